@@ -1,0 +1,41 @@
+# Every target sets up what it needs: python3, git and make are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST_ARGS ?= -n 2
+
+.PHONY: demo test check format bench coverage clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m compileall -q src
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/hookline fire BeforeTool --cwd examples/first-hook --settings examples/first-hook/.hookline/settings.json --tool write_file --tool-input '{"path": ".env", "content": "KEY=1"}' || test $$? -eq 2
+
+test: $(READY)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	$(BIN)/python -m benches
+
+coverage: $(READY)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -p no:xdist
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
+
+clean:
+	rm -rf .venv .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

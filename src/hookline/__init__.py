@@ -1,0 +1,49 @@
+"""The hook system for AI agents in Python.
+
+The names below are loaded on first use: ``hookline.script`` must cost a hook author
+nothing, and ``hookline fire`` must not load what it does not need (decision 0002).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import HooklineError as HooklineError
+    from .errors import HookSystemNotInitializedError as HookSystemNotInitializedError
+    from .errors import SettingsError as SettingsError
+    from .events import HookEventName as HookEventName
+    from .events import NotificationType as NotificationType
+    from .events import PreCompressTrigger as PreCompressTrigger
+    from .events import SessionEndReason as SessionEndReason
+    from .events import SessionStartSource as SessionStartSource
+    from .results import ProcessedHookResult as ProcessedHookResult
+
+_HOMES = {
+    "HookEventName": "events",
+    "HookSystemNotInitializedError": "errors",
+    "HooklineError": "errors",
+    "NotificationType": "events",
+    "PreCompressTrigger": "events",
+    "ProcessedHookResult": "results",
+    "SessionEndReason": "events",
+    "SessionStartSource": "events",
+    "SettingsError": "errors",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - a list of the strings above
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module 'hookline' has no attribute {name!r}") from None
+    value = getattr(import_module(f"hookline.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]

@@ -1,0 +1,1 @@
+"""The callers: they await the verdict and apply it."""

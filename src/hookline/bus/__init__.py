@@ -1,0 +1,1 @@
+"""The mediated path: contracts, carriers and clients."""

@@ -1,0 +1,117 @@
+"""Every exception that Hookline raises.
+
+    HooklineError
+    ├── SettingsError                   a settings file that cannot be used
+    ├── UnknownEventError               a name that is no hook event (ValueError too)
+    ├── HookSystemNotInitializedError   a part was asked for before initialize()
+    ├── HookSystemExistsError           a second HookSystem for one Config
+    ├── EncodingError                   an input that could not be written as JSON
+    ├── TranslationError                a model payload in no shape we know
+    └── MissingExtraError               an optional package is absent (ImportError too)
+
+Each keeps its arguments as fields and survives pickling. They are raised for the
+caller's mistakes only: what a hook does wrong is data (see ``results``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from os import PathLike, fspath
+
+
+class HooklineError(Exception):
+    """The base of all of them."""
+
+
+class SettingsError(HooklineError):
+    """A settings file that cannot be used, with the place where reading failed."""
+
+    def __init__(
+        self,
+        problem: str,
+        file: str | PathLike[str] | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.file = None if file is None else fspath(file)
+        self.line = line
+        self.column = column
+        super().__init__(problem, self.file, line, column)
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.problem
+        place = [self.file, *(str(n) for n in (self.line, self.column) if n)]
+        return f"{':'.join(place)}: {self.problem}"
+
+
+class UnknownEventError(HooklineError, ValueError):
+    """A name that is no hook event; the message offers the nearest real one."""
+
+    def __init__(self, name: object, known: Iterable[str] = ()) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(name, self.known)
+
+    def __str__(self) -> str:
+        near = nearest(self.name, self.known)
+        hint = f"did you mean {near!r}?" if near else f"one of {', '.join(self.known)}"
+        return f"{self.name!r} is no hook event: {hint}"
+
+
+class HookSystemNotInitializedError(HooklineError):
+    """A part of the hook system was asked for before ``initialize()``."""
+
+    def __init__(self, part: str) -> None:
+        self.part = part
+        super().__init__(part)
+
+    def __str__(self) -> str:
+        return (
+            f"HookSystem.{self.part} is there after initialize(): "
+            "await hooks.initialize() first, or use 'async with hooks'"
+        )
+
+
+class HookSystemExistsError(HooklineError):
+    """A Config was given a second HookSystem."""
+
+    def __str__(self) -> str:
+        return (
+            "this Config has a HookSystem already: "
+            "use config.get_hook_system(), or make another Config"
+        )
+
+
+class EncodingError(HooklineError):
+    """An event's input could not be written as JSON."""
+
+
+class TranslationError(HooklineError):
+    """A model request or response is in no shape that a translator knows."""
+
+
+class MissingExtraError(HooklineError, ImportError):
+    """A feature needs an optional package that is not installed."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        self.extra = extra
+        self.package = package
+        super().__init__(extra, package)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.package} is not installed: "
+            f"run pip install 'hookline[{self.extra}]' to use this"
+        )
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Find the known name that a misspelt one was probably meant to be."""
+    if not isinstance(name, str):
+        return None
+    by_lower = {choice.lower(): choice for choice in known}
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None

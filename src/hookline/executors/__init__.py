@@ -1,0 +1,1 @@
+"""One file per hook type: how a hook is run and what comes back."""

@@ -1,0 +1,1 @@
+"""For hook authors' tests."""
