@@ -6,10 +6,10 @@ nothing, and ``hookline fire`` must not load what it does not need (decision 000
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # importing typing costs more than all of hookline.script
 if TYPE_CHECKING:
+    from typing import Any
+
     from .errors import HooklineError as HooklineError
     from .errors import HookSystemNotInitializedError as HookSystemNotInitializedError
     from .errors import SettingsError as SettingsError
@@ -40,6 +40,8 @@ def __getattr__(name: str) -> Any:
         home = _HOMES[name]
     except KeyError:
         raise AttributeError(f"module 'hookline' has no attribute {name!r}") from None
+    from importlib import import_module
+
     value = getattr(import_module(f"hookline.{home}"), name)
     globals()[name] = value
     return value
