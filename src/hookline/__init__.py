@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .events import SessionEndReason as SessionEndReason
     from .events import SessionStartSource as SessionStartSource
     from .results import ProcessedHookResult as ProcessedHookResult
+    from .settings.load import Settings as Settings
 
 _HOMES = {
     "HookEventName": "events",
@@ -29,6 +30,7 @@ _HOMES = {
     "ProcessedHookResult": "results",
     "SessionEndReason": "events",
     "SessionStartSource": "events",
+    "Settings": "settings.load",
     "SettingsError": "errors",
 }
 

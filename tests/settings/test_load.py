@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hookline
+from hookline import HookEventName, Settings, SettingsError
+from hookline.settings.locate import SettingsPlaces
+from hookline.settings.schema import HookSource
+
+
+def hook(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": f"run-{name}", "name": name, **more}
+
+
+def settings_with(*hooks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"hooks": {"BeforeTool": [{"hooks": list(hooks)}]}, **more}
+
+
+def write(folder: Path, settings: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "settings.json"
+    file.write_text(settings if isinstance(settings, str) else json.dumps(settings))
+    return file
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> SettingsPlaces:
+    return SettingsPlaces(
+        project_dir=tmp_path / "project",
+        user_dir=tmp_path / "user",
+        system_dir=tmp_path / "system",
+    )
+
+
+def names_of(settings: Settings) -> list[str]:
+    return [
+        hook.name
+        for layer in settings.layers
+        for group in settings.groups_of(layer).get(HookEventName.BeforeTool, ())
+        for hook in group.hooks
+    ]
+
+
+def fill(places: SettingsPlaces, **settings: Any) -> None:
+    folders = {source.value: folder for source, folder in places.folders().items()}
+    for source, content in settings.items():
+        write(folders[source], content)
+
+
+def test_settings_is_a_public_name() -> None:
+    assert hookline.Settings is Settings
+
+
+def test_load_orders_layers_by_priority(places: SettingsPlaces) -> None:
+    """PROTOCOL 2: project, user, system."""
+    fill(
+        places,
+        system=settings_with(hook("s")),
+        project=settings_with(hook("p")),
+        user=settings_with(hook("u")),
+    )
+    settings = Settings.load(places=places)
+    assert names_of(settings) == ["p", "u", "s"]
+    sources = [layer.source for layer in settings.layers]
+    assert sources == [HookSource.PROJECT, HookSource.USER, HookSource.SYSTEM]
+    assert not any(layer.explicit for layer in settings.layers)
+
+
+def test_load_finds_nothing_where_there_is_nothing(places: SettingsPlaces) -> None:
+    settings = Settings.load(places=places)
+    assert (settings.layers, settings.errors, settings.warnings) == ((), (), ())
+    assert settings.hooks_enabled
+
+
+def test_load_takes_the_project_directory_alone(tmp_path: Path) -> None:
+    write(tmp_path / ".hookline", settings_with(hook("p")))
+    settings = Settings.load(str(tmp_path))
+    assert "p" in names_of(settings)
+
+
+def test_load_reads_toml(places: SettingsPlaces) -> None:
+    fill(places, user={})
+    (places.folders()[HookSource.USER] / "settings.json").unlink()
+    (places.folders()[HookSource.USER] / "settings.toml").write_text(
+        '[[hooks.BeforeTool]]\nhooks = [{type = "command", command = "x"}]\n'
+    )
+    assert names_of(Settings.load(places=places)) == ["x"]
+
+
+def test_load_keeps_other_sources_when_one_file_is_broken(
+    places: SettingsPlaces,
+) -> None:
+    """PROTOCOL 2: a clear error naming file, line and column; the others work."""
+    fill(places, project='{"hooks": \n  {,}}', user=settings_with(hook("u")))
+    settings = Settings.load(places=places)
+    assert names_of(settings) == ["u"]
+    (error,) = settings.errors
+    assert str(places.project_dir) in str(error)
+    assert (error.line, error.column) == (2, 4)
+
+
+def test_load_refuses_both_languages_in_one_place(places: SettingsPlaces) -> None:
+    """PROTOCOL 2: the error names both."""
+    fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
+    folder = places.folders()[HookSource.PROJECT]
+    (folder / "settings.toml").write_text("")
+    settings = Settings.load(places=places)
+    assert names_of(settings) == ["u"]
+    (error,) = settings.errors
+    assert str(folder / "settings.json") in str(error)
+    assert str(folder / "settings.toml") in str(error)
+
+
+def test_load_collects_the_warnings_of_all_layers(places: SettingsPlaces) -> None:
+    fill(places, project={"hooks": {"BeforTool": []}}, user={"enableHooks": "no"})
+    first, second = Settings.load(places=places).warnings
+    assert "project" in first
+    assert "did you mean 'BeforeTool'" in first
+    assert "user" in second
+    assert "enableHooks" in second
+
+
+def test_from_file_replaces_everything_but_managed_hooks(
+    places: SettingsPlaces, tmp_path: Path
+) -> None:
+    """PROTOCOL 2: an explicit file replaces all except managed system hooks."""
+    fill(
+        places,
+        project=settings_with(hook("p")),
+        user=settings_with(hook("u")),
+        system=settings_with(hook("s"), hook("m", managed=True)),
+    )
+    file = write(tmp_path / "own", settings_with(hook("x")))
+    settings = Settings.from_file(file, system_dir=places.system_dir)
+    assert names_of(settings) == ["x", "m"]
+    assert settings.layers[0].explicit
+    assert settings.layers[0].source is HookSource.PROJECT
+    assert settings.has_managed
+
+
+def test_from_file_leaves_the_system_out_when_it_manages_nothing(
+    places: SettingsPlaces, tmp_path: Path
+) -> None:
+    fill(places, system=settings_with(hook("s"), hooksConfig={"maxProcesses": 1}))
+    file = write(tmp_path / "own", settings_with(hook("x")))
+    settings = Settings.from_file(file, system_dir=places.system_dir)
+    assert [layer.explicit for layer in settings.layers] == [True]
+    assert not settings.has_managed
+
+
+def test_from_file_tells_of_a_broken_system_file(
+    places: SettingsPlaces, tmp_path: Path
+) -> None:
+    fill(places, system="{")
+    file = write(tmp_path / "own", settings_with(hook("x")))
+    settings = Settings.from_file(file, system_dir=places.system_dir)
+    assert names_of(settings) == ["x"]
+    assert str(places.system_dir) in str(settings.errors[0])
+
+
+def test_from_file_raises_when_the_file_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.json: cannot be read: No such"):
+        Settings.from_file(tmp_path / "nowhere.json")
+
+
+def test_from_mapping_is_explicit_and_reads_no_file() -> None:
+    settings = Settings.from_mapping(settings_with(hook("x")))
+    assert names_of(settings) == ["x"]
+    assert settings.layers[0].explicit
+    assert settings.layers[0].file is None
+
+
+def test_from_mapping_takes_enum_members_as_words() -> None:
+    mapping = {"hooks": {HookEventName.BeforeTool: ({"hooks": (hook("x"),)},)}}
+    assert names_of(Settings.from_mapping(mapping)) == ["x"]
+
+
+def test_without_drops_a_project_but_no_explicit_file(places: SettingsPlaces) -> None:
+    fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
+    settings = Settings.load(places=places)
+    assert names_of(settings.without(HookSource.PROJECT)) == ["u"]
+    explicit = Settings.from_mapping(settings_with(hook("x")))
+    assert names_of(explicit.without(HookSource.PROJECT)) == ["x"]
