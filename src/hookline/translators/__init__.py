@@ -1,0 +1,140 @@
+"""Model calls of every SDK in one stable, text-only shape for hooks, and back.
+
+``pick_translator`` decides whose a value is without importing any SDK: an object by
+the package of its class; of dicts ``contents`` is google-genai's and ``messages`` the
+stable shape. A name overrides that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from hookline.errors import TranslationError
+
+from .fields import shown
+from .stable import (
+    HookToolConfig,
+    HookTranslator,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
+    LLMRequest,
+    LLMResponse,
+    LLMSafetyRating,
+    LLMUsage,
+    to_wire,
+)
+
+__all__ = [
+    "HookToolConfig",
+    "HookTranslator",
+    "LLMCandidate",
+    "LLMContent",
+    "LLMMessage",
+    "LLMRequest",
+    "LLMResponse",
+    "LLMSafetyRating",
+    "LLMUsage",
+    "pick_translator",
+    "to_wire",
+]
+
+
+def pick_translator(value: object, name: str = "auto") -> HookTranslator:
+    """Pick the translator for a request or a response, by name or by what it is."""
+    found = _recognise(value) if name == "auto" else name
+    if found is None:
+        raise TranslationError(
+            f"{_described(value)} is no request or response that is known: expected "
+            "an object of google-genai, openai or anthropic, a dict with 'contents' "
+            "or 'messages', or Config(translator=...) to name the SDK"
+        )
+    if found not in _MAKERS:
+        raise TranslationError(
+            f"no translator {found!r}: expected auto, {', '.join(_MAKERS)}"
+        )
+    return _MAKERS[found]()
+
+
+def _genai() -> HookTranslator:
+    from .genai import GenAITranslator
+
+    return GenAITranslator()
+
+
+def _stable() -> HookTranslator:
+    from .passthrough import StableTranslator
+
+    return StableTranslator()
+
+
+_MAKERS: dict[str, Callable[[], HookTranslator]] = {
+    "genai": _genai,
+    "stable": _stable,
+}
+_PACKAGES = {
+    "google.genai": "genai",
+    "hookline.translators.genai": "genai",
+    "openai": "openai",
+    "anthropic": "anthropic",
+}
+_GENAI_RESPONSE_KEYS = (
+    "candidates", "usageMetadata", "usage_metadata",
+    "promptFeedback", "prompt_feedback",
+)  # fmt: skip
+
+
+def _recognise(value: object) -> str | None:
+    if isinstance(value, LLMRequest | LLMResponse):
+        return "stable"
+    if isinstance(value, Mapping):
+        return _recognise_dict(value)
+    return _package_of(value)
+
+
+def _recognise_dict(value: Mapping[str, Any]) -> str | None:
+    if "contents" in value:
+        return "genai"
+    if "messages" in value:
+        return _package_among(value["messages"]) or "stable"
+    if _has_text_parts(value.get("candidates")):
+        return "stable"
+    if any(key in value for key in _GENAI_RESPONSE_KEYS):
+        return "stable" if "text" in value else "genai"
+    return "stable" if "text" in value else None
+
+
+def _has_text_parts(candidates: Any) -> bool:
+    """Tell stable candidates, whose parts are strings, from google-genai's."""
+    for candidate in candidates if isinstance(candidates, list) else ():
+        content = candidate.get("content") if isinstance(candidate, Mapping) else None
+        parts = content.get("parts") if isinstance(content, Mapping) else None
+        if isinstance(parts, list) and parts:
+            return all(isinstance(part, str) for part in parts)
+    return False
+
+
+def _package_among(messages: Any) -> str | None:
+    """Find the SDK of the first message that is an object of one."""
+    for message in messages if isinstance(messages, list | tuple) else ():
+        if not isinstance(message, Mapping | Struct):
+            return _package_of(message)
+    return None
+
+
+def _package_of(value: object) -> str | None:
+    for kind in type(value).__mro__:
+        for package, name in _PACKAGES.items():
+            if kind.__module__ == package or kind.__module__.startswith(f"{package}."):
+                return name
+    return None
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Mapping):
+        keys = ", ".join(repr(key) for key in list(value)[:8])
+        return f"a dict with {keys}" if keys else "an empty dict"
+    return shown(value)

@@ -1,0 +1,241 @@
+"""Requests, both ways, for every SDK: what differs between them is a ``RequestFormat``.
+
+Going back, a base request keeps all that the stable shape cannot hold. Only what a
+hook really changed is written, and where that is nothing the base itself comes back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from .alignment import align
+from .returned import logger, messages_of, request_parts, tool_config_parts, whose
+from .stable import HookToolConfig, LLMMessage, LLMRequest
+
+
+class Entry(Struct, frozen=True):
+    """One entry of an SDK's history, and what the house needs to know about it."""
+
+    raw: Any
+    message: LLMMessage | None = None
+    """What is shown of it; None for an entry without text."""
+    has_others: bool = False
+    """It holds more than text."""
+    has_calls: bool = False
+    """It holds tool calls or results: taking it out would orphan their other half."""
+    answers: bool = False
+    """It holds results of the entry before it: nothing may come between."""
+
+
+class RequestFormat(Protocol):
+    """How one SDK spells a request. ``with_*`` copy; nothing is changed in place."""
+
+    name: str
+    system_apart: bool
+    """The system instruction is a field of its own, not one of the messages."""
+
+    def model(self, request: Any) -> str:
+        """Read the model's name, empty where the request leaves it open."""
+        ...
+
+    def entries(self, request: Any) -> list[Entry]:
+        """Read the history, shown or not, in order."""
+        ...
+
+    def config(self, request: Any) -> dict[str, Any]:
+        """Read the settings that hooks may see, in stable spelling."""
+        ...
+
+    def tool_config(self, request: Any) -> HookToolConfig | None:
+        """Read which tools may be called."""
+        ...
+
+    def blank(self) -> Any:
+        """Start a request from nothing."""
+        ...
+
+    def edited(self, raw: Any, text: str) -> Any:
+        """Put a text into the first text part of an entry; the other ones go."""
+        ...
+
+    def emptied(self, raw: Any) -> Any:
+        """Take the text out of an entry that holds more than text."""
+        ...
+
+    def created(self, message: LLMMessage, request: Any) -> Any:
+        """Make an entry, of the kind that the request is made of."""
+        ...
+
+    def with_model(self, request: Any, model: str) -> Any:
+        """Change the model."""
+        ...
+
+    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
+        """Change the history; ``added`` says that there are new entries in it."""
+        ...
+
+    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
+        """Append to the system instruction, where that is a field of its own."""
+        ...
+
+    def takes_config(self, request: Any, key: str) -> bool:
+        """Whether there is a place for a setting."""
+        ...
+
+    def with_config(self, request: Any, key: str, value: Any) -> Any:
+        """Change one setting; None removes it."""
+        ...
+
+    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        """Change which tools may be called."""
+        ...
+
+
+def show_request(form: RequestFormat, request: Any) -> LLMRequest:
+    """Show the text of a request (HOOK-071, 072, 075, 076)."""
+    return LLMRequest(
+        form.model(request),
+        [entry.message for entry in form.entries(request) if entry.message is not None],
+        form.config(request) or None,
+        form.tool_config(request),
+    )
+
+
+def change_request(
+    form: RequestFormat,
+    hook_request: LLMRequest | Mapping[str, Any],
+    base: Any,
+    hook_name: str | None = None,
+) -> Any:
+    """Apply what a hook returned to a base request (HOOK-078)."""
+    parts = request_parts(hook_request)
+    if base is None:
+        base = form.blank()
+    base_seen = show_request(form, base)
+    request = base
+    if parts.get("model") and parts["model"] != base_seen.model:
+        request = form.with_model(request, parts["model"])
+    messages = messages_of(parts)
+    if messages is not None and messages != base_seen.messages:
+        request = _with_messages(form, request, messages)
+    request = _with_config(
+        form, request, base_seen.config or {}, parts.get("config") or {}, hook_name
+    )
+    return _with_tools(form, request, base_seen.tool_config, parts.get("toolConfig"))
+
+
+def _with_messages(
+    form: RequestFormat, request: Any, messages: list[LLMMessage]
+) -> Any:
+    entries = form.entries(request)
+    visible = [at for at, entry in enumerate(entries) if entry.message is not None]
+    shown = [entry.message for entry in entries if entry.message is not None]
+    origin = [None if s is None else visible[s] for s in align(shown, messages)]
+    system = [
+        message.content
+        for at, message in zip(origin, messages, strict=True)
+        if at is None and _goes_apart(form, message)
+    ]
+    added = _added(form, entries, origin, messages)
+    texts = {
+        at: message.content
+        for at, message in zip(origin, messages, strict=True)
+        if at is not None
+    }
+    raws: list[Any] = []
+    for at, entry in enumerate(entries):
+        raws += [form.created(message, request) for message in added.get(at, ())]
+        raws += _kept(form, entry, texts.get(at))
+    raws += [form.created(message, request) for message in added.get(len(entries), ())]
+    if not _same(raws, entries):
+        request = form.with_entries(request, raws, added=bool(added))
+    return form.with_system(request, system) if system else request
+
+
+def _goes_apart(form: RequestFormat, message: LLMMessage) -> bool:
+    return form.system_apart and message.role == "system"
+
+
+def _added(
+    form: RequestFormat,
+    entries: list[Entry],
+    origin: list[int | None],
+    messages: list[LLMMessage],
+) -> dict[int, list[LLMMessage]]:
+    """Find the entry before which each added message goes."""
+    before: dict[int, list[LLMMessage]] = defaultdict(list)
+    place = len(entries)
+    for at, message in zip(reversed(origin), reversed(messages), strict=True):
+        if at is not None:
+            place = _past_answers(entries, at)
+        elif not _goes_apart(form, message):
+            before[place].insert(0, message)
+    return before
+
+
+def _past_answers(entries: list[Entry], place: int) -> int:
+    # A result has to follow its call at once, or the SDK's service refuses both.
+    while place < len(entries) and entries[place].answers:
+        place += 1
+    return place
+
+
+def _kept(form: RequestFormat, entry: Entry, text: str | None) -> list[Any]:
+    if entry.message is None or text == entry.message.content:
+        return [entry.raw]
+    if text:
+        return [form.edited(entry.raw, text)]
+    if entry.has_calls or (text is not None and entry.has_others):
+        return [form.emptied(entry.raw)]
+    return [] if text is None else [form.edited(entry.raw, text)]
+
+
+def _same(raws: list[Any], entries: list[Entry]) -> bool:
+    return len(raws) == len(entries) and all(
+        raw is entry.raw for raw, entry in zip(raws, entries, strict=True)
+    )
+
+
+def _with_config(
+    form: RequestFormat,
+    request: Any,
+    seen: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    hook_name: str | None,
+) -> Any:
+    for key, value in wanted.items():
+        if _equal(seen.get(key), value):
+            continue
+        if form.takes_config(request, key):
+            request = form.with_config(request, key, value)
+        else:
+            logger.warning(
+                "%s set config.%s, which has no place in a request to %s: left out",
+                whose(hook_name),
+                key,
+                form.name,
+            )
+    return request
+
+
+def _equal(old: Any, new: Any) -> bool:
+    return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
+
+
+def _with_tools(
+    form: RequestFormat, request: Any, seen: HookToolConfig | None, wanted: Any
+) -> Any:
+    if wanted is None:
+        return request
+    seen = seen or HookToolConfig()
+    said = tool_config_parts(wanted)
+    names = said.allowed_function_names
+    merged = HookToolConfig(
+        said.mode or seen.mode,
+        seen.allowed_function_names if names is None else names,
+    )
+    return request if merged == seen else form.with_tool_config(request, merged)
