@@ -7,6 +7,7 @@
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that could not be written as JSON
     ├── TranslationError                a model payload in no shape we know
+    ├── BusConnectionError              no way to a bus's server (ConnectionError too)
     └── MissingExtraError               an optional package is absent (ImportError too)
 
 Each keeps its arguments as fields and survives pickling. They are raised for the
@@ -52,7 +53,7 @@ class UnknownEventError(HooklineError, ValueError):
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
         self.name = name
-        self.known = tuple(known)
+        self.known = tuple(str(choice) for choice in known)
         super().__init__(name, self.known)
 
     def __str__(self) -> str:
@@ -91,6 +92,18 @@ class EncodingError(HooklineError):
 
 class TranslationError(HooklineError):
     """A model request or response is in no shape that a translator knows."""
+
+
+class BusConnectionError(HooklineError, ConnectionError):
+    """The server of a bus cannot be reached, or does not let us in."""
+
+    def __init__(self, address: str, problem: str) -> None:
+        self.address = address
+        self.problem = problem
+        super().__init__(address, problem)
+
+    def __str__(self) -> str:
+        return f"no connection to {self.address}: {self.problem}"
 
 
 class MissingExtraError(HooklineError, ImportError):

@@ -1,0 +1,166 @@
+"""One connection to NATS that says whether it is there.
+
+Nothing is buffered while it is not: what could not be sent in time must not be sent
+later, when whoever wanted it has given up (decision 0032).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from hookline.errors import BusConnectionError, MissingExtraError
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+
+_DEFAULTS: dict[str, Any] = {
+    "name": "hookline",
+    "connect_timeout": 2,
+    "max_reconnect_attempts": -1,
+    "reconnect_time_wait": 0.25,
+    "ping_interval": 20,
+    "pending_size": 0,
+}
+
+_log = logging.getLogger("hookline.bus")
+
+
+class NatsConnection:
+    """Wraps nats-py's client: connects, reconnects for ever, publishes, asks."""
+
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+        """Set once the connection is gone for good."""
+        self.last_problem = ""
+        self._client = _new_client()
+        self._connected = asyncio.Event()
+        self._refused = asyncio.Event()
+
+    @property
+    def max_payload(self) -> int:
+        """The longest message that the server takes, in bytes."""
+        return self._client.max_payload
+
+    async def open(
+        self, servers: str | Sequence[str], timeout_s: float, **options: Any
+    ) -> None:
+        """Connect, trying for ``timeout_s``; raises BusConnectionError."""
+        places = [servers] if isinstance(servers, str) else list(servers)
+        opening = asyncio.ensure_future(self._connect(places, options))
+        refused = asyncio.ensure_future(self._refused.wait())
+        try:
+            await asyncio.wait(
+                {opening, refused}, timeout=timeout_s, return_when="FIRST_COMPLETED"
+            )
+            await self._opened(opening, ", ".join(map(shown_address, places)))
+        finally:
+            refused.cancel()
+            opening.cancel()
+
+    async def close(self) -> None:
+        """Close at once, for good."""
+        await self._client.close()
+        await self._gone()
+
+    async def flush(self) -> None:
+        """Wait until the server has seen all that was sent."""
+        await self._client.flush()
+
+    async def subscribe(
+        self, subject: str, queue: str, take: Callable[[Msg], Awaitable[None]]
+    ) -> Any:
+        """Join a queue group; returns nats-py's subscription."""
+        return await self._client.subscribe(subject, queue, cb=take)
+
+    async def publish(self, subject: str, data: bytes) -> None:
+        """Send as soon as there is a connection."""
+        from nats.errors import OutboundBufferLimitError
+
+        while True:
+            await self._connected.wait()
+            try:
+                return await self._client.publish(subject, data)
+            except OutboundBufferLimitError:
+                await self._lost()
+
+    async def ask(self, subject: str, data: bytes, timeout_s: float) -> bytes:
+        """Send as soon as there is a connection, and wait for the answer."""
+        from nats.errors import OutboundBufferLimitError
+
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        while True:
+            if not self._connected.is_set():
+                async with asyncio.timeout_at(deadline):
+                    await self._connected.wait()
+            left_s = max(0.001, deadline - clock())
+            try:
+                answer = await self._client.request(subject, data, timeout=left_s)
+            except OutboundBufferLimitError:
+                await self._lost()
+            else:
+                return answer.data
+
+    async def _connect(self, places: list[str], options: dict[str, Any]) -> None:
+        await self._client.connect(
+            places,
+            error_cb=self._note,
+            disconnected_cb=self._lost,
+            reconnected_cb=self._found,
+            closed_cb=self._gone,
+            **{**_DEFAULTS, **options},
+        )
+
+    async def _opened(self, opening: asyncio.Future[None], address: str) -> None:
+        if not opening.done():
+            opening.cancel()
+            await asyncio.wait({opening}, timeout=1)
+            await self._client.close()
+            raise BusConnectionError(address, self.last_problem or "no answer")
+        try:
+            opening.result()
+        except ImportError as error:
+            # nats-py loads nkeys only when it is given credentials.
+            raise MissingExtraError("nats", error.name or "nkeys") from error
+        # nats-py raises errors of many kinds here: its own, the system's, of TLS.
+        except Exception as error:
+            raise BusConnectionError(address, str(error)) from error
+        await self._found()
+
+    async def _lost(self) -> None:
+        if not self._client.is_connected and not self._client.is_closed:
+            self._connected.clear()
+
+    async def _found(self) -> None:
+        self.last_problem = ""
+        self._connected.set()
+
+    async def _gone(self) -> None:
+        # Nobody shall wait for a connection any more: using it will say why.
+        self._connected.set()
+        self.closed.set()
+
+    async def _note(self, error: Exception) -> None:
+        self.last_problem = str(error) or type(error).__name__
+        if "authorization" in self.last_problem.lower():
+            self._refused.set()
+        _log.debug("nats: %s", self.last_problem)
+
+
+def shown_address(server: str) -> str:
+    """Write a server's address without the password that may be in it."""
+    parts = urlsplit(server if "://" in server else f"nats://{server}")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _new_client() -> Client:
+    try:
+        from nats.aio.client import Client
+    except ImportError as error:
+        raise MissingExtraError("nats", "nats-py") from error
+    return Client()

@@ -1,0 +1,111 @@
+"""Stand-ins at the seams: a handler that records, and outputs to answer with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from hookline.events import HookEventName
+from hookline.outputs import read_output
+from hookline.results import (
+    AggregatedHookResult,
+    HookExecutionResult,
+    ProcessedHookResult,
+    Stage,
+    build_failure_envelope,
+    make_empty_success_result,
+    process_common_hook_output_fields,
+)
+
+
+class RecordingHandler:
+    """Fires nothing: records the calls and answers as it was told."""
+
+    def __init__(self, result: ProcessedHookResult | None = None) -> None:
+        self.result = result
+        self.calls: list[dict[str, Any]] = []
+
+    async def fire_validated(
+        self,
+        event: HookEventName,
+        fields: Mapping[str, Any],
+        *,
+        session_id: str | None,
+        transcript_path: str | None,
+        correlation_id: str,
+    ) -> ProcessedHookResult:
+        self.calls.append(
+            {
+                "event": event,
+                "fields": dict(fields),
+                "session_id": session_id,
+                "transcript_path": transcript_path,
+                "correlation_id": correlation_id,
+            }
+        )
+        return self.result or nothing_matched()
+
+
+class RaisingHandler(RecordingHandler):
+    """Breaks its promise and raises."""
+
+    async def fire_validated(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
+        raise RuntimeError("the handler broke")
+
+
+class GatedHandler(RecordingHandler):
+    """Holds every call at a gate, and counts who is inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.inside = 0
+        self.most_inside = 0
+        self.entered = asyncio.Condition()
+
+    async def fire_validated(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
+        async with self.entered:
+            self.inside += 1
+            self.most_inside = max(self.most_inside, self.inside)
+            self.entered.notify_all()
+        await self.gate.wait()
+        self.inside -= 1
+        return await super().fire_validated(*args, **kwargs)
+
+    async def until_inside(self, count: int) -> None:
+        async with self.entered:
+            await self.entered.wait_for(lambda: self.inside >= count)
+
+
+def nothing_matched() -> ProcessedHookResult:
+    return ProcessedHookResult(aggregated=make_empty_success_result())
+
+
+def failed_at(stage: Stage) -> ProcessedHookResult:
+    envelope = build_failure_envelope(ValueError("it broke"), stage)
+    return ProcessedHookResult(aggregated=envelope)
+
+
+def said(
+    wire: dict[str, Any], event: HookEventName, *, stdout: str = ""
+) -> ProcessedHookResult:
+    """What the handler returns when one hook said this."""
+    output, warnings = read_output(wire, event)
+    one = HookExecutionResult(
+        hook_name="guard",
+        hook_type="command",
+        source="project",
+        event_name=event,
+        success=True,
+        output=output,
+        said=wire,
+        exit_code=0,
+        stdout=stdout,
+        duration=1.5,
+        warnings=warnings,
+    )
+    aggregated = AggregatedHookResult(
+        final_output=output, all_outputs=[output], hook_results=[one], total_duration=2
+    )
+    return process_common_hook_output_fields(aggregated, event)

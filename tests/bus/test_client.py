@@ -1,0 +1,224 @@
+"""Asking over a bus in the process: one answer, always."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from hookline.bus import HookBusClient, InMemoryMessageBus, MessageBusType
+from hookline.events import HookEventName
+from hookline.mediation import RequestMediator
+
+from .fakes import GatedHandler, RecordingHandler, failed_at, said
+
+REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
+RESPONSE = MessageBusType.HOOK_EXECUTION_RESPONSE
+TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+
+
+def serving(handler: Any) -> InMemoryMessageBus:
+    bus = InMemoryMessageBus()
+    RequestMediator(handler, bus).subscribe()
+    return bus
+
+
+async def test_request_is_answered_with_its_correlation_id() -> None:
+    client = HookBusClient(serving(RecordingHandler()))
+    response = await client.request("BeforeTool", TOOL, correlation_id="mine")
+    assert response["correlationId"] == "mine"
+    assert response["success"] is True
+
+
+async def test_request_without_an_id_gets_a_new_one_each_time() -> None:
+    client = HookBusClient(serving(RecordingHandler()))
+    first = await client.request(HookEventName.BeforeTool, TOOL)
+    second = await client.request(HookEventName.BeforeTool, TOOL)
+    assert UUID(first["correlationId"]).version == 4
+    assert first["correlationId"] != second["correlationId"]
+
+
+async def test_concurrent_requests_each_get_their_own_answer() -> None:
+    client = HookBusClient(serving(RecordingHandler()))
+    ids = [f"c-{n}" for n in range(100)]
+    responses = await asyncio.gather(
+        *(client.request("BeforeTool", TOOL, correlation_id=one) for one in ids)
+    )
+    assert [response["correlationId"] for response in responses] == ids
+
+
+async def test_requests_that_share_an_id_are_each_answered() -> None:
+    client = HookBusClient(serving(RecordingHandler()))
+    responses = await asyncio.gather(
+        *(client.request("BeforeTool", TOOL, correlation_id="same") for _ in range(5))
+    )
+    assert [response["success"] for response in responses] == [True] * 5
+
+
+async def test_nobody_listening_is_a_failed_response_at_once() -> None:
+    client = HookBusClient(InMemoryMessageBus())
+    response = await client.request("BeforeTool", TOOL, timeout_s=100)
+    assert response["success"] is False
+    assert response["error"]["code"] == "no_responders"
+    assert response["error"]["details"]["eventName"] == "BeforeTool"
+    assert "processed" not in response
+
+
+async def test_no_answer_by_the_deadline_is_a_failed_response() -> None:
+    handler = GatedHandler()
+    client = HookBusClient(serving(handler))
+    response = await client.request("BeforeTool", TOOL, timeout_s=0.01)
+    assert response["error"]["code"] == "timeout"
+    handler.gate.set()
+
+
+async def test_late_answer_is_nobodys() -> None:
+    """Exactly one answer: the late response reaches no later request."""
+    handler = GatedHandler()
+    bus = serving(handler)
+    client = HookBusClient(bus)
+    await client.request("BeforeTool", TOOL, timeout_s=0.01, correlation_id="c")
+    handler.gate.set()
+    later = await client.request("BeforeAgent", {"prompt": 5}, correlation_id="d")
+    assert later["error"]["code"] == "validation_failure"
+
+
+async def test_client_listens_only_while_it_waits() -> None:
+    bus = serving(RecordingHandler())
+    client = HookBusClient(bus)
+    await client.request("BeforeTool", TOOL)
+    assert not bus.has_subscribers(RESPONSE)
+
+
+async def test_cancelled_request_leaves_nothing_behind() -> None:
+    handler = GatedHandler()
+    bus = serving(handler)
+    task = asyncio.create_task(HookBusClient(bus).request("BeforeTool", TOOL))
+    await handler.until_inside(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not bus.has_subscribers(RESPONSE)
+    handler.gate.set()
+
+
+async def test_unknown_event_is_answered_without_sending() -> None:
+    bus = InMemoryMessageBus()
+    sent: list[Any] = []
+    bus.subscribe(REQUEST, sent.append)
+    response = await HookBusClient(bus).request("BeforeTol", TOOL)
+    assert response["error"]["code"] == "unsupported_event"
+    assert "did you mean 'BeforeTool'" in response["error"]["message"]
+    assert sent == []
+
+
+@pytest.mark.parametrize("event", ["BeforeTool", "BeforeAgent", "BeforeModel"])
+async def test_missing_verdict_is_a_block_when_the_client_fails_closed(
+    event: str,
+) -> None:
+    client = HookBusClient(InMemoryMessageBus(), on_error="block")
+    response = await client.request(event, {})
+    assert response["success"] is False
+    assert response["error"]["code"] == "no_responders"
+    assert response["processed"]["blocked"] is True
+    assert "no_responders" in response["processed"]["reason"]
+
+
+async def test_failed_stage_is_a_missing_verdict_too() -> None:
+    from hookline.results import Stage
+
+    bus = serving(RecordingHandler(failed_at(Stage.PLANNING)))
+    response = await HookBusClient(bus, on_error="block").request("BeforeTool", TOOL)
+    assert response["error"]["code"] == "planning_failure"
+    assert response["processed"]["blocked"] is True
+
+
+async def test_event_that_cannot_block_does_not_even_when_failing_closed() -> None:
+    client = HookBusClient(InMemoryMessageBus(), on_error="block")
+    response = await client.request("SessionEnd", {"reason": "exit"})
+    assert "processed" not in response
+
+
+async def test_verdict_is_left_alone_when_failing_closed() -> None:
+    allowed = said({"decision": "allow"}, HookEventName.BeforeTool)
+    client = HookBusClient(serving(RecordingHandler(allowed)), on_error="block")
+    response = await client.request("BeforeTool", TOOL)
+    assert response["processed"]["blocked"] is False
+
+
+def test_on_error_takes_two_words_only() -> None:
+    with pytest.raises(ValueError, match="maybe"):
+        HookBusClient(InMemoryMessageBus(), on_error="maybe")
+
+
+class FlakyBus(InMemoryMessageBus):
+    """Loses the first requests it is given."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__()
+        self.losses = losses
+        self.sent: list[Any] = []
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        if message_type == REQUEST:
+            self.sent.append(payload)
+            if len(self.sent) <= self.losses:
+                return
+        await super().publish(message_type, payload)
+
+
+async def test_nothing_is_sent_twice_unless_asked() -> None:
+    bus = FlakyBus(losses=1)
+    RequestMediator(RecordingHandler(), bus).subscribe()
+    response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.05)
+    assert response["error"]["code"] == "timeout"
+    assert len(bus.sent) == 1
+
+
+async def test_retries_send_the_same_request_again_within_the_deadline() -> None:
+    bus = FlakyBus(losses=2)
+    RequestMediator(RecordingHandler(), bus).subscribe()
+    client = HookBusClient(bus)
+    response = await client.request("BeforeTool", TOOL, timeout_s=1.0, retries=2)
+    assert response["success"] is True
+    assert len(bus.sent) == 3
+    assert len({sent["correlationId"] for sent in bus.sent}) == 1
+
+
+async def test_verdict_is_never_retried() -> None:
+    bus = FlakyBus(losses=0)
+    RequestMediator(RecordingHandler(), bus).subscribe()
+    response = await HookBusClient(bus).request("BeforeTool", {}, retries=5)
+    assert response["error"]["code"] == "validation_failure"
+    assert len(bus.sent) == 1
+
+
+class BrokenBus(InMemoryMessageBus):
+    """A host's bus that raises."""
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        raise OSError("the line is dead")
+
+
+async def test_bus_that_raises_is_a_failed_response() -> None:
+    bus = BrokenBus()
+    bus.subscribe(REQUEST, lambda _: None)
+    response = await HookBusClient(bus).request("BeforeTool", TOOL)
+    assert response["error"]["code"] == "no_responders"
+    assert "the line is dead" in response["error"]["message"]
+
+
+async def test_response_of_no_known_shape_is_ignored() -> None:
+    bus = InMemoryMessageBus()
+
+    async def nonsense(request: Any) -> None:
+        for wrong in (None, {}, {"correlationId": request["correlationId"]}):
+            await bus.publish(RESPONSE, wrong)
+        right = {"correlationId": request["correlationId"], "success": True}
+        await bus.publish(RESPONSE, right)
+
+    bus.subscribe(REQUEST, nonsense)
+    response = await HookBusClient(bus).request("BeforeTool", TOOL)
+    assert response["success"] is True
