@@ -3,6 +3,7 @@
     HooklineError
     ├── SettingsError                   a settings file that cannot be used
     ├── UnknownEventError               a name that is no hook event (ValueError too)
+    ├── UnknownHookError                a name that no hook has (LookupError too)
     ├── HookSystemNotInitializedError   a part was asked for before initialize()
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that could not be written as JSON
@@ -60,6 +61,20 @@ class UnknownEventError(HooklineError, ValueError):
         near = nearest(self.name, self.known)
         hint = f"did you mean {near!r}?" if near else f"one of {', '.join(self.known)}"
         return f"{self.name!r} is no hook event: {hint}"
+
+
+class UnknownHookError(HooklineError, LookupError):
+    """A name that no registered hook has; the message offers the nearest one."""
+
+    def __init__(self, name: object, known: Iterable[str] = ()) -> None:
+        self.name = name
+        self.known = tuple(sorted(known))
+        super().__init__(name, self.known)
+
+    def __str__(self) -> str:
+        near = nearest(self.name, self.known)
+        hint = f"did you mean {near!r}?" if near else "see 'hookline list'"
+        return f"no hook is named {self.name!r}: {hint}"
 
 
 class HookSystemNotInitializedError(HooklineError):

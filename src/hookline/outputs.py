@@ -17,6 +17,9 @@ from .modelparts import request_problem, response_problem
 
 NO_REASON = "No reason provided"
 
+MODES = ("NONE", "ANY", "AUTO")
+"""Of tool selection, the strictest first."""
+
 T = TypeVar("T")
 
 
@@ -108,6 +111,11 @@ class HookOutput(Struct, frozen=True, kw_only=True):
         return self.hook_specific_output.get("toolConfig")
 
     @property
+    def withholds_result(self) -> bool:
+        """Whether the tool's result must not reach the model (AfterTool)."""
+        return self.hook_specific_output.get("withholdResult") is True
+
+    @property
     def clear_context(self) -> bool:
         """Whether the agent's context is to be cleared."""
         return self.hook_specific_output.get("clearContext") is True
@@ -162,12 +170,24 @@ def _read_specific(inner: _Reader, specific: Mapping[str, Any]) -> dict[str, Any
         "llm_request": _checked_by(request_problem),
         "llm_response": _checked_by(response_problem),
         "toolConfig": _object,
+        "withholdResult": _flag,
     }
     read = {
         key: inner.take(key, checks[key]) if key in checks else value
         for key, value in specific.items()
     }
+    if read.get("toolConfig"):
+        read["toolConfig"] = _read_tool_config(inner, read["toolConfig"])
     return {key: value for key, value in read.items() if value is not None}
+
+
+def _read_tool_config(inner: _Reader, config: dict[str, Any]) -> dict[str, Any]:
+    reader = _Reader(config, "hookSpecificOutput.toolConfig.")
+    mode = reader.take("mode", _mode)
+    names = reader.take("allowedFunctionNames", _names)
+    inner.warnings += reader.warnings
+    kept = {"mode": mode, "allowedFunctionNames": names}
+    return {**config, **kept}
 
 
 class _Wrong(Exception):  # noqa: N818 - never leaves this module
@@ -219,6 +239,18 @@ def _decision(value: Any) -> Decision:
     except ValueError:
         known = ", ".join(Decision)
         raise _Wrong(f"expected one of {known}, got {_shown(value)}") from None
+
+
+def _mode(value: Any) -> str:
+    if value not in MODES:
+        raise _Wrong(f"expected one of {', '.join(MODES)}, got {_shown(value)}")
+    return str(value)
+
+
+def _names(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise _Wrong(f"expected a list of strings, got {_shown(value)}")
+    return value
 
 
 def _checked_by(problem: Callable[[Any], str | None]) -> Callable[[Any], Any]:

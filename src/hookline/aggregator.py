@@ -1,0 +1,239 @@
+"""Make one output of what several hooks said (PROTOCOL section 6).
+
+Pure. Results come in plan order; hooks in observe mode count for nothing, and one
+hook's failure never takes another's output away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from .chain import EventInput, merged_part
+from .events import TRAITS, Chain, HookEventName, Merge
+from .outputs import Decision, HookOutput
+from .results import AggregatedHookResult, HookError, HookExecutionResult, Stage
+from .settings.schema import ToolSelection
+from .toolselection import merge_tool_configs
+
+Outputs = Sequence[HookOutput]
+
+
+def aggregate(
+    results: list[HookExecutionResult],
+    event: HookEventName,
+    event_input: EventInput,
+    total_duration: float,
+    tool_selection: ToolSelection = ToolSelection.UNION,
+) -> AggregatedHookResult:
+    """Merge the results of one event (HOOK-166)."""
+    counted = [result for result in results if not result.observed]
+    outputs = [result.output for result in counted if result.output is not None]
+    return AggregatedHookResult(
+        success=all(result.success for result in counted),
+        final_output=_final(outputs, event, event_input, tool_selection),
+        all_outputs=outputs,
+        errors=[_error(result) for result in counted if result.failed],
+        hook_results=results,
+        total_duration=total_duration,
+    )
+
+
+def merge_outputs(
+    outputs: Outputs,
+    merge: Merge,
+    tool_selection: ToolSelection = ToolSelection.UNION,
+) -> HookOutput:
+    """Merge at least one output."""
+    if merge is Merge.TOOL_SELECTION:
+        return _merge_tool_selection(outputs, tool_selection)
+    return _MERGES[merge](outputs)
+
+
+def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
+    """Say where hooks that ran at the same time changed one key differently."""
+    chosen: dict[str, tuple[str, Any]] = {}
+    found = []
+    for result in results:
+        changes = result.output.tool_input if result.output else None
+        for key, value in (changes or {}).items():
+            name, before = chosen.get(key, (result.hook_name, value))
+            if before != value:
+                found.append(
+                    f"hooks {name!r} and {result.hook_name!r} disagree on "
+                    f"tool_input.{key}: the later one wins"
+                )
+            chosen[key] = (result.hook_name, value)
+    return found
+
+
+def _final(
+    outputs: list[HookOutput],
+    event: HookEventName,
+    event_input: EventInput,
+    tool_selection: ToolSelection,
+) -> HookOutput | None:
+    if not outputs:
+        return None
+    final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
+    if final.tool_input is None or TRAITS[event].chain is not Chain.TOOL_INPUT:
+        return final
+    base = event_input.get("tool_input")
+    whole = {**base, **final.tool_input} if isinstance(base, dict) else final.tool_input
+    return structs.replace(final, modified_tool_input=whole)
+
+
+def _error(result: HookExecutionResult) -> HookError:
+    return HookError(
+        stage=Stage.EXECUTION,
+        message=f"hook {result.hook_name!r}: {result.error}",
+        hook_name=result.hook_name,
+        event_name=result.event_name,
+    )
+
+
+def _merge_any_blocks(outputs: Outputs) -> HookOutput:
+    blocking = [output for output in outputs if output.is_blocking]
+    specific = _later_keys(outputs)
+    contexts = [o.hook_specific_output.get("additionalContext") for o in outputs]
+    for key, value in (
+        ("additionalContext", _joined(contexts)),
+        ("tool_input", _later_tool_input(outputs)),
+        ("clearContext", any(output.clear_context for output in outputs) or None),
+    ):
+        if value is not None:
+            specific[key] = value
+    merged = HookOutput(
+        decision=_decision(outputs, blocking),
+        reason=_joined(output.own_reason for output in blocking or outputs),
+        continues=_continues(outputs),
+        stop_reason=_joined(output.stop_reason for output in outputs),
+        suppress_output=_any_flag(output.suppress_output for output in outputs),
+        system_message=_joined(output.system_message for output in outputs),
+        hook_specific_output=specific,
+        extra=_later_extra(outputs),
+    )
+    return _with_permission(merged, outputs)
+
+
+def _with_permission(merged: HookOutput, outputs: Outputs) -> HookOutput:
+    """Let ``permissionDecision`` say what the merge says, if any hook used it."""
+    if not any(output.permission for output in outputs) or merged.decision is None:
+        return merged
+    permission = Decision.DENY if merged.is_blocking else merged.decision
+    specific = {
+        **merged.hook_specific_output,
+        "permissionDecision": permission.value,
+        "permissionDecisionReason": merged.reason,
+    }
+    return structs.replace(merged, hook_specific_output=specific)
+
+
+def _merge_fields(outputs: Outputs) -> HookOutput:
+    merged = _merge_last_wins(outputs)
+    specific = _later_keys(outputs)
+    for key in ("llm_request", "llm_response"):
+        parts = [o.hook_specific_output.get(key) for o in outputs]
+        whole: dict[str, Any] = {}
+        for part in parts:
+            whole = merged_part(whole, part or {})
+        if whole:
+            specific[key] = whole
+    return _surviving(structs.replace(merged, hook_specific_output=specific), outputs)
+
+
+def _surviving(merged: HookOutput, outputs: Outputs) -> HookOutput:
+    """A block or a stop by any hook survives the merge with its reason."""
+    blocking = [output for output in outputs if output.is_blocking]
+    stopping = [output for output in outputs if output.stops]
+    if blocking:
+        reason = _joined(output.own_reason for output in blocking)
+        decision = _decision(outputs, blocking)
+        merged = structs.replace(merged, decision=decision, reason=reason)
+    if stopping:
+        reason = _joined(output.stop_reason for output in stopping)
+        merged = structs.replace(merged, continues=False, stop_reason=reason)
+    return merged
+
+
+def _merge_last_wins(outputs: Outputs) -> HookOutput:
+    said: dict[str, Any] = {}
+    for output in outputs:
+        fields = structs.asdict(output)
+        said |= {k: v for k, v in fields.items() if v is not None and v != {}}
+    return HookOutput(**{**said, "extra": _later_extra(outputs)})
+
+
+def _merge_tool_selection(
+    outputs: Outputs, tool_selection: ToolSelection
+) -> HookOutput:
+    specific = _later_keys(outputs)
+    configs = [output.tool_config for output in outputs if output.tool_config]
+    if configs:
+        specific["toolConfig"] = merge_tool_configs(configs, tool_selection)
+    stopping = [output for output in outputs if output.stops]
+    return HookOutput(
+        continues=_continues(outputs),
+        reason=_joined(output.own_reason for output in outputs),
+        stop_reason=_joined(output.stop_reason for output in stopping or outputs),
+        suppress_output=_any_flag(output.suppress_output for output in outputs),
+        system_message=_joined(output.system_message for output in outputs),
+        hook_specific_output=specific,
+        extra=_later_extra(outputs),
+    )
+
+
+def _decision(outputs: Outputs, blocking: Outputs) -> Decision | None:
+    if blocking:
+        first = blocking[0]
+        return first.decision if first.decision in _BLOCKS else Decision.DENY
+    if any(output.asks for output in outputs):
+        return Decision.ASK
+    if any(output.stops for output in outputs):
+        return None
+    return Decision.ALLOW
+
+
+_BLOCKS = (Decision.BLOCK, Decision.DENY)
+
+
+def _continues(outputs: Outputs) -> bool | None:
+    said = [output.continues for output in outputs if output.continues is not None]
+    return all(said) if said else None
+
+
+def _any_flag(flags: Iterable[bool | None]) -> bool | None:
+    said = [flag for flag in flags if flag is not None]
+    return any(said) if said else None
+
+
+def _joined(texts: Iterable[str | None]) -> str | None:
+    said = [text for text in texts if text]
+    return "\n".join(said) if said else None
+
+
+def _later_keys(outputs: Outputs) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for output in outputs:
+        merged |= output.hook_specific_output
+    return merged
+
+
+def _later_tool_input(outputs: Outputs) -> dict[str, Any] | None:
+    changes = [output.tool_input for output in outputs if output.tool_input is not None]
+    if not changes:
+        return None
+    return {key: value for change in changes for key, value in change.items()}
+
+
+def _later_extra(outputs: Outputs) -> dict[str, Any]:
+    return {key: value for output in outputs for key, value in output.extra.items()}
+
+
+_MERGES: dict[Merge, Callable[[Outputs], HookOutput]] = {
+    Merge.ANY_BLOCKS: _merge_any_blocks,
+    Merge.FIELDS: _merge_fields,
+    Merge.LAST_WINS: _merge_last_wins,
+}

@@ -1,0 +1,84 @@
+"""Config: one session's settings, working directory and lazy HookSystem."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from .errors import HookSystemExistsError
+from .settings.load import Settings
+
+if TYPE_CHECKING:
+    from .system import HookSystem
+
+
+class Config:
+    """What a host knows about one session, and the way to its hooks."""
+
+    def __init__(
+        self,
+        session_id: str | None = None,
+        working_dir: str | PathLike[str] | None = None,
+        settings: Settings | None = None,
+        translator: str = "auto",
+        transcript_path: str = "",
+    ) -> None:
+        self.session_id = session_id or str(uuid.uuid4())
+        self.working_dir = os.path.abspath(working_dir or os.curdir)  # noqa: PTH100
+        self.settings = Settings() if settings is None else settings
+        self.translator = translator
+        self.transcript_path = transcript_path
+        self._hook_system: HookSystem | None = None
+
+    @classmethod
+    def load(
+        cls,
+        project_dir: str | PathLike[str] = ".",
+        session_id: str | None = None,
+        translator: str = "auto",
+        transcript_path: str = "",
+    ) -> Config:
+        """Read the settings of project, user, system and extensions."""
+        return cls(
+            session_id,
+            project_dir,
+            Settings.load(project_dir),
+            translator,
+            transcript_path,
+        )
+
+    def get_hook_system(self) -> HookSystem | None:
+        """The one HookSystem, built on first use; None where hooks are switched off."""
+        if self._hook_system is None and self._hooks_wanted():
+            from .system import HookSystem
+
+            HookSystem(self)
+        return self._hook_system
+
+    def adopt(self, system: HookSystem) -> None:
+        """Make a system this config's own; there is only one."""
+        if self._hook_system is not None:
+            raise HookSystemExistsError
+        self._hook_system = system
+
+    async def dispose(self) -> None:
+        """Dispose of the system, if one was ever built."""
+        if self._hook_system is not None:
+            await self._hook_system.dispose()
+
+    async def __aenter__(self) -> Config:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.dispose()
+
+    def _hooks_wanted(self) -> bool:
+        return self.settings.hooks_enabled or self.settings.has_managed

@@ -1,0 +1,67 @@
+"""Command hooks: a process for each event (PROTOCOL section 4)."""
+
+from __future__ import annotations
+
+from hookline.limits import ProcessSlots
+from hookline.process import ProcessOutcome, ProcessSpec, run_process
+from hookline.registry import RegisteredHook
+from hookline.results import FailureCause, HookExecutionResult
+
+from .contract import HookCall
+from .environment import hook_environment
+from .reading import RunEnd, as_text, failed_result, read_end
+from .shell import shell_argv
+
+
+class CommandExecutor:
+    """Runs commands, so many at a time."""
+
+    def __init__(self, slots: ProcessSlots) -> None:
+        self._slots = slots
+
+    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+        """Run the command once; waiting for a slot does not eat its timeout."""
+        spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
+        await self._slots.acquire()
+        try:
+            outcome = await run_process(spec)
+        finally:
+            self._slots.release()
+        return read_outcome(hook, outcome)
+
+    async def close(self) -> None:
+        """Nothing is kept between events."""
+
+
+def command_spec(hook: RegisteredHook, call: HookCall, timeout_s: float) -> ProcessSpec:
+    """How a hook's command is to be run for one event."""
+    assert hook.config.command is not None  # settings drop such a hook
+    return ProcessSpec(
+        argv=shell_argv(hook.config.command, hook.config.shell),
+        cwd=call.cwd,
+        env=hook_environment(hook, call),
+        stdin=call.payload,
+        timeout_s=timeout_s,
+        max_output_bytes=hook.options.max_output_bytes,
+    )
+
+
+def read_outcome(
+    hook: RegisteredHook, outcome: ProcessOutcome, *, reran: bool = False
+) -> HookExecutionResult:
+    """Read the end of a process by the table."""
+    end = RunEnd(
+        exit_code=outcome.exit_code,
+        stdout=as_text(outcome.stdout),
+        stderr=as_text(outcome.stderr),
+        stdout_truncated=outcome.stdout_truncated,
+        truncated=outcome.stdout_truncated or outcome.stderr_truncated,
+        duration=outcome.duration_ms,
+        reran=reran,
+    )
+    if outcome.spawn_error is not None:
+        return failed_result(hook, end, FailureCause.SPAWN, outcome.spawn_error)
+    if outcome.timed_out:
+        error = f"timed out after {hook.config.timeout_ms:g} ms"
+        return failed_result(hook, end, FailureCause.TIMEOUT, error)
+    return read_end(hook, end)

@@ -1,0 +1,61 @@
+"""The environment that a hook's process gets."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from hookline.registry import RegisteredHook
+from hookline.settings.schema import EnvPolicy
+
+from .contract import HookCall
+
+PROJECT_DIR_NAMES = tuple(
+    f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
+)
+
+CLEAN_NAMES = frozenset(
+    {
+        *("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR"),
+        *("TZ", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"),
+        *("XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOOKLINE_REPLAY"),
+    }
+)
+"""What passes under ``"envPolicy": "clean"``, beside ``LC_*`` and the hook's own."""
+
+_CREDENTIAL = re.compile(
+    r"key|token|secret|passw|credential|auth|cookie|session|private", re.IGNORECASE
+)
+
+
+def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
+    """The host's environment by policy, Hookline's variables, then the hook's own."""
+    env = _inherited(hook.options.env_policy)
+    for name in PROJECT_DIR_NAMES:
+        env[name] = call.cwd
+    env["PWD"] = call.cwd
+    env["HOOKLINE_PYTHON"] = sys.executable
+    env |= event_environment(call)
+    env |= hook.config.env
+    return env
+
+
+def event_environment(call: HookCall) -> dict[str, str]:
+    """What changes from one event to the next."""
+    return {
+        "HOOKLINE_SESSION_ID": call.session_id,
+        "HOOKLINE_EVENT": call.event.value,
+        "HOOKLINE_DEPTH": str(call.depth + 1),
+    }
+
+
+def _inherited(policy: EnvPolicy) -> dict[str, str]:
+    if policy is EnvPolicy.INHERIT:
+        return dict(os.environ)
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if (name in CLEAN_NAMES or name.startswith("LC_"))
+        and not _CREDENTIAL.search(name)
+    }

@@ -1,0 +1,235 @@
+"""One event: plan, translate, run, aggregate, interpret, log.
+
+``fire_*_event`` never raises, except for cancellation: whatever goes wrong inside comes
+back as a failure envelope that says at which stage (DELTA-HFAIL-001).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from .aggregator import aggregate, disagreements
+from .config import Config
+from .errors import EncodingError, UnknownEventError
+from .events import TRAITS, HookEventName
+from .executors.contract import HookCall
+from .firing import EventFirer, Fields
+from .inputs import base_fields, event_fields
+from .planner import HookPlan, HookPlanner, target_of
+from .policy import enforce_on_envelope
+from .registry import HookRegistry
+from .reporting import Reporter
+from .results import (
+    FailureMeta,
+    HookExecutionResult,
+    ProcessedHookResult,
+    Stage,
+    build_failure_envelope,
+    make_empty_success_result,
+    process_common_hook_output_fields,
+)
+from .runner import HookRunner
+
+
+class Recorder(Protocol):
+    """Keeps what happened; must neither block nor raise."""
+
+    def record(
+        self,
+        event_input: Fields,
+        plan: HookPlan | None,
+        result: ProcessedHookResult,
+    ) -> None:
+        """Take one event, whether or not a hook matched it."""
+        ...
+
+
+class HookEventHandler(EventFirer):
+    """Answers events for one hook system."""
+
+    def __init__(
+        self,
+        config: Config,
+        registry: HookRegistry,
+        planner: HookPlanner,
+        runner: HookRunner,
+        reporter: Reporter,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._planner = planner
+        self._runner = runner
+        self._reporter = reporter
+        self._recorder = recorder
+        self._depth = _own_depth()
+
+    async def fire(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire an event by its name, with its fields as a mapping."""
+        try:
+            event = HookEventName.of(event_name)
+            fields = event_fields(event, event_input)
+        except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
+            known = event_name if isinstance(event_name, HookEventName) else None
+            meta = FailureMeta(event_name=known)
+            envelope = build_failure_envelope(error, Stage.VALIDATION, meta)
+            return ProcessedHookResult(aggregated=envelope)
+        return await self._fire(
+            event,
+            fields,
+            session_id=event_input.get("session_id"),
+            transcript_path=event_input.get("transcript_path"),
+        )
+
+    async def _fire(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        *,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+        correlation_id: str | None = None,
+    ) -> ProcessedHookResult:
+        """The whole way of an event."""
+        stage = Stage.PLANNING
+        try:
+            plan = self._planner.plan(event, _target(event, fields))
+            if plan is None and self._recorder is None:
+                return self._nothing_matched(event)
+            stage = Stage.TRANSLATION
+            fields = self._translated(event, fields)
+            stage = Stage.EXECUTION
+            event_input = self._input(event, fields, session_id, transcript_path)
+            if plan is None:
+                return self._record(event_input, None, self._nothing_matched(event))
+            started = time.perf_counter()
+            results = await self._run(plan, event_input)
+            duration = (time.perf_counter() - started) * 1000
+            stage = Stage.AGGREGATION
+            result = self._merge(plan, results, event_input, duration)
+        # The edge of the pipeline: the caller gets the truth as data.
+        except Exception as error:  # noqa: BLE001
+            meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+            return self._failed(error, stage, meta)
+        self._reporter.report(event, fields, result)
+        return self._record(event_input, plan, result)
+
+    async def fire_validated(
+        self,
+        event: HookEventName,
+        fields: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+        correlation_id: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire what came in over a bus: translated first, then planned (section 8)."""
+        meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+        try:
+            translated = self._translated(event, event_fields(event, fields))
+        # Translators read foreign objects; what they raise is a boundary failure.
+        except Exception as error:  # noqa: BLE001
+            return self._failed(error, Stage.TRANSLATION, meta)
+        return await self._fire(
+            event,
+            translated,
+            session_id=session_id,
+            transcript_path=transcript_path,
+            correlation_id=correlation_id,
+        )
+
+    def _input(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None,
+        transcript_path: str | None,
+    ) -> Fields:
+        config = self._config
+        base = base_fields(
+            event,
+            config.session_id if session_id is None else session_id,
+            config.working_dir,
+            config.transcript_path if transcript_path is None else transcript_path,
+        )
+        return base | fields
+
+    def _translated(self, event: HookEventName, fields: Fields) -> Fields:
+        """Bring model payloads into the stable shape (DELTA-HPAY-003)."""
+        names = TRAITS[event].model_fields
+        if not names:
+            return fields
+        from .translators import to_stable
+
+        stable = {
+            name: to_stable(name, fields.get(name), self._config.translator)
+            for name in names
+        }
+        return fields | stable
+
+    async def _run(
+        self, plan: HookPlan, event_input: Fields
+    ) -> list[HookExecutionResult]:
+        call = HookCall(plan.event, event_input, self._depth)
+        call.payload  # noqa: B018 - fails here or nowhere
+        return await self._runner.run(plan, call)
+
+    def _merge(
+        self,
+        plan: HookPlan,
+        results: list[HookExecutionResult],
+        event_input: Fields,
+        duration: float,
+    ) -> ProcessedHookResult:
+        selection = self._config.settings.tool_selection
+        aggregated = aggregate(results, plan.event, event_input, duration, selection)
+        if not plan.sequential:
+            self._reporter.warn(disagreements(results))
+        return process_common_hook_output_fields(aggregated, plan.event)
+
+    def _nothing_matched(self, event: HookEventName) -> ProcessedHookResult:
+        result = ProcessedHookResult(aggregated=make_empty_success_result())
+        self._reporter.report_nothing(event)
+        return result
+
+    def _failed(
+        self, error: Exception, stage: Stage, meta: FailureMeta
+    ) -> ProcessedHookResult:
+        assert meta.event_name is not None  # every event that got here has one
+        event = meta.event_name
+        envelope = build_failure_envelope(_single(error), stage, meta)
+        self._reporter.report_failure(envelope.errors[0])
+        unseen = isinstance(error, EncodingError)
+        hooks = self._registry.for_event(event)
+        envelope = enforce_on_envelope(envelope, event, hooks, always=unseen)
+        return process_common_hook_output_fields(envelope, event)
+
+    def _record(
+        self, event_input: Fields, plan: HookPlan | None, result: ProcessedHookResult
+    ) -> ProcessedHookResult:
+        if self._recorder is not None:
+            self._recorder.record(event_input, plan, result)
+        return result
+
+
+def _target(event: HookEventName, fields: Fields) -> str | None:
+    field = TRAITS[event].matched_field
+    return target_of(fields.get(field)) if field else None
+
+
+def _own_depth() -> int:
+    """How many hooks deep this process runs itself."""
+    depth = os.environ.get("HOOKLINE_DEPTH", "")
+    return int(depth) if depth.isdecimal() else 0
+
+
+def _single(error: BaseException) -> BaseException:
+    """What a task group wraps, where it wraps one thing."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,65 @@
+"""The input that hooks get: base fields and those of the event.
+
+Values that a host hands over by name are brought into the one spelling here; what the
+hooks see does not depend on the way an event came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from .events import TRAITS, HookEventName, NotificationType
+
+OWN_FIELDS = frozenset({"cwd", "hook_event_name", "timestamp"})
+"""Always Hookline's own: nobody outside chooses where a process runs."""
+
+_BASE_FIELDS = OWN_FIELDS | {"session_id", "transcript_path"}
+_ALIASES = {"model_request": "llm_request", "model_response": "llm_response"}
+_DEFAULTS: dict[HookEventName, dict[str, Any]] = {
+    HookEventName.AfterAgent: {"stop_hook_active": False},
+    HookEventName.Notification: {
+        "notification_type": NotificationType.ToolPermission.value,
+        "details": {},
+    },
+}
+
+
+def base_fields(
+    event: HookEventName, session_id: str, cwd: str, transcript_path: str
+) -> dict[str, Any]:
+    """The fields that every hook gets (HOOK-062)."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return {
+        "session_id": session_id,
+        "cwd": cwd,
+        "hook_event_name": event.value,
+        "timestamp": now.replace("+00:00", "Z"),
+        "transcript_path": transcript_path,
+    }
+
+
+def event_fields(event: HookEventName, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The event's own fields of a mapping; raises ``ValueError`` for a wrong choice."""
+    named = {_ALIASES.get(key, key): value for key, value in given.items()}
+    fields = {k: v for k, v in named.items() if k not in _BASE_FIELDS}
+    for name, default in _DEFAULTS.get(event, {}).items():
+        if fields.get(name) is None:
+            fields[name] = default
+    _check_choice(event, fields)
+    return fields
+
+
+def _check_choice(event: HookEventName, fields: dict[str, Any]) -> None:
+    traits = TRAITS[event]
+    if traits.choices is None:
+        return
+    known = [choice.value for choice in traits.choices]
+    value = fields.get(traits.matched_field)
+    if value not in known:
+        raise ValueError(
+            f"{event.value} input: {traits.matched_field}: "
+            f"expected one of {', '.join(known)}, got {value!r}"
+        )
+    fields[traits.matched_field] = str(value)

@@ -1,0 +1,283 @@
+"""One child process: spawn, feed, limit, time out, kill, reap.
+
+Promises, whatever the child or its children do (PROTOCOL section 4):
+
+- the answer comes at the deadline plus the grace at the latest;
+- output is bounded, and never half of it is taken for the whole unnoticed;
+- a timeout or a cancellation leaves nothing of the process group behind;
+- no zombie, descriptor, thread or temporary file is left.
+
+The child's three streams are pipes, never sockets: bash sources ``~/.bashrc`` when its
+stdin is a socket. It leads a session of its own, so that it has no terminal and one
+signal reaches everything it started. Its end is seen through a pidfd; asyncio's own
+child watcher of Python 3.11 would start a thread for each child, and uvloop's
+subprocesses talk over sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from .pipes import Collector, Feeder, PipeEnds, open_pipes
+
+GRACE_S = 5.0
+"""From SIGTERM to SIGKILL."""
+
+DRAIN_S = 0.25
+"""How long output is still read after the child's own exit."""
+
+_ABORT_S = 1.0  # SIGKILL works at once, unless the kernel itself is stuck.
+_POLL_FIRST_S, _POLL_LAST_S = 0.002, 0.05
+
+
+class ProcessSpec(Struct, frozen=True, kw_only=True):
+    """What to run and within which bounds."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes
+    timeout_s: float
+    max_output_bytes: int
+    grace_s: float = GRACE_S
+
+
+class ProcessOutcome(Struct, frozen=True, kw_only=True):
+    """How a process ended; a program that cannot be started is an outcome too."""
+
+    exit_code: int | None = None
+    """Minus the signal number where a signal ended it; None where it never ran."""
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    timed_out: bool = False
+    spawn_error: str | None = None
+    duration_ms: float = 0.0
+
+
+async def run_process(spec: ProcessSpec) -> ProcessOutcome:
+    """Run one process to its end; cancelling the caller kills its whole group."""
+    started = time.perf_counter()
+    try:
+        child = _spawn(spec)
+    except (OSError, ValueError) as error:
+        return ProcessOutcome(
+            spawn_error=_explain(error, spec),
+            duration_ms=(time.perf_counter() - started) * 1000,
+        )
+    try:
+        await child.finished
+    except asyncio.CancelledError:
+        await child.abort()
+        raise
+    finally:
+        child.close()
+    return child.outcome((time.perf_counter() - started) * 1000)
+
+
+def _spawn(spec: ProcessSpec) -> _Child:
+    pipes = open_pipes()
+    try:
+        popen = subprocess.Popen(
+            spec.argv,
+            stdin=pipes.child[0],
+            stdout=pipes.child[1],
+            stderr=pipes.child[2],
+            cwd=spec.cwd,
+            env=spec.env,
+            start_new_session=True,
+        )
+    except BaseException:
+        pipes.close_parent()
+        raise
+    finally:
+        pipes.close_child()
+    popen.returncode = 0  # _Child reaps it; this keeps Popen from waiting for it too
+    try:
+        return _Child(popen.pid, pipes, spec)
+    except OSError:
+        # The event loop cannot watch it (no descriptor left): it must not run on.
+        os.killpg(popen.pid, signal.SIGKILL)
+        os.waitpid(popen.pid, 0)
+        raise
+
+
+def _explain(error: OSError | ValueError, spec: ProcessSpec) -> str:
+    if isinstance(error, OSError):
+        if not os.path.isdir(spec.cwd):  # noqa: PTH112 - no Path on this path
+            return f"could not start: the working directory {spec.cwd!r} is missing"
+        return f"could not start {spec.argv[0]!r}: {error.strerror or error}"
+    return f"could not start: {error}"
+
+
+class _Child:
+    """A running process and everything that is open for it.
+
+    ``finished`` is resolved when the outcome is known. All of it runs in callbacks of
+    the event loop: no thread, and no task per stream.
+    """
+
+    def __init__(self, pid: int, pipes: PipeEnds, spec: ProcessSpec) -> None:
+        self._pid = pid
+        self._spec = spec
+        self._loop = asyncio.get_running_loop()
+        self.finished: asyncio.Future[None] = self._loop.create_future()
+        self._exited: asyncio.Future[None] | None = None
+        self._exit_code: int | None = None
+        self._reaped = False
+        self._timed_out = False
+        self._timers: list[asyncio.TimerHandle] = []
+        self._pidfd = self._watch_exit()
+        self._out, self._err = (
+            Collector(self._loop, fd, spec.max_output_bytes, self._stream_ended)
+            for fd in pipes.parent[1:]
+        )
+        self._after(spec.timeout_s, self._time_out)
+        self._stdin = Feeder(self._loop, pipes.parent[0], spec.stdin)
+
+    def outcome(self, duration_ms: float) -> ProcessOutcome:
+        return ProcessOutcome(
+            exit_code=self._exit_code,
+            stdout=self._out.data(),
+            stderr=self._err.data(),
+            stdout_truncated=self._out.truncated,
+            stderr_truncated=self._err.truncated,
+            timed_out=self._timed_out,
+            duration_ms=duration_ms,
+        )
+
+    async def abort(self) -> None:
+        """Kill the group at once and wait for its leader to be gone."""
+        if self._reaped:
+            return
+        self._signal_group(signal.SIGKILL)
+        self._exited = self._loop.create_future()
+        await asyncio.wait({self._exited}, timeout=_ABORT_S)
+
+    def close(self) -> None:
+        """Close the pipes and timers; a child not yet dead is reaped when it dies."""
+        for timer in self._timers:
+            timer.cancel()
+        self._stdin.close()
+        self._out.close()
+        self._err.close()
+
+    def _watch_exit(self) -> int | None:
+        try:
+            pidfd = os.pidfd_open(self._pid)
+        except (AttributeError, OSError):
+            # Not Linux, or no descriptor left: look for the end now and then.
+            self._loop.call_later(_POLL_FIRST_S, self._poll_exit, _POLL_FIRST_S)
+            return None
+        self._loop.add_reader(pidfd, self._reap)
+        return pidfd
+
+    def _poll_exit(self, delay: float) -> None:
+        if not self._reap():
+            delay = min(delay * 2, _POLL_LAST_S)
+            self._loop.call_later(delay, self._poll_exit, delay)
+
+    def _reap(self) -> bool:
+        try:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+        except ChildProcessError:
+            # The host ignores SIGCHLD or waits for strangers: the code is lost.
+            pid, status = self._pid, None
+        if pid == 0:
+            return False
+        self._reaped = True
+        self._exit_code = None if status is None else os.waitstatus_to_exitcode(status)
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+        if self._exited is not None:
+            self._exited.set_result(None)
+        elif not self.finished.done():
+            self._after_exit()
+        return True
+
+    def _after_exit(self) -> None:
+        if self._timed_out:
+            self._await_group(_POLL_FIRST_S)
+            return
+        self._out.drain()
+        self._err.drain()
+        if self._out.ended and self._err.ended:
+            self._finish()
+        else:
+            self._after(DRAIN_S, self._finish)
+
+    def _stream_ended(self) -> None:
+        if self._reaped and not self._timed_out and self._out.ended and self._err.ended:
+            self._finish()
+
+    def _time_out(self) -> None:
+        if self._reaped:
+            return
+        self._timed_out = True
+        self._signal_group(signal.SIGTERM)
+        self._after(self._spec.grace_s, self._kill)
+
+    def _await_group(self, delay: float) -> None:
+        """Wait for what the leader started, so that nothing of it is left behind."""
+        if self.finished.done():
+            return
+        if not _group_lives(self._pid):
+            self._finish()
+            return
+        self._after(delay, self._await_group, min(delay * 2, _POLL_LAST_S))
+
+    def _kill(self) -> None:
+        if not self._reaped or _group_lives(self._pid):
+            self._signal_group(signal.SIGKILL)
+        self._after(DRAIN_S, self._finish)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # gone already, or only zombies are left (macOS)
+
+    def _finish(self) -> None:
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    def _after(self, delay: float, call: Callable[..., None], *args: object) -> None:
+        self._timers.append(self._loop.call_later(delay, call, *args))
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _has_members_beside_zombies(group)
+
+
+def _has_members_beside_zombies(group: int) -> bool:
+    # A container's first process may never reap orphans, and a signal reaches
+    # zombies too: only /proc can tell the living from the dead.
+    try:
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return True
+    return any(_is_living_member(pid, group) for pid in pids) if pids else True
+
+
+def _is_living_member(pid: str, group: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return int(fields[2]) == group and fields[0] not in {b"Z", b"X"}

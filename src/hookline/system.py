@@ -1,0 +1,157 @@
+"""The lifetime of the hook system: its parts are built and wired once.
+
+``initialize()`` is idempotent and safe to call from several tasks at once;
+``dispose()`` lets calls in flight finish and takes nothing new from the bus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from msgspec import Struct
+
+from .config import Config
+from .errors import HookSystemNotInitializedError
+from .events import HookEventName
+from .executors.command import CommandExecutor
+from .executors.contract import Executor
+from .executors.plugin import PluginExecutor
+from .executors.python import PythonExecutor
+from .guard import HookGuard
+from .handler import HookEventHandler
+from .limits import ProcessSlots, default_max_processes
+from .log import DebugLogger, LoggingDebugLogger, logger
+from .planner import HookPlanner
+from .registry import HookFunction, HookRegistry, RegisteredHook, function_config
+from .reporting import Reporter
+from .runner import HookRunner
+from .settings.schema import DEFAULT_TIMEOUT_MS, HookGroup, HookType
+
+F = TypeVar("F", bound=HookFunction)
+
+
+class HookSystemStatus(Struct, frozen=True):
+    """What a hook system is up to."""
+
+    initialized: bool
+    total_hooks: int
+
+
+class HookSystem:
+    """Owns registry, planner, runner and handler of one Config."""
+
+    def __init__(
+        self,
+        config: Config,
+        message_bus: object | None = None,
+        debug_logger: DebugLogger | None = None,
+    ) -> None:
+        config.adopt(self)
+        self._config = config
+        self._bus = message_bus
+        self._debug_logger = debug_logger or LoggingDebugLogger()
+        self._registry = HookRegistry(config.settings)
+        self._guard = HookGuard()
+        self._runner = HookRunner(_executors(config), self._guard)
+        self._handler: HookEventHandler | None = None
+        self._starting: asyncio.Lock | None = None
+
+    @property
+    def status(self) -> HookSystemStatus:
+        """Whether it is initialised, and how many hooks there are."""
+        total = len(self._registry.all_hooks())
+        return HookSystemStatus(self._handler is not None, total)
+
+    @property
+    def event_handler(self) -> HookEventHandler:
+        """What events are fired on."""
+        if self._handler is None:
+            raise HookSystemNotInitializedError("event_handler")
+        return self._handler
+
+    @property
+    def registry(self) -> HookRegistry:
+        """All registered hooks."""
+        if self._handler is None:
+            raise HookSystemNotInitializedError("registry")
+        return self._registry
+
+    async def initialize(self) -> None:
+        """Build what is missing; calls at the same time share one run."""
+        if self._handler is not None:
+            return
+        _tell_about(self._config)
+        self._handler = HookEventHandler(
+            self._config,
+            self._registry,
+            HookPlanner(self._registry),
+            self._runner,
+            Reporter(self._debug_logger),
+        )
+
+    async def dispose(self) -> None:
+        """Give everything back; the system may be initialised again."""
+        if self._handler is None:
+            return
+        self._handler = None
+        await self._runner.close()
+        self._debug_logger.flush()
+
+    def on(
+        self,
+        event: HookEventName | str,
+        matcher: str | None = None,
+        *,
+        name: str | None = None,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+        sequential: bool = False,
+    ) -> Callable[[F], F]:
+        """Register the decorated function as a hook of this process."""
+        known = HookEventName.of(event)
+
+        def register(function: F) -> F:
+            config = function_config(function, name, timeout_ms)
+            group = HookGroup(hooks=(config,), matcher=matcher, sequential=sequential)
+            options = self._config.settings.runtime_options(config)
+            self._registry.add_function(known, function, config, group, options)
+            return function
+
+        return register
+
+    def set_hook_enabled(self, name: str, enabled: bool) -> None:
+        """Switch all hooks of a name on or off (DELTA-HSYS-002)."""
+        self._registry.set_enabled(name, enabled)
+
+    def get_all_hooks(self) -> list[RegisteredHook]:
+        """All hooks, switched off ones too (DELTA-HSYS-002)."""
+        return self._registry.all_hooks()
+
+    async def __aenter__(self) -> HookSystem:
+        await self.initialize()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.dispose()
+
+
+def _executors(config: Config) -> dict[HookType, Executor]:
+    slots = ProcessSlots(config.settings.max_processes or default_max_processes())
+    return {
+        HookType.COMMAND: CommandExecutor(slots),
+        HookType.PYTHON: PythonExecutor(),
+        HookType.PLUGIN: PluginExecutor(),
+    }
+
+
+def _tell_about(config: Config) -> None:
+    """Say once what is wrong with the settings."""
+    for problem in (*config.settings.errors, *config.settings.warnings):
+        logger.warning("%s", problem)
