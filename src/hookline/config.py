@@ -52,7 +52,7 @@ class Config:
 
     def get_hook_system(self) -> HookSystem | None:
         """The one HookSystem, built on first use; None where hooks are switched off."""
-        if self._hook_system is None and self._hooks_wanted():
+        if self._hook_system is None and self.settings.hooks_enabled:
             from .system import HookSystem
 
             HookSystem(self)
@@ -79,6 +79,3 @@ class Config:
         trace: TracebackType | None,
     ) -> None:
         await self.dispose()
-
-    def _hooks_wanted(self) -> bool:
-        return self.settings.hooks_enabled or self.settings.has_managed

@@ -1,7 +1,7 @@
 """The eleven events as methods, for whoever can answer them.
 
-The handler answers in this process and ``RemoteHooks`` over a bus; both are fired in the
-same words, so that callers need not know where the hooks run.
+The handler answers in this process and ``RemoteHooks`` over a bus; both are fired in
+the same words, so that callers need not know where the hooks run.
 """
 
 from __future__ import annotations

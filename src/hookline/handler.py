@@ -66,6 +66,7 @@ class HookEventHandler(EventFirer):
         self._reporter = reporter
         self._recorder = recorder
         self._depth = _own_depth()
+        self._tool_selection = config.settings.global_options.tool_selection
 
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
@@ -166,11 +167,8 @@ class HookEventHandler(EventFirer):
             return fields
         from .translators import to_stable
 
-        stable = {
-            name: to_stable(name, fields.get(name), self._config.translator)
-            for name in names
-        }
-        return fields | stable
+        how = self._config.translator
+        return fields | {name: to_stable(name, fields.get(name), how) for name in names}
 
     async def _run(
         self, plan: HookPlan, event_input: Fields
@@ -186,8 +184,9 @@ class HookEventHandler(EventFirer):
         event_input: Fields,
         duration: float,
     ) -> ProcessedHookResult:
-        selection = self._config.settings.tool_selection
-        aggregated = aggregate(results, plan.event, event_input, duration, selection)
+        aggregated = aggregate(
+            results, plan.event, event_input, duration, self._tool_selection
+        )
         if not plan.sequential:
             self._reporter.warn(disagreements(results))
         return process_common_hook_output_fields(aggregated, plan.event)

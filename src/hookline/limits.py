@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
-
-PROCESSES_PER_CORE = 4
-
-
-def default_max_processes() -> int:
-    """What ``maxProcesses`` is where nobody says."""
-    return PROCESSES_PER_CORE * (os.cpu_count() or 1)
 
 
 class ProcessSlots:

@@ -176,8 +176,9 @@ def _read_specific(inner: _Reader, specific: Mapping[str, Any]) -> dict[str, Any
         key: inner.take(key, checks[key]) if key in checks else value
         for key, value in specific.items()
     }
-    if read.get("toolConfig"):
-        read["toolConfig"] = _read_tool_config(inner, read["toolConfig"])
+    config = read.get("toolConfig")
+    if config:
+        read["toolConfig"] = _read_tool_config(inner, config)
     return {key: value for key, value in read.items() if value is not None}
 
 

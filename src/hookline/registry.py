@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from .errors import UnknownHookError
 from .events import HookEventName
 from .results import FailureCause
-from .settings.effective import HookOptions, hook_options, is_disabled
+from .settings.effective import HookOptions
 from .settings.load import Settings
 from .settings.schema import (
     HookConfig,
@@ -67,7 +67,7 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
 
     def on(self, cause: FailureCause) -> OnFailure:
         """What a failure of this hook means for the event."""
-        return self.options.on(cause)
+        return self.options.on_error.get(cause) or OnFailure.ALLOW
 
 
 class HookRegistry:
@@ -77,9 +77,8 @@ class HookRegistry:
         self.version = 0
         self._serials = count(1)
         self._hooks: dict[HookEventName, tuple[RegisteredHook, ...]] = {}
-        if settings.hooks_enabled or settings.has_managed:
-            for layer in settings.layers:
-                self._add_layer(settings, layer)
+        for layer in settings.layers:
+            self._add_layer(settings, layer)
 
     def for_event(self, event: HookEventName) -> tuple[RegisteredHook, ...]:
         """All hooks on one event, highest priority first, switched off ones too."""
@@ -131,7 +130,7 @@ class HookRegistry:
         self.version += 1
 
     def _add_layer(self, settings: Settings, layer: SettingsLayer) -> None:
-        for event, groups in layer.groups.items():
+        for event, groups in settings.groups_of(layer).items():
             added = [
                 self._registered(settings, layer, event, group, config)
                 for group in groups
@@ -151,11 +150,11 @@ class HookRegistry:
             config=config,
             event=event,
             source=layer.source,
-            options=hook_options(settings, layer, config),
+            options=settings.hook_options(layer, config),
             matcher=group.matcher,
             sequential=group.sequential,
             file=layer.file,
-            enabled=not is_disabled(settings, layer, config),
+            enabled=not settings.disabled(layer, config),
             serial=next(self._serials),
         )
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
@@ -22,7 +21,7 @@ from .executors.plugin import PluginExecutor
 from .executors.python import PythonExecutor
 from .guard import HookGuard
 from .handler import HookEventHandler
-from .limits import ProcessSlots, default_max_processes
+from .limits import ProcessSlots
 from .log import DebugLogger, LoggingDebugLogger, logger
 from .planner import HookPlanner
 from .registry import HookFunction, HookRegistry, RegisteredHook, function_config
@@ -57,7 +56,6 @@ class HookSystem:
         self._guard = HookGuard()
         self._runner = HookRunner(_executors(config), self._guard)
         self._handler: HookEventHandler | None = None
-        self._starting: asyncio.Lock | None = None
 
     @property
     def status(self) -> HookSystemStatus:
@@ -115,7 +113,7 @@ class HookSystem:
         def register(function: F) -> F:
             config = function_config(function, name, timeout_ms)
             group = HookGroup(hooks=(config,), matcher=matcher, sequential=sequential)
-            options = self._config.settings.runtime_options(config)
+            options = self._config.settings.hook_options(None, config)
             self._registry.add_function(known, function, config, group, options)
             return function
 
@@ -143,7 +141,7 @@ class HookSystem:
 
 
 def _executors(config: Config) -> dict[HookType, Executor]:
-    slots = ProcessSlots(config.settings.max_processes or default_max_processes())
+    slots = ProcessSlots(config.settings.global_options.max_processes)
     return {
         HookType.COMMAND: CommandExecutor(slots),
         HookType.PYTHON: PythonExecutor(),

@@ -88,12 +88,10 @@ class _HookTimeout(TimeoutError):  # noqa: N818 - never leaves this module
 async def _within(answer: Awaitable[Any], timeout_s: float) -> Any:
     loop = asyncio.get_running_loop()
     task = loop.create_task(_awaited(answer))
-    waiter = loop.create_future()
-    task.add_done_callback(lambda _: waiter.done() or waiter.set_result(None))
-    timer = loop.call_later(timeout_s, task.cancel, _HookTimeout)
-    last = loop.call_later(
-        timeout_s + _CANCEL_GRACE_S, lambda: waiter.done() or waiter.set_result(None)
-    )
+    waiter: asyncio.Future[None] = loop.create_future()
+    task.add_done_callback(lambda _: _wake(waiter))
+    timer = loop.call_later(timeout_s, task.cancel)
+    last = loop.call_later(timeout_s + _CANCEL_GRACE_S, _wake, waiter)
     try:
         await waiter
     except asyncio.CancelledError:
@@ -108,6 +106,11 @@ async def _within(answer: Awaitable[Any], timeout_s: float) -> Any:
     if task.cancelled():
         raise RuntimeError("the hook cancelled itself")
     return task.result()
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 async def _awaited(answer: Awaitable[Any]) -> Any:

@@ -1,0 +1,145 @@
+"""``hookline fire``: run one event for real and show the verdict."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from typing import Any
+
+from hookline.config import Config
+from hookline.errors import HooklineError
+from hookline.events import TRAITS, HookEventName
+from hookline.jsontext import decode
+from hookline.results import ProcessedHookResult, Stage, make_empty_success_result
+
+from .common import add_settings_arguments, load_config, log_to_stderr, print_json
+
+SUMMARY = "fire one event for real and show the verdict"
+DESCRIPTION = """\
+Run the hooks of one event, as an agent would, and show what they decided.
+
+  hookline fire BeforeTool --tool write_file --tool-input '{"path": ".env"}'
+  hookline fire BeforeAgent --input prompt.json
+  echo '{"source": "startup"}' | hookline fire SessionStart --input - --json
+
+exit status: 0 allowed, 2 blocked or stopped, 1 a mistake in the call"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("event", metavar="EVENT", help=", ".join(HookEventName))
+    parser.add_argument("--tool", metavar="NAME", help="the tool's name (tool events)")
+    parser.add_argument(
+        "--tool-input", metavar="JSON", help="the tool's input, a JSON object"
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        help="the event's fields as a JSON object; '-' reads standard input",
+    )
+    add_settings_arguments(parser)
+    parser.add_argument("--session-id", metavar="ID", help="the session to fire in")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="log what happens to stderr"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fire the event and return the exit status."""
+    log_to_stderr(logging.DEBUG if options.verbose else logging.WARNING)
+    event = HookEventName.of(options.event)
+    event_input = _event_input(options, event)
+    config = load_config(options, options.session_id)
+    result = asyncio.run(_fire(config, event, event_input))
+    if _is_mistake(result):
+        raise HooklineError(result.aggregated.errors[0].message)
+    if options.json:
+        print_json(to_json(event, result))
+    else:
+        from .verdict import print_verdict
+
+        print_verdict(event, result)
+    return 2 if result.blocked or result.should_stop else 0
+
+
+def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
+    """The answer in the shape that ``--json`` promises."""
+    aggregated, final = result.aggregated, result.final_output
+    return {
+        "event": event.value,
+        "success": aggregated.success,
+        "blocked": result.blocked,
+        "reason": result.reason,
+        "ask": result.ask,
+        "should_stop": result.should_stop,
+        "stop_reason": result.stop_reason,
+        "system_message": result.system_message,
+        "suppress_output": result.suppress_output,
+        "additional_context": final.additional_context if final else None,
+        "final_output": final.to_wire() if final else None,
+        "all_outputs": [output.to_wire() for output in aggregated.all_outputs],
+        "errors": [error.to_wire() for error in aggregated.errors],
+        "total_duration_ms": round(aggregated.total_duration, 3),
+        "hooks": [hook.to_wire() for hook in aggregated.hook_results],
+    }
+
+
+async def _fire(
+    config: Config, event: HookEventName, event_input: dict[str, Any]
+) -> ProcessedHookResult:
+    system = config.get_hook_system()
+    if system is None:
+        return ProcessedHookResult(aggregated=make_empty_success_result())
+    async with system:
+        return await system.event_handler.fire(event, event_input)
+
+
+def _is_mistake(result: ProcessedHookResult) -> bool:
+    errors = result.aggregated.errors
+    return bool(errors) and errors[0].stage is Stage.VALIDATION
+
+
+def _event_input(options: argparse.Namespace, event: HookEventName) -> dict[str, Any]:
+    event_input = {} if options.input is None else _read_input(options.input)
+    if options.session_id is not None:
+        event_input.pop("session_id", None)
+    if options.tool is not None:
+        event_input["tool_name"] = options.tool
+    if options.tool_input is not None:
+        event_input["tool_input"] = _parse(options.tool_input, "--tool-input")
+    if TRAITS[event].matched_field == "tool_name":
+        _need_tool(event, event_input)
+    return event_input
+
+
+def _need_tool(event: HookEventName, event_input: dict[str, Any]) -> None:
+    if "tool_name" not in event_input:
+        raise HooklineError(
+            f"{event.value} needs the tool's name: --tool NAME, or tool_name in --input"
+        )
+    event_input.setdefault("tool_input", {})
+
+
+def _read_input(source: str) -> dict[str, Any]:
+    if source == "-":
+        return _parse(sys.stdin.buffer.read(), "standard input")
+    try:
+        with open(source, "rb") as file:  # noqa: PTH123 - no pathlib at start-up
+            return _parse(file.read(), source)
+    except OSError as error:
+        raise HooklineError(f"--input {source}: {error.strerror}") from error
+
+
+def _parse(text: str | bytes, where: str) -> dict[str, Any]:
+    try:
+        value = decode(text)
+    except ValueError as error:
+        raise HooklineError(f"{where} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise HooklineError(f"{where}: expected a JSON object, got {value!r:.60}")
+    return value
