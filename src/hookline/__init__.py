@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # importing typing costs more than all of hookline.script
 if TYPE_CHECKING:
     from typing import Any
 
+    from .config import Config as Config
     from .errors import HooklineError as HooklineError
     from .errors import HookSystemNotInitializedError as HookSystemNotInitializedError
     from .errors import SettingsError as SettingsError
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
     from .events import SessionStartSource as SessionStartSource
     from .results import ProcessedHookResult as ProcessedHookResult
     from .settings.load import Settings as Settings
+    from .system import HookSystem as HookSystem
+    from .settings.load import Settings as Settings
 
 _HOMES = {
+    "Config": "config",
     "HookEventName": "events",
+    "HookSystem": "system",
     "HookSystemNotInitializedError": "errors",
     "HooklineError": "errors",
     "NotificationType": "events",
@@ -30,6 +35,7 @@ _HOMES = {
     "ProcessedHookResult": "results",
     "SessionEndReason": "events",
     "SessionStartSource": "events",
+    "Settings": "settings.load",
     "Settings": "settings.load",
     "SettingsError": "errors",
 }

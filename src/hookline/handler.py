@@ -165,10 +165,12 @@ class HookEventHandler(EventFirer):
         names = TRAITS[event].model_fields
         if not names:
             return fields
-        from .translators import to_stable
+        # Tool events, the most frequent ones, need none of this.
+        from .translators import stable_wire
 
         how = self._config.translator
-        return fields | {name: to_stable(name, fields.get(name), how) for name in names}
+        shown = {name: stable_wire(name, fields.get(name), how) for name in names}
+        return fields | shown
 
     async def _run(
         self, plan: HookPlan, event_input: Fields

@@ -70,7 +70,9 @@ def _row(hook: RegisteredHook) -> tuple[str, ...]:
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [min(max(map(len, column)), 48) for column in zip(_COLUMNS, *rows, strict=True)]
+    widths = [
+        min(max(map(len, column)), 48) for column in zip(_COLUMNS, *rows, strict=True)
+    ]
     print(paint(_line(_COLUMNS, widths), "bold"))
     for row in rows:
         print(_line(row, widths))

@@ -39,6 +39,7 @@ __all__ = [
     "LLMSafetyRating",
     "LLMUsage",
     "pick_translator",
+    "stable_wire",
     "to_wire",
 ]
 
@@ -57,6 +58,14 @@ def pick_translator(value: object, name: str = "auto") -> HookTranslator:
             f"no translator {found!r}: expected auto, {', '.join(_MAKERS)}"
         )
     return _MAKERS[found]()
+
+
+def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]:
+    """What hooks see in an input field: ``llm_request`` or ``llm_response``."""
+    translator = pick_translator(value, name)
+    if field == "llm_request":
+        return to_wire(translator.to_hook_llm_request(value))
+    return to_wire(translator.to_hook_llm_response(value))
 
 
 def _genai() -> HookTranslator:
