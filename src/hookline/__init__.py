@@ -10,6 +10,9 @@ TYPE_CHECKING = False  # importing typing costs more than all of hookline.script
 if TYPE_CHECKING:
     from typing import Any
 
+    from .bus.client import HookBusClient as HookBusClient
+    from .bus.memory import InMemoryMessageBus as InMemoryMessageBus
+    from .bus.remote import RemoteHooks as RemoteHooks
     from .config import Config as Config
     from .errors import HooklineError as HooklineError
     from .errors import HookSystemNotInitializedError as HookSystemNotInitializedError
@@ -22,20 +25,21 @@ if TYPE_CHECKING:
     from .results import ProcessedHookResult as ProcessedHookResult
     from .settings.load import Settings as Settings
     from .system import HookSystem as HookSystem
-    from .settings.load import Settings as Settings
 
 _HOMES = {
     "Config": "config",
+    "HookBusClient": "bus.client",
     "HookEventName": "events",
     "HookSystem": "system",
     "HookSystemNotInitializedError": "errors",
     "HooklineError": "errors",
+    "InMemoryMessageBus": "bus.memory",
     "NotificationType": "events",
     "PreCompressTrigger": "events",
     "ProcessedHookResult": "results",
+    "RemoteHooks": "bus.remote",
     "SessionEndReason": "events",
     "SessionStartSource": "events",
-    "Settings": "settings.load",
     "Settings": "settings.load",
     "SettingsError": "errors",
 }

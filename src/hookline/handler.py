@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .aggregator import aggregate, disagreements
 from .config import Config
@@ -32,6 +32,10 @@ from .results import (
     process_common_hook_output_fields,
 )
 from .runner import HookRunner
+
+if TYPE_CHECKING:
+    from .bus.contracts import HookBus, HookExecutionResponse
+    from .mediation import RequestMediator
 
 
 class Recorder(Protocol):
@@ -65,6 +69,7 @@ class HookEventHandler(EventFirer):
         self._runner = runner
         self._reporter = reporter
         self._recorder = recorder
+        self._mediator: RequestMediator | None = None
         self._depth = _own_depth()
         self._tool_selection = config.settings.global_options.tool_selection
 
@@ -143,6 +148,29 @@ class HookEventHandler(EventFirer):
             transcript_path=transcript_path,
             correlation_id=correlation_id,
         )
+
+    def listen(self, bus: HookBus) -> None:
+        """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
+        self._mediator = self._make_mediator(bus)
+        self._mediator.subscribe()
+
+    async def handle_request(self, payload: Any) -> HookExecutionResponse:
+        """Answer one request in the wire's spelling; never raises (section 8)."""
+        if self._mediator is None:
+            self._mediator = self._make_mediator(None)
+        return await self._mediator.handle_request(payload)
+
+    async def dispose(self) -> None:
+        """Take nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
+        if self._mediator is not None:
+            self._mediator.dispose()
+            await self._mediator.finished()
+
+    def _make_mediator(self, bus: HookBus | None) -> RequestMediator:
+        # Most hosts have no bus, and need not load what serves one.
+        from .mediation import RequestMediator
+
+        return RequestMediator(self, bus)
 
     def _input(
         self,

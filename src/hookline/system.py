@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -29,6 +29,9 @@ from .reporting import Reporter
 from .runner import HookRunner
 from .settings.schema import DEFAULT_TIMEOUT_MS, HookGroup, HookType
 
+if TYPE_CHECKING:
+    from .bus.contracts import HookBus
+
 F = TypeVar("F", bound=HookFunction)
 
 
@@ -45,7 +48,7 @@ class HookSystem:
     def __init__(
         self,
         config: Config,
-        message_bus: object | None = None,
+        message_bus: HookBus | None = None,
         debug_logger: DebugLogger | None = None,
     ) -> None:
         config.adopt(self)
@@ -89,12 +92,15 @@ class HookSystem:
             self._runner,
             Reporter(self._debug_logger),
         )
+        if self._bus is not None:
+            self._handler.listen(self._bus)
 
     async def dispose(self) -> None:
         """Give everything back; the system may be initialised again."""
         if self._handler is None:
             return
-        self._handler = None
+        handler, self._handler = self._handler, None
+        await handler.dispose()
         await self._runner.close()
         self._debug_logger.flush()
 
