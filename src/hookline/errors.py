@@ -142,4 +142,4 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
         return None
     by_lower = {choice.lower(): choice for choice in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+    return str(by_lower[found[0]]) if found else None

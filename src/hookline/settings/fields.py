@@ -96,11 +96,13 @@ FAILURE_POLICY = Kind(
     "'allow', 'block' or an object of causes",
     _read_policy,
     {"anyOf": [_VERDICT.schema, object_schema(CAUSE_FIELDS)]},
+    CAUSE_FIELDS,
 )
 BREAKER = Kind(
     "false or an object with timeouts and cooldownMs",
     _read_breaker,
     {"anyOf": [{"type": "boolean"}, object_schema(BREAKER_FIELDS)]},
+    BREAKER_FIELDS,
 )
 
 HOOK_FIELDS = {

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from msgspec import UNSET, Struct
 
@@ -21,7 +21,8 @@ Reader: TypeAlias = Callable[[Any, Report], Any]
 MAX_NUMBER = 2**53
 """Larger numbers are taken for mistakes: clocks and selectors overflow on them."""
 
-_FUNCTION = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"
+_DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+_FUNCTION = f"^{_DOTTED}:{_DOTTED}$"
 
 
 class Kind(Struct, frozen=True):
@@ -31,6 +32,8 @@ class Kind(Struct, frozen=True):
     """Completes the sentence "expected ..."."""
     read: Reader
     schema: dict[str, Any]
+    members: dict[str, Any] = {}
+    """The fields of the object that it may be."""
 
 
 class Field(Struct, frozen=True):
@@ -43,7 +46,7 @@ class Field(Struct, frozen=True):
     """For people: what it does."""
 
 
-def is_text(value: Any) -> bool:
+def is_text(value: Any) -> TypeGuard[str]:
     """Whether a string can be handed to a process: some text, no NUL, no surrogate."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         return False
@@ -54,7 +57,7 @@ def is_text(value: Any) -> bool:
     return True
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether this is a number of sensible size; a boolean is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -72,7 +75,7 @@ def read_fields(
         value = field.kind.read(raw[key], report.at(key))
         if value is UNSET:
             expected, got = field.kind.expected, quote(raw[key])
-            report.at(key).say(f"expected {expected}, got {got}; ignored")
+            report.at(key).say(f"ignored: expected {expected}, got {got}")
         elif field.attribute:
             found[field.attribute] = value
     return found
@@ -120,7 +123,7 @@ def _read_any_text(value: Any, _: Report) -> Any:
 
 
 def _read_function(value: Any, _: Report) -> Any:
-    fits = isinstance(value, str) and re.match(_FUNCTION, value)
+    fits = isinstance(value, str) and re.fullmatch(_FUNCTION, value)
     return str.__str__(value) if fits and is_text(value) else UNSET
 
 
@@ -135,7 +138,7 @@ def _texts_in(values: Iterable[Any], report: Report) -> Iterable[str]:
         if is_text(value):
             yield str.__str__(value)
         else:
-            report.at(index).say(f"expected some text, got {quote(value)}; ignored")
+            report.at(index).say(f"ignored: expected some text, got {quote(value)}")
 
 
 def _read_names(value: Any, report: Report) -> Any:
@@ -150,10 +153,10 @@ def _read_environment(value: Any, report: Report) -> Any:
     for name, item in value.items():
         text = _environment_text(item)
         if not is_text(name) or "=" in name:
-            report.at(name).say("is no name for an environment variable; ignored")
+            report.at(name).say("ignored: this is no name for an environment variable")
         elif text is None:
             got = quote(item)
-            report.at(name).say(f"expected text or a number, got {got}; ignored")
+            report.at(name).say(f"ignored: expected text or a number, got {got}")
         else:
             found[str.__str__(name)] = text
     return found
@@ -197,7 +200,7 @@ MILLISECONDS = Kind(
 FUNCTION = Kind(
     "'package.module:name'",
     _read_function,
-    {"type": "string", "pattern": r"^[\w.]+:[\w.]+$"},
+    {"type": "string", "pattern": _FUNCTION},
 )
 TEXTS = Kind("a list of strings", _read_texts, _TEXTS_SCHEMA)
 NAMES = Kind("a list of names", _read_names, _TEXTS_SCHEMA)

@@ -17,7 +17,7 @@ from hookline.events import HookEventName
 
 from .fields import GROUP_FIELDS, HOOK_FIELDS, OPTION_FIELDS, ROOT_FIELDS
 from .kinds import read_fields
-from .problems import Problem, Report, quote
+from .problems import Problem, Report, Severity, quote
 from .schema import (
     HookConfig,
     HookGroup,
@@ -88,7 +88,7 @@ def read_layer(
 
 def _read_options(raw: Any, report: Report) -> HooksOptions:
     if not isinstance(raw, dict):
-        report.say(f"expected an object, got {quote(raw)}; ignored")
+        report.say(f"ignored: expected an object, got {quote(raw)}")
         return HooksOptions()
     return HooksOptions(**read_fields(raw, OPTION_FIELDS, report))
 
@@ -102,20 +102,20 @@ def _kept_inside(options: HooksOptions, report: Report) -> HooksOptions:
     if not (path.is_absolute() or ".." in path.parts or journal.startswith("~")):
         return options
     report.at("journal").say(
-        f"a project's journal is a path inside it, got {quote(journal)}; ignored"
+        f"ignored: a project's journal is a path inside it, got {quote(journal)}"
     )
     return replace(options, journal=None)
 
 
 def _read_events(raw: Any, source: HookSource, report: Report) -> _Groups:
     if not isinstance(raw, dict):
-        report.say(f"expected an object of events, got {quote(raw)}; ignored")
+        report.say(f"ignored: expected an object of events, got {quote(raw)}")
         return {}
     found: _Groups = {}
     for name, definitions in raw.items():
         event = _EVENTS.get(name)
         if event is None:
-            report.at(name).say(f"{_unknown_event(name)}; dropped")
+            report.at(name).say(f"dropped: {_unknown_event(name)}")
         elif groups := _read_groups(definitions, source, report.at(name)):
             found[event] = groups
     return found
@@ -131,7 +131,7 @@ def _unknown_event(name: Any) -> str:
 
 def _read_groups(raw: Any, source: HookSource, report: Report) -> tuple[HookGroup, ...]:
     if not isinstance(raw, list | tuple):
-        report.say(f"expected a list of groups, got {quote(raw)}; dropped")
+        report.say(f"dropped: expected a list of groups, got {quote(raw)}")
         return ()
     groups = (
         _read_group(item, source, report.at(index)) for index, item in enumerate(raw)
@@ -141,12 +141,12 @@ def _read_groups(raw: Any, source: HookSource, report: Report) -> tuple[HookGrou
 
 def _read_group(raw: Any, source: HookSource, report: Report) -> HookGroup | None:
     if not isinstance(raw, dict):
-        report.say(f"expected an object with a hooks list, got {quote(raw)}; dropped")
+        report.say(f"dropped: expected an object with a hooks list, got {quote(raw)}")
         return None
     entries = raw.get("hooks")
     if not isinstance(entries, list | tuple):
         got = f"got {quote(entries)}" if "hooks" in raw else "there is none"
-        report.at("hooks").say(f"expected a list of hooks, {got}; group dropped")
+        report.at("hooks").say(f"group dropped: expected a list of hooks, {got}")
         return None
     read = (
         _read_hook(entry, source, report.at("hooks", index))
@@ -159,14 +159,15 @@ def _read_group(raw: Any, source: HookSource, report: Report) -> HookGroup | Non
 
 def _read_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | None:
     if not isinstance(raw, dict):
-        report.say(f"expected a hook, got {quote(raw)}; dropped")
+        report.say(f"dropped: expected a hook, got {quote(raw)}")
         return None
     if lack := _lack_of(raw):
-        report.say(f"{lack}; dropped")
+        report.say(f"dropped: {lack}")
         return None
     fields = read_fields(raw, HOOK_FIELDS, report)
     if fields.get("managed") and source is not HookSource.SYSTEM:
-        report.at("managed").say("only system settings manage hooks; ignored")
+        message = "ignored: only system settings manage hooks"
+        report.at("managed").say(message, Severity.WARNING)
         fields["managed"] = False
     kind = fields["type"]
     needed = fields.get(_NEEDS.get(kind, "command"))

@@ -6,6 +6,7 @@ it adds the file, and the line where that is known.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -16,11 +17,19 @@ Path: TypeAlias = tuple[str | int, ...]
 _LONGEST_QUOTE = 60
 
 
+class Severity(StrEnum):
+    """Whether a problem is surely one."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
 class Problem(Struct, frozen=True):
     """One thing that is wrong."""
 
     path: Path
     message: str
+    severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
         return f"{where(self.path)}: {self.message}" if self.path else self.message
@@ -37,9 +46,9 @@ class Report:
         """A report into the same list, further down."""
         return Report(self.problems, (*self.path, *steps))
 
-    def say(self, message: str) -> None:
+    def say(self, message: str, severity: Severity = Severity.ERROR) -> None:
         """Note a problem here."""
-        self.problems.append(Problem(self.path, message))
+        self.problems.append(Problem(self.path, message, severity))
 
 
 def where(path: Path) -> str:
