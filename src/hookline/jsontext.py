@@ -48,7 +48,7 @@ def decode(text: str | bytes) -> Any:
         text = text.decode("utf-8")
     try:
         found = json.loads(text, parse_constant=_no_constant, parse_int=_whole_number)
-        return _Sanitizer().clean(found, 0)
+        return _Sanitizer(raw_numbers=False).clean(found, 0)
     except RecursionError:
         raise TooDeepError("JSON nested too deeply to be read") from None
 
@@ -102,8 +102,9 @@ def _digits(number: int) -> str:
 class _Sanitizer:
     """Copy a value into what JSON can hold; knows the containers it is inside of."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, raw_numbers: bool = True) -> None:
         self._open: set[int] = set()
+        self._raw_numbers = raw_numbers
 
     def clean(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool):
@@ -111,7 +112,7 @@ class _Sanitizer:
         if isinstance(value, str):
             return _clean_text(str.__str__(value))
         if isinstance(value, int):
-            return _clean_whole(int(value))
+            return _clean_whole(int(value)) if self._raw_numbers else value
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else None
         if isinstance(value, bytes | bytearray | memoryview):

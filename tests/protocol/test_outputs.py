@@ -1,0 +1,183 @@
+"""PROTOCOL section 4: the fields of an output."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from hookline.events import HookEventName
+from hookline.outputs import read_output
+from tests.workshop import Workshop
+
+
+@pytest.mark.parametrize("decision", ["block", "deny"])
+async def test_block_and_deny_block(workshop: Workshop, decision: str) -> None:
+    result = await workshop.fire("BeforeTool", workshop.says({"decision": decision}))
+    assert (result.blocked, result.reason) == (True, "No reason provided")
+
+
+@pytest.mark.parametrize("decision", ["allow", "approve", None])
+async def test_other_decisions_do_not_block(workshop: Workshop, decision: Any) -> None:
+    result = await workshop.fire("BeforeTool", workshop.says({"decision": decision}))
+    assert (result.blocked, result.reason, result.ask) == (False, None, False)
+
+
+async def test_ask_is_shown_and_does_not_block(workshop: Workshop) -> None:
+    hook = workshop.says({"decision": "ask", "reason": "sure?"})
+    result = await workshop.fire("BeforeTool", hook)
+    assert (result.blocked, result.ask) == (False, True)
+    assert result.final_output is not None
+    assert result.final_output.reason == "sure?"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"stopReason": "s", "reason": "r"}, "s"),
+        ({"reason": "r"}, "r"),
+        ({"stopReason": "  ", "reason": " r "}, "r"),
+        ({}, "No reason provided"),
+    ],
+)
+async def test_effective_reason_is_stop_reason_else_reason_else_default(
+    workshop: Workshop, said: dict[str, Any], reason: str
+) -> None:
+    """DELTA-HRUN-002, DELTA-HAPP-002."""
+    hook = workshop.says({"continue": False, **said})
+    result = await workshop.fire("BeforeTool", hook)
+    assert (result.should_stop, result.stop_reason) == (True, reason)
+
+
+@pytest.mark.parametrize("permission", ["deny", "block"])
+async def test_permission_decision_blocks_before_a_tool(
+    workshop: Workshop, permission: str
+) -> None:
+    said = {"permissionDecision": permission, "permissionDecisionReason": "p"}
+    hook = workshop.says({"reason": "r", "hookSpecificOutput": said})
+    result = await workshop.fire("BeforeTool", hook)
+    assert (result.blocked, result.reason) == (True, "p")
+
+
+async def test_permission_decision_asks_before_a_tool(workshop: Workshop) -> None:
+    said = {"permissionDecision": "ask", "permissionDecisionReason": "p"}
+    result = await workshop.fire(
+        "BeforeTool", workshop.says({"hookSpecificOutput": said})
+    )
+    assert (result.ask, result.blocked) == (True, False)
+    assert result.final_output is not None
+    assert result.final_output.reason == "p"
+
+
+async def test_permission_decision_counts_on_no_other_event(
+    workshop: Workshop,
+) -> None:
+    said = {"hookSpecificOutput": {"permissionDecision": "deny"}}
+    result = await workshop.fire("BeforeAgent", workshop.says(said))
+    assert not result.blocked
+
+
+async def test_permission_deny_survives_a_later_allow(workshop: Workshop) -> None:
+    """PROTOCOL 4: also when several hooks are merged."""
+    deny = {"permissionDecision": "deny", "permissionDecisionReason": "claude style"}
+    result = await workshop.fire(
+        "BeforeTool",
+        workshop.says({"hookSpecificOutput": deny}, "a"),
+        workshop.says({"hookSpecificOutput": {"permissionDecision": "allow"}}, "b"),
+    )
+    assert (result.blocked, result.reason) == (True, "claude style")
+    assert result.final_output is not None
+    assert result.final_output.hook_specific_output["permissionDecision"] == "deny"
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"continue": "false"}, "continue"),
+    ({"continue": 0}, "continue"),
+    ({"decision": True}, "decision"),
+    ({"decision": "BLOCK"}, "decision"),
+    ({"decision": ["block"]}, "decision"),
+    ({"reason": 5}, "reason"),
+    ({"stopReason": {}}, "stopReason"),
+    ({"suppressOutput": "yes"}, "suppressOutput"),
+    ({"systemMessage": 1}, "systemMessage"),
+    ({"hookSpecificOutput": []}, "hookSpecificOutput"),
+    ({"hookSpecificOutput": {"tool_input": "x"}}, "hookSpecificOutput.tool_input"),
+    ({"hookSpecificOutput": {"additionalContext": 1}}, "additionalContext"),
+    ({"hookSpecificOutput": {"clearContext": "y"}}, "clearContext"),
+    ({"hookSpecificOutput": {"permissionDecision": "no"}}, "permissionDecision"),
+    ({"hookSpecificOutput": {"toolConfig": {"mode": "any"}}}, "toolConfig.mode"),
+    (
+        {"hookSpecificOutput": {"toolConfig": {"allowedFunctionNames": "a"}}},
+        "toolConfig.allowedFunctionNames",
+    ),
+    ({"hookSpecificOutput": {"llm_request": {"messages": 1}}}, "messages"),
+    ({"hookSpecificOutput": {"llm_request": {"messages": [{}]}}}, "role"),
+    (
+        {"hookSpecificOutput": {"llm_request": {"messages": [{"role": "user"}]}}},
+        "content",
+    ),
+    ({"hookSpecificOutput": {"llm_request": {"messages": [1]}}}, "messages[0]"),
+    ({"hookSpecificOutput": {"llm_request": {"model": 1}}}, "model"),
+    ({"hookSpecificOutput": {"llm_request": {"config": 1}}}, "config"),
+    ({"hookSpecificOutput": {"llm_request": 1}}, "llm_request"),
+    ({"hookSpecificOutput": {"llm_response": {}}}, "llm_response"),
+    ({"hookSpecificOutput": {"llm_response": {"text": 1}}}, "text"),
+    ({"hookSpecificOutput": {"llm_response": {"candidates": 1}}}, "candidates"),
+    ({"hookSpecificOutput": {"llm_response": {"candidates": [1]}}}, "candidates[0]"),
+    (
+        {"hookSpecificOutput": {"llm_response": {"candidates": [{"content": 1}]}}},
+        "candidates[0].content",
+    ),
+    (
+        {
+            "hookSpecificOutput": {
+                "llm_response": {"candidates": [{"content": {"parts": [1]}}]}
+            }
+        },
+        "candidates[0].content.parts",
+    ),
+    ({"hookSpecificOutput": {"llm_response": {"usageMetadata": 3}}}, "usageMetadata"),
+]
+
+
+@pytest.mark.parametrize(("said", "field"), WRONG, ids=[field for _, field in WRONG])
+def test_a_wrong_field_is_ignored_with_a_warning_that_names_it(
+    said: dict[str, Any], field: str
+) -> None:
+    output, warnings = read_output(said, HookEventName.BeforeTool)
+    assert not output.is_blocking
+    assert not output.stops
+    assert not output.asks
+    assert output.tool_input is None
+    assert output.llm_request is None
+    assert output.llm_response is None
+    assert len(warnings) == 1
+    assert field in warnings[0]
+
+
+async def test_the_warning_about_a_wrong_field_names_the_hook(
+    workshop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "hookline"):
+        result = await workshop.fire(
+            "BeforeTool", workshop.says({"continue": "false"}, "sloppy")
+        )
+    assert not result.should_stop
+    assert any(
+        "sloppy" in record.getMessage() and "continue" in record.getMessage()
+        for record in caplog.records
+    )
+
+
+async def test_additional_context_is_escaped(workshop: Workshop) -> None:
+    said = {"hookSpecificOutput": {"additionalContext": "<b> & </b>"}}
+    result = await workshop.fire("AfterTool", workshop.says(said))
+    assert result.final_output is not None
+    assert result.final_output.additional_context == "&lt;b&gt; & &lt;/b&gt;"
+
+
+async def test_unknown_fields_are_kept(workshop: Workshop) -> None:
+    result = await workshop.fire("BeforeTool", workshop.says({"mine": [1]}))
+    assert result.final_output is not None
+    assert result.final_output.to_wire() == {"decision": "allow", "mine": [1]}
