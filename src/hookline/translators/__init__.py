@@ -74,6 +74,18 @@ def _genai() -> HookTranslator:
     return GenAITranslator()
 
 
+def _openai() -> HookTranslator:
+    from .openai import OpenAITranslator
+
+    return OpenAITranslator()
+
+
+def _anthropic() -> HookTranslator:
+    from .anthropic import AnthropicTranslator
+
+    return AnthropicTranslator()
+
+
 def _stable() -> HookTranslator:
     from .passthrough import StableTranslator
 
@@ -82,6 +94,8 @@ def _stable() -> HookTranslator:
 
 _MAKERS: dict[str, Callable[[], HookTranslator]] = {
     "genai": _genai,
+    "openai": _openai,
+    "anthropic": _anthropic,
     "stable": _stable,
 }
 _PACKAGES = {

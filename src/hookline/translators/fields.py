@@ -33,7 +33,8 @@ def put(value: Any, new: Any, *names: str) -> Any:
     """Copy a record with one field changed, in the spelling it uses; None removes."""
     if not isinstance(value, Mapping):
         return value.model_copy(update={names[0]: new})
-    name = next((n for n in names if n in value), None) or _spelling(value, names)
+    there = [n for n in names if get(value, n) is not None]
+    name = next((n for n in (*there, *names) if n in value), _spelling(value, names))
     if new is None:
         return {key: item for key, item in value.items() if key != name}
     return {**value, name: new}
@@ -95,4 +96,4 @@ def shown(value: Any) -> str:
 
 def _spelling(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
     camel = any(not key.islower() for key in value) and not any("_" in k for k in value)
-    return names[-1] if camel else names[0]
+    return names[-1] if camel and not names[-1].islower() else names[0]

@@ -1,0 +1,234 @@
+"""Anthropic Messages: requests and messages, as dicts or as SDK objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hookline.translators.blocks import (
+    BlockKinds,
+    edited_content,
+    emptied_content,
+    kinds_in,
+    texts_in,
+)
+from hookline.translators.fields import (
+    count_or_none,
+    get,
+    is_record,
+    items_of,
+    put,
+    record,
+    text_or_none,
+    wrong,
+)
+from hookline.translators.requests import Entry
+from hookline.translators.responses import Draft
+from hookline.translators.stable import (
+    HookToolConfig,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
+    LLMUsage,
+)
+
+from .sdk import types_of
+from .tools import read_tool_choice, write_tool_choice
+
+KINDS = BlockKinds(frozenset({"text"}), "cache_control")
+_SHOWN_ROLES = {"assistant": "model"}
+_OWN_ROLES = {"model": "assistant"}
+_REASONS = {
+    "end_turn": "STOP",
+    "stop_sequence": "STOP",
+    "tool_use": "STOP",
+    "max_tokens": "MAX_TOKENS",
+    "model_context_window_exceeded": "MAX_TOKENS",
+    "refusal": "SAFETY",
+}
+_OWN_REASONS = {"STOP": "end_turn", "MAX_TOKENS": "max_tokens", "SAFETY": "refusal"}
+_INPUT_COUNTS = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+_CONFIG = {"maxOutputTokens": "max_tokens", "stopSequences": "stop_sequences"}
+# The service takes these from older models; the SDK has no arguments for them any
+# more, so that they travel in ``extra_body``.
+_BODY_CONFIG = {"temperature": "temperature", "topP": "top_p", "topK": "top_k"}
+
+
+class MessageRequests:
+    """The ``RequestFormat`` of Anthropic Messages."""
+
+    name = "Anthropic Messages"
+    system_apart = True
+
+    def model(self, request: Any) -> str:
+        """Read the model's name."""
+        return text_or_none(get(request, "model"), "model") or ""
+
+    def entries(self, request: Any) -> list[Entry]:
+        """Read the messages."""
+        found = items_of(get(request, "messages"), "messages")
+        return [_entry(raw, f"messages[{at}]") for at, raw in enumerate(found)]
+
+    def config(self, request: Any) -> dict[str, Any]:
+        """Read the settings that have a stable name."""
+        body = get(request, "extra_body")
+        found = {key: get(request, own) for key, own in _CONFIG.items()}
+        for key, own in _BODY_CONFIG.items():
+            value = get(request, own)
+            found[key] = get(body, own) if value is None else value
+        return {key: value for key, value in found.items() if value is not None}
+
+    def tool_config(self, request: Any) -> HookToolConfig | None:
+        """Read ``tool_choice``."""
+        choice = get(request, "tool_choice")
+        return None if choice is None else read_tool_choice(choice)
+
+    def blank(self) -> Any:
+        """Start a request from nothing."""
+        return {"model": "", "messages": []}
+
+    def edited(self, raw: Any, text: str) -> Any:
+        """Put a new text in place of all the text of a message."""
+        return put(raw, edited_content(get(raw, "content"), text, KINDS), "content")
+
+    def emptied(self, raw: Any) -> Any:
+        """Take the text out of a message."""
+        return put(raw, emptied_content(get(raw, "content"), KINDS), "content")
+
+    def created(self, message: LLMMessage, request: Any) -> Any:
+        """Make a message; the SDK takes dicts everywhere."""
+        del request
+        role = _OWN_ROLES.get(message.role, message.role)
+        return {"role": role, "content": message.content}
+
+    def with_model(self, request: Any, model: str) -> Any:
+        """Change the model."""
+        return put(request, model, "model")
+
+    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
+        """Change the messages."""
+        del added
+        return put(request, raws, "messages")
+
+    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
+        """Append to ``system``, a string or blocks."""
+        found = get(request, "system")
+        if isinstance(found, list | tuple):
+            blocks = [{"type": "text", "text": text} for text in texts]
+            return put(request, [*found, *blocks], "system")
+        joined = "\n\n".join([*([found] if found else []), *texts])
+        return put(request, joined, "system")
+
+    def takes_config(self, request: Any, key: str) -> bool:
+        """There is no place for ``seed``, for example."""
+        del request
+        return key in _CONFIG or key in _BODY_CONFIG
+
+    def with_config(self, request: Any, key: str, value: Any) -> Any:
+        """Change one setting, where the request has it or the SDK takes it."""
+        own = _CONFIG.get(key) or _BODY_CONFIG[key]
+        if key in _CONFIG or get(request, own) is not None:
+            return put(request, value, own)
+        body = put(get(request, "extra_body") or {}, value, own)
+        return put(request, body or None, "extra_body")
+
+    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        """Change ``tool_choice``."""
+        choice = write_tool_choice(tool_config, get(request, "tool_choice"))
+        return put(request, choice, "tool_choice")
+
+
+class MessageResponses:
+    """The ``ResponseFormat`` of Anthropic Messages: one candidate."""
+
+    def candidates(self, response: Any) -> list[LLMCandidate]:
+        """Read the text blocks; thinking is no text."""
+        if not _is_message(response):
+            raise wrong("response", "a Message", response)
+        reason = text_or_none(get(response, "stop_reason"), "stop_reason")
+        texts = texts_in(get(response, "content"), "content", KINDS)
+        shown = None if reason is None else _REASONS.get(reason, reason)
+        return [LLMCandidate(LLMContent("model", texts), shown, 0)]
+
+    def usage(self, response: Any) -> LLMUsage | None:
+        """Count what went in, cached or not, and what came out."""
+        usage = get(response, "usage")
+        if usage is None:
+            return None
+        record(usage, "usage")
+        counts = [
+            count_or_none(get(usage, name), f"usage.{name}") for name in _INPUT_COUNTS
+        ]
+        went_in = sum(count or 0 for count in counts)
+        came_out = count_or_none(get(usage, "output_tokens"), "usage.output_tokens")
+        return LLMUsage(went_in, came_out, went_in + (came_out or 0))
+
+    def calls(self, response: Any) -> list[str]:
+        """Name the tool uses that the agent has to answer."""
+        content = get(response, "content")
+        blocks = content if isinstance(content, list | tuple) else []
+        return [
+            str(get(block, "name"))
+            for block in blocks
+            if get(block, "type") == "tool_use"
+        ]
+
+    def rebuilt(
+        self, drafts: Sequence[Draft], usage: LLMUsage | None, base: Any
+    ) -> Any:
+        """Build a Message, or a dict where the base is one."""
+        draft = drafts[0] if drafts else Draft([], 0)
+        changes: dict[str, Any] = {
+            "content": [{"type": "text", "text": text} for text in draft.texts],
+            "stop_reason": _stop_reason(draft, base),
+        }
+        if usage is not None:
+            changes["usage"] = {
+                "input_tokens": usage.prompt_token_count or 0,
+                "output_tokens": usage.candidates_token_count or 0,
+            }
+        if isinstance(base, Mapping):
+            return {**base, **changes}
+        fresh = {
+            "id": "msg_hookline", "type": "message", "role": "assistant", "model": "",
+            "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0},
+        }  # fmt: skip
+        whole = types_of().Message.model_construct(**{**fresh, **changes})
+        if base is None:
+            return whole
+        return base.model_copy(update={key: getattr(whole, key) for key in changes})
+
+
+def _is_message(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "content" in value
+    return is_record(value) and hasattr(value, "content")
+
+
+def _entry(raw: Any, place: str) -> Entry:
+    role = text_or_none(get(record(raw, place), "role"), f"{place}.role")
+    if role is None:
+        raise wrong(f"{place}.role", "a string", None)
+    content = get(raw, "content")
+    if content is None:
+        raise wrong(f"{place}.content", "a string or a list", None)
+    text = "".join(texts_in(content, f"{place}.content", KINDS))
+    kinds = kinds_in(content)
+    return Entry(
+        raw,
+        LLMMessage(_SHOWN_ROLES.get(role, role), text) if text else None,
+        any(kind not in KINDS.text for kind in kinds),
+        any(kind.endswith(("tool_use", "tool_result")) for kind in kinds),
+        "tool_result" in kinds,
+    )
+
+
+def _stop_reason(draft: Draft, base: Any) -> Any:
+    if draft.finish_reason is not None:
+        return _OWN_REASONS.get(draft.finish_reason, draft.finish_reason)
+    before = get(base, "stop_reason")
+    return "end_turn" if before in (None, "tool_use") else before

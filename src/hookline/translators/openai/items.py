@@ -1,0 +1,290 @@
+"""The Responses API: requests and responses, as dicts or as SDK objects.
+
+Its history is a list of items; messages are some of them, calls and results others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from hookline.translators.blocks import (
+    BlockKinds,
+    edited_content,
+    emptied_content,
+    kinds_in,
+    texts_in,
+)
+from hookline.translators.fields import (
+    get,
+    is_record,
+    items_of,
+    put,
+    record,
+    text_or_none,
+    wrong,
+)
+from hookline.translators.requests import Entry
+from hookline.translators.responses import Draft
+from hookline.translators.stable import (
+    HookToolConfig,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
+    LLMUsage,
+)
+
+from .chat import OWN_ROLES, SHOWN_ROLES, read_config, read_usage, write_usage
+from .sdk import responses_types
+from .tools import read_tool_choice, write_tool_choice
+
+KINDS = BlockKinds(
+    frozenset({"input_text", "output_text", "text"}), "prompt_cache_breakpoint"
+)
+_CONFIG = {
+    "temperature": ("temperature",),
+    "topP": ("top_p",),
+    "maxOutputTokens": ("max_output_tokens",),
+}
+_REASONS = {
+    "completed": "STOP",
+    "max_output_tokens": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+}
+_INCOMPLETE = {"MAX_TOKENS": "max_output_tokens", "SAFETY": "content_filter"}
+_COUNTS = ("input_tokens", "output_tokens", "total_tokens")
+_USAGE_DETAILS = {
+    "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+    "output_tokens_details": {"reasoning_tokens": 0},
+}
+_CALL_SUFFIX, _ANSWER_SUFFIX = "_call", "_call_output"
+# The service has made these calls itself: nobody waits for them.
+_HOSTED_CALLS = frozenset(
+    {
+        "file_search_call", "web_search_call", "code_interpreter_call",
+        "image_generation_call", "mcp_call", "tool_search_call",
+    }
+)  # fmt: skip
+
+
+class ItemRequests:
+    """The ``RequestFormat`` of the Responses API."""
+
+    name = "OpenAI Responses"
+    system_apart = False
+
+    def model(self, request: Any) -> str:
+        """Read the model's name, which a stored prompt may hold instead."""
+        return text_or_none(get(request, "model"), "model") or ""
+
+    def entries(self, request: Any) -> list[Entry]:
+        """Read ``input``, a string or items."""
+        given = get(request, "input")
+        if isinstance(given, str):
+            return [Entry(given, LLMMessage("user", given) if given else None)]
+        found = items_of(given, "input")
+        return [_entry(raw, f"input[{at}]") for at, raw in enumerate(found)]
+
+    def config(self, request: Any) -> dict[str, Any]:
+        """Read the settings that have a stable name."""
+        return read_config(request, _CONFIG)
+
+    def tool_config(self, request: Any) -> HookToolConfig | None:
+        """Read ``tool_choice``."""
+        choice = get(request, "tool_choice")
+        return None if choice is None else read_tool_choice(choice)
+
+    def blank(self) -> Any:
+        """Start a request from nothing."""
+        return {"model": "", "input": []}
+
+    def edited(self, raw: Any, text: str) -> Any:
+        """Put a new text in place of all the text of a message."""
+        if isinstance(raw, str):
+            return text
+        return put(raw, edited_content(get(raw, "content"), text, KINDS), "content")
+
+    def emptied(self, raw: Any) -> Any:
+        """Take the text out of a message."""
+        return put(raw, emptied_content(get(raw, "content"), KINDS) or [], "content")
+
+    def created(self, message: LLMMessage, request: Any) -> Any:
+        """Make a message item; the SDK takes dicts everywhere."""
+        del request
+        role = OWN_ROLES.get(message.role, message.role)
+        return {"role": role, "content": message.content}
+
+    def with_model(self, request: Any, model: str) -> Any:
+        """Change the model."""
+        return put(request, model, "model")
+
+    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
+        """Change ``input``; a string stays one while it is alone."""
+        if isinstance(get(request, "input"), str) and len(raws) == 1 and not added:
+            return put(request, raws[0], "input")
+        items = [
+            {"role": "user", "content": raw} if isinstance(raw, str) else raw
+            for raw in raws
+        ]
+        return put(
+            request, _without_stray_reasoning(items, get(request, "input")), "input"
+        )
+
+    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
+        """Never asked for: system messages are items here."""
+        raise NotImplementedError(texts)
+
+    def takes_config(self, request: Any, key: str) -> bool:
+        """There is no place for ``topK`` or ``stopSequences``, for example."""
+        del request
+        return key in _CONFIG
+
+    def with_config(self, request: Any, key: str, value: Any) -> Any:
+        """Change one setting."""
+        return put(request, value, *_CONFIG[key])
+
+    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        """Change ``tool_choice``."""
+        choice = write_tool_choice(tool_config, get(request, "tools"), flat=True)
+        return put(request, choice, "tool_choice")
+
+
+class ItemResponses:
+    """The ``ResponseFormat`` of the Responses API: one candidate."""
+
+    def candidates(self, response: Any) -> list[LLMCandidate]:
+        """Read the texts of all output messages as one candidate."""
+        output = items_of(get(response, "output"), "output")
+        texts = [
+            text
+            for at, item in enumerate(output)
+            if get(record(item, f"output[{at}]"), "type") == "message"
+            for text in texts_in(get(item, "content"), f"output[{at}].content", KINDS)
+        ]
+        reason = _reason(response)
+        shown = None if reason is None else _REASONS.get(reason, reason)
+        return [LLMCandidate(LLMContent("model", texts), shown, 0)]
+
+    def usage(self, response: Any) -> LLMUsage | None:
+        """Read the three counts."""
+        return read_usage(get(response, "usage"), _COUNTS)
+
+    def calls(self, response: Any) -> list[str]:
+        """Name the tool calls."""
+        return [
+            str(get(item, "name") or get(item, "type"))
+            for item in get(response, "output") or []
+            if _kind(item).endswith(_CALL_SUFFIX) and _kind(item) not in _HOSTED_CALLS
+        ]
+
+    def rebuilt(
+        self, drafts: Sequence[Draft], usage: LLMUsage | None, base: Any
+    ) -> Any:
+        """Build a Response, or a dict where the base is one."""
+        draft = drafts[0] if drafts else Draft([], 0)
+        changes: dict[str, Any] = {"output": [_message(draft, base)], **_ending(draft)}
+        counts = write_usage(usage, get(base, "usage"), _COUNTS)
+        if counts:
+            changes["usage"] = {**_USAGE_DETAILS, **counts}
+        if isinstance(base, Mapping):
+            return {**base, **changes}
+        fresh = {
+            "id": "resp_hookline", "object": "response", "created_at": time.time(),
+            "model": "", "status": "completed", "parallel_tool_calls": False,
+            "tool_choice": "auto", "tools": [],
+        }  # fmt: skip
+        whole = responses_types().Response.model_construct(**{**fresh, **changes})
+        if base is None:
+            return whole
+        return base.model_copy(update={key: getattr(whole, key) for key in changes})
+
+
+def is_response(value: Any) -> bool:
+    """Tell a Response from anything else."""
+    if isinstance(value, Mapping):
+        return "output" in value
+    return is_record(value) and hasattr(value, "output")
+
+
+def _entry(raw: Any, place: str) -> Entry:
+    record(raw, place)
+    kind = text_or_none(get(raw, "type"), f"{place}.type")
+    if kind is None and get(raw, "role") is None and get(raw, "content") is not None:
+        raise wrong(f"{place}.role", "a string", None)
+    if kind not in (None, "message") or get(raw, "role") is None:
+        return _hidden(raw, kind or "", place)
+    role = text_or_none(get(raw, "role"), f"{place}.role") or ""
+    content = get(raw, "content")
+    text = "".join(texts_in(content, f"{place}.content", KINDS))
+    return Entry(
+        raw,
+        LLMMessage(SHOWN_ROLES.get(role, role), text) if text else None,
+        any(kind not in KINDS.text for kind in kinds_in(content)),
+    )
+
+
+def _hidden(raw: Any, kind: str, place: str) -> Entry:
+    if kind == "message":
+        raise wrong(f"{place}.role", "a string", None)
+    answers = kind.endswith(_ANSWER_SUFFIX)
+    calls = answers or kind.endswith(_CALL_SUFFIX)
+    return Entry(raw, None, has_others=True, has_calls=calls, answers=answers)
+
+
+def _kind(item: Any) -> str:
+    return str(get(item, "type") or "")
+
+
+def _without_stray_reasoning(items: list[Any], before: Any) -> list[Any]:
+    """Take out the reasoning of an answer that was taken out.
+
+    The service refuses a reasoning item that nothing of the model's follows.
+    """
+    if not isinstance(before, list | tuple):
+        return items
+    meant = {id(item): after for item, after in pairwise(before)}
+    return [
+        item
+        for item, after in zip(items, [*items[1:], None], strict=True)
+        if not (
+            _kind(item) == "reasoning"
+            and get(meant.get(id(item)), "role") == "assistant"
+            and _is_new_turn(after)
+        )
+    ]
+
+
+def _is_new_turn(item: Any) -> bool:
+    return item is None or get(item, "role") not in (None, "assistant")
+
+
+def _reason(response: Any) -> str | None:
+    details = get(get(response, "incomplete_details"), "reason")
+    return text_or_none(
+        details if details is not None else get(response, "status"), "status"
+    )
+
+
+def _message(draft: Draft, base: Any) -> dict[str, Any]:
+    messages = [one for one in get(base, "output") or [] if _kind(one) == "message"]
+    return {
+        "id": (get(messages[0], "id") if messages else None) or "msg_hookline",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [
+            {"type": "output_text", "text": text, "annotations": []}
+            for text in draft.texts
+        ],
+    }
+
+
+def _ending(draft: Draft) -> dict[str, Any]:
+    if draft.finish_reason is None:
+        return {}
+    if draft.finish_reason == "STOP":
+        return {"status": "completed", "incomplete_details": None}
+    reason = _INCOMPLETE.get(draft.finish_reason, draft.finish_reason)
+    return {"status": "incomplete", "incomplete_details": {"reason": reason}}
