@@ -183,7 +183,7 @@ class MessageResponses:
         """Build a Message, or a dict where the base is one."""
         draft = drafts[0] if drafts else Draft([], 0)
         changes: dict[str, Any] = {
-            "content": [{"type": "text", "text": text} for text in draft.texts],
+            "content": [{"type": "text", "text": "".join(draft.texts)}],
             "stop_reason": _stop_reason(draft, base),
         }
         if usage is not None:

@@ -1,0 +1,337 @@
+"""What every translator has to do, as tests that its author can run.
+
+Subclass ``TranslatorSuite`` under a name that starts with ``Test``, give it samples
+made of the SDK's real objects, and let pytest collect it. It needs nothing but plain
+asserts, so that it can ship with the library.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from hookline.errors import TranslationError
+
+from .stable import HookTranslator, LLMMessage, to_wire
+
+MESSAGES = [
+    LLMMessage("user", "look at this"),
+    LLMMessage("model", "calling"),
+    LLMMessage("model", "done"),
+]
+
+
+class Samples(Protocol):
+    """What the author of a translator supplies."""
+
+    translator: HookTranslator
+
+    def make_request(self) -> Any:
+        """Make a request to model ``m-1`` at temperature 0.5.
+
+        A user message "look at this" with an image; a model message "calling" with a
+        call of ``read_file``; its result; a model message "done". It offers the tools
+        ``read_file`` and ``write_file`` and has the system instruction "be kind".
+        """
+        ...
+
+    def make_response(self, text: str) -> Any:
+        """Make a response with a text that ended of itself, 1 + 2 = 3 tokens."""
+        ...
+
+    def make_response_with_call(self, text: str) -> Any:
+        """Make a response with a text and a call of ``read_file``."""
+        ...
+
+    def make_chunks(self) -> list[Any]:
+        """Make the stream of "Hel", "lo" and a call of ``read_file``."""
+        ...
+
+    def text_of(self, response: Any) -> str | None:
+        """Read the text by the SDK's own helper."""
+        ...
+
+    def calls_in(self, response: Any) -> list[tuple[str, dict[str, Any]]]:
+        """Read name and arguments of the calls, by the SDK's own fields."""
+        ...
+
+    def outline(self, request: Any) -> list[str]:
+        """Spell the history as "text", "image", "call" and "result", in order.
+
+        The system instruction is left out, wherever the SDK keeps it.
+        """
+        ...
+
+    def system_of(self, request: Any) -> str:
+        """Read the whole system instruction."""
+        ...
+
+
+class TranslatorSuite:
+    """The tests; mix in ``Samples``."""
+
+    def test_request_is_shown_as_text_only(self: Samples) -> None:
+        """HOOK-071, 072, 075, 076: no image, no call, no empty message."""
+        shown = self.translator.to_hook_llm_request(self.make_request())
+        assert shown.model == "m-1"
+        assert [m for m in shown.messages if m.role != "system"] == MESSAGES
+        assert (shown.config or {})["temperature"] == 0.5
+
+    def test_request_comes_back_itself_when_nothing_changed(self: Samples) -> None:
+        """HOOK-078: as a Struct, on the wire, or said in part."""
+        request = self.make_request()
+        shown = self.translator.to_hook_llm_request(request)
+        for said in (shown, to_wire(shown), {}, {"model": "m-1"}, {"messages": None}):
+            assert self.translator.from_hook_llm_request(said, request) == request
+
+    def test_changed_temperature_changes_nothing_else(self: Samples) -> None:
+        """HOOK-078: putting it back gives the same request again."""
+        request = self.make_request()
+        change = self.translator.from_hook_llm_request
+        cold = change({"config": {"temperature": 0}}, request)
+        shown = self.translator.to_hook_llm_request(cold)
+        assert (shown.config or {})["temperature"] == 0
+        assert cold != request
+        assert change({"config": {"temperature": 0.5}}, cold) == request
+
+    def test_changed_model_changes_nothing_else(self: Samples) -> None:
+        """HOOK-078."""
+        request = self.make_request()
+        other = self.translator.from_hook_llm_request({"model": "m-2"}, request)
+        assert self.translator.to_hook_llm_request(other).model == "m-2"
+        back = self.translator.from_hook_llm_request({"model": "m-1"}, other)
+        assert back == request
+
+    def test_edited_message_leaves_everything_else_in_place(self: Samples) -> None:
+        """HOOK-078: image, call and result stay where they are."""
+        request = self.make_request()
+        edited = _with_messages(self, request, {"look at this": "look away"})
+        assert self.outline(edited) == self.outline(request)
+        assert "look away" in _texts(self, edited)
+        assert _with_messages(self, edited, {"look away": "look at this"}) == request
+
+    def test_appended_message_is_appended(self: Samples) -> None:
+        """HOOK-179: context comes after all that is there."""
+        request = self.make_request()
+        wire = to_wire(self.translator.to_hook_llm_request(request))
+        messages = [*wire["messages"], {"role": "user", "content": "and now?"}]
+        longer = self.translator.from_hook_llm_request({"messages": messages}, request)
+        assert self.outline(longer) == [*self.outline(request), "text"]
+        assert _texts(self, longer)[-1] == "and now?"
+
+    def test_removed_message_orphans_no_call(self: Samples) -> None:
+        """HOOK-078: the call of a removed message keeps its result."""
+        request = self.make_request()
+        shorter = _with_messages(self, request, {"calling": None, "done": None})
+        assert self.outline(shorter) == ["text", "image", "call", "result"]
+
+    def test_added_message_never_parts_a_call_from_its_result(self: Samples) -> None:
+        """HOOK-078: what is added after the call goes after the result."""
+        request = self.make_request()
+        wire = to_wire(self.translator.to_hook_llm_request(request))
+        at = [m["content"] for m in wire["messages"]].index("done")
+        wire["messages"].insert(at, {"role": "user", "content": "wait"})
+        outline = self.outline(self.translator.from_hook_llm_request(wire, request))
+        assert outline.index("result") == outline.index("call") + 1
+
+    def test_added_system_message_joins_the_system_instruction(self: Samples) -> None:
+        """A system message goes where the SDK has a place for it."""
+        request = self.make_request()
+        wire = to_wire(self.translator.to_hook_llm_request(request))
+        messages = [{"role": "system", "content": "be brief"}, *wire["messages"]]
+        told = self.translator.from_hook_llm_request({"messages": messages}, request)
+        assert "be kind" in self.system_of(told)
+        assert "be brief" in self.system_of(told)
+        assert self.outline(told) == self.outline(request)
+
+    def test_callers_request_is_not_mutated(self: Samples) -> None:
+        """HOOK-078: the caller's objects stay as they were."""
+        request = self.make_request()
+        before = copy.deepcopy(request)
+        self.translator.from_hook_llm_request(
+            {
+                "model": "m-2",
+                "messages": [{"role": "user", "content": "all new"}],
+                "config": {"temperature": 1, "maxOutputTokens": 5},
+                "toolConfig": {"mode": "ANY", "allowedFunctionNames": ["read_file"]},
+            },
+            request,
+        )
+        self.translator.limit_tools(request, ["read_file"])
+        assert request == before
+
+    def test_tool_modes_go_there_and_back(self: Samples) -> None:
+        """HOOK-074."""
+        for mode in ("AUTO", "ANY", "NONE"):
+            own = self.translator.from_hook_tool_config({"mode": mode})
+            assert self.translator.to_hook_tool_config(own).mode == mode
+            request = self.translator.from_hook_llm_request(
+                {"toolConfig": {"mode": mode}}, self.make_request()
+            )
+            tool_config = self.translator.to_hook_llm_request(request).tool_config
+            assert tool_config is not None
+            assert tool_config.mode == mode
+
+    def test_names_that_can_be_carried_are_shown_again(self: Samples) -> None:
+        """HOOK-074: whoever says it carries names does."""
+        for mode in ("AUTO", "ANY"):
+            wanted = {"mode": mode, "allowedFunctionNames": ["read_file"]}
+            own = self.translator.from_hook_tool_config(wanted)
+            names = self.translator.to_hook_tool_config(own).allowed_function_names
+            carried = self.translator.carries_names(wanted)
+            assert names == (["read_file"] if carried else None)
+
+    def test_limited_tools_leave_the_others_out(self: Samples) -> None:
+        """PROTOCOL 10: a restriction holds where the SDK cannot carry names."""
+        request = self.make_request()
+        assert self.translator.tool_names(request) == ["read_file", "write_file"]
+        limited = self.translator.limit_tools(request, ["write_file"])
+        assert self.translator.tool_names(limited) == ["write_file"]
+        assert (
+            self.translator.tool_names(self.translator.limit_tools(request, [])) == []
+        )
+
+    def test_response_is_shown_as_text_only(self: Samples) -> None:
+        """HOOK-073."""
+        shown = to_wire(
+            self.translator.to_hook_llm_response(self.make_response_with_call("hi"))
+        )
+        assert shown["text"] == "hi"
+        assert shown["candidates"][0]["content"] == {"role": "model", "parts": ["hi"]}
+        plain = to_wire(self.translator.to_hook_llm_response(self.make_response("hi")))
+        assert plain["candidates"][0]["finishReason"] == "STOP"
+        assert plain["usageMetadata"] == {
+            "promptTokenCount": 1,
+            "candidatesTokenCount": 2,
+            "totalTokenCount": 3,
+        }
+
+    def test_response_stays_itself_when_its_text_does(self: Samples) -> None:
+        """HOOK-079: and so do its calls, without a warning."""
+        response = self.make_response_with_call("hi")
+        shown = self.translator.to_hook_llm_response(response)
+        with _warnings() as warned:
+            for said in (shown, to_wire(shown), {"text": "hi"}):
+                again = self.translator.from_hook_llm_response(said, response)
+                assert again is response
+        assert not warned
+
+    def test_response_is_rebuilt_when_its_text_changed(self: Samples) -> None:
+        """HOOK-079: whichever of text and candidates the hook has changed."""
+        response = self.make_response("hi")
+        wire = to_wire(self.translator.to_hook_llm_response(response))
+        candidate = {"content": {"role": "model", "parts": ["h", "o"]}}
+        for said in (
+            {"text": "ho"},
+            {**wire, "text": "ho"},
+            {"candidates": [candidate]},
+            {**wire, "candidates": [candidate]},
+        ):
+            rebuilt = self.translator.from_hook_llm_response(said, response)
+            assert self.text_of(rebuilt) == "ho"
+            assert type(rebuilt) is type(response)
+        assert self.text_of(response) == "hi"
+
+    def test_lost_calls_are_warned_of_by_the_hooks_name(self: Samples) -> None:
+        """HOOK-079, PROTOCOL 9."""
+        response = self.make_response_with_call("hi")
+        with _warnings() as warned:
+            rebuilt = self.translator.from_hook_llm_response(
+                {"text": "ho"}, response, hook_name="censor"
+            )
+        assert self.calls_in(rebuilt) == []
+        assert len(warned) == 1
+        assert "censor" in warned[0]
+        assert "read_file" in warned[0]
+
+    def test_response_is_made_from_nothing(self: Samples) -> None:
+        """HOOK-179: a synthetic response, which the SDK's own helpers accept."""
+        made = self.translator.from_hook_llm_response({"text": "no"})
+        assert self.text_of(made) == "no"
+        shown = self.translator.to_hook_llm_response(made)
+        assert shown.candidates[0].finish_reason == "STOP"
+
+    def test_unknown_finish_reason_passes_as_text(self: Samples) -> None:
+        """Tables map what they know, and nothing raises for the rest."""
+        content = {"role": "model", "parts": ["ho"]}
+        said = {"candidates": [{"content": content, "finishReason": "MOON_PHASE"}]}
+        made = self.translator.from_hook_llm_response(said, self.make_response("hi"))
+        shown = self.translator.to_hook_llm_response(made)
+        assert shown.candidates[0].finish_reason == "MOON_PHASE"
+
+    def test_stream_is_assembled_with_its_calls(self: Samples) -> None:
+        """The object that the SDK would have given without streaming."""
+        whole = self.translator.assemble_response(self.make_chunks())
+        assert self.text_of(whole) == "Hello"
+        assert [name for name, _ in self.calls_in(whole)] == ["read_file"]
+        assert self.calls_in(whole)[0][1] == {"path": "a.txt", "lines": [1, 2]}
+        assert self.translator.to_hook_llm_response(whole).text == "Hello"
+
+    def test_what_is_no_request_or_response_is_refused(self: Samples) -> None:
+        """DELTA-HPAY-004: one kind of error, whatever comes in."""
+        for value in (7, None, "text", [], object(), {}, {"model": 5}):
+            _assert_refused(self.translator.to_hook_llm_request, value)
+            _assert_refused(self.translator.to_hook_llm_response, value)
+
+    def test_what_a_hook_got_wrong_is_refused_as_a_whole(self: Samples) -> None:
+        """Never half a change."""
+        request, response = self.make_request(), self.make_response("hi")
+        wrong_requests: list[dict[str, Any]] = [
+            {"messages": "all"},
+            {"model": "m-2", "messages": [{"content": "no role"}]},
+            {"model": "m-2", "messages": [{"role": "user", "content": ["x"]}]},
+            {"model": 5},
+            {"config": {"temperature": "hot"}},
+            {"toolConfig": {"allowedFunctionNames": "read_file"}},
+        ]
+        for said in wrong_requests:
+            _assert_refused(self.translator.from_hook_llm_request, said, request)
+        wrong_responses: list[dict[str, Any]] = [
+            {},
+            {"text": 5},
+            {"candidates": "x"},
+            {"candidates": [{}, 5]},
+        ]
+        for said in wrong_responses:
+            _assert_refused(self.translator.from_hook_llm_response, said, response)
+
+
+def _with_messages(
+    samples: Samples, request: Any, changes: dict[str, str | None]
+) -> Any:
+    wire = to_wire(samples.translator.to_hook_llm_request(request))
+    kept = [m for m in wire["messages"] if changes.get(m["content"], "") is not None]
+    messages = [{**m, "content": changes.get(m["content"], m["content"])} for m in kept]
+    return samples.translator.from_hook_llm_request({"messages": messages}, request)
+
+
+def _texts(samples: Samples, request: Any) -> list[str]:
+    shown = samples.translator.to_hook_llm_request(request)
+    return [message.content for message in shown.messages]
+
+
+def _assert_refused(function: Any, *arguments: Any) -> None:
+    try:
+        function(*arguments)
+    except TranslationError:
+        return
+    raise AssertionError(f"{function.__name__} took {arguments[0]!r}")
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    found: list[str] = []
+
+    class _Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(record.getMessage())
+
+    logger, handler = logging.getLogger("hookline"), _Collect(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
