@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hookline.errors import SettingsError
+
+from .common import print_json
+from .style import paint, plain
 
 if TYPE_CHECKING:
-    from hookline.settings.findings import Checked, Finding
+    from hookline.settings.findings import Checked
     from hookline.settings.locate import SettingsPlaces
 
-SUMMARY = "check settings files for mistakes"
+SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
 Check settings files: what is no JSON or TOML, unknown events and keys (with the
 nearest real one), wrong types, scripts that are missing or not executable, matchers
@@ -27,7 +31,7 @@ Nothing is run: a hook of a project that you do not trust can be checked too.
 Each finding is one line, 'file:line: error|warning: where: message'. The exit status
 is 1 if there is an error (with --strict also for a warning), and 0 otherwise.
 """
-_STYLES = {"error": "bold red", "warning": "yellow"}
+_STYLES = {"error": "red", "warning": "yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,25 +63,27 @@ def run(options: argparse.Namespace) -> int:
     from hookline.settings.locate import SettingsPlaces
     from hookline.settings.problems import Severity
 
+    if options.cwd is not None and not options.cwd.is_dir():
+        raise SettingsError(f"--cwd {str(options.cwd)!r} is no directory")
     places = SettingsPlaces(project_dir=(options.cwd or Path.cwd()).absolute())
     if options.file is not None:
         checked = check_file(options.file, options.cwd)
     else:
         checked = check_places(places)
     if options.json:
-        print(json.dumps([_as_json(finding) for finding in checked.findings], indent=2))
+        print_json(msgspec.to_builtins(checked.findings))
     else:
         _print_findings(checked)
-        print(_printable(_summary(checked, places)))
+        print(plain(_summary(checked, places)))
     counted = list(Severity) if options.strict else [Severity.ERROR]
     return 1 if any(checked.count(severity) for severity in counted) else 0
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
-    import msgspec
-
-    found: dict[str, Any] = msgspec.to_builtins(finding)
-    return found
+def _print_findings(checked: Checked) -> None:
+    for finding in checked.findings:
+        severity = finding.severity.value
+        before, mark, after = plain(str(finding)).partition(f": {severity}: ")
+        print(f"{before}{paint(mark, _STYLES[severity])}{after}")
 
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
@@ -94,38 +100,3 @@ def _summary(checked: Checked, places: SettingsPlaces) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _print_findings(checked: Checked) -> None:
-    console = _console()
-    for finding in checked.findings:
-        line = _printable(str(finding))
-        if console is None:
-            print(line)
-        else:
-            console.print(_styled(line, finding.severity), soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """Escape what the terminal cannot show, such as bytes in a path."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _console() -> Any:
-    """Colours for a person at a terminal, where rich is installed."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return None
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    return Console(highlight=False)
-
-
-def _styled(line: str, severity: str) -> Any:
-    from rich.text import Text
-
-    text = Text(line)
-    text.highlight_regex(rf"(?<=: ){severity}(?=: )", _STYLES[severity])
-    return text

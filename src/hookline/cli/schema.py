@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-SUMMARY = "print the JSON Schema of settings files"
+SUMMARY = "print the JSON Schema of the settings, for editors"
 DESCRIPTION = """\
 Print the JSON Schema (draft 2020-12) of settings files, so that an editor completes
 keys and marks mistakes while you type.

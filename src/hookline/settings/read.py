@@ -59,12 +59,16 @@ def parse_text(text: str, file: str | os.PathLike[str]) -> dict[str, Any]:
 def _read_bytes(file: Path) -> bytes:
     # Non-blocking, or a named pipe in the file's place would hold the agent up.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    with open(os.open(file, flags), "rb") as opened:  # noqa: PTH123 - a descriptor
-        found = os.fstat(opened.fileno())
+    descriptor = os.open(file, flags)
+    try:
+        found = os.fstat(descriptor)
         _refuse_unsafe(file, found)
         if found.st_size > MAX_SETTINGS_BYTES:
             raise SettingsError("is too large for a settings file", file)
-        return opened.read(MAX_SETTINGS_BYTES)
+        with open(descriptor, "rb", closefd=False) as opened:
+            return opened.read(MAX_SETTINGS_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _refuse_unsafe(file: Path, found: os.stat_result) -> None:
