@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-import msgspec
-
 from hookline.events import (
     HookEventName,
     NotificationType,
@@ -40,8 +38,10 @@ class RemoteHooks:
         session_id: str | None = None,
         transcript_path: str | None = None,
         requester: Mapping[str, Any] | None = None,
+        translator: str = "auto",
     ) -> None:
         self._client = client
+        self._translator = translator
         base = {
             "session_id": session_id,
             "transcript_path": transcript_path,
@@ -57,7 +57,10 @@ class RemoteHooks:
         """Fire an event by its name; raises UnknownEventError for no event."""
         event = HookEventName.of(event_name)
         try:
-            fields = {key: _stable(key, value) for key, value in input.items()}
+            fields = {
+                key: _stable(key, value, self._translator)
+                for key, value in input.items()
+            }
         # An SDK's objects are foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
             return self._untranslated(event, error)
@@ -194,13 +197,13 @@ def _tool_fields(
     return fields
 
 
-def _stable(key: str, value: Any) -> Any:
+def _stable(key: str, value: Any, name: str) -> Any:
     """Bring a model's request or response into the shape that can be sent."""
     if key not in _REQUESTS and key not in _RESPONSES:
         return value
-    from hookline.translators import pick_translator
+    from hookline.translators import pick_translator, to_wire
 
-    translator = pick_translator(value)
+    translator = pick_translator(value, name)
     if key in _REQUESTS:
-        return msgspec.to_builtins(translator.to_hook_llm_request(value))
-    return msgspec.to_builtins(translator.to_hook_llm_response(value))
+        return to_wire(translator.to_hook_llm_request(value))
+    return to_wire(translator.to_hook_llm_response(value))

@@ -128,15 +128,15 @@ def _envelope(
 
 
 def _result(wire: Mapping[str, Any], event: HookEventName) -> HookExecutionResult:
-    exit_code = wire.get("exit_code")
+    exit_code, said = wire.get("exit_code"), wire.get("output")
     return HookExecutionResult(
         hook_name=_text(wire.get("name")) or "",
         hook_type=_text(wire.get("type")) or "",
         source=_text(wire.get("source")) or "",
         event_name=event,
         success=wire.get("success") is True,
-        output=_output(wire.get("output"), event),
-        said=_object(wire.get("output")) or None,
+        output=_output(said, event),
+        said=said if isinstance(said, dict) else None,
         exit_code=exit_code if isinstance(exit_code, int) else None,
         stdout=_text(wire.get("stdout")) or "",
         stderr=_text(wire.get("stderr")) or "",

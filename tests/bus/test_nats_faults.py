@@ -1,0 +1,257 @@
+"""What can go wrong in a fleet: no request is lost without a word.
+
+Each test says what was lost (nothing) and bounds how long callers waited by the
+deadline they gave, with a generous allowance for a busy machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from hookline.bus import HookBusClient, NatsBus
+
+from .servers import NatsServer, WorkerProcess, codes
+
+TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+ALLOWANCE_S = 10.0
+
+
+class Asked:
+    """The responses to many requests, and how long each caller waited."""
+
+    def __init__(self) -> None:
+        self.responses: list[Any] = []
+        self.waits_s: list[float] = []
+
+    async def one(self, client: HookBusClient, number: int, **options: Any) -> None:
+        began = monotonic()
+        response = await client.request(
+            "BeforeTool", TOOL, correlation_id=f"c-{number}", **options
+        )
+        self.waits_s.append(monotonic() - began)
+        self.responses.append(response)
+
+    def each_answered_once(self, count: int) -> bool:
+        ids = sorted(response["correlationId"] for response in self.responses)
+        return ids == sorted(f"c-{n}" for n in range(count))
+
+    def pids(self, start: int = 0) -> dict[str, int]:
+        counted: dict[str, int] = {}
+        for response in self.responses[start:]:
+            if response["success"]:
+                pid = response["processed"]["systemMessage"]
+                counted[pid] = counted.get(pid, 0) + 1
+        return counted
+
+
+class Fleet:
+    """Workers in processes of their own, and clients in this one."""
+
+    def __init__(self, server: NatsServer, prefix: str, stack: AsyncExitStack) -> None:
+        self.server, self.prefix, self._stack = server, prefix, stack
+
+    async def worker(self, mode: str = "answer", **options: Any) -> WorkerProcess:
+        worker = await WorkerProcess.start(
+            self.server.url, self.prefix, mode=mode, **options
+        )
+        self._stack.push_async_callback(worker.kill)
+        return worker
+
+    async def client(self) -> HookBusClient:
+        bus = await NatsBus.connect(self.server.url, prefix=self.prefix)
+        self._stack.push_async_callback(bus.close)
+        return HookBusClient(bus)
+
+
+@pytest.fixture
+def fleet(server: NatsServer, prefix: str, cleanup: AsyncExitStack) -> Fleet:
+    return Fleet(server, prefix, cleanup)
+
+
+async def test_two_workers_share_a_thousand_requests_each_answered_once(
+    fleet: Fleet,
+) -> None:
+    workers = [await fleet.worker(), await fleet.worker()]
+    client, asked = await fleet.client(), Asked()
+    await asyncio.gather(*(asked.one(client, n) for n in range(1000)))
+    assert codes(asked.responses) == {"success": 1000}
+    assert asked.each_answered_once(1000)
+    assert set(asked.pids()) == {str(worker.pid) for worker in workers}
+    handled = 0
+    for worker in workers:
+        worker.send(signal.SIGTERM)
+        handled += int((await worker.line()).removeprefix("handled "))
+        assert await worker.ended() == 0
+    assert handled == 1000
+
+
+async def test_killed_worker_with_requests_in_hand_costs_them_their_deadline_only(
+    fleet: Fleet,
+) -> None:
+    """Lost: nothing. The requests in the dead worker's hand end as timeouts."""
+    doomed, steady = await fleet.worker("hold"), await fleet.worker()
+    client, asked = await fleet.client(), Asked()
+    asking = [
+        asyncio.ensure_future(asked.one(client, n, timeout_s=2.0)) for n in range(40)
+    ]
+    assert await doomed.line() == "holding"
+    doomed.send(signal.SIGKILL)
+    await asyncio.gather(*asking)
+    counted = codes(asked.responses)
+    assert asked.each_answered_once(40)
+    assert set(counted) == {"success", "timeout"}
+    assert set(asked.pids()) == {str(steady.pid)}
+    assert max(asked.waits_s) < 2.0 + ALLOWANCE_S
+
+
+async def test_killed_workers_requests_are_answered_by_another_when_retries_are_asked(
+    fleet: Fleet,
+) -> None:
+    doomed, steady = await fleet.worker("hold"), await fleet.worker()
+    client, asked = await fleet.client(), Asked()
+    asking = [
+        asyncio.ensure_future(asked.one(client, n, timeout_s=20.0, retries=9))
+        for n in range(20)
+    ]
+    assert await doomed.line() == "holding"
+    doomed.send(signal.SIGKILL)
+    await asyncio.gather(*asking)
+    assert codes(asked.responses) == {"success": 20}
+    assert asked.each_answered_once(20)
+    assert set(asked.pids()) == {str(steady.pid)}
+
+
+async def test_hanging_worker_costs_its_own_requests_their_deadline_only(
+    fleet: Fleet,
+) -> None:
+    """A process that is stopped cold: neither dead nor answering."""
+    stuck, steady = await fleet.worker(), await fleet.worker()
+    client, asked = await fleet.client(), Asked()
+    stuck.send(signal.SIGSTOP)
+    await asyncio.gather(*(asked.one(client, n, timeout_s=1.0) for n in range(40)))
+    assert asked.each_answered_once(40)
+    assert set(codes(asked.responses)) == {"success", "timeout"}
+    assert set(asked.pids()) == {str(steady.pid)}
+    assert max(asked.waits_s) < 1.0 + ALLOWANCE_S
+    stuck.send(signal.SIGCONT)
+
+
+async def test_slow_consumer_answers_everything_once_it_reads_again(
+    fleet: Fleet,
+) -> None:
+    """15 MB wait for a worker that does not read; none of it is dropped."""
+    worker = await fleet.worker(concurrency=2)
+    client = await fleet.client()
+    worker.send(signal.SIGSTOP)
+    big = TOOL | {"tool_input": {"content": "x" * 50_000}}
+    asking = [
+        asyncio.ensure_future(
+            client.request("BeforeTool", big, correlation_id=f"c-{n}", timeout_s=60)
+        )
+        for n in range(300)
+    ]
+    done, _ = await asyncio.wait(asking, timeout=0.3)
+    assert not done
+    worker.send(signal.SIGCONT)
+    responses = await asyncio.gather(*asking)
+    assert codes(responses) == {"success": 300}
+    worker.send(signal.SIGTERM)
+    assert await worker.line() == "handled 300"
+
+
+async def test_client_that_goes_away_harms_nobody(fleet: Fleet) -> None:
+    worker = await fleet.worker("slow")
+    leaving = await NatsBus.connect(fleet.server.url, prefix=fleet.prefix)
+    asking = [
+        asyncio.ensure_future(HookBusClient(leaving).request("BeforeTool", TOOL))
+        for _ in range(20)
+    ]
+    assert await worker.line() == "working"
+    await leaving.close()
+    for task in asking:
+        task.cancel()
+    await asyncio.wait(asking)
+    client = await fleet.client()
+    assert (await client.request("BeforeTool", TOOL))["success"] is True
+    worker.send(signal.SIGTERM)
+    assert await worker.ended() == 0
+
+
+async def test_worker_told_to_stop_answers_what_it_has(fleet: Fleet) -> None:
+    worker = await fleet.worker("slow", concurrency=1)
+    client, asked = await fleet.client(), Asked()
+    asking = [asyncio.ensure_future(asked.one(client, n)) for n in range(5)]
+    assert await worker.line() == "working"
+    worker.send(signal.SIGTERM)
+    await asyncio.gather(*asking)
+    assert codes(asked.responses) == {"success": 5}
+    assert await worker.ended() == 0
+
+
+async def test_server_restart_under_load_loses_no_request_without_a_word(
+    fleet: Fleet,
+) -> None:
+    """Lost: nothing. Requests under way may end as timeouts or no_responders."""
+    workers = [await fleet.worker(), await fleet.worker()]
+    pids = {str(worker.pid) for worker in workers}
+    client, asked = await fleet.client(), Asked()
+    stop, progress = asyncio.Event(), asyncio.Condition()
+    numbers = iter(range(1_000_000))
+
+    async def keep_asking() -> None:
+        while not stop.is_set():
+            await asked.one(client, next(numbers), timeout_s=2.0)
+            async with progress:
+                progress.notify_all()
+
+    load = [asyncio.ensure_future(keep_asking()) for _ in range(20)]
+    async with progress:
+        await progress.wait_for(lambda: len(asked.responses) > 100)
+    before = len(asked.responses)
+    fleet.server.stop()
+    fleet.server.start()
+    async with progress:
+        await progress.wait_for(lambda: set(asked.pids(before)) == pids)
+    stop.set()
+    await asyncio.gather(*load)
+    assert asked.each_answered_once(next(numbers))
+    assert set(codes(asked.responses)) <= {"success", "timeout", "no_responders"}
+    assert max(asked.waits_s) < 2.0 + ALLOWANCE_S
+
+
+async def test_request_during_an_outage_waits_for_the_server(fleet: Fleet) -> None:
+    """A server that is back before the deadline costs a wait and no verdict."""
+    await fleet.worker()
+    client = await fleet.client()
+    assert (await client.request("BeforeTool", TOOL))["success"] is True
+    fleet.server.stop()
+    asking = asyncio.ensure_future(
+        client.request("BeforeTool", TOOL, timeout_s=60, retries=29)
+    )
+    done, _ = await asyncio.wait([asking], timeout=0.2)
+    assert not done
+    fleet.server.start()
+    assert (await asking)["success"] is True
+
+
+async def test_request_that_outlives_its_deadline_in_an_outage_is_never_sent(
+    fleet: Fleet,
+) -> None:
+    """A hook must not run after its requester has given up."""
+    worker = await fleet.worker()
+    client = await fleet.client()
+    assert (await client.request("BeforeTool", TOOL))["success"] is True
+    fleet.server.stop()
+    response = await client.request("BeforeTool", TOOL, timeout_s=0.3)
+    assert response["error"]["code"] == "timeout"
+    fleet.server.start()
+    while not (await client.request("BeforeTool", TOOL, timeout_s=5))["success"]:
+        pass
+    worker.send(signal.SIGTERM)
+    assert await worker.line() == "handled 2"

@@ -1,0 +1,191 @@
+"""The handler's methods for hooks that run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
+from hookline.errors import UnknownEventError
+from hookline.events import (
+    HookEventName,
+    NotificationType,
+    PreCompressTrigger,
+    SessionEndReason,
+    SessionStartSource,
+)
+from hookline.mediation import RequestMediator
+from hookline.results import ProcessedHookResult, Stage
+
+from .fakes import RecordingHandler, said
+
+E = HookEventName
+STABLE = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+ANSWER = {
+    "text": "yo",
+    "candidates": [{"content": {"role": "model", "parts": ["yo"]}}],
+}
+TOOL = {"tool_name": "t", "tool_input": {"a": 1}}
+
+
+def remote(
+    handler: RecordingHandler, on_error: str = "allow", **options: Any
+) -> RemoteHooks:
+    bus = InMemoryMessageBus()
+    RequestMediator(handler, bus).subscribe()
+    return RemoteHooks(HookBusClient(bus, on_error), **options)
+
+
+Fire = Callable[[RemoteHooks], Awaitable[ProcessedHookResult]]
+
+FIRED: list[tuple[HookEventName, Fire, dict[str, Any]]] = [
+    (E.BeforeTool, lambda r: r.fire_before_tool_event("t", {"a": 1}), TOOL),
+    (
+        E.BeforeTool,
+        lambda r: r.fire_before_tool_event(
+            "t", {"a": 1}, mcp_context={"s": 1}, original_request_name="o"
+        ),
+        TOOL | {"mcp_context": {"s": 1}, "original_request_name": "o"},
+    ),
+    (
+        E.AfterTool,
+        lambda r: r.fire_after_tool_event("t", {"a": 1}, {"llmContent": "x"}),
+        TOOL | {"tool_response": {"llmContent": "x"}},
+    ),
+    (E.BeforeAgent, lambda r: r.fire_before_agent_event("p"), {"prompt": "p"}),
+    (
+        E.AfterAgent,
+        lambda r: r.fire_after_agent_event("p", "q", True),
+        {"prompt": "p", "prompt_response": "q", "stop_hook_active": True},
+    ),
+    (
+        E.BeforeModel,
+        lambda r: r.fire_before_model_event(STABLE),
+        {"llm_request": STABLE},
+    ),
+    (
+        E.AfterModel,
+        lambda r: r.fire_after_model_event(STABLE, ANSWER),
+        {"llm_request": STABLE, "llm_response": ANSWER},
+    ),
+    (
+        E.BeforeToolSelection,
+        lambda r: r.fire_before_tool_selection_event(STABLE, ("a", "b")),
+        {"llm_request": STABLE, "available_tools": ["a", "b"]},
+    ),
+    (
+        E.SessionStart,
+        lambda r: r.fire_session_start_event(SessionStartSource.Resume),
+        {"source": "resume"},
+    ),
+    (
+        E.SessionEnd,
+        lambda r: r.fire_session_end_event(SessionEndReason.Logout),
+        {"reason": "logout"},
+    ),
+    (
+        E.Notification,
+        lambda r: r.fire_notification_event(
+            "m", notification_type=NotificationType.ToolPermission, level="info"
+        ),
+        {
+            "message": "m",
+            "notification_type": "ToolPermission",
+            "details": {},
+            "level": "info",
+        },
+    ),
+    (
+        E.PreCompress,
+        lambda r: r.fire_pre_compress_event(PreCompressTrigger.Auto),
+        {"trigger": "auto"},
+    ),
+    (
+        E.BeforeTool,
+        lambda r: r.fire("BeforeTool", {"tool_name": "t", "tool_input": {"a": 1}}),
+        TOOL,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("event", "fire", "fields"),
+    FIRED,
+    ids=[f"{e}-{n}" for n, (e, _, _) in enumerate(FIRED)],
+)
+async def test_remote_hooks_send_what_the_handler_takes(
+    event: HookEventName, fire: Fire, fields: dict[str, Any]
+) -> None:
+    handler = RecordingHandler()
+    result = await fire(remote(handler))
+    assert result.aggregated.success
+    assert handler.calls[0]["event"] is event
+    assert handler.calls[0]["fields"] == fields
+
+
+async def test_remote_hooks_tell_who_asks() -> None:
+    handler = RecordingHandler()
+    hooks = remote(
+        handler, session_id="s", transcript_path="/t", requester={"host": "h"}
+    )
+    await hooks.fire_before_agent_event("p")
+    call = handler.calls[0]
+    assert (call["session_id"], call["transcript_path"]) == ("s", "/t")
+    assert call["fields"]["requester"] == {"host": "h"}
+
+
+async def test_block_arrives_with_its_reason() -> None:
+    handler = RecordingHandler(said({"decision": "deny", "reason": "no"}, E.BeforeTool))
+    result = await remote(handler).fire_before_tool_event("t", {})
+    assert (result.blocked, result.reason) == (True, "no")
+
+
+async def test_changed_tool_input_arrives_whole() -> None:
+    wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
+    handler = RecordingHandler(said(wire, E.BeforeTool))
+    result = await remote(handler).fire_before_tool_event("t", {"path": "a", "m": 1})
+    assert result.final_output is not None
+    assert result.final_output.modified_tool_input == {"path": "b", "m": 1}
+
+
+async def test_request_object_of_an_sdk_is_sent_in_the_stable_shape() -> None:
+    """DELTA-HPAY-003."""
+    from hookline.translators.genai import GenerateContentRequest
+
+    handler = RecordingHandler()
+    request = GenerateContentRequest(model="gemini", contents="hello", config=None)
+    await remote(handler).fire_before_model_event(request)
+    sent = handler.calls[0]["fields"]["llm_request"]
+    assert sent["model"] == "gemini"
+    assert sent["messages"] == [{"role": "user", "content": "hello"}]
+
+
+@pytest.mark.parametrize(("on_error", "blocked"), [("allow", False), ("block", True)])
+async def test_model_request_in_no_known_shape_is_a_translation_failure(
+    on_error: str, blocked: bool
+) -> None:
+    """DELTA-HPAY-004: a boundary failure, nothing is sent."""
+    handler = RecordingHandler()
+    result = await remote(handler, on_error).fire_before_model_event(object())
+    assert not result.aggregated.success
+    assert result.aggregated.errors[0].stage is Stage.TRANSLATION
+    assert result.blocked is blocked
+    assert handler.calls == []
+
+
+@pytest.mark.parametrize(("on_error", "blocked"), [("allow", False), ("block", True)])
+async def test_nobody_there_fails_open_or_closed_as_the_client_says(
+    on_error: str, blocked: bool
+) -> None:
+    hooks = RemoteHooks(HookBusClient(InMemoryMessageBus(), on_error))
+    result = await hooks.fire_before_tool_event("t", {})
+    assert not result.aggregated.success
+    assert result.aggregated.errors[0].details == "no_responders"
+    assert result.blocked is blocked
+
+
+async def test_name_that_is_no_event_is_the_callers_mistake() -> None:
+    with pytest.raises(UnknownEventError):
+        await remote(RecordingHandler()).fire("BeforeTol", {})
