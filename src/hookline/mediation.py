@@ -105,9 +105,11 @@ class RequestMediator:
             unsubscribe()
 
     async def finished(self) -> None:
-        """Wait until every request taken from a message bus has its response."""
+        """Wait, after ``dispose()``, until every request taken has its response."""
         while self._in_flight:
             await asyncio.wait(self._in_flight)
+        if isinstance(self._bus, RequestCarrier):
+            await self._bus.settled()
 
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Give the one response to a request; never raises."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
-from hookline.errors import UnknownEventError
 from hookline.events import (
     HookEventName,
     NotificationType,
@@ -16,6 +16,7 @@ from hookline.events import (
     SessionEndReason,
     SessionStartSource,
 )
+from hookline.handler import HookEventHandler
 from hookline.mediation import RequestMediator
 from hookline.results import ProcessedHookResult, Stage
 
@@ -72,7 +73,7 @@ FIRED: list[tuple[HookEventName, Fire, dict[str, Any]]] = [
     ),
     (
         E.BeforeToolSelection,
-        lambda r: r.fire_before_tool_selection_event(STABLE, ("a", "b")),
+        lambda r: r.fire_before_tool_selection_event(STABLE, ["a", "b"]),
         {"llm_request": STABLE, "available_tools": ["a", "b"]},
     ),
     (
@@ -186,6 +187,31 @@ async def test_nobody_there_fails_open_or_closed_as_the_client_says(
     assert result.blocked is blocked
 
 
-async def test_name_that_is_no_event_is_the_callers_mistake() -> None:
-    with pytest.raises(UnknownEventError):
-        await remote(RecordingHandler()).fire("BeforeTol", {})
+@pytest.mark.parametrize(
+    ("name", "fields"), [("BeforeTol", {}), ("SessionStart", {"source": "boot"})]
+)
+async def test_mistake_of_the_caller_is_a_validation_failure(
+    name: str, fields: dict[str, Any]
+) -> None:
+    handler = RecordingHandler()
+    result = await remote(handler).fire(name, fields)
+    assert result.aggregated.errors[0].stage is Stage.VALIDATION
+    assert handler.calls == []
+
+
+async def test_input_of_fire_may_name_its_own_session() -> None:
+    handler = RecordingHandler()
+    hooks = remote(handler, session_id="s")
+    await hooks.fire("BeforeAgent", {"prompt": "p", "session_id": "own"})
+    assert handler.calls[0]["session_id"] == "own"
+
+
+def test_remote_hooks_are_fired_in_the_same_words_as_the_handler() -> None:
+    public = {name for name in dir(HookEventHandler) if name.startswith("fire_")}
+    ours = {name for name in dir(RemoteHooks) if name.startswith("fire_")}
+    assert public - {"fire_validated"} == ours
+    assert len(ours) == len(HookEventName)
+    for name in ours:
+        assert signature(getattr(RemoteHooks, name)) == signature(
+            getattr(HookEventHandler, name)
+        )

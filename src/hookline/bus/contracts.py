@@ -102,6 +102,10 @@ class RequestCarrier(Protocol):
         """Get the response, or a failed one by the deadline; never raises."""
         ...
 
+    async def settled(self) -> None:
+        """Wait until all that is served no more has given its last response."""
+        ...
+
 
 HookBus = MessageBus | RequestCarrier
 

@@ -102,7 +102,7 @@ class NatsBus:
 
     async def ready(self) -> None:
         """Wait until the server knows what is served here; raises where it refuses."""
-        await self._settled()
+        await self._changed()
         await self._connection.flush()
         problem = self._connection.last_problem
         if "permissions violation for subscription" in problem.lower():
@@ -122,13 +122,18 @@ class NatsBus:
             return _failure(request, ResponseCode.PAYLOAD_TOO_LARGE, message)
         return await self._exchange(request, data, timeout_s)
 
+    async def settled(self) -> None:
+        """Wait until all that is served no more has given its last response."""
+        await self._changed()
+        for served in [one for one in self._serving if one.has_left]:
+            await served.finished()
+            self._serving.remove(served)
+
     async def drain(self) -> None:
         """Take no more, finish what was taken, then close."""
         for served in self._serving:
             self._change(served.leave())
-        await self._settled()
-        for served in self._serving:
-            await served.finished()
+        await self.settled()
         await self._connection.close()
 
     async def close(self) -> None:
@@ -163,7 +168,7 @@ class NatsBus:
         self._changing.add(task)
         task.add_done_callback(self._changing.discard)
 
-    async def _settled(self) -> None:
+    async def _changed(self) -> None:
         while self._changing:
             await asyncio.gather(*self._changing)
 
@@ -177,6 +182,7 @@ class _Served:
         self._bus = bus
         self._connection = connection
         self._handle = handle
+        self.has_left = False
         self._turn = asyncio.Lock()
         self._subscription: Any = None
         self._at_work: set[asyncio.Task[None]] = set()
@@ -192,6 +198,7 @@ class _Served:
 
         async with self._turn:
             subscription, self._subscription = self._subscription, None
+            self.has_left = True
             if subscription is None:
                 return
             try:

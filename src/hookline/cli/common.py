@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from hookline.config import Config
-from hookline.errors import SettingsError
-from hookline.jsontext import encode
+from hookline.errors import HooklineError, SettingsError
+from hookline.jsontext import decode, encode
 from hookline.settings.load import Settings
 
 
@@ -37,6 +37,28 @@ def load_config(options: argparse.Namespace, session_id: str | None = None) -> C
         settings = Settings.from_file(options.settings)
         return Config(session_id, options.cwd, settings)
     return Config.load(options.cwd, session_id)
+
+
+def read_object(source: str) -> dict[str, Any]:
+    """Read the JSON object of ``--input``: a file, or ``-`` for standard input."""
+    if source == "-":
+        return parse_object(sys.stdin.buffer.read(), "standard input")
+    try:
+        with open(source, "rb") as file:  # noqa: PTH123 - no pathlib at start-up
+            return parse_object(file.read(), source)
+    except OSError as error:
+        raise HooklineError(f"--input {source}: {error.strerror}") from error
+
+
+def parse_object(text: str | bytes, where: str) -> dict[str, Any]:
+    """Read a JSON object that the user gave."""
+    try:
+        value = decode(text)
+    except ValueError as error:
+        raise HooklineError(f"{where} is no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise HooklineError(f"{where}: expected a JSON object, got {value!r:.60}")
+    return value
 
 
 def log_to_stderr(level: int = logging.WARNING) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import sys
 from typing import Any
 
 from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.events import TRAITS, HookEventName
-from hookline.jsontext import decode
 from hookline.results import ProcessedHookResult, Stage, make_empty_success_result
 
-from .common import add_settings_arguments, load_config, log_to_stderr, print_json
+from .common import (
+    add_settings_arguments,
+    load_config,
+    log_to_stderr,
+    parse_object,
+    print_json,
+    read_object,
+)
 
 SUMMARY = "fire one event for real and show the verdict"
 DESCRIPTION = """\
@@ -105,13 +110,13 @@ def _is_mistake(result: ProcessedHookResult) -> bool:
 
 
 def _event_input(options: argparse.Namespace, event: HookEventName) -> dict[str, Any]:
-    event_input = {} if options.input is None else _read_input(options.input)
+    event_input = {} if options.input is None else read_object(options.input)
     if options.session_id is not None:
         event_input.pop("session_id", None)
     if options.tool is not None:
         event_input["tool_name"] = options.tool
     if options.tool_input is not None:
-        event_input["tool_input"] = _parse(options.tool_input, "--tool-input")
+        event_input["tool_input"] = parse_object(options.tool_input, "--tool-input")
     if TRAITS[event].matched_field == "tool_name":
         _need_tool(event, event_input)
     return event_input
@@ -123,23 +128,3 @@ def _need_tool(event: HookEventName, event_input: dict[str, Any]) -> None:
             f"{event.value} needs the tool's name: --tool NAME, or tool_name in --input"
         )
     event_input.setdefault("tool_input", {})
-
-
-def _read_input(source: str) -> dict[str, Any]:
-    if source == "-":
-        return _parse(sys.stdin.buffer.read(), "standard input")
-    try:
-        with open(source, "rb") as file:  # noqa: PTH123 - no pathlib at start-up
-            return _parse(file.read(), source)
-    except OSError as error:
-        raise HooklineError(f"--input {source}: {error.strerror}") from error
-
-
-def _parse(text: str | bytes, where: str) -> dict[str, Any]:
-    try:
-        value = decode(text)
-    except ValueError as error:
-        raise HooklineError(f"{where} is no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise HooklineError(f"{where}: expected a JSON object, got {value!r:.60}")
-    return value

@@ -18,6 +18,8 @@ COMMANDS = {
     "list": "show the configured hooks",
     "check": "find mistakes in settings files",
     "schema": "print the JSON Schema of the settings, for editors",
+    "serve": "run hooks for agents elsewhere, over NATS",
+    "request": "ask the workers of a bus for one verdict",
 }
 
 _USAGE = "hookline COMMAND [OPTIONS]"
