@@ -376,6 +376,11 @@ def test_journal_of_a_project_stays_inside_it(path: str) -> None:
     assert (user.options.journal, user.warnings) == (path, ())
 
 
+@pytest.mark.parametrize("journal", [True, "j.db", "a/b.db", "."])
+def test_journal_inside_a_project_is_kept(journal: bool | str) -> None:
+    assert parse_options(journal=journal) == (HooksOptions(journal=journal), ())
+
+
 def test_unknown_keys_are_left_to_check() -> None:
     hook, warnings = parse_hook(colour="red")
     assert (hook, warnings) == parse_hook()

@@ -101,7 +101,7 @@ def _still_repeated(found: list[tuple[Path, int]]) -> Iterator[tuple[Path, int]]
 
 def scan_toml(text: str) -> Positions:
     """Find the lines of tables and plain keys in valid TOML."""
-    lines: dict[Path, int] = {(): 1}
+    lines: dict[Path, int] = {}
     counts: dict[Path, int] = {}
     table: Path = ()
     in_long_string = False

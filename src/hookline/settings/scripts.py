@@ -51,6 +51,8 @@ class NamedFile(Struct, frozen=True):
 def named_files(command: str, project_dir: Path | None = None) -> list[NamedFile]:
     """Find the scripts and programs that a command names by a path."""
     files: list[NamedFile] = []
+    if "$(" in command or "`" in command:
+        return files
     for words in _simple_commands(command):
         if words[0] in _CONDITIONS:
             break
