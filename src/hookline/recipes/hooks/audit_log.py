@@ -1,0 +1,85 @@
+"""Write down every tool call, one JSON line each, so that nobody can rewrite it unseen.
+
+Each line holds the hash of the line before it; ``python audit_log.py --verify FILE``
+names the first line that was changed or removed. Values under keys that look like
+credentials are masked, long ones cut. The file is
+``.hookline/state/audit.jsonl`` (``AUDIT_FILE``); a link in its place is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import sys
+from typing import Any
+
+from hookline.script import run
+
+CREDENTIAL = re.compile(r"pass|secret|token|api_?key|auth|credential|cookie", re.I)
+INLINE = re.compile(
+    r"(?i)(bearer\s+|(?:pass\w*|secret|token|api_?key)\s*[=:]\s*)[^\s'\"&]{4,}"
+)
+MAX_TEXT = 2000
+START = "0" * 64
+
+
+def check(event: dict[str, Any]) -> None:
+    """Append one line; never a verdict."""
+    kept = ("timestamp", "session_id", "hook_event_name", "tool_name", "tool_input")
+    entry = {key: masked(event[key]) for key in kept if key in event}
+    if "tool_response" in event:
+        entry["error"] = masked((event["tool_response"] or {}).get("error"))
+    default = os.path.join(event["cwd"], ".hookline", "state", "audit.jsonl")
+    _append(os.environ.get("AUDIT_FILE") or default, entry)
+
+
+def masked(value: Any) -> Any:
+    """A value without credentials, and not endless."""
+    if isinstance(value, dict):
+        return {
+            key: "***" if CREDENTIAL.search(key) else masked(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [masked(item) for item in value]
+    if isinstance(value, str):
+        text = INLINE.sub(r"\1***", value)
+        return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "... (cut)"
+    return value
+
+
+def _append(path: str, entry: dict[str, Any]) -> None:
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 1_000_000))
+        lines = file.read().splitlines()
+        entry["previous"] = _hash(lines[-1]) if lines else START
+        file.write(json.dumps(entry).encode() + b"\n")
+
+
+def _hash(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()
+
+
+def verify(path: str) -> int:
+    """Say whether every line follows from the one before."""
+    previous = START
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if json.loads(line).get("previous") != previous:
+                sys.stdout.write(f"line {number} does not follow from the one before\n")
+                return 1
+            previous = _hash(line.rstrip(b"\n"))
+    sys.stdout.write("every line follows from the one before\n")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--verify"]:
+        raise SystemExit(verify(sys.argv[2]))
+    run(check)

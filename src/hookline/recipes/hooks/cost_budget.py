@@ -1,0 +1,73 @@
+"""Stop the agent when the day's budget of tokens is spent.
+
+AfterModel adds up what each call used, BeforeModel stops when the sum has reached
+``TOKEN_BUDGET`` (default one million). The count is kept per project and day in
+``.hookline/state/cost``, one line per call, so that agents at the same time do not
+overwrite each other's. A call that reports no usage is estimated from its text.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hookline.script import Output, run, stop, system_message
+
+BUDGET = 1_000_000
+CHARACTERS_PER_TOKEN = 3
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Count after a call, judge before one."""
+    day = event.get("timestamp", "")[:10] or "today"
+    file = os.path.join(event["cwd"], ".hookline", "state", "cost", day)
+    if event["hook_event_name"] == "AfterModel":
+        _note(file, used(event))
+        return None
+    budget = int(os.environ.get("TOKEN_BUDGET") or BUDGET)
+    spent = _sum(file)
+    if spent >= budget:
+        return stop(f"the budget of {budget:,} tokens for {day} is spent ({spent:,})")
+    if spent >= budget * 0.9:
+        return system_message(f"{budget - spent:,} tokens of the budget are left")
+    return None
+
+
+def used(event: dict[str, Any]) -> int:
+    """The tokens of one call: as reported, and never less than its text suggests."""
+    usage = event["llm_response"].get("usageMetadata") or {}
+    parts = [usage.get(key) for key in ("promptTokenCount", "candidatesTokenCount")]
+    counts = [usage.get("totalTokenCount"), sum(_whole(part) for part in parts)]
+    reported = max(_whole(count) for count in counts)
+    return reported if reported > 0 else _estimate(event)
+
+
+def _estimate(event: dict[str, Any]) -> int:
+    messages = event["llm_request"].get("messages") or []
+    text = event["llm_response"].get("text") or ""
+    length = sum(len(message.get("content", "")) for message in messages) + len(text)
+    return length // CHARACTERS_PER_TOKEN + 1
+
+
+def _whole(count: Any) -> int:
+    return max(0, int(count)) if isinstance(count, int | float) else 0
+
+
+def _note(file: str, count: int) -> None:
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    # A short line appended in one write is whole, whoever else writes.
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, b"%d\n" % count)
+    os.close(descriptor)
+
+
+def _sum(file: str) -> int:
+    try:
+        with open(file, "rb") as lines:
+            return sum(int(line) for line in lines if line.strip().isdigit())
+    except FileNotFoundError:
+        return 0
+
+
+if __name__ == "__main__":
+    run(check)

@@ -1,0 +1,114 @@
+"""Block shell commands that destroy more than anybody meant.
+
+Judged are the commands that would really run: quoting, wrappers, ``bash -c``,
+substitutions and variables are looked through (``hookline.recipes.shell``). Deleting
+a folder of the project passes; deleting the project, the home or the system does not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatch
+from typing import Any
+
+from hookline.recipes.shell import Command, commands
+from hookline.recipes.toolinput import shell_line
+from hookline.script import Output, block, run
+
+NEVER = {"mkfs", "wipefs", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted"}
+BROAD = {"/", "~", ".", "..", "*", ".*", "$HOME", "${HOME}", "$PWD", "$OLDPWD", "{}"}
+SYSTEM = re.compile(r"/(bin|boot|dev|etc|home|lib\w*|opt|root|sbin|srv|sys|usr|var)")
+CODE = re.compile(r"rmtree|rm\s+-\w*r|unlinkSync|rmSync|remove_dir_all|mkfs|os\.system")
+FORK_BOMB = re.compile(r"(\S+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Block the first dangerous command in the line."""
+    line = shell_line(event.get("tool_input") or {})
+    if FORK_BOMB.search(line):
+        return block("a fork bomb takes the machine down")
+    for command in commands(line):
+        why = danger(command)
+        if why:
+            shown = " ".join(command.words)[:120]
+            return block(f"{why}: {shown!r}. Ask the user to run it if it is wanted.")
+    return None
+
+
+def danger(command: Command) -> str | None:
+    """Say what is dangerous about a command, or None."""
+    name = command.name
+    if any(target.startswith("/dev/sd") for target in command.writes):
+        return "this overwrites a disk"
+    if name.partition(".")[0] in NEVER:
+        return f"{name} is never run by an agent"
+    if command.opaque and name != "rm":
+        return "nobody can tell what this will run"
+    for judge in (_deletion, _permissions, _disk, _git, _code):
+        why = judge(command)
+        if why:
+            return why
+    return None
+
+
+def _deletion(command: Command) -> str | None:
+    recursive = command.flags & {"r", "R", "recursive"}
+    if _is(command, "rm") and recursive:
+        if command.opaque or any(is_broad(target) for target in command.operands):
+            return "this deletes far more than a build folder"
+    if _is(command, "find") and {"-delete", "-exec", "-execdir"} & set(command.args):
+        starts = [word for word in command.args[:1] if not word.startswith("-")]
+        if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
+            return "this deletes everything it finds"
+    return None
+
+
+def _permissions(command: Command) -> str | None:
+    broad = any(is_broad(target) for target in command.operands[1:])
+    if command.name in ("chmod", "chown") and command.flags & {"R", "recursive"}:
+        return "this changes the permissions of everything" if broad else None
+    return None
+
+
+def _disk(command: Command) -> str | None:
+    if command.name == "dd" and any(w.startswith("of=/dev/") for w in command.args):
+        return "this overwrites a device"
+    if command.name == "kill" and "-1" in command.args[1:]:
+        return "this ends every process"
+    return None
+
+
+def _git(command: Command) -> str | None:
+    if command.name != "git" or "push" not in command.args:
+        return None
+    forced = {"--force", "-f", "--mirror", "--delete"} & set(command.args)
+    plus = any(word.startswith("+") for word in command.args)
+    return "this rewrites the history that others have" if forced or plus else None
+
+
+def _code(command: Command) -> str | None:
+    if not re.fullmatch(r"(python|perl|ruby|node|php)[\d.]*", command.name):
+        return None
+    code = " ".join(command.args) + (command.fed or "")
+    broad = re.search(r"""["'](/|~|\.|\.\.|/\w+)["']""", code)
+    return "this code deletes a whole tree" if CODE.search(code) and broad else None
+
+
+def is_broad(target: str) -> bool:
+    """Whether a target is a whole project, home or system."""
+    if target in BROAD or target.startswith(("$()", "~")) and "/" not in target[2:]:
+        return True
+    plain = os.path.normpath(target.rstrip("*") or "*")
+    if plain in BROAD or plain.startswith("../.."):
+        return True
+    system = SYSTEM.match(plain)
+    return bool(system) and plain.count("/") <= 2
+
+
+def _is(command: Command, name: str) -> bool:
+    return fnmatch(name, command.name) if command.name else False
+
+
+if __name__ == "__main__":
+    run(check)

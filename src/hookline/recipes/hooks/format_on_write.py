@@ -1,0 +1,63 @@
+"""Format a file after a tool has written it.
+
+The formatter is chosen by the file's ending and skipped where it is not installed.
+``FORMATTERS`` adds or replaces some: ``py=black -q;sql=pg_format -i``. Only files
+inside the project are formatted, and a file name is never read as an option.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from typing import Any
+
+from hookline.recipes.toolinput import paths_in, project_path
+from hookline.script import Output, run, system_message
+
+FORMATTERS = {
+    "py": "ruff format --quiet",
+    "js": "prettier --write --log-level warn",
+    "ts": "prettier --write --log-level warn",
+    "css": "prettier --write --log-level warn",
+    "go": "gofmt -w",
+    "rs": "rustfmt --quiet",
+}
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Format what was written; say so where the formatter objects."""
+    cwd, complaints = event["cwd"], []
+    for path in dict.fromkeys(paths_in(event["tool_input"])):
+        inside = project_path(path, cwd)
+        if inside and os.path.isfile(os.path.join(cwd, inside)):
+            complaints.append(_format(inside, cwd))
+    text = "\n".join(filter(None, complaints))
+    return system_message(text) if text else None
+
+
+def _format(path: str, cwd: str) -> str:
+    words = shlex.split(_formatters().get(path.rpartition(".")[2].lower(), ""))
+    if not words or not shutil.which(words[0]):
+        return ""
+    ended = subprocess.run(
+        # An absolute path cannot be taken for an option, and no shell reads it.
+        [*words, os.path.join(cwd, path)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return "" if ended.returncode == 0 else f"{words[0]}: {ended.stderr.strip()[:2000]}"
+
+
+def _formatters() -> dict[str, str]:
+    added = os.environ.get("FORMATTERS", "").split(";")
+    pairs = (entry.partition("=") for entry in added if "=" in entry)
+    return FORMATTERS | {ending.strip(): command for ending, _, command in pairs}
+
+
+if __name__ == "__main__":
+    run(check)

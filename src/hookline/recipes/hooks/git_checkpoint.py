@@ -1,0 +1,77 @@
+"""Keep a checkpoint of the project before each tool that may change it.
+
+The whole tree, untracked files included, is kept as a commit on a ref of its own
+(``refs/hookline/SESSION``). Index, branch, stash and working tree are not touched, no
+git hook runs and nothing is signed. To look: ``git log refs/hookline/SESSION``; to go
+back: ``git restore --source=COMMIT --worktree .``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from typing import Any
+
+from hookline.recipes.toolinput import only_reads
+from hookline.script import Output, run
+
+WHO = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "hookline"), ("EMAIL", "hookline@localhost"))
+}
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Keep a checkpoint; a project without git is left alone."""
+    if only_reads(event["tool_name"]):
+        return None
+    git = Git(event["cwd"])
+    if not git("rev-parse", "--git-dir"):
+        return None
+    # A session's name may hold anything; a ref may not.
+    session = re.sub(r"[^A-Za-z0-9_-]", "-", event["session_id"])[:80] or "session"
+    with tempfile.TemporaryDirectory() as folder:
+        git.env["GIT_INDEX_FILE"] = os.path.join(folder, "index")
+        git("add", "--all", "--", ".", ":(exclude).hookline/state")
+        tree = git("write-tree")
+    _keep(git, tree, f"refs/hookline/{session}", event["tool_name"])
+    return None
+
+
+class Git:
+    """Runs git in one folder; a failure is an empty answer."""
+
+    def __init__(self, cwd: str) -> None:
+        self.cwd = cwd
+        self.env = {**os.environ, **WHO, "GIT_OPTIONAL_LOCKS": "0"}
+
+    def __call__(self, *words: str) -> str:
+        ended = subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", *words],
+            cwd=self.cwd,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+        return ended.stdout.strip() if ended.returncode == 0 else ""
+
+
+def _keep(git: Git, tree: str, ref: str, tool: str) -> None:
+    last = git("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}")
+    if not tree or (last and git("rev-parse", f"{last}^{{tree}}") == tree):
+        return
+    parent = ["-p", last] if last else []
+    title = " ".join(f"before {tool}".split())[:100]
+    commit = git("commit-tree", tree, *parent, "-m", title)
+    if commit:
+        git("update-ref", ref, commit)
+
+
+if __name__ == "__main__":
+    run(check)

@@ -1,0 +1,82 @@
+"""Tell the model where it works: branch, changed files, and the project's own notes.
+
+The notes are ``CONTEXT.md`` or ``.hookline/context.md`` (``CONTEXT_FILE``). They are
+cut at ``MAX_TEXT`` characters, cleaned of control characters, and read only where
+they lie inside the project: a link to elsewhere must not carry a secret out.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import unicodedata
+from typing import Any
+
+from hookline.recipes.toolinput import project_path
+from hookline.script import Output, add_context, run
+
+FILES = ("CONTEXT.md", ".hookline/context.md")
+MAX_TEXT = 4000
+MAX_CHANGES = 20
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Add what there is to add."""
+    cwd = event["cwd"]
+    said = [*_git(cwd), *_notes(cwd)]
+    return add_context("\n".join(said)) if said else None
+
+
+def _git(cwd: str) -> list[str]:
+    lines = _lines(cwd, "status", "--porcelain", "--branch", "-z")
+    if not lines:
+        return []
+    branch = lines[0].removeprefix("## ").partition("...")[0]
+    changed = [clean(line) for line in lines[1:] if line]
+    shown = [f"git branch: {clean(branch)}"]
+    if changed:
+        more = len(changed) - MAX_CHANGES
+        listed = changed[:MAX_CHANGES] + ([f"and {more} more"] if more > 0 else [])
+        shown.append("changed files: " + ", ".join(listed))
+    return shown
+
+
+def _lines(cwd: str, *words: str) -> list[str]:
+    ended = subprocess.run(
+        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *words],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    said = ended.stdout.decode(errors="replace").rstrip("\0")
+    return said.split("\0") if said else []
+
+
+def _notes(cwd: str) -> list[str]:
+    for name in filter(None, (os.environ.get("CONTEXT_FILE"), *FILES)):
+        inside = project_path(name, cwd)
+        place = os.path.join(cwd, inside or "")
+        if inside and os.path.isfile(place) and not _is_secret(inside):
+            with open(place, encoding="utf-8", errors="replace") as file:
+                text = file.read(MAX_TEXT + 1)
+            cut = "\n(cut)" if len(text) > MAX_TEXT else ""
+            return [clean(text[:MAX_TEXT], keep="\n\t") + cut]
+    return []
+
+
+def _is_secret(place: str) -> bool:
+    parts = place.casefold().split(os.sep)
+    return any(part.startswith((".env", ".git", ".ssh", "id_")) for part in parts)
+
+
+def clean(text: str, keep: str = "") -> str:
+    """A text without control and invisible characters."""
+    return "".join(
+        char if char in keep or unicodedata.category(char)[0] != "C" else " "
+        for char in text
+    )
+
+
+if __name__ == "__main__":
+    run(check)

@@ -1,0 +1,29 @@
+"""First of a chained pair: write every path as the place it really leads to.
+
+In a sequential group the next hook sees the changed input, and so does the tool: what
+was judged is what is used. See ``confine_paths.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.recipes.toolinput import paths_in, resolved
+from hookline.script import Output, modify_input, run
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Replace paths by resolved ones, at the top of the input and in lists there."""
+    changes = {}
+    for key, value in event["tool_input"].items():
+        if not any(paths_in({key: value})):
+            continue
+        if isinstance(value, str):
+            changes[key] = resolved(value, event["cwd"])
+        elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+            changes[key] = [resolved(item, event["cwd"]) for item in value]
+    return modify_input(changes) if changes else None
+
+
+if __name__ == "__main__":
+    run(check)

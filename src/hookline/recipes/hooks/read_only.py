@@ -1,0 +1,96 @@
+"""Let the agent look at everything and change nothing.
+
+Tools pass by being known to read; what is unknown is blocked. A shell line passes if
+each of its commands is known to read, writes to no file and hides nothing.
+``READ_ONLY_ALLOW`` names further tools that may run, separated by commas.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from hookline.recipes.shell import SHELLS, Command, commands
+from hookline.recipes.toolinput import is_shell, only_reads, shell_line
+from hookline.script import Output, block, run
+
+READERS = set(
+    "cat head tail less more wc ls tree stat file du df pwd whoami id date uname env "
+    "printenv echo printf grep egrep fgrep rg ag cut tr uniq nl diff cmp comm "
+    "basename dirname realpath readlink which type test [ true false cd sort find "
+    "git jq xxd od strings md5sum sha1sum sha256sum ps fi done esac".split()
+)
+GIT = set(
+    "status log diff show blame grep ls-files ls-tree rev-parse describe shortlog "
+    "cat-file for-each-ref rev-list name-rev merge-base count-objects".split()
+)
+FIND = {"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"}
+NOWHERE = {"/dev/null", "/dev/stdout", "/dev/stderr"}
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Block whatever may change something."""
+    tool = event["tool_name"]
+    if tool in os.environ.get("READ_ONLY_ALLOW", "").split(","):
+        return None
+    if is_shell(tool):
+        for command in commands(shell_line(event["tool_input"])):
+            why = changes(command)
+            if why:
+                return block(f"read-only mode: {why}")
+        return None
+    return (
+        None if only_reads(tool) else block(f"read-only mode: {tool} may change things")
+    )
+
+
+def changes(command: Command) -> str | None:
+    """Say why a command may change something, or None."""
+    shown = " ".join(command.words)[:120]
+    written = [place for place in command.writes if place not in NOWHERE]
+    if written:
+        return f"{shown!r} writes to {written[0]}"
+    if command.opaque:
+        return f"nobody can tell what {shown!r} does"
+    if not command.words or (command.name in SHELLS and "c" in command.flags):
+        return None  # an assignment; or a shell whose own line is judged by itself
+    if command.name not in READERS or not _is_installed(command.words[0]):
+        return f"{shown!r} is not known to be harmless"
+    return _special(command, shown)
+
+
+def _is_installed(program: str) -> bool:
+    """Whether it is the system's own program, not one of the same name elsewhere."""
+    return "/" not in program or program.rpartition("/")[0] in ("/bin", "/usr/bin")
+
+
+def _special(command: Command, shown: str) -> str | None:
+    if command.name == "git" and not _git_reads(command):
+        return f"{shown!r} may change the repository"
+    if command.name == "find" and FIND & set(command.args):
+        return f"{shown!r} acts on what it finds"
+    if command.name == "sort" and command.flags & {"o", "output"}:
+        return f"{shown!r} writes a file"
+    if command.name == "env" and command.operands:
+        return f"{shown!r} runs something else"
+    return None
+
+
+def _git_reads(command: Command) -> bool:
+    words = list(command.args)
+    while words and words[0].startswith("-"):
+        option = words.pop(0)
+        if option == "-c" or option.startswith(("--exec-path", "--config-env")):
+            return False  # a setting may name a program to run
+        if option == "-C" and words:
+            words.pop(0)
+    outputs = ("--output", "--ext-diff", "--textconv", "-O")
+    return (
+        bool(words)
+        and words[0] in GIT
+        and not any(word.startswith(outputs) for word in words)
+    )
+
+
+if __name__ == "__main__":
+    run(check)

@@ -1,0 +1,64 @@
+"""Answer a model request from a cache when the very same request was answered before.
+
+For calls without tools: a model hook sees text only, so an answer that also called a
+function would come back without the call. The key is everything that the hook can
+see: model, messages with their roles, settings. Entries live for ``CACHE_SECONDS``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from typing import Any
+
+from hookline.script import Output, respond, run
+
+SECONDS = 3600
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Keep an answer after a call, give it before the next one."""
+    file = _file(event)
+    if event["hook_event_name"] == "AfterModel":
+        return _keep(file, event["llm_response"])
+    text = _kept(file)
+    return respond(text) if text else None
+
+
+def _file(event: dict[str, Any]) -> str:
+    request = json.dumps(event["llm_request"], sort_keys=True)
+    name = hashlib.sha256(request.encode()).hexdigest()
+    return os.path.join(event["cwd"], ".hookline", "state", "cache", name)
+
+
+def _keep(file: str, response: dict[str, Any]) -> None:
+    candidates = response.get("candidates") or [{}]
+    finished = candidates[0].get("finishReason") in ("STOP", None)
+    if not response.get("text") or not finished or len(candidates) > 1:
+        return
+    folder = os.path.dirname(file)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as new:
+        json.dump({"at": time.time(), "text": response["text"]}, new)
+    os.replace(new.name, file)
+
+
+def _kept(file: str) -> str | None:
+    if os.path.islink(file):
+        return None
+    try:
+        with open(file, encoding="utf-8") as found:
+            entry = json.load(found)
+        age = time.time() - entry["at"]
+        text = entry["text"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    fresh = 0 <= age < float(os.environ.get("CACHE_SECONDS") or SECONDS)
+    return text if fresh and isinstance(text, str) else None
+
+
+if __name__ == "__main__":
+    run(check)

@@ -1,0 +1,72 @@
+"""Let no code be written before there is a test for it.
+
+Writing ``src/pkg/name.py`` needs ``test_name.py`` or ``name_test.py`` somewhere under
+``tests`` (``TEST_FOLDERS``), with something in it. Code is what lies under ``src`` or
+``lib`` (``CODE_FOLDERS``) and ends like code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from hookline.recipes.shell import commands
+from hookline.recipes.toolinput import (
+    is_shell,
+    only_reads,
+    paths_in,
+    project_path,
+    shell_line,
+)
+from hookline.script import Output, block, run
+
+ENDINGS = (".py", ".js", ".ts", ".go", ".rb", ".rs")
+EXEMPT = ("__init__", "__main__", "conftest", "_version")
+COPIERS = {"cp", "mv", "tee", "install", "ln"}
+
+
+def check(event: dict[str, Any]) -> Output | None:
+    """Block the first code file that has no test."""
+    cwd = event["cwd"]
+    for path in _written(event):
+        place = project_path(path, cwd)
+        if place and _is_code(place) and not _has_test(place, cwd):
+            name = os.path.splitext(os.path.basename(place))[0]
+            return block(f"write a test first: tests/test_{name} for {place}")
+    return None
+
+
+def _written(event: dict[str, Any]) -> Iterator[str]:
+    if not is_shell(event["tool_name"]):
+        if not only_reads(event["tool_name"]):
+            yield from paths_in(event["tool_input"])
+        return
+    for command in commands(shell_line(event["tool_input"])):
+        yield from command.writes
+        if command.name in COPIERS:
+            yield from command.operands
+
+
+def _is_code(place: str) -> bool:
+    folders = os.environ.get("CODE_FOLDERS", "src,lib").split(",")
+    name, ending = os.path.splitext(os.path.basename(place).lower())
+    tests = name.startswith("test_") or name.endswith(("_test", ".test"))
+    inside = place.lower().split(os.sep)[0] in folders
+    return inside and ending in ENDINGS and not tests and name not in EXEMPT
+
+
+def _has_test(place: str, cwd: str) -> bool:
+    name = os.path.splitext(os.path.basename(place))[0]
+    wanted = {f"test_{name}", f"{name}_test", f"{name}.test"}
+    for folder in os.environ.get("TEST_FOLDERS", "tests,test,src").split(","):
+        for here, _, files in os.walk(os.path.join(cwd, folder)):
+            for file in files:
+                whole = os.path.join(here, file)
+                if os.path.splitext(file)[0] in wanted and os.path.getsize(whole) > 0:
+                    return True
+    return False
+
+
+if __name__ == "__main__":
+    run(check)

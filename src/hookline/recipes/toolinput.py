@@ -1,0 +1,106 @@
+"""What a tool is about to touch: the texts, paths and shell lines in its input.
+
+Tools of different hosts spell their inputs differently, so keys are judged by what
+they look like. Paths come back both as written and with links resolved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_PATH_KEY = re.compile(r"path|file|folder|director|target|source|dest|uri", re.I)
+_CONTENT_KEY = re.compile(r"content|text|string|body|diff|patch|pattern|query", re.I)
+_SHELL_KEYS = ("command", "cmd", "script", "commands", "args", "argv")
+_SHELL_TOOL = re.compile(r"shell|bash|exec|terminal|command|process", re.I)
+_READ_TOOL = re.compile(
+    r"(^|_)(read|list|ls|glob|grep|search|find|view|cat|fetch|get|show|head|tail)"
+    r"(_|$|many|file)",
+    re.I,
+)
+_WRITE_TOOL = re.compile(
+    r"write|replace|edit|create|delete|remove|move|rename|patch|insert|update|append"
+    r"|save|put|copy",
+    re.I,
+)
+
+
+def is_shell(tool_name: str) -> bool:
+    """Whether a tool runs shell lines, by its name."""
+    return bool(_SHELL_TOOL.search(tool_name))
+
+
+def only_reads(tool_name: str) -> bool:
+    """Whether a tool looks at things and changes nothing, by its name."""
+    return bool(_READ_TOOL.search(tool_name)) and not _WRITE_TOOL.search(tool_name)
+
+
+def shell_line(tool_input: dict[str, Any]) -> str:
+    """The shell line in a tool's input; a list of words is quoted back into one."""
+    lines = []
+    for key in _SHELL_KEYS:
+        value = tool_input.get(key)
+        if isinstance(value, str):
+            lines.append(value)
+        elif isinstance(value, list):
+            lines.append(" ".join(_quoted(str(word)) for word in value))
+    return "\n".join(lines)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every string in a value, however deep, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
+
+
+def paths_in(value: Any, named: bool = False) -> Iterator[str]:
+    """Every string under a key that names a path, however deep."""
+    if isinstance(value, str) and named:
+        yield value.removeprefix("file://")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            content = bool(_CONTENT_KEY.search(key))
+            yield from paths_in(item, bool(_PATH_KEY.search(key)) and not content)
+    elif isinstance(value, list):
+        for item in value:
+            yield from paths_in(item, named)
+
+
+def resolved(path: str, cwd: str) -> str:
+    """Where a path leads in the end: absolute, no dots, no links, no ``~``."""
+    path = os.path.expanduser(path.replace("\0", ""))  # noqa: PTH111 - no pathlib: cost
+    return os.path.realpath(os.path.join(cwd, path))  # noqa: PTH118 - as above
+
+
+def project_path(path: str, cwd: str) -> str | None:
+    """A path relative to the project, links resolved; None when it leads outside."""
+    root, place = os.path.realpath(cwd), resolved(path, cwd)
+    if place == root:
+        return "."
+    return place[len(root) + 1 :] if place.startswith(root + os.sep) else None
+
+
+def expanded(word: str, cwd: str) -> list[str]:
+    """What a shell makes of a word with wildcards: the files, and the word itself."""
+    if not any(char in word for char in "*?["):
+        return [word]
+    from glob import glob
+
+    pattern = os.path.expanduser(word)  # noqa: PTH111 - as above
+    return [word, *glob(pattern, root_dir=cwd, include_hidden=True)]
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
