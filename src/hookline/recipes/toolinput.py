@@ -14,19 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_PATH_KEY = re.compile(r"path|file|folder|director|target|source|dest|uri", re.I)
-_CONTENT_KEY = re.compile(r"content|text|string|body|diff|patch|pattern|query", re.I)
+_PATH_KEY = re.compile(
+    r"path|file|folder|director|target|source|dest|uri", re.IGNORECASE
+)
+_CONTENT_KEY = re.compile(
+    r"content|text|string|body|diff|patch|pattern|query", re.IGNORECASE
+)
 _SHELL_KEYS = ("command", "cmd", "script", "commands", "args", "argv")
-_SHELL_TOOL = re.compile(r"shell|bash|exec|terminal|command|process", re.I)
+_SHELL_TOOL = re.compile(r"shell|bash|exec|terminal|command|process", re.IGNORECASE)
 _READ_TOOL = re.compile(
     r"(^|_)(read|list|ls|glob|grep|search|find|view|cat|fetch|get|show|head|tail)"
     r"(_|$|many|file)",
-    re.I,
+    re.IGNORECASE,
 )
 _WRITE_TOOL = re.compile(
     r"write|replace|edit|create|delete|remove|move|rename|patch|insert|update|append"
     r"|save|put|copy",
-    re.I,
+    re.IGNORECASE,
 )
 
 
@@ -99,7 +103,8 @@ def expanded(word: str, cwd: str) -> list[str]:
     from glob import glob
 
     pattern = os.path.expanduser(word)  # noqa: PTH111 - as above
-    return [word, *glob(pattern, root_dir=cwd, include_hidden=True)]
+    # pathlib takes no absolute patterns.
+    return [word, *glob(pattern, root_dir=cwd, include_hidden=True)]  # noqa: PTH207
 
 
 def _quoted(word: str) -> str:

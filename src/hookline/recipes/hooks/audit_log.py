@@ -14,11 +14,14 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 from hookline.script import run
 
-CREDENTIAL = re.compile(r"pass|secret|token|api_?key|auth|credential|cookie", re.I)
+CREDENTIAL = re.compile(
+    r"pass|secret|token|api_?key|auth|credential|cookie", re.IGNORECASE
+)
 INLINE = re.compile(
     r"(?i)(bearer\s+|(?:pass\w*|secret|token|api_?key)\s*[=:]\s*)[^\s'\"&]{4,}"
 )
@@ -32,8 +35,8 @@ def check(event: dict[str, Any]) -> None:
     entry = {key: masked(event[key]) for key in kept if key in event}
     if "tool_response" in event:
         entry["error"] = masked((event["tool_response"] or {}).get("error"))
-    default = os.path.join(event["cwd"], ".hookline", "state", "audit.jsonl")
-    _append(os.environ.get("AUDIT_FILE") or default, entry)
+    default = Path(event["cwd"], ".hookline", "state", "audit.jsonl")
+    _append(Path(os.environ.get("AUDIT_FILE") or default), entry)
 
 
 def masked(value: Any) -> Any:
@@ -51,8 +54,8 @@ def masked(value: Any) -> Any:
     return value
 
 
-def _append(path: str, entry: dict[str, Any]) -> None:
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+def _append(path: Path, entry: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -69,7 +72,7 @@ def _hash(line: bytes) -> str:
 def verify(path: str) -> int:
     """Say whether every line follows from the one before."""
     previous = START
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             if json.loads(line).get("previous") != previous:
                 sys.stdout.write(f"line {number} does not follow from the one before\n")

@@ -20,7 +20,7 @@ from hookline.recipes.toolinput import (
 )
 from hookline.script import Output, block, run
 
-# A program, and the words after it that make it publish; options in between are skipped.
+# A program, and the words that make it publish, after any options.
 PUBLISHES = {
     "git": ("push", "send-pack"),
     "npm": ("publish", "unpublish", "dist-tag"),
@@ -43,7 +43,7 @@ PUBLISHES = {
 PIPELINES = re.compile(
     r"^(\.github/(workflows|actions)/|\.gitlab-ci\.yml$|\.circleci/|jenkinsfile$"
     r"|azure-pipelines\.yml$)",
-    re.I,
+    re.IGNORECASE,
 )
 
 

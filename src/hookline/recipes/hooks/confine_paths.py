@@ -7,6 +7,7 @@ resolved them before; alone it blocks every relative path rather than guess.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from hookline.recipes.toolinput import paths_in
@@ -18,7 +19,7 @@ def check(event: dict[str, Any]) -> Output | None:
     root = os.path.realpath(event["cwd"])
     for path in paths_in(event["tool_input"]):
         inside = path == root or path.startswith(root + os.sep)
-        if not inside or os.pardir in path.split(os.sep):
+        if not inside or os.pardir in Path(path).parts:
             return block(f"{path} is outside the project")
     return None
 

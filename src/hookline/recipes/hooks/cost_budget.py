@@ -9,6 +9,7 @@ overwrite each other's. A call that reports no usage is estimated from its text.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from hookline.script import Output, run, stop, system_message
@@ -20,7 +21,7 @@ CHARACTERS_PER_TOKEN = 3
 def check(event: dict[str, Any]) -> Output | None:
     """Count after a call, judge before one."""
     day = event.get("timestamp", "")[:10] or "today"
-    file = os.path.join(event["cwd"], ".hookline", "state", "cost", day)
+    file = Path(event["cwd"], ".hookline", "state", "cost", day)
     if event["hook_event_name"] == "AfterModel":
         _note(file, used(event))
         return None
@@ -53,17 +54,17 @@ def _whole(count: Any) -> int:
     return max(0, int(count)) if isinstance(count, int | float) else 0
 
 
-def _note(file: str, count: int) -> None:
-    os.makedirs(os.path.dirname(file), exist_ok=True)
+def _note(file: Path, count: int) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
     # A short line appended in one write is whole, whoever else writes.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(descriptor, b"%d\n" % count)
     os.close(descriptor)
 
 
-def _sum(file: str) -> int:
+def _sum(file: Path) -> int:
     try:
-        with open(file, "rb") as lines:
+        with file.open("rb") as lines:
             return sum(int(line) for line in lines if line.strip().isdigit())
     except FileNotFoundError:
         return 0

@@ -53,10 +53,9 @@ def danger(command: Command) -> str | None:
 
 
 def _deletion(command: Command) -> str | None:
-    recursive = command.flags & {"r", "R", "recursive"}
-    if _is(command, "rm") and recursive:
-        if command.opaque or any(is_broad(target) for target in command.operands):
-            return "this deletes far more than a build folder"
+    if _is(command, "rm") and command.flags & {"r", "R", "recursive"}:
+        broad = command.opaque or any(is_broad(one) for one in command.operands)
+        return "this deletes far more than a build folder" if broad else None
     if _is(command, "find") and {"-delete", "-exec", "-execdir"} & set(command.args):
         starts = [word for word in command.args[:1] if not word.startswith("-")]
         if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
@@ -97,7 +96,7 @@ def _code(command: Command) -> str | None:
 
 def is_broad(target: str) -> bool:
     """Whether a target is a whole project, home or system."""
-    if target in BROAD or target.startswith(("$()", "~")) and "/" not in target[2:]:
+    if target in BROAD or (target.startswith(("$()", "~")) and "/" not in target[2:]):
         return True
     plain = os.path.normpath(target.rstrip("*") or "*")
     if plain in BROAD or plain.startswith("../.."):

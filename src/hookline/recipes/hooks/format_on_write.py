@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from hookline.recipes.toolinput import paths_in, project_path
@@ -31,7 +32,7 @@ def check(event: dict[str, Any]) -> Output | None:
     cwd, complaints = event["cwd"], []
     for path in dict.fromkeys(paths_in(event["tool_input"])):
         inside = project_path(path, cwd)
-        if inside and os.path.isfile(os.path.join(cwd, inside)):
+        if inside and Path(cwd, inside).is_file():
             complaints.append(_format(inside, cwd))
     text = "\n".join(filter(None, complaints))
     return system_message(text) if text else None
@@ -43,7 +44,7 @@ def _format(path: str, cwd: str) -> str:
         return ""
     ended = subprocess.run(
         # An absolute path cannot be taken for an option, and no shell reads it.
-        [*words, os.path.join(cwd, path)],
+        [*words, str(Path(cwd, path))],
         cwd=cwd,
         capture_output=True,
         text=True,

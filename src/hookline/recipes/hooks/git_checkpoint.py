@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from hookline.recipes.toolinput import only_reads
@@ -34,7 +35,7 @@ def check(event: dict[str, Any]) -> Output | None:
     # A session's name may hold anything; a ref may not.
     session = re.sub(r"[^A-Za-z0-9_-]", "-", event["session_id"])[:80] or "session"
     with tempfile.TemporaryDirectory() as folder:
-        git.env["GIT_INDEX_FILE"] = os.path.join(folder, "index")
+        git.env["GIT_INDEX_FILE"] = str(Path(folder, "index"))
         git("add", "--all", "--", ".", ":(exclude).hookline/state")
         tree = git("write-tree")
     _keep(git, tree, f"refs/hookline/{session}", event["tool_name"])
@@ -49,6 +50,7 @@ class Git:
         self.env = {**os.environ, **WHO, "GIT_OPTIONAL_LOCKS": "0"}
 
     def __call__(self, *words: str) -> str:
+        """Run one command."""
         ended = subprocess.run(
             ["git", "-c", "core.hooksPath=/dev/null", *words],
             cwd=self.cwd,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 from hookline.recipes.toolinput import project_path
@@ -56,18 +57,18 @@ def _lines(cwd: str, *words: str) -> list[str]:
 def _notes(cwd: str) -> list[str]:
     for name in filter(None, (os.environ.get("CONTEXT_FILE"), *FILES)):
         inside = project_path(name, cwd)
-        place = os.path.join(cwd, inside or "")
-        if inside and os.path.isfile(place) and not _is_secret(inside):
-            with open(place, encoding="utf-8", errors="replace") as file:
+        place = Path(cwd, inside or "")
+        if inside and place.is_file() and not _is_secret(place):
+            with place.open(encoding="utf-8", errors="replace") as file:
                 text = file.read(MAX_TEXT + 1)
             cut = "\n(cut)" if len(text) > MAX_TEXT else ""
             return [clean(text[:MAX_TEXT], keep="\n\t") + cut]
     return []
 
 
-def _is_secret(place: str) -> bool:
-    parts = place.casefold().split(os.sep)
-    return any(part.startswith((".env", ".git", ".ssh", "id_")) for part in parts)
+def _is_secret(place: Path) -> bool:
+    secret = (".env", ".git", ".ssh", "id_")
+    return any(part.casefold().startswith(secret) for part in place.parts)
 
 
 def clean(text: str, keep: str = "") -> str:

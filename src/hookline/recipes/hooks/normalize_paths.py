@@ -14,7 +14,7 @@ from hookline.script import Output, modify_input, run
 
 def check(event: dict[str, Any]) -> Output | None:
     """Replace paths by resolved ones, at the top of the input and in lists there."""
-    changes = {}
+    changes: dict[str, Any] = {}
     for key, value in event["tool_input"].items():
         if not any(paths_in({key: value})):
             continue

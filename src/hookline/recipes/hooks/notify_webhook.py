@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 from hookline.script import Output, run, system_message
 
 SECRET = re.compile(
-    r"(?i)((?:pass\w*|secret|token|api_?key|bearer)['\"]?\s*[=: ]\s*['\"]?)[^\s'\"&]{4,}"
+    r"(?i)((?:pass\w*|secret|token|api_?key|bearer)['\"]?\s*[=: ]\s*['\"]?)"
+    r"[^\s'\"&]{4,}"
     r"|\b(?:gh[pousr]_|xox[abp]-|sk-|AKIA)[\w-]{8,}"
 )
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -44,12 +45,14 @@ def _message(event: dict[str, Any]) -> str:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows nobody: the address was chosen by the user, not by a server."""
+
     def redirect_request(self, *_: Any) -> None:
-        """Follow nobody: the address was chosen by the user, not by a server."""
+        """Answer no question for another address."""
 
 
 def _post(address: str, body: dict[str, str]) -> None:
-    request = urllib.request.Request(
+    request = urllib.request.Request(  # noqa: S310 - the scheme was checked
         address,
         json.dumps(body).encode(),
         {"Content-Type": "application/json"},

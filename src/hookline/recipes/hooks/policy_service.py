@@ -55,9 +55,10 @@ def _asked(address: str, event: dict[str, Any], seconds: float) -> dict[str, Any
 def _read(address: str, event: dict[str, Any], seconds: float) -> dict[str, Any] | str:
     body = json.dumps({"input": event}).encode()
     headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(address, body, headers)
+    # The address is the user's own setting, not the agent's.
+    request = urllib.request.Request(address, body, headers)  # noqa: S310
     try:
-        with urllib.request.urlopen(request, timeout=seconds) as response:
+        with urllib.request.urlopen(request, timeout=seconds) as response:  # noqa: S310
             answer = json.loads(response.read(MAX_ANSWER))
     except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"

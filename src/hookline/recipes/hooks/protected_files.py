@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from hookline.recipes.shell import SHELLS, Command, commands
@@ -24,7 +25,7 @@ from hookline.recipes.toolinput import (
 )
 from hookline.script import Output, block, run
 
-SECRET = (
+SECRET: tuple[str, ...] = (
     ".env",
     ".env.*",
     "*.pem",
@@ -86,10 +87,8 @@ def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
 
 
 def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
-    root = os.path.realpath(cwd)
-    place = resolved(path, cwd).removeprefix(root)
-    written = os.path.normpath(path)
-    for part in {*place.split(os.sep), *written.split(os.sep)}:
+    place = resolved(path, cwd).removeprefix(os.path.realpath(cwd))
+    for part in {*Path(place).parts, *Path(os.path.normpath(path)).parts}:
         name = part.casefold()
         if not any(fnmatchcase(name, harmless) for harmless in HARMLESS) and any(
             fnmatchcase(name, pattern.casefold()) for pattern in patterns

@@ -14,16 +14,16 @@ from hookline.recipes.shell import SHELLS, Command, commands
 from hookline.recipes.toolinput import is_shell, only_reads, shell_line
 from hookline.script import Output, block, run
 
-READERS = set(
-    "cat head tail less more wc ls tree stat file du df pwd whoami id date uname env "
-    "printenv echo printf grep egrep fgrep rg ag cut tr uniq nl diff cmp comm "
-    "basename dirname realpath readlink which type test [ true false cd sort find "
-    "git jq xxd od strings md5sum sha1sum sha256sum ps fi done esac".split()
-)
-GIT = set(
-    "status log diff show blame grep ls-files ls-tree rev-parse describe shortlog "
-    "cat-file for-each-ref rev-list name-rev merge-base count-objects".split()
-)
+READERS = """
+    cat head tail less more wc ls tree stat file du df pwd whoami id date uname env
+    printenv echo printf grep egrep fgrep rg ag cut tr uniq nl diff cmp comm basename
+    dirname realpath readlink which type test [ true false cd sort find git jq xxd od
+    strings md5sum sha1sum sha256sum ps fi done esac
+"""
+GIT_READERS = """
+    status log diff show blame grep ls-files ls-tree rev-parse describe shortlog
+    cat-file for-each-ref rev-list name-rev merge-base count-objects
+"""
 FIND = {"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"}
 NOWHERE = {"/dev/null", "/dev/stdout", "/dev/stderr"}
 
@@ -54,7 +54,7 @@ def changes(command: Command) -> str | None:
         return f"nobody can tell what {shown!r} does"
     if not command.words or (command.name in SHELLS and "c" in command.flags):
         return None  # an assignment; or a shell whose own line is judged by itself
-    if command.name not in READERS or not _is_installed(command.words[0]):
+    if command.name not in READERS.split() or not _is_installed(command.words[0]):
         return f"{shown!r} is not known to be harmless"
     return _special(command, shown)
 
@@ -87,7 +87,7 @@ def _git_reads(command: Command) -> bool:
     outputs = ("--output", "--ext-diff", "--textconv", "-O")
     return (
         bool(words)
-        and words[0] in GIT
+        and words[0] in GIT_READERS.split()
         and not any(word.startswith(outputs) for word in words)
     )
 

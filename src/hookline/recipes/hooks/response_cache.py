@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from hookline.script import Output, respond, run
@@ -23,35 +24,34 @@ def check(event: dict[str, Any]) -> Output | None:
     """Keep an answer after a call, give it before the next one."""
     file = _file(event)
     if event["hook_event_name"] == "AfterModel":
-        return _keep(file, event["llm_response"])
+        _keep(file, event["llm_response"])
+        return None
     text = _kept(file)
     return respond(text) if text else None
 
 
-def _file(event: dict[str, Any]) -> str:
+def _file(event: dict[str, Any]) -> Path:
     request = json.dumps(event["llm_request"], sort_keys=True)
     name = hashlib.sha256(request.encode()).hexdigest()
-    return os.path.join(event["cwd"], ".hookline", "state", "cache", name)
+    return Path(event["cwd"], ".hookline", "state", "cache", name)
 
 
-def _keep(file: str, response: dict[str, Any]) -> None:
+def _keep(file: Path, response: dict[str, Any]) -> None:
     candidates = response.get("candidates") or [{}]
     finished = candidates[0].get("finishReason") in ("STOP", None)
     if not response.get("text") or not finished or len(candidates) > 1:
         return
-    folder = os.path.dirname(file)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as new:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as new:
         json.dump({"at": time.time(), "text": response["text"]}, new)
-    os.replace(new.name, file)
+    Path(new.name).replace(file)
 
 
-def _kept(file: str) -> str | None:
-    if os.path.islink(file):
+def _kept(file: Path) -> str | None:
+    if file.is_symlink():
         return None
     try:
-        with open(file, encoding="utf-8") as found:
-            entry = json.load(found)
+        entry = json.loads(file.read_text("utf-8"))
         age = time.time() - entry["at"]
         text = entry["text"]
     except (OSError, ValueError, KeyError, TypeError):

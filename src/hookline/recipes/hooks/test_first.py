@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from hookline.recipes.shell import commands
@@ -30,10 +31,9 @@ def check(event: dict[str, Any]) -> Output | None:
     """Block the first code file that has no test."""
     cwd = event["cwd"]
     for path in _written(event):
-        place = project_path(path, cwd)
-        if place and _is_code(place) and not _has_test(place, cwd):
-            name = os.path.splitext(os.path.basename(place))[0]
-            return block(f"write a test first: tests/test_{name} for {place}")
+        place = Path(project_path(path, cwd) or "")
+        if _is_code(place) and not _has_test(place.stem, cwd):
+            return block(f"write a test first: tests/test_{place.name} for {place}")
     return None
 
 
@@ -48,23 +48,20 @@ def _written(event: dict[str, Any]) -> Iterator[str]:
             yield from command.operands
 
 
-def _is_code(place: str) -> bool:
+def _is_code(place: Path) -> bool:
     folders = os.environ.get("CODE_FOLDERS", "src,lib").split(",")
-    name, ending = os.path.splitext(os.path.basename(place).lower())
+    name, ending = place.stem.lower(), place.suffix.lower()
     tests = name.startswith("test_") or name.endswith(("_test", ".test"))
-    inside = place.lower().split(os.sep)[0] in folders
+    inside = any(part.lower() in folders for part in place.parts[:1])
     return inside and ending in ENDINGS and not tests and name not in EXEMPT
 
 
-def _has_test(place: str, cwd: str) -> bool:
-    name = os.path.splitext(os.path.basename(place))[0]
+def _has_test(name: str, cwd: str) -> bool:
     wanted = {f"test_{name}", f"{name}_test", f"{name}.test"}
     for folder in os.environ.get("TEST_FOLDERS", "tests,test,src").split(","):
-        for here, _, files in os.walk(os.path.join(cwd, folder)):
-            for file in files:
-                whole = os.path.join(here, file)
-                if os.path.splitext(file)[0] in wanted and os.path.getsize(whole) > 0:
-                    return True
+        for file in Path(cwd, folder).rglob("*"):
+            if file.stem in wanted and file.is_file() and file.stat().st_size > 0:
+                return True
     return False
 
 
