@@ -23,6 +23,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -58,6 +62,8 @@ def response_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """Check a response, or parts of one, that a hook returned."""
     parts = _as_dict(value)
     _refuse("llm_response", response_problem(parts))
+    if not _is_text_or_none(parts.get("text")):
+        _refuse("llm_response", "text: expected a string")
     for key, count in (parts.get("usageMetadata") or {}).items():
         if count is not None and not _is_whole(count) and key.endswith("TokenCount"):
             _refuse("llm_response", f"usageMetadata.{key}: expected a whole number")
@@ -70,7 +76,7 @@ def tool_config_parts(value: Struct | Mapping[str, Any]) -> HookToolConfig:
     """Check a restriction of tools that a hook returned."""
     parts = _as_dict(value)
     mode, names = parts.get("mode"), parts.get("allowedFunctionNames")
-    if not isinstance(mode or "", str):
+    if not _is_text_or_none(mode):
         _refuse("toolConfig", "mode: expected a string")
     if names is not None and not _is_texts(names):
         _refuse("toolConfig", "allowedFunctionNames: expected a list of strings")
@@ -101,8 +107,11 @@ def _as_dict(value: Any) -> dict[str, Any]:
 
 
 def _candidate_problem(candidate: Mapping[str, Any], place: str) -> str | None:
-    if not isinstance(candidate.get("finishReason") or "", str):
+    if not _is_text_or_none(candidate.get("finishReason")):
         return f"{place}.finishReason: expected a string"
+    content = candidate.get("content") or {}
+    if not isinstance(content.get("parts", []), list | None):
+        return f"{place}.content.parts: expected a list of strings"
     if not _is_whole(candidate.get("index") or 0):
         return f"{place}.index: expected a whole number"
     ratings = candidate.get("safetyRatings") or []
