@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,15 @@ _SERVER = Path(sysconfig.get_path("scripts")) / "nats-server"
 class NatsServer:
     """A nats-server process on a free port, which it keeps over restarts."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = folder
         self._arguments = arguments
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self.port = -1
 
@@ -45,6 +51,7 @@ class NatsServer:
             ],
             stdout=log,
             stderr=log,
+            env=self._environment,
         )
         log.close()
         self.port = self._wait_for_port(ports)

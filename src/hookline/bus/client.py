@@ -172,7 +172,7 @@ class _Correlator:
                 return await answer
         except TimeoutError:
             return _unanswered(
-                request, ResponseCode.TIMEOUT, f"no response within {timeout_s:g} s"
+                request, ResponseCode.TIMEOUT, f"no response within {timeout_s:.3g} s"
             )
         except _PublishError as error:
             return _unanswered(

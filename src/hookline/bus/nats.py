@@ -157,7 +157,7 @@ class NatsBus:
         except TimeoutError:
             problem = self._connection.last_problem
             hint = f" (last heard: {problem})" if problem else ""
-            message = f"no response within {timeout_s:g} s{hint}"
+            message = f"no response within {timeout_s:.3g} s{hint}"
             return _failure(request, ResponseCode.TIMEOUT, message)
         except (Error, OSError) as error:
             return _failure(request, ResponseCode.NO_RESPONDERS, str(error))

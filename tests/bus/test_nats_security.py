@@ -1,0 +1,118 @@
+"""Who may ask and who may answer: the server of ``examples/fleet/nats.conf``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hookline.bus import HookBusClient, NatsBus
+from hookline.errors import BusConnectionError
+from hookline.mediation import RequestMediator
+
+from .fakes import RecordingHandler
+from .servers import ROOT, NatsServer
+
+TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+CONFIG = ROOT / "examples" / "fleet" / "nats.conf"
+USERS = ("planner", "coder", "worker", "visitor")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """The example's server, on a free port."""
+    secrets = {f"HOOKLINE_{user.upper()}_PASSWORD": secret(user) for user in USERS}
+    server = NatsServer(
+        tmp_path_factory.mktemp("guarded"),
+        *("-c", str(CONFIG)),
+        environment={**os.environ, **secrets},
+    ).start()
+    yield server
+    server.stop()
+
+
+def secret(user: str) -> str:
+    return f"secret-of-{user}"
+
+
+async def as_user(server: NatsServer, user: str, **options: Any) -> NatsBus:
+    return await NatsBus.connect(
+        server.url, user=user, password=secret(user), timeout_s=10, **options
+    )
+
+
+async def as_worker(server: NatsServer, handler: RecordingHandler) -> NatsBus:
+    bus = await as_user(server, "worker")
+    RequestMediator(handler, bus).subscribe()
+    await bus.ready()
+    return bus
+
+
+async def test_agents_get_verdicts_from_the_worker(guarded: NatsServer) -> None:
+    handler = RecordingHandler()
+    async with await as_worker(guarded, handler):
+        for user in ("planner", "coder"):
+            async with await as_user(
+                guarded, user, inbox_prefix=f"_INBOX_{user}"
+            ) as bus:
+                for _ in range(3):
+                    response = await HookBusClient(bus).request("BeforeTool", TOOL)
+                    assert response["success"] is True
+    assert len(handler.calls) == 6
+
+
+async def test_agent_cannot_answer_requests(guarded: NatsServer) -> None:
+    async with await as_user(guarded, "coder") as bus:
+        RequestMediator(RecordingHandler(), bus).subscribe()
+        with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
+            await bus.ready()
+
+
+async def test_worker_cannot_ask(guarded: NatsServer) -> None:
+    handler = RecordingHandler()
+    async with await as_worker(guarded, handler) as bus:
+        client = HookBusClient(bus, on_error="block")
+        response = await client.request("BeforeTool", TOOL, timeout_s=0.5)
+    assert response["error"]["code"] == "timeout"
+    assert "permissions violation" in response["error"]["message"].lower()
+    assert handler.calls == []
+
+
+async def test_agent_cannot_listen_in_on_anothers_answers(guarded: NatsServer) -> None:
+    async with (
+        await as_worker(guarded, RecordingHandler()),
+        await as_user(guarded, "coder", inbox_prefix="_INBOX_planner") as bus,
+    ):
+        response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.5)
+    assert response["error"]["code"] == "timeout"
+    assert "_inbox_planner" in response["error"]["message"].lower()
+
+
+async def test_worker_of_another_queue_is_refused(guarded: NatsServer) -> None:
+    """A second group would get a copy of every request."""
+    async with await as_user(guarded, "worker", queue="mine") as bus:
+        RequestMediator(RecordingHandler(), bus).subscribe()
+        with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
+            await bus.ready()
+
+
+async def test_other_accounts_reach_nobody(guarded: NatsServer) -> None:
+    async with (
+        await as_worker(guarded, RecordingHandler()),
+        await as_user(guarded, "visitor") as bus,
+    ):
+        response = await HookBusClient(bus).request("BeforeTool", TOOL)
+    assert response["error"]["code"] == "no_responders"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"user": "coder", "password": "guessed"}], ids=["nobody", "guessed"]
+)
+async def test_whoever_is_not_let_in_is_told_at_once(
+    guarded: NatsServer, options: dict[str, str]
+) -> None:
+    with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:
+        await NatsBus.connect(guarded.url, timeout_s=60, **options)
+    assert "guessed" not in str(caught.value)
