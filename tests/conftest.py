@@ -3,8 +3,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from .workshop import Workshop
+
+# How long an example takes on a busy machine says nothing about what it proves.
+settings.register_profile(
+    "hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("hookline")
 
 
 @pytest.fixture

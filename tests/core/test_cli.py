@@ -1,0 +1,280 @@
+"""The command line: fire, list, and what everybody mistypes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOOKLINE = [sys.executable, "-m", "hookline.cli.main"]
+BLOCK = {"type": "command", "command": "echo no >&2; exit 2", "name": "guard"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "settings.json"
+    group = {"matcher": "write", "hooks": [BLOCK]}
+    file.write_text(json.dumps({"hooks": {"BeforeTool": [group]}}))
+    return file
+
+
+def hookline(
+    *words: str, cwd: Path, stdin: str = "", **env: str
+) -> subprocess.CompletedProcess[str]:
+    places = {"XDG_CONFIG_HOME": str(cwd / "xdg"), "XDG_STATE_HOME": str(cwd / "xdg")}
+    return subprocess.run(
+        [*HOOKLINE, *words],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **places, **env},
+        timeout=60,
+        check=False,
+    )
+
+
+def fire(settings: Path, *words: str, stdin: str = "") -> Any:
+    return hookline(
+        "fire", *words, "--settings", str(settings), cwd=settings.parent, stdin=stdin
+    )
+
+
+KEYS = [
+    *("event", "success", "blocked", "reason", "ask", "should_stop", "stop_reason"),
+    *("system_message", "suppress_output", "additional_context", "final_output"),
+    *("all_outputs", "errors", "total_duration_ms", "hooks"),
+]
+HOOK_KEYS = [
+    *("name", "source", "success", "exit_code", "timed_out", "truncated"),
+    *("would_block", "reran", "duration_ms", "output", "stdout", "stderr", "error"),
+]
+
+
+def test_json_is_one_object_with_the_pinned_keys(settings: Path) -> None:
+    done = fire(settings, "BeforeTool", "--tool", "write_file", "--json")
+    answer = json.loads(done.stdout)
+    assert list(answer) == KEYS
+    assert list(answer["hooks"][0]) == HOOK_KEYS
+    assert (answer["blocked"], answer["reason"]) == (True, "no")
+    assert answer["hooks"][0]["output"] == {"decision": "deny", "reason": "no"}
+    assert done.returncode == 2
+
+
+def test_exit_status_is_0_when_nothing_matches(settings: Path) -> None:
+    done = fire(settings, "BeforeTool", "--tool", "read_file", "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["hooks"], answer["total_duration_ms"]) == ([], 0)
+    assert answer["final_output"] is None
+    assert done.returncode == 0
+
+
+def test_people_get_a_verdict_they_can_read(settings: Path) -> None:
+    done = fire(
+        settings, "BeforeTool", "--tool", "write_file", "--tool-input", '{"path": "a"}'
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "BeforeTool: blocked: no"
+    assert lines[1].startswith("  block guard (project, ")
+    assert "\x1b" not in done.stdout
+
+
+def test_input_comes_from_a_file_or_stdin(settings: Path) -> None:
+    event = {"tool_name": "write_file", "tool_input": {}}
+    file = settings.parent / "event.json"
+    file.write_text(json.dumps(event))
+    assert fire(settings, "BeforeTool", "--input", str(file)).returncode == 2
+    piped = fire(settings, "BeforeTool", "--input", "-", stdin=json.dumps(event))
+    assert piped.returncode == 2
+
+
+EFFECTS: list[tuple[str, dict[str, Any], str]] = [
+    ("BeforeTool", {"continue": False, "stopReason": "halt"}, "stopped: halt"),
+    ("BeforeTool", {"decision": "ask", "reason": "sure?"}, "ask: sure?"),
+    (
+        "BeforeTool",
+        {"hookSpecificOutput": {"tool_input": {"a": 2}}},
+        'tool input now: {"a":2}',
+    ),
+    ("AfterTool", {"systemMessage": "psst"}, "message for the model: psst"),
+    (
+        "AfterTool",
+        {"hookSpecificOutput": {"additionalContext": "<x>"}},
+        "context for the model: &lt;x&gt;",
+    ),
+    (
+        "BeforeToolSelection",
+        {"hookSpecificOutput": {"toolConfig": {"mode": "NONE"}}},
+        'tools: {"mode":"NONE","allowedFunctionNames":[]}',
+    ),
+    (
+        "BeforeModel",
+        {"hookSpecificOutput": {"llm_request": {"model": "x"}}},
+        'model request changed: {"model":"x"}',
+    ),
+    (
+        "AfterModel",
+        {"hookSpecificOutput": {"llm_response": {"text": "x"}}},
+        'model response: {"text":"x"}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "said", "line"), EFFECTS)
+def test_every_effect_is_shown(
+    tmp_path: Path, event: str, said: dict[str, Any], line: str
+) -> None:
+    command = f"cat >/dev/null; cat <<'END'\n{json.dumps(said)}\nEND"
+    hook = {"type": "command", "command": command, "name": "h"}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {event: [{"hooks": [hook]}]}}))
+    given = {"tool_name": "t", "tool_input": {}, "tool_response": {}}
+    given |= {"llm_request": {"model": "m", "messages": []}}
+    given |= {"llm_response": {"text": "", "candidates": []}}
+    done = fire(file, event, "--input", "-", stdin=json.dumps(given))
+    assert line in done.stdout
+
+
+def test_a_failed_hook_is_shown_with_its_error(tmp_path: Path) -> None:
+    hook = {"type": "command", "command": "exit 9", "name": "h"}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
+    done = fire(file, "BeforeAgent", "--input", "-", stdin='{"prompt": "x"}')
+    assert "failed: exited with status 9: h" in done.stdout
+    assert "error: hook 'h': exited with status 9" in done.stdout
+    assert done.returncode == 0
+
+
+def test_terminal_tricks_in_a_hooks_words_are_disarmed(tmp_path: Path) -> None:
+    hook = {"type": "command", "command": r"printf '\033[2Jx' >&2; exit 2", "name": "h"}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
+    done = fire(file, "BeforeAgent", "--input", "-", stdin='{"prompt": "x"}')
+    assert "\x1b" not in done.stdout
+
+
+MISTAKES: list[tuple[list[str], str]] = [
+    (["fire", "BeforTool"], "did you mean 'BeforeTool'?"),
+    (["fire", "BeforeTool"], "--tool NAME"),
+    (["fire", "BeforeTool", "--tool", "t", "--tool-input", "{"], "--tool-input is no"),
+    (
+        ["fire", "BeforeTool", "--tool", "t", "--tool-input", "[]"],
+        "expected a JSON obj",
+    ),
+    (["fire", "BeforeAgent", "--input", "missing.json"], "missing.json"),
+    (["fire", "BeforeAgent", "--input", "-"], "standard input is no JSON"),
+    (["fire", "SessionStart", "--input", "-"], "standard input is no JSON"),
+    (["fire", "BeforeAgent", "--settings", "none.json"], "none.json"),
+    (["fire", "BeforeAgent", "--cwd", "nowhere"], "nowhere"),
+    (["fire", "BeforeAgent", "--nonsense"], "--nonsense"),
+    (["fire"], "EVENT"),
+    (["fir"], "did you mean 'hookline fire'?"),
+    (["xyzzy"], "hookline --help"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES)
+def test_a_mistake_is_exit_1_with_a_message_that_helps(
+    tmp_path: Path, words: list[str], message: str
+) -> None:
+    done = hookline(*words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_wrong_choice_is_the_users_mistake(tmp_path: Path) -> None:
+    done = hookline("fire", "SessionStart", "--input", "-", cwd=tmp_path, stdin="{}")
+    assert done.returncode == 1
+    assert "expected one of startup, resume, clear" in done.stderr
+
+
+def test_broken_settings_of_the_project_are_told_and_the_rest_works(
+    tmp_path: Path,
+) -> None:
+    user = tmp_path / "xdg" / "hookline"
+    user.mkdir(parents=True)
+    (user / "settings.json").write_text(
+        json.dumps({"hooks": {"BeforeTool": [{"hooks": [BLOCK]}]}})
+    )
+    project = tmp_path / ".hookline"
+    project.mkdir()
+    (project / "settings.json").write_text('{"hooks": \n nonsense}')
+    done = hookline("fire", "BeforeTool", "--tool", "t", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "settings.json:2:2" in done.stderr
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    overview = hookline("--help", cwd=tmp_path)
+    assert overview.returncode == 0
+    assert "fire" in overview.stdout
+    taught = hookline("fire", "--help", cwd=tmp_path)
+    assert taught.returncode == 0
+    assert "exit status" in taught.stdout
+    assert hookline(cwd=tmp_path).returncode == 1
+    version = hookline("--version", cwd=tmp_path)
+    assert version.stdout.startswith("hookline ")
+
+
+def test_verbose_logs_to_stderr_and_leaves_stdout_alone(settings: Path) -> None:
+    done = fire(settings, "BeforeTool", "--tool", "write_file", "--json", "-v")
+    json.loads(done.stdout)
+    assert "BeforeTool fired for 'write_file': 1 hook" in done.stderr
+
+
+def test_list_shows_every_hook_and_runs_none(tmp_path: Path) -> None:
+    hook = {"type": "command", "command": "touch ran", "name": "quiet"}
+    group = {"matcher": "write", "hooks": [hook]}
+    config = {"disabled": ["quiet"]}
+    file = tmp_path / "s.json"
+    file.write_text(
+        json.dumps({"hooks": {"BeforeTool": [group]}, "hooksConfig": config})
+    )
+    table = hookline("list", "--settings", str(file), cwd=tmp_path)
+    header, row = table.stdout.splitlines()
+    assert header.split()[:6] == [
+        *("event", "matcher", "name", "source", "type", "enabled")
+    ]
+    assert row.split()[:6] == [
+        *("BeforeTool", "write", "quiet", "project", "command", "no")
+    ]
+    found = hookline("list", "--settings", str(file), "--json", cwd=tmp_path)
+    (entry,) = json.loads(found.stdout)
+    assert (entry["name"], entry["enabled"]) == ("quiet", False)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_list_without_hooks_says_so(tmp_path: Path) -> None:
+    done = hookline("list", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "no hooks" in done.stdout
+
+
+def test_ctrl_c_kills_the_hooks_and_leaves_quietly(tmp_path: Path) -> None:
+    command = "touch up; sleep 60; touch late"
+    hook = {"type": "command", "command": command, "name": "slow"}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
+    child = subprocess.Popen(
+        [*HOOKLINE, "fire", "BeforeAgent", "--settings", str(file)],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(1000):
+        if (tmp_path / "up").exists():
+            break
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    _, complaints = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Traceback" not in complaints

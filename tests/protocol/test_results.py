@@ -1,0 +1,175 @@
+"""PROTOCOL section 7: results, envelopes, and that nothing raises."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hookline import Config, HookEventName, HookSystem
+from hookline.handler import HookEventHandler
+from hookline.results import (
+    AggregatedHookResult,
+    FailureMeta,
+    Stage,
+    build_failure_envelope,
+    make_empty_success_result,
+    process_common_hook_output_fields,
+)
+from tests.workshop import Workshop
+
+
+def test_the_empty_success_is_fresh_every_time() -> None:
+    """DELTA-HFAIL-004."""
+    first, second = make_empty_success_result(), make_empty_success_result()
+    assert first == second == AggregatedHookResult()
+    assert first is not second
+    assert first.all_outputs is not second.all_outputs
+
+
+def test_a_failure_envelope_says_stage_message_and_whose() -> None:
+    """DELTA-HFAIL-001, rule F1."""
+    meta = FailureMeta(event_name=HookEventName.BeforeTool, correlation_id="c-1")
+    envelope = build_failure_envelope(ValueError("bad"), Stage.PLANNING, meta)
+    assert (envelope.success, envelope.all_outputs) == (False, [])
+    assert envelope.errors[0].to_wire() == {
+        "stage": "planning",
+        "message": "bad",
+        "details": "ValueError",
+        "event_name": "BeforeTool",
+        "correlation_id": "c-1",
+    }
+
+
+def test_an_error_without_a_message_is_named() -> None:
+    envelope = build_failure_envelope(KeyError(), Stage.INTERNAL)
+    assert envelope.errors[0].message == "KeyError"
+    assert build_failure_envelope("words", Stage.INTERNAL).errors[0].message == "words"
+
+
+async def test_the_stop_reason_is_that_of_the_first_hook_that_stops(
+    workshop: Workshop,
+) -> None:
+    """DELTA-HRUN-002, DELTA-HAPP-002."""
+    result = await workshop.fire(
+        "BeforeTool",
+        workshop.says({"reason": "go"}, "a"),
+        workshop.says({"continue": False, "stopReason": " first "}, "b"),
+        workshop.says({"continue": False, "stopReason": "second"}, "c"),
+    )
+    assert (result.should_stop, result.stop_reason) == (True, "first")
+
+
+async def test_reason_joins_the_effective_reasons_of_the_blocking_hooks(
+    workshop: Workshop,
+) -> None:
+    """DELTA-HRUN-004, DELTA-HAPP-001."""
+    result = await workshop.fire(
+        "BeforeTool",
+        workshop.says({"decision": "block", "stopReason": "s", "reason": "r"}, "a"),
+        workshop.says({"reason": "no blocker"}, "b"),
+        workshop.says({"decision": "deny"}, "c"),
+    )
+    assert result.reason == "s\nNo reason provided"
+
+
+async def test_message_and_suppression_are_those_of_the_merged_output(
+    workshop: Workshop,
+) -> None:
+    """DELTA-HRUN-003."""
+    result = await workshop.fire(
+        "BeforeModel",
+        workshop.says({"systemMessage": "a", "suppressOutput": True}, "a"),
+        workshop.says({"systemMessage": "b"}, "b"),
+    )
+    assert result.final_output is not None
+    assert result.system_message == result.final_output.system_message == "b"
+    assert result.suppress_output is True
+
+
+def test_interpreting_an_empty_result_says_nothing() -> None:
+    result = process_common_hook_output_fields(
+        make_empty_success_result(), HookEventName.BeforeTool
+    )
+    assert (result.blocked, result.should_stop, result.system_message) == (
+        False,
+        False,
+        None,
+    )
+
+
+class Broken:
+    """Stands in for a part of the pipeline that raises whatever is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name} is broken")
+
+
+@pytest.mark.parametrize(
+    ("part", "stage"), [("_planner", "planning"), ("_runner", "execution")]
+)
+async def test_a_broken_part_is_a_failure_envelope_at_its_stage(
+    workshop: Workshop, part: str, stage: str
+) -> None:
+    """DELTA-HFAIL-001, rule F4: nothing raises out of fire_*."""
+    config = workshop.config(workshop.settings("BeforeTool", workshop.runs("true")))
+    async with HookSystem(config) as hooks:
+        setattr(hooks.event_handler, part, Broken())
+        result = await hooks.event_handler.fire_before_tool_event("t", {})
+    assert result.aggregated.success is False
+    assert result.aggregated.errors[0].stage == stage
+    assert "is broken" in result.aggregated.errors[0].message
+    assert not result.blocked
+
+
+async def test_cancellation_is_the_one_thing_that_comes_through(
+    workshop: Workshop,
+) -> None:
+    config = workshop.config(workshop.settings("BeforeTool", workshop.runs("sleep 60")))
+    async with HookSystem(config) as hooks:
+        fire = hooks.event_handler.fire_before_tool_event("t", {})
+        task = asyncio.create_task(fire)
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+EVERY_FIRE: list[tuple[str, tuple[Any, ...]]] = [
+    ("fire_before_tool_event", ("t", {"a": 1})),
+    ("fire_after_tool_event", ("t", {"a": 1}, {"llmContent": "x"})),
+    ("fire_before_agent_event", ("p",)),
+    ("fire_after_agent_event", ("p", "r")),
+    ("fire_before_model_event", ({"model": "m", "messages": []},)),
+    (
+        "fire_after_model_event",
+        ({"model": "m", "messages": []}, {"candidates": [], "text": "x"}),
+    ),
+    ("fire_before_tool_selection_event", ({"model": "m", "messages": []}, ["t"])),
+    ("fire_session_start_event", ("startup",)),
+    ("fire_session_end_event", ("exit",)),
+    ("fire_notification_event", ("hello",)),
+    ("fire_pre_compress_event", ("manual",)),
+]
+
+
+@pytest.mark.parametrize(("method", "args"), EVERY_FIRE, ids=[m for m, _ in EVERY_FIRE])
+async def test_every_fire_method_reaches_its_hooks(
+    method: str, args: tuple[Any, ...]
+) -> None:
+    """PROTOCOL 7: every fire_*_event returns a ProcessedHookResult."""
+    async with HookSystem(Config()) as hooks:
+        seen: list[dict[str, Any]] = []
+        for event in HookEventName:
+            hooks.on(event)(seen.append)
+        result = await getattr(hooks.event_handler, method)(*args)
+    assert [e["hook_event_name"].lower() for e in seen] == [
+        method.removeprefix("fire_").removesuffix("_event").replace("_", "")
+    ]
+    assert result.aggregated.success
+
+
+def test_the_handler_has_a_fire_method_for_every_event() -> None:
+    methods = {m for m in dir(HookEventHandler) if m.startswith("fire_")}
+    assert methods - {"fire_validated"} == {m for m, _ in EVERY_FIRE}
