@@ -48,7 +48,7 @@ def names_of(settings: Settings) -> list[str]:
 def fill(places: SettingsPlaces, **settings: Any) -> None:
     folders = {source.value: folder for source, folder in places.folders().items()}
     for source, content in settings.items():
-        write(folders[source], content)
+        write(Path(folders[source]), content)
 
 
 def test_settings_is_a_public_name() -> None:
@@ -82,10 +82,18 @@ def test_load_takes_the_project_directory_alone(tmp_path: Path) -> None:
     assert "p" in names_of(settings)
 
 
+def test_load_names_files_by_their_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / ".hookline", settings_with(hook("p")))
+    monkeypatch.chdir(tmp_path)
+    assert Settings.load(".").layers[0].file == str(file)
+
+
 def test_load_reads_toml(places: SettingsPlaces) -> None:
-    fill(places, user={})
-    (places.folders()[HookSource.USER] / "settings.json").unlink()
-    (places.folders()[HookSource.USER] / "settings.toml").write_text(
+    folder = Path(places.folders()[HookSource.USER])
+    folder.mkdir()
+    (folder / "settings.toml").write_text(
         '[[hooks.BeforeTool]]\nhooks = [{type = "command", command = "x"}]\n'
     )
     assert names_of(Settings.load(places=places)) == ["x"]
@@ -106,7 +114,7 @@ def test_load_keeps_other_sources_when_one_file_is_broken(
 def test_load_refuses_both_languages_in_one_place(places: SettingsPlaces) -> None:
     """PROTOCOL 2: the error names both."""
     fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
-    folder = places.folders()[HookSource.PROJECT]
+    folder = Path(places.folders()[HookSource.PROJECT])
     (folder / "settings.toml").write_text("")
     settings = Settings.load(places=places)
     assert names_of(settings) == ["u"]

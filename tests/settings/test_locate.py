@@ -21,9 +21,9 @@ def test_places_are_those_of_the_protocol(tmp_path: Path) -> None:
     """PROTOCOL 2."""
     folders = SettingsPlaces(project_dir=tmp_path).folders()
     assert list(folders.items()) == [
-        (HookSource.PROJECT, tmp_path / ".hookline"),
-        (HookSource.USER, Path(platformdirs.user_config_dir("hookline"))),
-        (HookSource.SYSTEM, Path("/etc/hookline")),
+        (HookSource.PROJECT, str(tmp_path / ".hookline")),
+        (HookSource.USER, platformdirs.user_config_dir("hookline")),
+        (HookSource.SYSTEM, "/etc/hookline"),
     ]
 
 
@@ -32,8 +32,8 @@ def test_user_place_follows_xdg_config_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert default_user_dir() == tmp_path / "hookline"
-    assert default_user_dir() == Path(platformdirs.user_config_dir("hookline"))
+    assert default_user_dir() == str(tmp_path / "hookline")
+    assert default_user_dir() == platformdirs.user_config_dir("hookline")
 
 
 @linux_only
@@ -44,7 +44,7 @@ def test_user_place_is_never_relative_to_a_project(
     """It would be trusted, and be whatever a cloned repository holds."""
     monkeypatch.setenv("XDG_CONFIG_HOME", configured)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_user_dir() == tmp_path / ".config" / "hookline"
+    assert default_user_dir() == str(tmp_path / ".config" / "hookline")
 
 
 @linux_only
@@ -62,13 +62,13 @@ def test_no_environment_variable_moves_the_system_place(
 ) -> None:
     for name in ("XDG_CONFIG_DIRS", "HOOKLINE_SYSTEM_DIR", "HOOKLINE_CONFIG", "HOME"):
         monkeypatch.setenv(name, "/elsewhere")
-    assert SettingsPlaces().folders()[HookSource.SYSTEM] == Path("/etc/hookline")
+    assert SettingsPlaces().folders()[HookSource.SYSTEM] == "/etc/hookline"
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.toml"])
 def test_settings_file_is_found_in_either_language(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("")
-    assert find_settings_file(tmp_path) == tmp_path / name
+    assert find_settings_file(tmp_path) == str(tmp_path / name)
 
 
 def test_settings_file_is_absent_in_an_absent_folder(tmp_path: Path) -> None:

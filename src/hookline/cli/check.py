@@ -88,7 +88,7 @@ def _print_findings(checked: Checked) -> None:
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
     if not checked.files:
-        looked = ", ".join(str(folder) for folder in places.folders().values())
+        looked = ", ".join(places.folders().values())
         return f"no settings files in {looked}"
     from hookline.settings.problems import Severity
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hookline import jsontext
@@ -19,12 +19,14 @@ from .schema import HookSource, SettingsLayer
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
 GROUP = "hookline.extensions"
 
 
 def load_extensions(
-    project_dir: Path | None = None, search: Sequence[str] | None = None
+    project_dir: str | PathLike[str] | None = None,
+    search: Sequence[str] | None = None,
 ) -> tuple[SettingsLayer, ...]:
     """Load the layers of all extensions, by name."""
     folders = _trustworthy(sys.path if search is None else search, project_dir)
@@ -32,7 +34,9 @@ def load_extensions(
     return tuple(_load(point) for point in found)
 
 
-def _trustworthy(folders: Iterable[str], project_dir: Path | None) -> list[str]:
+def _trustworthy(
+    folders: Iterable[str], project_dir: str | PathLike[str] | None
+) -> list[str]:
     """Leave out the project itself, where anybody may put a package's metadata.
 
     A virtual environment inside the project was made by its user, and counts.
@@ -77,12 +81,18 @@ def _metadata_with_group(folder: str) -> list[Path]:
             ]
     except OSError:
         return []
-    return [Path(name) for name in sorted(names) if _mentions_group(name)]
+    found = [name for name in sorted(names) if _mentions_group(name)]
+    if not found:
+        return []
+    from pathlib import Path
+
+    return [Path(name) for name in found]
 
 
 def _mentions_group(metadata: str) -> bool:
     try:
-        return GROUP.encode() in Path(metadata, "entry_points.txt").read_bytes()
+        with open(f"{metadata}/entry_points.txt", "rb") as file:  # noqa: PTH123
+            return GROUP.encode() in file.read()
     except OSError:
         return False
 

@@ -67,20 +67,22 @@ def check_places(places: SettingsPlaces) -> Checked:
         try:
             file = find_settings_file(folder)
         except SettingsError as error:
-            files.append(error.file or str(folder))
+            files.append(error.file or folder)
             findings.append(_refusal(error, folder))
             continue
         if file is not None:
-            files.append(str(file))
+            files.append(file)
             # Only a project's own settings are about one project.
-            project = places.project_dir if source is HookSource.PROJECT else None
-            findings += _findings(file, source, project)
+            own = source is HookSource.PROJECT
+            findings += _findings(
+                Path(file), source, Path(folder).parent if own else None
+            )
     return Checked(tuple(files), tuple(findings))
 
 
 def _source_of(folder: Path) -> HookSource:
     places = SettingsPlaces().folders().items()
-    sources = [source for source, place in places if place == folder]
+    sources = [source for source, place in places if Path(place) == folder]
     return sources[0] if sources else HookSource.PROJECT
 
 
@@ -91,7 +93,7 @@ def _findings(
         text = read_text(file)
         raw = parse_text(text, file)
     except SettingsError as error:
-        return [_refusal(error, file)]
+        return [_refusal(error, str(file))]
     positions = scan_toml(text) if file.suffix == ".toml" else scan_json(text)
     _, problems = read_layer(raw, source, str(file), explicit=explicit)
     report = Report(problems)
@@ -124,9 +126,9 @@ def _repetitions(file: Path, positions: Positions) -> list[Finding]:
     ]
 
 
-def _refusal(error: SettingsError, place: Path) -> Finding:
+def _refusal(error: SettingsError, place: str) -> Finding:
     return Finding(
-        file=error.file or str(place),
+        file=error.file or place,
         line=error.line,
         column=error.column,
         severity=Severity.ERROR,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Struct
@@ -42,8 +41,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ) -> Self:
         """Read all places and extensions; never raises."""
         if places is None:
-            project = None if project_dir is None else Path(project_dir)
-            places = SettingsPlaces(project_dir=project)
+            places = SettingsPlaces(project_dir=project_dir)
         layers: list[SettingsLayer] = []
         errors: list[SettingsError] = []
         for source, folder in places.folders().items():
@@ -53,7 +51,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_file(
-        cls, path: str | PathLike[str], *, system_dir: Path = SYSTEM_DIR
+        cls, path: str | PathLike[str], *, system_dir: str | PathLike[str] = SYSTEM_DIR
     ) -> Self:
         """Read one file in place of all others, beside managed system hooks.
 
@@ -122,13 +120,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 def _load_place(
     source: HookSource,
-    folder: Path,
+    folder: str | PathLike[str],
     layers: list[SettingsLayer],
     errors: list[SettingsError],
 ) -> None:
     try:
         file = find_settings_file(folder)
         if file is not None:
-            layers.append(parse_layer(read_settings(file), source, str(file)))
+            layers.append(parse_layer(read_settings(file), source, file))
     except SettingsError as error:
         errors.append(error)

@@ -7,7 +7,6 @@ one warning, a wrong optional field likewise, and all the rest works (PROTOCOL 2
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
 from msgspec.structs import replace
@@ -98,6 +97,8 @@ def _kept_inside(options: HooksOptions, report: Report) -> HooksOptions:
     journal = options.journal
     if not isinstance(journal, str):
         return options
+    from pathlib import PurePath
+
     path = PurePath(journal)
     if not (path.is_absolute() or ".." in path.parts or journal.startswith("~")):
         return options

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from pathlib import Path
+from os import PathLike, fspath
 from typing import Any, NoReturn
 
 import msgspec
@@ -25,15 +25,15 @@ _LONGEST_NUMBER = 4000  # CPython converts no more than 4300 digits.
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def read_settings(file: str | os.PathLike[str]) -> dict[str, Any]:
+def read_settings(file: str | PathLike[str]) -> dict[str, Any]:
     """Read a ``.toml`` file as TOML and any other as JSON."""
     return parse_text(read_text(file), file)
 
 
-def read_text(file: str | os.PathLike[str]) -> str:
+def read_text(file: str | PathLike[str]) -> str:
     """Read the file as UTF-8, provided that it is one to be relied on."""
     try:
-        content = _read_bytes(Path(file))
+        content = _read_bytes(fspath(file))
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
         raise SettingsError(f"cannot be read: {problem}", file) from error
@@ -44,9 +44,9 @@ def read_text(file: str | os.PathLike[str]) -> str:
         raise SettingsError("is not UTF-8 text", file, line, column) from error
 
 
-def parse_text(text: str, file: str | os.PathLike[str]) -> dict[str, Any]:
+def parse_text(text: str, file: str | PathLike[str]) -> dict[str, Any]:
     """Parse what a settings file holds; the name says which language it is."""
-    read = _parse_toml if Path(file).suffix == ".toml" else _parse_json
+    read = _parse_toml if fspath(file).endswith(".toml") else _parse_json
     try:
         found = read(text, file)
     except RecursionError as error:
@@ -56,7 +56,7 @@ def parse_text(text: str, file: str | os.PathLike[str]) -> dict[str, Any]:
     return found
 
 
-def _read_bytes(file: Path) -> bytes:
+def _read_bytes(file: str) -> bytes:
     # Non-blocking, or a named pipe in the file's place would hold the agent up.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(file, flags)
@@ -71,7 +71,7 @@ def _read_bytes(file: Path) -> bytes:
         os.close(descriptor)
 
 
-def _refuse_unsafe(file: Path, found: os.stat_result) -> None:
+def _refuse_unsafe(file: str, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise SettingsError("is a directory, not a settings file", file)
     if not stat.S_ISREG(found.st_mode):
@@ -82,8 +82,8 @@ def _refuse_unsafe(file: Path, found: os.stat_result) -> None:
         raise SettingsError(
             "anybody may write this file, so it is not used: run chmod o-w on it", file
         )
-    for folder in {file.parent, Path(os.path.realpath(file)).parent}:
-        mode = folder.stat().st_mode
+    for folder in {_folder_of(file), _folder_of(os.path.realpath(file))}:
+        mode = os.stat(folder).st_mode  # noqa: PTH116 - a string
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise SettingsError(
                 f"anybody may replace this file, so it is not used: "
@@ -92,7 +92,11 @@ def _refuse_unsafe(file: Path, found: os.stat_result) -> None:
             )
 
 
-def _parse_json(text: str, file: str | os.PathLike[str]) -> Any:
+def _folder_of(file: str) -> str:
+    return os.path.dirname(file) or "."  # noqa: PTH120 - a string
+
+
+def _parse_json(text: str, file: str | PathLike[str]) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeEncodeError):
@@ -114,7 +118,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _parse_toml(text: str, file: str | os.PathLike[str]) -> Any:
+def _parse_toml(text: str, file: str | PathLike[str]) -> Any:
     import tomllib
 
     try:
