@@ -8,6 +8,7 @@
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that could not be written as JSON
     ├── TranslationError                a model payload in no shape we know
+    ├── JournalError                    a journal file that cannot be used
     ├── BusConnectionError              no way to a bus's server (ConnectionError too)
     └── MissingExtraError               an optional package is absent (ImportError too)
 
@@ -107,6 +108,18 @@ class EncodingError(HooklineError):
 
 class TranslationError(HooklineError):
     """A model request or response is in no shape that a translator knows."""
+
+
+class JournalError(HooklineError):
+    """A journal file that cannot be used; it is left as it was found."""
+
+    def __init__(self, file: str | PathLike[str], problem: str) -> None:
+        self.file = fspath(file)
+        self.problem = problem
+        super().__init__(self.file, problem)
+
+    def __str__(self) -> str:
+        return f"journal {self.file}: {self.problem}"
 
 
 class BusConnectionError(HooklineError, ConnectionError):

@@ -43,11 +43,11 @@ class Recorder(Protocol):
 
     def record(
         self,
-        event_input: Fields,
+        call: HookCall,
         plan: HookPlan | None,
         result: ProcessedHookResult,
     ) -> None:
-        """Take one event, whether or not a hook matched it."""
+        """Take one event as it is now, whether or not a hook matched it."""
         ...
 
 
@@ -105,25 +105,29 @@ class HookEventHandler(EventFirer):
         stage = Stage.PLANNING
         try:
             plan = self._planner.plan(event, _target(event, fields))
-            if plan is None and self._recorder is None:
-                return self._nothing_matched(event)
+            if plan is None:
+                result = self._nothing_matched(event)
+                return self._unseen(event, fields, session_id, transcript_path, result)
             stage = Stage.TRANSLATION
             fields = self._translated(event, fields)
             stage = Stage.EXECUTION
             event_input = self._input(event, fields, session_id, transcript_path)
-            if plan is None:
-                return self._record(event_input, None, self._nothing_matched(event))
+            call = HookCall(event, event_input, self._depth)
+            call.payload  # noqa: B018 - fails here or nowhere
             started = time.perf_counter()
-            results = await self._run(plan, event_input)
+            results = await self._runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000
             stage = Stage.AGGREGATION
             result = self._merge(plan, results, event_input, duration)
         # The edge of the pipeline: the caller gets the truth as data.
         except Exception as error:  # noqa: BLE001
             meta = FailureMeta(event_name=event, correlation_id=correlation_id)
-            return self._failed(error, stage, meta)
+            result = self._failed(error, stage, meta)
+            return self._unseen(event, fields, session_id, transcript_path, result)
         self._reporter.report(event, fields, result)
-        return self._record(event_input, plan, result)
+        if self._recorder is not None:
+            self._recorder.record(call, plan, result)
+        return result
 
     async def fire_validated(
         self,
@@ -140,7 +144,9 @@ class HookEventHandler(EventFirer):
             translated = self._translated(event, event_fields(event, fields))
         # Translators read foreign objects; what they raise is a boundary failure.
         except Exception as error:  # noqa: BLE001
-            return self._failed(error, Stage.TRANSLATION, meta)
+            result = self._failed(error, Stage.TRANSLATION, meta)
+            own = dict(fields)
+            return self._unseen(event, own, session_id, transcript_path, result)
         return await self._fire(
             event,
             translated,
@@ -200,13 +206,6 @@ class HookEventHandler(EventFirer):
         shown = {name: stable_wire(name, fields.get(name), how) for name in names}
         return fields | shown
 
-    async def _run(
-        self, plan: HookPlan, event_input: Fields
-    ) -> list[HookExecutionResult]:
-        call = HookCall(plan.event, event_input, self._depth)
-        call.payload  # noqa: B018 - fails here or nowhere
-        return await self._runner.run(plan, call)
-
     def _merge(
         self,
         plan: HookPlan,
@@ -238,11 +237,25 @@ class HookEventHandler(EventFirer):
         envelope = enforce_on_envelope(envelope, event, hooks, always=unseen)
         return process_common_hook_output_fields(envelope, event)
 
-    def _record(
-        self, event_input: Fields, plan: HookPlan | None, result: ProcessedHookResult
+    def _unseen(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None,
+        transcript_path: str | None,
+        result: ProcessedHookResult,
     ) -> ProcessedHookResult:
-        if self._recorder is not None:
-            self._recorder.record(event_input, plan, result)
+        """Record an event that no hook saw, as hooks would have seen it."""
+        if self._recorder is None:
+            return result
+        try:
+            fields = self._translated(event, fields)
+        # A foreign object that cannot be read; nobody asked for more than to record it.
+        except Exception:  # noqa: BLE001, S110
+            pass
+        event_input = self._input(event, fields, session_id, transcript_path)
+        call = HookCall(event, event_input, self._depth)
+        self._recorder.record(call, None, result)
         return result
 
 

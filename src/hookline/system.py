@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -31,6 +32,7 @@ from .settings.schema import DEFAULT_TIMEOUT_MS, HookGroup, HookType
 
 if TYPE_CHECKING:
     from .bus.contracts import HookBus
+    from .journal.recorder import JournalRecorder
 
 F = TypeVar("F", bound=HookFunction)
 
@@ -59,6 +61,8 @@ class HookSystem:
         self._guard = HookGuard()
         self._runner = HookRunner(_executors(config), self._guard)
         self._handler: HookEventHandler | None = None
+        self._journal: JournalRecorder | None = None
+        self._record = config.settings.global_options.journal
 
     @property
     def status(self) -> HookSystemStatus:
@@ -85,12 +89,14 @@ class HookSystem:
         if self._handler is not None:
             return
         _tell_about(self._config)
+        self._journal = _start_journal(self._record, self._config.working_dir)
         self._handler = HookEventHandler(
             self._config,
             self._registry,
             HookPlanner(self._registry),
             self._runner,
             Reporter(self._debug_logger),
+            self._journal,
         )
         if self._bus is not None:
             self._handler.listen(self._bus)
@@ -102,7 +108,17 @@ class HookSystem:
         handler, self._handler = self._handler, None
         await handler.dispose()
         await self._runner.close()
+        if self._journal is not None:
+            # Waits for the disk, which the event loop must not.
+            await asyncio.to_thread(self._journal.close)
         self._debug_logger.flush()
+
+    def record_to(self, path: str | None = None) -> None:
+        """Record events from the next ``initialize()`` on, whatever settings say.
+
+        Without a path it is the one that settings name, or the default one.
+        """
+        self._record = path or self._record or True
 
     def on(
         self,
@@ -153,6 +169,20 @@ def _executors(config: Config) -> dict[HookType, Executor]:
         HookType.PYTHON: PythonExecutor(),
         HookType.PLUGIN: PluginExecutor(),
     }
+
+
+def _start_journal(option: bool | str, working_dir: str) -> JournalRecorder | None:
+    if not option:
+        return None
+    from .journal.place import recording_path
+    from .journal.recorder import JournalRecorder
+
+    path = recording_path(option, working_dir)
+    if path is None:
+        return None
+    journal = JournalRecorder(path)
+    journal.start()
+    return journal
 
 
 def _tell_about(config: Config) -> None:

@@ -35,6 +35,11 @@ class HookCall:
             self._payload = encode(self.input)
         return self._payload
 
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the payload is there already."""
+        return self._payload is not None
+
     def with_input(self, event_input: dict[str, Any]) -> HookCall:
         """The same event with another input, for the next hook of a chain."""
         if event_input is self.input:

@@ -1,1 +1,1 @@
-"""What happened, kept in SQLite."""
+"""What happened, in SQLite: record it, look it up, fire it again."""

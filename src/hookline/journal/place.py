@@ -1,0 +1,36 @@
+"""Where the journal is: the path that settings name, or the state directory."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+FILE_NAME = "journal.sqlite"
+REPLAY_VARIABLE = "HOOKLINE_REPLAY"
+"""Set for hooks that are replayed: they may act on it, and nothing is recorded."""
+
+
+def journal_path(option: bool | str, working_dir: str) -> str:
+    """The file that ``hooksConfig.journal`` means; a relative one is the project's."""
+    if isinstance(option, str) and option.strip():
+        return os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
+    return os.path.join(state_dir(), FILE_NAME)  # noqa: PTH118
+
+
+def recording_path(option: bool | str, working_dir: str) -> str | None:
+    """Where events are to be recorded; None is nowhere, as in a replay."""
+    if not option or os.environ.get(REPLAY_VARIABLE):
+        return None
+    return journal_path(option, working_dir)
+
+
+def state_dir() -> str:
+    """The user's folder for what programs remember."""
+    if sys.platform != "linux":
+        import platformdirs
+
+        return platformdirs.user_state_dir("hookline", appauthor=False)
+    # The same answer as platformdirs, which takes long to import.
+    configured = os.environ.get("XDG_STATE_HOME", "")
+    base = configured if configured.startswith("/") else "~/.local/state"
+    return os.path.expanduser(os.path.join(base, "hookline"))  # noqa: PTH111, PTH118

@@ -1,0 +1,225 @@
+"""The journal's file: make it, open it, refuse what is none, move it aside.
+
+A file is known by its header before SQLite touches it, so a foreign one is left exactly
+as it was. A new one appears at its path complete, with mode 0600. No journal is ever
+deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import closing
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from hookline.errors import JournalError
+
+from .schema import (
+    APPLICATION_ID,
+    APPLICATION_ID_AT,
+    HEADER_BYTES,
+    MAGIC,
+    SIDE_FILES,
+    TABLES,
+    VERSION,
+)
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+BUSY_TIMEOUT_S = 10.0
+ADVICE = "'hookline log --move-aside' puts it out of the way"
+
+_PRIVATE = 0o600
+
+
+def open_for_writing(path: str) -> Connection:
+    """Open a journal, or make one; raises ``JournalError``."""
+    path = os.path.realpath(path)
+    if not check_file(path):
+        _create(path)
+    connection = _connect(path)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit={4 * 1024 * 1024}")
+    return connection
+
+
+def open_for_reading(path: str) -> Connection:
+    """Open a journal that is there; raises ``JournalError``."""
+    path = os.path.realpath(path)
+    if not check_file(path):
+        raise JournalError(path, "there is none: nothing has been recorded there yet")
+    connection = _connect(path)
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def check_file(path: str) -> bool:
+    """Whether a journal is there; raises ``JournalError`` for anything else."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            raise JournalError(path, "is no regular file: name another one")
+        with open(path, "rb") as file:  # noqa: PTH123
+            header = file.read(HEADER_BYTES)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise JournalError(path, f"cannot be read: {_problem(error)}") from error
+    _check_header(path, header)
+    return True
+
+
+def move_aside(path: str) -> str:
+    """Rename a journal's files to names that nobody has; gives the new path."""
+    path = os.path.realpath(path)
+    if not os.path.lexists(path):
+        raise JournalError(path, "there is none: nothing to move")
+    _check_unused(path)
+    target = _free_name(path)
+    try:
+        for ending in reversed(SIDE_FILES):
+            if os.path.lexists(path + ending):
+                os.rename(path + ending, target + ending)  # noqa: PTH104
+    except OSError as error:
+        problem = f"cannot be moved: {_problem(error)}"
+        raise JournalError(path, problem) from error
+    return target
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from another one of its name; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino)
+
+
+def _check_header(path: str, header: bytes) -> None:
+    if not header.startswith(MAGIC) or len(header) < HEADER_BYTES:
+        raise JournalError(path, f"is no journal; {ADVICE}")
+    mark = header[APPLICATION_ID_AT : APPLICATION_ID_AT + 4]
+    if int.from_bytes(mark, "big") != APPLICATION_ID:
+        raise JournalError(path, f"is another program's database; {ADVICE}")
+
+
+def _connect(path: str) -> Connection:
+    """Open a file that is known to be a journal."""
+    import sqlite3
+    from urllib.parse import quote
+
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(path)}?mode=rw",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _check_version(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise damaged(path, error) from error
+    return connection
+
+
+def _check_version(path: str, connection: Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise JournalError(
+            path, f"was written by a newer hookline (version {version}); {ADVICE}"
+        )
+    connection.execute("SELECT 1 FROM events, hooks LIMIT 1").fetchone()
+    if stat.S_IMODE(os.stat(path).st_mode) != _PRIVATE:  # noqa: PTH116
+        os.chmod(path, _PRIVATE)  # noqa: PTH101 - others could read it until now
+
+
+def damaged(path: str, error: Exception) -> JournalError:
+    """Say what SQLite found wrong with a journal."""
+    text = str(error)
+    if "locked" in text or "unable to open" in text or "full" in text:
+        return JournalError(path, f"cannot be used: {text}")
+    return JournalError(path, f"is damaged ({text}); {ADVICE}")
+
+
+def _create(path: str) -> None:
+    """Make an empty journal beside its path, then give it its name."""
+    import tempfile
+
+    folder, name = os.path.split(path)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        # Made with mode 0600 and a name of its own, so that no two writers meet in it.
+        handle, made = tempfile.mkstemp(prefix=f".{name}-", suffix=".new", dir=folder)
+        os.close(handle)
+        try:
+            _fill(made)
+            _give_name(made, path)
+        finally:
+            if os.path.lexists(made):
+                os.unlink(made)  # noqa: PTH108
+    except (OSError, ValueError) as error:
+        raise JournalError(path, f"cannot be made: {_problem(error)}") from error
+
+
+def _give_name(made: str, path: str) -> None:
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        pass  # another process was first; its journal serves as well
+    except OSError:
+        # A file system without hard links; the first of two writers may lose here.
+        if not os.path.lexists(path):
+            os.rename(made, path)  # noqa: PTH104
+
+
+def _fill(path: str) -> None:
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={VERSION}")
+            connection.executescript(TABLES)
+            connection.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.Error as error:
+        raise OSError(0, str(error)) from error
+
+
+def _check_unused(path: str) -> None:
+    """Refuse to move a journal from under a process that is writing to it."""
+    import sqlite3
+
+    try:
+        check_file(path)
+        with closing(_connect(path)) as connection:
+            connection.execute("PRAGMA busy_timeout=0")
+            # Leaving WAL needs the file for oneself: it fails while others have it.
+            connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+            connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    except JournalError:
+        return  # no journal, or a broken one: nobody can be using it
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            problem = "is in use: end the agents that record to it first"
+            raise JournalError(path, problem) from error
+    except sqlite3.DatabaseError:
+        return
+
+
+def _free_name(path: str) -> str:
+    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    target, number = f"{path}.aside-{stamp}", 1
+    while any(os.path.lexists(target + ending) for ending in SIDE_FILES):
+        number += 1
+        target = f"{path}.aside-{stamp}-{number}"
+    return target
+
+
+def _problem(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
