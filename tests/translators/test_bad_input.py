@@ -118,7 +118,7 @@ objects = st.dictionaries(st.sampled_from(KEYS), json_values, max_size=6)
 
 
 @pytest.mark.parametrize("sdk", TRANSLATORS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(value=json_values | objects, said=objects)
 def test_nothing_but_a_translation_error_is_raised(
     sdk: str, value: Any, said: dict[str, Any]
@@ -149,7 +149,7 @@ def test_nothing_but_a_translation_error_is_raised(
     ],
     ids=lambda sample: type(sample).__name__,
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(said=objects)
 def test_real_request_survives_whatever_a_hook_says(
     sample: Any, said: dict[str, Any]

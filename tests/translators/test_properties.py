@@ -18,7 +18,7 @@ from hookline.translators.openai import OpenAITranslator
 from . import strategies
 
 few = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -44,7 +44,10 @@ class StableTranslator:
         """Lay what a hook changed over the base; a Struct stays a Struct."""
         del hook_name
         parts = request_parts(hook_request)
-        base = _without_nulls(base_request, "request") if base_request else {}
+        base: dict[str, Any] = {}
+        if base_request is not None:
+            self.to_hook_llm_request(base_request)
+            base = _without_nulls(base_request, "request")
         for key in ("config", "toolConfig"):
             if parts.get(key) is not None:
                 parts[key] = {**(base.get(key) or {}), **parts[key]}

@@ -49,6 +49,9 @@ def request_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """Check a request, or parts of one, that a hook returned."""
     parts = _as_dict(value)
     _refuse("llm_request", request_problem(parts))
+    for key in ("config", "toolConfig"):
+        if not isinstance(parts.get(key), dict | None):
+            _refuse("llm_request", f"{key}: expected an object")
     for key, entry in (parts.get("config") or {}).items():
         fits, expected = _CONFIG_CHECKS.get(key, (None, ""))
         if fits and entry is not None and not fits(entry):
@@ -64,6 +67,8 @@ def response_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     _refuse("llm_response", response_problem(parts))
     if not _is_text_or_none(parts.get("text")):
         _refuse("llm_response", "text: expected a string")
+    if not isinstance(parts.get("usageMetadata"), dict | None):
+        _refuse("llm_response", "usageMetadata: expected an object")
     for key, count in (parts.get("usageMetadata") or {}).items():
         if count is not None and not _is_whole(count) and key.endswith("TokenCount"):
             _refuse("llm_response", f"usageMetadata.{key}: expected a whole number")
