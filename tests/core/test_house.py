@@ -17,9 +17,9 @@ SOURCE = Path(hookline.__file__).parent
 
 ROOMS = [
     *("errors", "events", "jsontext", "modelparts", "outputs", "results", "log"),
-    *("settings", "trust", "config", "registry", "planner", "policy", "process"),
-    *("executors", "guard", "chain", "toolselection", "runner", "aggregator"),
-    *("translators", "dialects", "bus", "validators", "mediation", "inputs", "firing"),
+    *("inputs", "firing", "dialects", "settings", "trust", "config", "registry"),
+    *("planner", "policy", "process", "executors", "guard", "chain", "toolselection"),
+    *("runner", "aggregator", "translators", "bus", "validators", "mediation"),
     *("reporting", "handler", "journal", "system", "agent", "recipes", "migration"),
     *("testing", "demo", "cli"),
 ]
