@@ -18,6 +18,10 @@ COMMANDS = {
     "list": "show the configured hooks",
     "check": "find mistakes in settings files",
     "schema": "print the JSON Schema of the settings, for editors",
+    "init": "set up hooks in a project",
+    "recipes": "show the ready hooks",
+    "test": "run hook tests",
+    "migrate": "turn the settings of another agent into ours",
     "serve": "run hooks for agents elsewhere, over NATS",
     "request": "ask the workers of a bus for one verdict",
 }

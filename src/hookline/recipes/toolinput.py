@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PATH_KEY = re.compile(
-    r"path|file|folder|director|target|source|dest|uri", re.IGNORECASE
+    r"path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
+    r"|dest|destination|uri)s?$",
+    re.IGNORECASE,
 )
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _CONTENT_KEY = re.compile(
     r"content|text|string|body|diff|patch|pattern|query", re.IGNORECASE
 )
@@ -69,14 +72,20 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(item)
 
 
+def names_path(key: str) -> bool:
+    """Whether a key of a tool's input names a path, by its look."""
+    snake = _CAMEL.sub("_", key)
+    return bool(_PATH_KEY.search(snake)) and not _CONTENT_KEY.search(snake)
+
+
 def paths_in(value: Any, named: bool = False) -> Iterator[str]:
     """Every string under a key that names a path, however deep."""
-    if isinstance(value, str) and named:
-        yield value.removeprefix("file://")
+    if isinstance(value, str):
+        if named or value.startswith("file://"):
+            yield value.removeprefix("file://")
     elif isinstance(value, dict):
         for key, item in value.items():
-            content = bool(_CONTENT_KEY.search(key))
-            yield from paths_in(item, bool(_PATH_KEY.search(key)) and not content)
+            yield from paths_in(item, names_path(key))
     elif isinstance(value, list):
         for item in value:
             yield from paths_in(item, named)

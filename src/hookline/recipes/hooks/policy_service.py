@@ -14,7 +14,7 @@ import threading
 import urllib.request
 from typing import Any
 
-from hookline.script import Output, ask, block, run
+from hookline.script import Output, ask, block, run, system_message
 
 MAX_ANSWER = 64 * 1024
 
@@ -23,7 +23,7 @@ def check(event: dict[str, Any]) -> Output | None:
     """Pass on the service's verdict."""
     address = os.environ.get("POLICY_URL")
     if not address:
-        return _unclear("POLICY_URL is not set")
+        return system_message("POLICY_URL is not set: no policy service is asked")
     answer = _asked(address, event, float(os.environ.get("POLICY_MS") or 800) / 1000)
     if isinstance(answer, str):
         return _unclear(answer)
