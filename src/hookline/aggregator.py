@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from .chain import EventInput, merged_part
+from .chain import EventInput, changed_tool_input, merged_part
 from .events import TRAITS, Chain, HookEventName, Merge
 from .outputs import Decision, HookOutput
 from .results import AggregatedHookResult, HookError, HookExecutionResult, Stage
@@ -80,8 +80,10 @@ def _final(
     final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
     if final.tool_input is None or TRAITS[event].chain is not Chain.TOOL_INPUT:
         return final
-    base = event_input.get("tool_input")
-    whole = {**base, **final.tool_input} if isinstance(base, dict) else final.tool_input
+    whole = event_input.get("tool_input")
+    for output in outputs:
+        if output.tool_input is not None:
+            whole = changed_tool_input(whole, output)
     return structs.replace(final, modified_tool_input=whole)
 
 

@@ -28,13 +28,19 @@ def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
+    """The tool input after one output: key by key, or replaced as a whole."""
+    changes = output.tool_input or {}
+    if isinstance(tool_input, dict) and not output.replaces_tool_input:
+        return {**tool_input, **changes}
+    return dict(changes)
+
+
 def _chain_tool_input(event_input: EventInput, output: HookOutput) -> EventInput:
-    changes = output.tool_input
-    if changes is None:
+    if output.tool_input is None:
         return event_input
-    base = event_input.get("tool_input")
-    merged = {**base, **changes} if isinstance(base, dict) else dict(changes)
-    return {**event_input, "tool_input": merged}
+    changed = changed_tool_input(event_input.get("tool_input"), output)
+    return {**event_input, "tool_input": changed}
 
 
 def _chain_prompt(event_input: EventInput, output: HookOutput) -> EventInput:

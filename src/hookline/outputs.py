@@ -96,6 +96,11 @@ class HookOutput(Struct, frozen=True, kw_only=True):
         return self.hook_specific_output.get("tool_input")
 
     @property
+    def replaces_tool_input(self) -> bool:
+        """Whether these keys are the whole input, not changes to it."""
+        return self.hook_specific_output.get("replacesToolInput") is True
+
+    @property
     def llm_request(self) -> dict[str, Any] | None:
         """The parts of the model request that it changes, in the stable shape."""
         return self.hook_specific_output.get("llm_request")

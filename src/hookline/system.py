@@ -18,6 +18,7 @@ from .errors import HookSystemNotInitializedError
 from .events import HookEventName
 from .executors.command import CommandExecutor
 from .executors.contract import Executor
+from .executors.dialect import DialectExecutor
 from .executors.plugin import PluginExecutor
 from .executors.python import PythonExecutor
 from .guard import HookGuard
@@ -165,7 +166,7 @@ class HookSystem:
 def _executors(config: Config) -> dict[HookType, Executor]:
     slots = ProcessSlots(config.settings.global_options.max_processes)
     return {
-        HookType.COMMAND: CommandExecutor(slots),
+        HookType.COMMAND: DialectExecutor(CommandExecutor(slots)),
         HookType.PYTHON: PythonExecutor(),
         HookType.PLUGIN: PluginExecutor(),
     }

@@ -108,7 +108,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if not end.stdout:
         return result
     try:
-        said = _said_object(end.stdout)
+        said = said_object(end.stdout)
     except TooDeepError as error:
         return failed_result(hook, end, FailureCause.OUTPUT, str(error))
     if said is None and hook.config.expect is Expect.JSON:
@@ -120,7 +120,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     return with_output(result, said)
 
 
-def _said_object(text: str) -> dict[str, Any] | None:
+def said_object(text: str) -> dict[str, Any] | None:
     """The object that a text holds, also as a JSON string that holds an object."""
     try:
         found = decode(text)

@@ -1,0 +1,201 @@
+"""Claude Code's spelling of events, tools and fields, in both directions.
+
+Pure tables and functions. A hook with ``"dialect": "claude"`` sees its input through
+``claude_input``, and what it prints is read through ``claude_output`` (JSON) or
+``claude_text`` (anything else). What has no counterpart is passed on as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .events import HookEventName
+
+_E = HookEventName
+CLAUDE_EVENTS: dict[str, HookEventName] = {
+    "PreToolUse": _E.BeforeTool,
+    "PostToolUse": _E.AfterTool,
+    "UserPromptSubmit": _E.BeforeAgent,
+    "Stop": _E.AfterAgent,
+    "SessionStart": _E.SessionStart,
+    "SessionEnd": _E.SessionEnd,
+    "Notification": _E.Notification,
+    "PreCompact": _E.PreCompress,
+}
+_TO_CLAUDE_EVENT = {ours: theirs for theirs, ours in CLAUDE_EVENTS.items()}
+
+CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
+    "Bash": ("run_shell_command",),
+    "Read": ("read_file",),
+    "Write": ("write_file",),
+    "Edit": ("replace", "edit"),
+    "MultiEdit": ("replace", "edit"),
+    "Glob": ("glob",),
+    "Grep": ("search_file_content", "grep_search"),
+    "LS": ("list_directory",),
+    "WebFetch": ("web_fetch",),
+    "WebSearch": ("google_web_search", "web_search"),
+    "Task": ("task",),
+    "Agent": ("task",),
+    "TodoWrite": ("todo_write", "write_todos"),
+}
+"""Their tool names, and ours for the same thing."""
+_TO_CLAUDE_TOOL = {
+    our: their
+    for their, ours in reversed(CLAUDE_TOOLS.items())
+    for our in ours
+    if their not in ("MultiEdit", "Agent")
+}
+
+_FILE = ("file_path", "absolute_path", "path")
+_FOLDER = ("path", "dir_path", "directory")
+CLAUDE_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    "Read": {"file_path": _FILE},
+    "Write": {"file_path": _FILE},
+    "Edit": {"file_path": _FILE},
+    "Glob": {"path": _FOLDER},
+    "Grep": {"path": _FOLDER, "glob": ("include", "glob")},
+    "LS": {"path": _FOLDER},
+    "TodoWrite": {"todos": ("todos",)},
+}
+"""Per tool of theirs: a key of its input, and what we may call it."""
+
+_NOTIFICATIONS = {"ToolPermission": "permission_prompt"}
+CLAUDE_NOTIFICATIONS = {their: our for our, their in _NOTIFICATIONS.items()}
+_TEXT_IS_CONTEXT = frozenset({_E.BeforeAgent, _E.SessionStart})
+_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+
+Wire = dict[str, Any]
+
+
+def claude_input(event: HookEventName, event_input: Mapping[str, Any]) -> Wire:
+    """An event as a hook written for Claude Code expects it on its stdin."""
+    shown = {
+        **event_input,
+        "hook_event_name": _TO_CLAUDE_EVENT.get(event, event.value),
+        "permission_mode": "default",
+    }
+    if "tool_name" in event_input:
+        shown |= _tool_fields(event_input)
+    if event is _E.AfterAgent:
+        shown["last_assistant_message"] = event_input.get("prompt_response", "")
+    elif event is _E.SessionEnd and event_input.get("reason") == "exit":
+        shown["reason"] = "other"
+    elif event is _E.Notification:
+        kind = event_input.get("notification_type", "")
+        shown["notification_type"] = _NOTIFICATIONS.get(kind, kind)
+    elif event is _E.PreCompress:
+        shown["custom_instructions"] = ""
+    return shown
+
+
+def claude_output(
+    event: HookEventName, wire: Wire, event_input: Mapping[str, Any] | None = None
+) -> Wire:
+    """What such a hook printed as JSON, in our spelling.
+
+    ``updatedInput`` replaces the whole tool input: ``replacesToolInput`` says so.
+    """
+    specific = wire.get("hookSpecificOutput")
+    if not isinstance(specific, dict):
+        return wire
+    said = dict(specific)
+    if "hookEventName" in said:
+        said["hookEventName"] = event.value
+    if said.get("permissionDecision") == "defer":
+        said["permissionDecision"] = "ask"
+    updated = said.pop("updatedInput", None)
+    if isinstance(updated, dict):
+        said["tool_input"] = _our_tool_input(updated, event_input or {})
+        said["replacesToolInput"] = True
+    return {**wire, "hookSpecificOutput": said}
+
+
+def claude_text(event: HookEventName, text: str) -> Wire:
+    """What such a hook printed as plain text: context where Claude reads it so."""
+    if event in _TEXT_IS_CONTEXT and text:
+        return {"hookSpecificOutput": {"additionalContext": text}}
+    return {}
+
+
+def claude_tool_name(event_input: Mapping[str, Any]) -> str:
+    """Their name of a tool; a server's tool is ``mcp__server__tool``."""
+    name = str(event_input.get("tool_name", ""))
+    context = event_input.get("mcp_context")
+    if isinstance(context, dict) and context.get("server_name"):
+        tool = context.get("tool_name") or name
+        return f"mcp__{context['server_name']}__{tool}"
+    return _TO_CLAUDE_TOOL.get(name, name)
+
+
+def _tool_fields(event_input: Mapping[str, Any]) -> Wire:
+    name = claude_tool_name(event_input)
+    given = event_input.get("tool_input")
+    tool_input = _their_tool_input(name, given) if isinstance(given, dict) else given
+    fields: Wire = {"tool_name": name, "tool_input": tool_input}
+    response = event_input.get("tool_response")
+    if isinstance(response, dict):
+        fields["tool_response"] = response | _their_response(name, tool_input, response)
+    return fields
+
+
+def _their_tool_input(name: str, given: Wire) -> Wire:
+    shown = dict(given)
+    for theirs, ours in CLAUDE_KEYS.get(name, {}).items():
+        found = _spelt(given, ours)
+        if found is not None and found != theirs:
+            shown[theirs] = shown.pop(found)
+    if name == "WebFetch" and "url" not in shown:
+        address = _ADDRESS.search(str(shown.get("prompt", "")))
+        shown |= {"url": address[0]} if address else {}
+    return shown
+
+
+def _our_tool_input(updated: Wire, event_input: Mapping[str, Any]) -> Wire:
+    """Their keys in our spelling: that of the input which the hook was shown."""
+    name = claude_tool_name(event_input)
+    given = event_input.get("tool_input")
+    given = given if isinstance(given, dict) else {}
+    ours = dict(updated)
+    for theirs, alternatives in CLAUDE_KEYS.get(name, {}).items():
+        key = _spelt(given, alternatives) or alternatives[0]
+        if theirs in ours and key != theirs:
+            ours[key] = ours.pop(theirs)
+    if name == "WebFetch" and "url" not in given:
+        ours.pop("url", None)  # it was taken from the prompt, for the hook to see
+    return ours
+
+
+def _spelt(given: Wire, alternatives: tuple[str, ...]) -> str | None:
+    return next((key for key in alternatives if key in given), None)
+
+
+def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
+    text, error = _text_of(response.get("llmContent")), response.get("error")
+    failed = error is not None
+    path = tool_input.get("file_path", "") if isinstance(tool_input, dict) else ""
+    if name == "Bash":
+        stderr = _text_of(error) if failed else ""
+        return {
+            "stdout": text,
+            "stderr": stderr,
+            "interrupted": False,
+            "isImage": False,
+        }
+    if name in ("Write", "Edit"):
+        return {"filePath": path, "success": not failed}
+    if name == "Read":
+        return {"type": "text", "file": {"filePath": path, "content": text}}
+    return {"content": text, "success": not failed}
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_text_of(part) for part in content)
+    if isinstance(content, dict):
+        return _text_of(content.get("text") or content.get("message") or "")
+    return "" if content is None else str(content)
