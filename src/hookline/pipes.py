@@ -16,7 +16,9 @@ from msgspec import Struct
 _READ_SIZE = 256 * 1024
 _WRITE_SIZE = 1024 * 1024
 _DRAIN_READS = 64
-_DEFAULT_PIPE_SIZE = 64 * 1024
+PIPE_SIZE = 64 * 1024
+"""What a pipe holds, as a rule, before its writer has to wait."""
+
 _F_SETPIPE_SZ: int | None = getattr(fcntl, "F_SETPIPE_SZ", None)
 
 
@@ -64,7 +66,7 @@ class Feeder:
         self._rest = memoryview(payload)
         self._open = True
         self._waiting = False
-        if len(payload) > _DEFAULT_PIPE_SIZE:
+        if len(payload) > PIPE_SIZE:
             _enlarge(fd)
         self._write()
 
@@ -92,7 +94,10 @@ class Feeder:
 
 
 class Collector:
-    """Reads a pipe to its end and keeps the first ``limit`` bytes."""
+    """Reads a pipe to its end and keeps the first ``limit`` bytes.
+
+    Nothing is read before ``watch`` or ``drain`` is called.
+    """
 
     def __init__(
         self,
@@ -108,7 +113,13 @@ class Collector:
         self._on_end = on_end
         self.ended = False
         self.truncated = False
-        loop.add_reader(fd, self._on_readable)
+        self._watched = False
+
+    def watch(self) -> None:
+        """Read whenever there is something, from now on."""
+        if not self.ended and not self._watched:
+            self._loop.add_reader(self._fd, self._on_readable)
+            self._watched = True
 
     def data(self) -> bytes:
         """What was kept."""
@@ -124,7 +135,8 @@ class Collector:
         """Stop reading."""
         if not self.ended:
             self.ended = True
-            self._loop.remove_reader(self._fd)
+            if self._watched:
+                self._loop.remove_reader(self._fd)
             os.close(self._fd)
 
     def _on_readable(self) -> None:

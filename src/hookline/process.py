@@ -19,13 +19,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from subprocess import SubprocessError
 
 from msgspec import Struct
 
-from .pipes import Collector, Feeder, PipeEnds, open_pipes
+from .pipes import PIPE_SIZE, Collector, Feeder, PipeEnds, open_pipes
+from .spawning import spawn
 
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL."""
@@ -33,8 +34,19 @@ GRACE_S = 5.0
 DRAIN_S = 0.25
 """How long output is still read after the child's own exit."""
 
+UNWATCHED_S = 0.005
+"""How long nobody looks at the output of a young child, unless it ends."""
+
 _ABORT_S = 1.0  # SIGKILL works at once, unless the kernel itself is stuck.
 _POLL_FIRST_S, _POLL_LAST_S = 0.002, 0.05
+
+
+class DirectStart(Struct, frozen=True):
+    """How to start the same program without its shell."""
+
+    program: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
 
 
 class ProcessSpec(Struct, frozen=True, kw_only=True):
@@ -47,6 +59,8 @@ class ProcessSpec(Struct, frozen=True, kw_only=True):
     timeout_s: float
     max_output_bytes: int
     grace_s: float = GRACE_S
+    direct: DirectStart | None = None
+    """Tried first; where it cannot be executed, ``argv`` is started after all."""
 
 
 class ProcessOutcome(Struct, frozen=True, kw_only=True):
@@ -68,7 +82,7 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
     started = time.perf_counter()
     try:
         child = _spawn(spec)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SubprocessError) as error:
         return ProcessOutcome(
             spawn_error=_explain(error, spec),
             duration_ms=(time.perf_counter() - started) * 1000,
@@ -86,31 +100,32 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
 def _spawn(spec: ProcessSpec) -> _Child:
     pipes = open_pipes()
     try:
-        popen = subprocess.Popen(
-            spec.argv,
-            stdin=pipes.child[0],
-            stdout=pipes.child[1],
-            stderr=pipes.child[2],
-            cwd=spec.cwd,
-            env=spec.env,
-            start_new_session=True,
-        )
+        pid = _start(spec, pipes)
     except BaseException:
         pipes.close_parent()
         raise
     finally:
         pipes.close_child()
-    popen.returncode = 0  # _Child reaps it; this keeps Popen from waiting for it too
     try:
-        return _Child(popen.pid, pipes, spec)
+        return _Child(pid, pipes, spec)
     except OSError:
         # The event loop cannot watch it (no descriptor left): it must not run on.
-        os.killpg(popen.pid, signal.SIGKILL)
-        os.waitpid(popen.pid, 0)
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
         raise
 
 
-def _explain(error: OSError | ValueError, spec: ProcessSpec) -> str:
+def _start(spec: ProcessSpec, pipes: PipeEnds) -> int:
+    if spec.direct is not None:
+        direct = spec.direct
+        try:
+            return spawn(direct.argv, spec.cwd, direct.env, pipes.child, direct.program)
+        except OSError:
+            pass  # a script without "#!", say: nothing has run yet, the shell knows
+    return spawn(spec.argv, spec.cwd, spec.env, pipes.child)
+
+
+def _explain(error: Exception, spec: ProcessSpec) -> str:
     if isinstance(error, OSError):
         if not os.path.isdir(spec.cwd):  # noqa: PTH112 - no Path on this path
             return f"could not start: the working directory {spec.cwd!r} is missing"
@@ -136,12 +151,15 @@ class _Child:
         self._timed_out = False
         self._timers: list[asyncio.TimerHandle] = []
         self._pidfd = self._watch_exit()
-        self._out, self._err = (
-            Collector(self._loop, fd, spec.max_output_bytes, self._stream_ended)
-            for fd in pipes.parent[1:]
-        )
+        stdin, stdout, stderr = pipes.parent
+        limit = spec.max_output_bytes
+        self._out = Collector(self._loop, stdout, limit, self._stream_ended)
+        self._err = Collector(self._loop, stderr, limit, self._stream_ended)
         self._after(spec.timeout_s, self._time_out)
-        self._stdin = Feeder(self._loop, pipes.parent[0], spec.stdin)
+        # Most hooks say little and end soon: one look at their pipes when they have
+        # ended saves a wake-up for every piece and every end of a stream.
+        self._after(0 if len(spec.stdin) > PIPE_SIZE else UNWATCHED_S, self._watch)
+        self._stdin = Feeder(self._loop, stdin, spec.stdin)
 
     def outcome(self, duration_ms: float) -> ProcessOutcome:
         return ProcessOutcome(
@@ -213,7 +231,12 @@ class _Child:
         if self._out.ended and self._err.ended:
             self._finish()
         else:
+            self._watch()
             self._after(DRAIN_S, self._finish)
+
+    def _watch(self) -> None:
+        self._out.watch()
+        self._err.watch()
 
     def _stream_ended(self) -> None:
         if self._reaped and not self._timed_out and self._out.ended and self._err.ended:

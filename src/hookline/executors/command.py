@@ -9,8 +9,9 @@ from hookline.results import FailureCause, HookExecutionResult
 
 from .contract import HookCall
 from .environment import hook_environment
+from .plainwords import direct_start
 from .reading import RunEnd, as_text, failed_result, read_end
-from .shell import shell_argv
+from .shell import default_shell_is_bash, shell_argv
 
 
 class CommandExecutor:
@@ -36,10 +37,16 @@ class CommandExecutor:
 def command_spec(hook: RegisteredHook, call: HookCall, timeout_s: float) -> ProcessSpec:
     """How a hook's command is to be run for one event."""
     assert hook.config.command is not None  # settings drop such a hook
+    command, shell, cwd = hook.config.command, hook.config.shell, call.cwd
+    env = hook_environment(hook, call)
+    direct = None
+    if shell is None and default_shell_is_bash():
+        direct = direct_start(command, cwd, env)
     return ProcessSpec(
-        argv=shell_argv(hook.config.command, hook.config.shell),
-        cwd=call.cwd,
-        env=hook_environment(hook, call),
+        argv=shell_argv(command, shell),
+        direct=direct,
+        cwd=cwd,
+        env=env,
         stdin=call.payload,
         timeout_s=timeout_s,
         max_output_bytes=hook.options.max_output_bytes,

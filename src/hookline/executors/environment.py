@@ -31,7 +31,7 @@ _CREDENTIAL = re.compile(
 
 def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """The host's environment by policy, Hookline's variables, then the hook's own."""
-    env = _inherited(hook.options.env_policy)
+    env = _host.by(hook.options.env_policy)
     for name in PROJECT_DIR_NAMES:
         env[name] = call.cwd
     env["PWD"] = call.cwd
@@ -48,6 +48,27 @@ def event_environment(call: HookCall) -> dict[str, str]:
         "HOOKLINE_EVENT": call.event.value,
         "HOOKLINE_DEPTH": str(call.depth + 1),
     }
+
+
+class _HostEnvironment:
+    """The host's variables by policy, read again only where they have changed."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, bytes] = {}
+        self._kept: dict[EnvPolicy, dict[str, str]] = {}
+
+    def by(self, policy: EnvPolicy) -> dict[str, str]:
+        """A copy that the caller may change."""
+        # Comparing the raw mapping takes a microsecond, decoding it fifty.
+        raw = getattr(os.environ, "_data", None)
+        if raw is None or raw != self._seen:
+            self._seen, self._kept = dict(raw or {}), {}
+        if policy not in self._kept:
+            self._kept[policy] = _inherited(policy)
+        return self._kept[policy].copy()
+
+
+_host = _HostEnvironment()
 
 
 def _inherited(policy: EnvPolicy) -> dict[str, str]:

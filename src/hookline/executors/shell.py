@@ -38,6 +38,12 @@ def default_shell() -> str:
     return "/bin/sh"
 
 
+@lru_cache(maxsize=1)
+def default_shell_is_bash() -> bool:
+    """Whether commands run under bash, unless they name another shell."""
+    return default_shell().endswith("/bash")
+
+
 def quote_project_dirs(command: str) -> str:
     """Put double quotes around each project directory that stands unquoted."""
     if "_PROJECT_DIR" not in command:
