@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Awaitable, Callable
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -31,7 +32,10 @@ class Config:
         self.settings = Settings() if settings is None else settings
         self.translator = translator
         self.transcript_path = transcript_path
+        self.remote_hooks: object | None = None
+        """What callers fire on in place of an own system (see ``use_hooks``)."""
         self._hook_system: HookSystem | None = None
+        self._closers: list[Callable[[], Awaitable[None]]] = []
 
     @classmethod
     def load(
@@ -64,8 +68,18 @@ class Config:
             raise HookSystemExistsError
         self._hook_system = system
 
+    def use_hooks(self, firer: object) -> None:
+        """Let agents fire on this, such as ``RemoteHooks``: the hooks run elsewhere."""
+        self.remote_hooks = firer
+
+    def on_dispose(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """Have something closed before the system is, once."""
+        self._closers.append(closer)
+
     async def dispose(self) -> None:
-        """Dispose of the system, if one was ever built."""
+        """Dispose of the system, if one was ever built, and what stands on it."""
+        while self._closers:
+            await self._closers.pop()()
         if self._hook_system is not None:
             await self._hook_system.dispose()
 

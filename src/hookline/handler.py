@@ -73,6 +73,10 @@ class HookEventHandler(EventFirer):
         self._depth = _own_depth()
         self._tool_selection = config.settings.global_options.tool_selection
 
+    def listens(self, event: HookEventName) -> bool:
+        """Whether any hook would run for an event that takes no matcher."""
+        return self._planner.plan(event, None) is not None
+
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:

@@ -46,7 +46,8 @@ __all__ = [
 
 def pick_translator(value: object, name: str = "auto") -> HookTranslator:
     """Pick the translator for a request or a response, by name or by what it is."""
-    found = _recognise(value) if name == "auto" else name
+    is_stable = isinstance(value, LLMRequest | LLMResponse)
+    found = _recognise(value) if name == "auto" or is_stable else name
     if found is None:
         raise TranslationError(
             f"{_described(value)} is no request or response that is known: expected "

@@ -1,0 +1,1 @@
+"""Models behind the SDKs, and one that follows a script."""

@@ -1,0 +1,200 @@
+"""Run the tool calls of one model turn at once, each through its hooks.
+
+Results are buffered and published in call order. A blocked call is a completed one: its
+reason is its content, and it is never retried. A call outside the allowed names is
+refused without asking anybody. Once a hook stops the agent no further call starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from hookline.config import Config
+from hookline.log import logger
+
+from .conversation import ToolAnswer, ToolCall
+from .functions import Tool, by_name
+from .toolresults import ToolResult, refused
+from .tools import Confirm, ToolRun, call_tool
+
+DEFAULT_MAX_PARALLEL = 8
+
+
+class CallStatus(StrEnum):
+    """Where a call is; a slot whose result is published is idle again."""
+
+    IDLE = "idle"
+    VALIDATING = "validating"
+    AWAITING_CONFIRMATION = "awaiting confirmation"
+    EXECUTING = "executing"
+    DONE = "done"
+
+
+class OnStop(StrEnum):
+    """What becomes of running calls once a hook stops the agent."""
+
+    FINISH = "finish"
+    CANCEL = "cancel"
+
+
+class ToolBatch(Struct, frozen=True, kw_only=True):
+    """The answers to all calls of a turn, in call order."""
+
+    answers: tuple[ToolAnswer, ...] = ()
+    should_stop: bool = False
+    stop_reason: str | None = None
+
+
+def _nothing(*_: Any) -> None:
+    """Nobody listens."""
+
+
+class ToolScheduler:
+    """Runs tool calls for one agent; ``publish`` gets the answers in call order."""
+
+    def __init__(
+        self,
+        config: Config,
+        tools: Iterable[Tool | Callable[..., Any]],
+        *,
+        confirm: Confirm | None = None,
+        max_parallel: int = DEFAULT_MAX_PARALLEL,
+        on_stop: OnStop | str = OnStop.FINISH,
+        on_status: Callable[[ToolCall, CallStatus], None] = _nothing,
+        publish: Callable[[ToolAnswer], None] = _nothing,
+    ) -> None:
+        self.config = config
+        self.tools = by_name(tools)
+        self.confirm = confirm
+        self.max_parallel = max(1, max_parallel)
+        self.on_stop = OnStop(on_stop)
+        self.on_status = on_status
+        self.publish = publish
+
+    async def run(
+        self, calls: Sequence[ToolCall], allowed_names: Collection[str] | None = None
+    ) -> ToolBatch:
+        """Run all calls of a turn; without names every tool is allowed."""
+        return await _Batch(self, calls, allowed_names).run()
+
+
+class _Batch:
+    """The calls of one turn, with the buffer of their results."""
+
+    def __init__(
+        self,
+        scheduler: ToolScheduler,
+        calls: Sequence[ToolCall],
+        allowed_names: Collection[str] | None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._calls = calls
+        self._allowed = allowed_names
+        self._slots = asyncio.Semaphore(scheduler.max_parallel)
+        self._buffer: dict[int, ToolResult] = {}
+        self._answers: list[ToolAnswer] = []
+        self._stop_reason: str | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> ToolBatch:
+        for call in self._calls:
+            self._tell(call, CallStatus.IDLE)
+        async with asyncio.TaskGroup() as group:
+            self._tasks = [
+                group.create_task(self._run_call(at)) for at in range(len(self._calls))
+            ]
+        self._settle()
+        return ToolBatch(
+            answers=tuple(self._answers),
+            should_stop=self._stop_reason is not None,
+            stop_reason=self._stop_reason,
+        )
+
+    async def _run_call(self, at: int) -> None:
+        try:
+            async with self._slots:
+                result = await self._result(self._calls[at])
+        except asyncio.CancelledError:
+            if self._stop_reason is None:
+                raise
+            result = refused(f"Cancelled: {self._stop_reason}")
+        self._note_stop(result)
+        self._buffer[at] = result
+        self._tell(self._calls[at], CallStatus.DONE)
+        self._publish_ready()
+
+    def _settle(self) -> None:
+        """Answer calls that were cancelled before they took their first step."""
+        for at, call in enumerate(self._calls):
+            if at not in self._buffer:
+                self._buffer[at] = _not_run(self._stop_reason or "cancelled")
+                self._tell(call, CallStatus.DONE)
+        self._publish_ready()
+
+    async def _result(self, call: ToolCall) -> ToolResult:
+        if self._stop_reason is not None:
+            return _not_run(self._stop_reason)
+        self._tell(call, CallStatus.VALIDATING)
+        problem = self._problem(call)
+        return await self._perform(call) if problem is None else refused(problem)
+
+    def _problem(self, call: ToolCall) -> str | None:
+        if self._allowed is not None and call.name not in self._allowed:
+            left = ", ".join(sorted(self._allowed)) or "none"
+            return f"Tool {call.name!r} is not allowed now (allowed: {left})"
+        if call.name not in self._scheduler.tools:
+            return f"There is no tool {call.name!r}"
+        return call.problem
+
+    async def _perform(self, call: ToolCall) -> ToolResult:
+        run = ToolRun(
+            self._scheduler.config,
+            call.name,
+            confirm=self._scheduler.confirm,
+            on_ask=lambda: self._tell(call, CallStatus.AWAITING_CONFIRMATION),
+        )
+        admission = await run.admit(call.input)
+        if admission.refusal is not None:
+            return admission.refusal
+        if self._stop_reason is not None:
+            return _not_run(self._stop_reason)
+        self._tell(call, CallStatus.EXECUTING)
+        tool = self._scheduler.tools[call.name]
+        result = await call_tool(tool.execute, admission.tool_input)
+        return await run.finish(admission, result)
+
+    def _note_stop(self, result: ToolResult) -> None:
+        if result.stop_reason is None or self._stop_reason is not None:
+            return
+        self._stop_reason = result.stop_reason
+        if self._scheduler.on_stop is OnStop.CANCEL:
+            for task in self._tasks:
+                if task is not asyncio.current_task():
+                    task.cancel()
+
+    def _publish_ready(self) -> None:
+        while (at := len(self._answers)) in self._buffer:
+            answer = ToolAnswer(self._calls[at], self._buffer[at])
+            self._answers.append(answer)
+            _call_host(self._scheduler.publish, answer)
+            self._tell(self._calls[at], CallStatus.IDLE)
+
+    def _tell(self, call: ToolCall, status: CallStatus) -> None:
+        _call_host(self._scheduler.on_status, call, status)
+
+
+def _not_run(reason: str) -> ToolResult:
+    return refused(f"Not run: {reason}")
+
+
+def _call_host(listener: Callable[..., None], *args: Any) -> None:
+    try:
+        listener(*args)
+    # The host's own code: a display that fails must not take tool calls with it.
+    except Exception as error:  # noqa: BLE001
+        logger.warning("a listener of the scheduler raised %r", error)
