@@ -83,7 +83,8 @@ def _print_findings(checked: Checked) -> None:
     for finding in checked.findings:
         severity = finding.severity.value
         before, mark, after = plain(str(finding)).partition(f": {severity}: ")
-        print(f"{before}{paint(mark, _STYLES[severity])}{after}")
+        place = before.removeprefix(f"{Path.cwd()}/")
+        print(f"{place}{paint(mark, _STYLES[severity])}{after}")
 
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:

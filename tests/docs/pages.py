@@ -1,0 +1,115 @@
+"""Reads the pages: the commands they show, what they say comes out, where they link.
+
+A fenced block marked ``console`` is a terminal: lines that start with ``$`` are run,
+and what stands below each must come out. Blocks of one page share one directory, an
+empty one unless the page says ``<!-- project: examples/NAME -->``. A block of any kind
+after ``<!-- file: NAME -->`` is written to that file, and ``<!-- setup: COMMAND -->``
+is run unseen. A line of ``...`` stands for any lines; times and paths of the machine
+are compared by their kind. A block after ``<!-- shown only: reason -->`` is not run; a
+test pins how many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+_STEP = re.compile(
+    r"<!-- setup: (?P<setup>.+?) -->"
+    r"|(?:^(?P<lead><!-- .* -->)\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
+_FILE = re.compile(r"<!-- file: (\S+) -->")
+_PROJECT = re.compile(r"<!-- project: (\S+) -->")
+_SHOWN_ONLY = re.compile(r"<!-- shown only: .+ -->")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+_KINDS = [
+    (re.compile(r"\x1b\[[0-9;]*m"), ""),
+    (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|µs|us|s)\b"), "N ms"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?Z?"), "WHEN"),
+    (re.compile(r'(?<="duration_ms":) ?[\d.]+'), "N"),
+    (re.compile(r'(?<="total_duration_ms":) ?[\d.]+'), "N"),
+    (re.compile(r"[ \t]+$", re.MULTILINE), ""),
+]
+
+
+class Command(Struct, frozen=True):
+    """A command that a page shows, and what the page says comes out."""
+
+    line: str
+    output: str
+
+
+class Step(Struct, frozen=True):
+    """A terminal that a page shows, a file that it shows, or neither."""
+
+    commands: tuple[Command, ...] = ()
+    file: str | None = None
+    text: str = ""
+    shown_only: bool = False
+
+
+def project_of(page: Path) -> Path | None:
+    """The example that a page works in."""
+    found = _PROJECT.search(page.read_text())
+    return ROOT / found.group(1) if found else None
+
+
+def steps_of(page: Path) -> list[Step]:
+    """What a page does, in order."""
+    return [_step(found) for found in _STEP.finditer(page.read_text())]
+
+
+def links_of(page: Path) -> list[tuple[str, str | None]]:
+    """The links of a page, as path and anchor."""
+    found = _LINK.findall(page.read_text())
+    return [(path, anchor or None) for path, anchor in found]
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that headings of a page make."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def comparable(text: str, folder: Path) -> str:
+    """Text without what differs from one machine and run to the next."""
+    text = text.replace(str(folder), "/project")
+    for pattern, kind in _KINDS:
+        text = pattern.sub(kind, text)
+    return text.strip("\n")
+
+
+def fits(shown: str, real: str) -> bool:
+    """Whether real output is what was shown, ``...`` standing for any lines."""
+    gaps = re.compile(r"^\.\.\.$", re.MULTILINE)
+    parts = [re.escape(part) for part in gaps.split(shown)]
+    return re.fullmatch(r"(?s:.*)".join(parts), real) is not None
+
+
+def _step(found: re.Match[str]) -> Step:
+    if found["setup"]:
+        return Step((Command(found["setup"], "..."),))
+    lead, text = found["lead"] or "", found["text"]
+    file = _FILE.search(lead)
+    if file:
+        return Step(file=file.group(1), text=text)
+    if found["kind"] != "console":
+        return Step()
+    if _SHOWN_ONLY.search(lead):
+        return Step(shown_only=True)
+    return Step(tuple(map(_command, re.split(r"^\$ ", text, flags=re.MULTILINE)[1:])))
+
+
+def _command(text: str) -> Command:
+    line, _, output = text.partition("\n")
+    while line.endswith("\\"):
+        more, _, output = output.partition("\n")
+        line = f"{line[:-1]}{more.lstrip()}"
+    return Command(line, output)

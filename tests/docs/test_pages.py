@@ -1,0 +1,107 @@
+"""The pages show only what really runs, with its real output, and links that hold."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .pages import (
+    PAGES,
+    ROOT,
+    Command,
+    anchors_of,
+    comparable,
+    fits,
+    links_of,
+    project_of,
+    steps_of,
+)
+
+BIN = Path(sys.executable).parent
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+SHOWN_ONLY: dict[str, int] = {}
+"""How many blocks of a page are not run here, each with its reason in the page."""
+
+
+def environment(folder: Path) -> dict[str, str]:
+    home = folder.parent / "home"
+    return {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "LANG": "C.UTF-8",
+        "COLUMNS": "100",
+    }
+
+
+def run(command: Command, folder: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", command.line],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    shown = comparable(command.output, folder)
+    real = comparable(done.stdout, folder)
+    assert fits(shown, real), f"$ {command.line}\n{done.stdout}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_commands_on_a_page_print_what_the_page_shows(
+    page: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    project = project_of(page)
+    if project is None:
+        folder.mkdir()
+    else:
+        shutil.copytree(project, folder)
+    for step in steps_of(page):
+        if step.file is not None:
+            file = folder / step.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(step.text)
+        for command in step.commands:
+            run(command, folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_on_a_page_lead_somewhere(page: Path) -> None:
+    for path, anchor in links_of(page):
+        if path.startswith(("http:", "https:", "mailto:")):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{path} is not there"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors_of(target), f"{path}#{anchor} is not there"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_blocks_that_are_only_shown_are_counted(page: Path) -> None:
+    name = str(page.relative_to(ROOT))
+    shown = sum(step.shown_only for step in steps_of(page))
+    assert shown == SHOWN_ONLY.get(name, 0)
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, pending = set(), [ROOT / "README.md"]
+    while pending:
+        page = pending.pop()
+        if page in reached or page.suffix != ".md" or not page.exists():
+            continue
+        reached.add(page)
+        links = ((page.parent / path).resolve() for path, _ in links_of(page) if path)
+        pending += links
+    decisions = set(ROOT.glob("docs/decisions/*.md"))
+    assert set(PAGES) - decisions <= reached
