@@ -47,7 +47,10 @@ class Recorder(Protocol):
         plan: HookPlan | None,
         result: ProcessedHookResult,
     ) -> None:
-        """Take one event as it is now, whether or not a hook matched it."""
+        """Take one event as it is now, whether or not a hook matched it.
+
+        Without a plan its model payloads may be as the host handed them over.
+        """
         ...
 
 
@@ -199,16 +202,7 @@ class HookEventHandler(EventFirer):
         return base | fields
 
     def _translated(self, event: HookEventName, fields: Fields) -> Fields:
-        """Bring model payloads into the stable shape (DELTA-HPAY-003)."""
-        names = TRAITS[event].model_fields
-        if not names:
-            return fields
-        # Tool events, the most frequent ones, need none of this.
-        from .translators import stable_wire
-
-        how = self._config.translator
-        shown = {name: stable_wire(name, fields.get(name), how) for name in names}
-        return fields | shown
+        return translated_fields(event, fields, self._config.translator)
 
     def _merge(
         self,
@@ -249,18 +243,25 @@ class HookEventHandler(EventFirer):
         transcript_path: str | None,
         result: ProcessedHookResult,
     ) -> ProcessedHookResult:
-        """Record an event that no hook saw, as hooks would have seen it."""
+        """Record an event that no hook saw; the recorder translates it."""
         if self._recorder is None:
             return result
-        try:
-            fields = self._translated(event, fields)
-        # A foreign object that cannot be read; nobody asked for more than to record it.
-        except Exception:  # noqa: BLE001, S110
-            pass
         event_input = self._input(event, fields, session_id, transcript_path)
         call = HookCall(event, event_input, self._depth)
         self._recorder.record(call, None, result)
         return result
+
+
+def translated_fields(event: HookEventName, fields: Fields, how: str) -> Fields:
+    """Bring model payloads into the stable shape (DELTA-HPAY-003)."""
+    names = TRAITS[event].model_fields
+    if not names:
+        return fields
+    # Tool events, the most frequent ones, need none of this.
+    from .translators import stable_wire
+
+    shown = {name: stable_wire(name, fields.get(name), how) for name in names}
+    return fields | shown
 
 
 def _target(event: HookEventName, fields: Fields) -> str | None:

@@ -90,7 +90,7 @@ class HookSystem:
         if self._handler is not None:
             return
         _tell_about(self._config)
-        self._journal = _start_journal(self._record, self._config.working_dir)
+        self._journal = _start_journal(self._record, self._config)
         self._handler = HookEventHandler(
             self._config,
             self._registry,
@@ -172,16 +172,16 @@ def _executors(config: Config) -> dict[HookType, Executor]:
     }
 
 
-def _start_journal(option: bool | str, working_dir: str) -> JournalRecorder | None:
+def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None:
     if not option:
         return None
     from .journal.place import recording_path
     from .journal.recorder import JournalRecorder
 
-    path = recording_path(option, working_dir)
+    path = recording_path(option, config.working_dir)
     if path is None:
         return None
-    journal = JournalRecorder(path)
+    journal = JournalRecorder(path, translator=config.translator)
     journal.start()
     return journal
 

@@ -24,6 +24,7 @@ _ALWAYS = re.compile(
     r"|connectionstring"
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_CONTAINERS = ("{", "[")
 _COUNTING = frozenset(
     {"budget", "count", "counts", "details", "limit", "max", "min", "type", "usage"}
 )
@@ -77,6 +78,8 @@ class Masker:
 
     def mask_text(self, text: str) -> str:
         """Mask what a text holds: JSON within it, or assignments where asked for."""
+        if not self._texts and text[:1] not in _CONTAINERS:
+            return text
         if not is_suspicious(text.encode("utf-8", "replace")):
             return text
         within = self.mask_json_within(text)
@@ -133,7 +136,7 @@ def _look(key: str) -> _Look:
 
 def _json_within(text: str) -> Any:
     """The object or list that a text holds; None where it holds none."""
-    if text[:1] not in ("{", "["):
+    if text[:1] not in _CONTAINERS:
         return None
     try:
         return decode(text)

@@ -14,7 +14,10 @@ from .writer import JournalWriter
 class JournalRecorder:
     """Records to one file; its own work on the firing side is a few microseconds."""
 
-    def __init__(self, path: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self, path: str, limits: Limits | None = None, translator: str = "auto"
+    ) -> None:
+        self._translator = translator
         self._writer = JournalWriter(path, limits)
 
     @property
@@ -36,7 +39,7 @@ class JournalRecorder:
     ) -> None:
         """Take one event, whether or not a hook matched it."""
         if not self._writer.stopped:
-            self._writer.put(occurrence_of(call, plan, result))
+            self._writer.put(occurrence_of(call, plan, result, self._translator))
 
     def flush(self) -> None:
         """Return when all that was taken is written."""

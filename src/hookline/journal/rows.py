@@ -95,20 +95,17 @@ class _Input:
     """An event's input as it is stored."""
 
     def __init__(self, occurrence: Occurrence, limit: int) -> None:
-        text = occurrence.input.to_json()
-        self._whole: Any = None
+        text = occurrence.input_json()
         self.size = len(text)
-        self.masked = False
         self.cut = text == UNREADABLE or len(text) > limit
         field = TRAITS[occurrence.event].matched_field
         fields = decode(text)
         self.tool_input = fields.get("tool_input")
         target = fields.get(field) if field else None
         self.target = target if isinstance(target, str) else None
-        if is_suspicious(text):
-            masker = Masker()
-            fields = masker.mask(fields)
-            self.masked = masker.masked
+        masker = Masker()
+        fields = masker.mask(fields)
+        self.masked = masker.masked
         if len(text) > limit:
             text = cut_json(fields, limit)
         elif self.masked:

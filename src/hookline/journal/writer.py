@@ -19,7 +19,8 @@ from .occurrence import Occurrence
 from .rows import Limits
 from .store import damaged
 
-_LONGEST_CLOSE_S = 30.0
+_STUCK_S = 30.0
+"""A disk that takes nothing for so long keeps nobody from ending."""
 
 
 class JournalWriter:
@@ -79,15 +80,14 @@ class JournalWriter:
     def close(self) -> None:
         """Write all that was taken and end the thread; a later event starts it anew."""
         with self._lock:
-            thread, backlog = self._thread, self._backlog
-            if thread is None or self._pid != os.getpid():
+            thread, backlog, writing = self._thread, self._backlog, self._writing
+            if thread is None or writing is None or self._pid != os.getpid():
                 return
             self._forget_thread()
             atexit.unregister(self.close)
         backlog.finish()
-        thread.join(_LONGEST_CLOSE_S)
-        if thread.is_alive():
-            self._stop(f"could not be written within {_LONGEST_CLOSE_S:g} s")
+        if not _ended(thread, writing):
+            self._stop(f"nothing could be written for {_STUCK_S:g} s")
             return
         for item in backlog.rest():
             if isinstance(item, Occurrence):
@@ -121,3 +121,12 @@ class JournalWriter:
         if not self.stopped:
             self.stopped = True
             logger.warning("journal %s: %s. Nothing is recorded", self.path, problem)
+
+
+def _ended(thread: threading.Thread, writing: BatchWriting) -> bool:
+    """Wait for a thread for as long as it gets on."""
+    written = -1
+    while thread.is_alive() and written != writing.written_bytes:
+        written = writing.written_bytes
+        thread.join(_STUCK_S)
+    return not thread.is_alive()

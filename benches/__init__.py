@@ -1,0 +1,1 @@
+"""Benchmarks; each runs on its own, all of them with ``python -m benches``."""
