@@ -31,9 +31,12 @@ def aggregate(
     """Merge the results of one event (HOOK-166)."""
     counted = [result for result in results if not result.observed]
     outputs = [result.output for result in counted if result.output is not None]
+    # Later outputs win; what a policy closed, no other hook may open again.
+    by_weight = sorted(counted, key=lambda result: result.closed)
+    weighed = [result.output for result in by_weight if result.output is not None]
     return AggregatedHookResult(
         success=all(result.success for result in counted),
-        final_output=_final(outputs, event, event_input, tool_selection),
+        final_output=_final(weighed, event, event_input, tool_selection),
         all_outputs=outputs,
         errors=[_error(result) for result in counted if result.failed],
         hook_results=results,
@@ -57,7 +60,8 @@ def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
     chosen: dict[str, tuple[str, Any]] = {}
     found = []
     for result in results:
-        changes = result.output.tool_input if result.output else None
+        counts = result.output is not None and not result.observed
+        changes = result.output.tool_input if result.output and counts else None
         for key, value in (changes or {}).items():
             name, before = chosen.get(key, (result.hook_name, value))
             if before != value:

@@ -1,29 +1,46 @@
 """Whether a planned hook may run now, and what is remembered of how it ran.
 
-A hook that keeps timing out is skipped for a while, and hooks that fire hooks are cut
-off at a depth. Both count as failures of the hook, so that its policy decides what they
-mean. Managed hooks are never held back.
+A hook whose trusted files have changed does not run, one that keeps timing out is
+skipped for a while, and hooks that fire hooks are cut off at a depth. All of these
+count as failures of the hook, so that its policy decides what they mean. Managed hooks
+are never held back.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+from .breaker import TimeoutMemory
 from .executors.contract import HookCall
 from .executors.reading import RunEnd, failed_result
 from .log import logger
 from .registry import RegisteredHook
 from .results import FailureCause, HookExecutionResult
 
+Run = Callable[[], Awaitable[HookExecutionResult]]
+
 
 class HookGuard:
-    """Keeps the breaker's counts for one hook system."""
+    """Stands before the hooks of one hook system."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._timeouts: dict[int, int] = {}
-        self._open_until: dict[int, float] = {}
+    def __init__(self, memory: TimeoutMemory | None = None) -> None:
+        self._memory = TimeoutMemory() if memory is None else memory
+
+    async def watched(
+        self, hook: RegisteredHook, call: HookCall, run: Run
+    ) -> HookExecutionResult:
+        """Run a hook if it may run, and remember how it went."""
+        seal = hook.seal
+        before = None if seal is None else seal.stamp()
+        refusal = self.refusal(hook, call)
+        if refusal is not None:
+            return refusal
+        result = await run()
+        self.note(hook, result)
+        if seal is None or seal.stamp() == before or _blocks(result):
+            return result
+        # Which bytes ran cannot be told: they may have been swapped and put back.
+        return _refused(hook, FailureCause.CHANGED, "its files moved while it ran")
 
     def refusal(
         self, hook: RegisteredHook, call: HookCall
@@ -31,6 +48,9 @@ class HookGuard:
         """Why the hook must not run now, as its result; None where it may."""
         if hook.config.managed:
             return None
+        if hook.seal is not None and (problem := hook.seal.problem()):
+            error = f"{problem}: a person has to look and run 'hookline trust'"
+            return _refused(hook, FailureCause.CHANGED, error)
         if call.depth >= hook.options.max_depth:
             return _refused(
                 hook,
@@ -38,11 +58,11 @@ class HookGuard:
                 f"skipped: hooks are nested deeper than maxDepth "
                 f"{hook.options.max_depth}",
             )
-        if self.is_tripped(hook):
+        if count := self._memory.tripped(hook):
             return _refused(
                 hook,
                 FailureCause.TIMEOUT,
-                f"skipped: it timed out {self._timeouts[hook.serial]} times in a row",
+                f"skipped: it timed out {count} times in a row",
             )
         return None
 
@@ -52,28 +72,24 @@ class HookGuard:
         if breaker is None or hook.config.managed:
             return
         if result.cause is not FailureCause.TIMEOUT:
-            self._timeouts.pop(hook.serial, None)
+            self._memory.clear(hook)
             return
-        count = self._timeouts.get(hook.serial, 0) + 1
-        self._timeouts[hook.serial] = count
-        if count >= breaker.timeouts:
-            self._open_until[hook.serial] = self._clock() + breaker.cooldown_ms / 1000
+        timeouts = self._memory.add(hook, breaker)
+        if timeouts.until:
             logger.warning(
                 "hook %r timed out %d times in a row: skipped for %g s",
                 hook.name,
-                count,
+                timeouts.count,
                 breaker.cooldown_ms / 1000,
             )
 
     def is_tripped(self, hook: RegisteredHook) -> bool:
         """Whether the hook is being skipped for its timeouts."""
-        until = self._open_until.get(hook.serial)
-        if until is None:
-            return False
-        if self._clock() < until:
-            return True
-        del self._open_until[hook.serial]
-        return False
+        return bool(self._memory.tripped(hook))
+
+
+def _blocks(result: HookExecutionResult) -> bool:
+    return result.output is not None and result.output.is_blocking
 
 
 def _refused(

@@ -6,7 +6,6 @@ back as a failure envelope that says at which stage (DELTA-HFAIL-001).
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +17,7 @@ from .events import TRAITS, HookEventName
 from .executors.contract import HookCall
 from .firing import EventFirer, Fields
 from .inputs import base_fields, event_fields
+from .limits import current_depth
 from .planner import HookPlan, HookPlanner, target_of
 from .policy import enforce_on_envelope
 from .registry import HookRegistry
@@ -36,6 +36,8 @@ from .runner import HookRunner
 if TYPE_CHECKING:
     from .bus.contracts import HookBus, HookExecutionResponse
     from .mediation import RequestMediator
+
+_NAMES = frozenset(HookEventName)
 
 
 class Recorder(Protocol):
@@ -73,7 +75,6 @@ class HookEventHandler(EventFirer):
         self._reporter = reporter
         self._recorder = recorder
         self._mediator: RequestMediator | None = None
-        self._depth = _own_depth()
         self._tool_selection = config.settings.global_options.tool_selection
 
     def listens(self, event: HookEventName) -> bool:
@@ -88,10 +89,8 @@ class HookEventHandler(EventFirer):
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
         except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
-            known = event_name if isinstance(event_name, HookEventName) else None
-            meta = FailureMeta(event_name=known)
-            envelope = build_failure_envelope(error, Stage.VALIDATION, meta)
-            return ProcessedHookResult(aggregated=envelope)
+            known = HookEventName(event_name) if event_name in _NAMES else None
+            return self._failed(error, Stage.VALIDATION, FailureMeta(event_name=known))
         return await self._fire(
             event,
             fields,
@@ -119,7 +118,7 @@ class HookEventHandler(EventFirer):
             fields = self._translated(event, fields)
             stage = Stage.EXECUTION
             event_input = self._input(event, fields, session_id, transcript_path)
-            call = HookCall(event, event_input, self._depth)
+            call = HookCall(event, event_input, current_depth())
             call.payload  # noqa: B018 - fails here or nowhere
             started = time.perf_counter()
             results = await self._runner.run(plan, call)
@@ -226,10 +225,11 @@ class HookEventHandler(EventFirer):
     def _failed(
         self, error: Exception, stage: Stage, meta: FailureMeta
     ) -> ProcessedHookResult:
-        assert meta.event_name is not None  # every event that got here has one
-        event = meta.event_name
         envelope = build_failure_envelope(_single(error), stage, meta)
         self._reporter.report_failure(envelope.errors[0])
+        event = meta.event_name
+        if event is None:  # no event that we know: nobody can have a policy for it
+            return ProcessedHookResult(aggregated=envelope)
         unseen = isinstance(error, EncodingError)
         hooks = self._registry.for_event(event)
         envelope = enforce_on_envelope(envelope, event, hooks, always=unseen)
@@ -247,7 +247,7 @@ class HookEventHandler(EventFirer):
         if self._recorder is None:
             return result
         event_input = self._input(event, fields, session_id, transcript_path)
-        call = HookCall(event, event_input, self._depth)
+        call = HookCall(event, event_input, current_depth())
         self._recorder.record(call, None, result)
         return result
 
@@ -267,12 +267,6 @@ def translated_fields(event: HookEventName, fields: Fields, how: str) -> Fields:
 def _target(event: HookEventName, fields: Fields) -> str | None:
     field = TRAITS[event].matched_field
     return target_of(fields.get(field)) if field else None
-
-
-def _own_depth() -> int:
-    """How many hooks deep this process runs itself."""
-    depth = os.environ.get("HOOKLINE_DEPTH", "")
-    return int(depth) if depth.isdecimal() else 0
 
 
 def _single(error: BaseException) -> BaseException:

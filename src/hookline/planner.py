@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from .events import TRAITS, HookEventName, Matching
 from .log import logger
-from .registry import HookRegistry, RegisteredHook, TrustStatus
+from .registry import HookRegistry, RegisteredHook
+from .settings.schema import TrustStatus
 
 MAX_TARGET_LENGTH = 256
 """A longer name matches every matcher: no clever name slips past a guard."""

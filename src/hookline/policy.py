@@ -16,7 +16,7 @@ from .events import TRAITS, HookEventName
 from .outputs import read_output
 from .registry import RegisteredHook
 from .results import AggregatedHookResult, FailureCause, HookExecutionResult
-from .settings.schema import OnFailure
+from .settings.schema import HookMode, OnFailure, TrustStatus
 
 
 def enforce(result: HookExecutionResult, hook: RegisteredHook) -> HookExecutionResult:
@@ -29,7 +29,7 @@ def enforce(result: HookExecutionResult, hook: RegisteredHook) -> HookExecutionR
     )
     said = (result.said or {}) | closed_form(result.event_name, reason)
     output, _ = read_output(said, result.event_name)
-    return structs.replace(result, output=output, said=said)
+    return structs.replace(result, output=output, said=said, closed=True)
 
 
 def enforce_on_envelope(
@@ -43,18 +43,23 @@ def enforce_on_envelope(
 
     ``always``: the input could not even be encoded, so no guard has seen it.
     """
-    strict = [
-        hook.name
-        for hook in hooks
-        if hook.enabled and hook.on(FailureCause.CRASH) is OnFailure.BLOCK
-    ]
-    if not strict and not always:
+    strict = [hook.name for hook in hooks if _is_strict(hook)]
+    if not strict and not (always and TRAITS[event].can_block):
         return envelope
     error = envelope.errors[0]
     whose = f"the policy of hook {strict[0]!r}" if strict else "Hookline"
     reason = f"Blocked by {whose}: {error.stage.value} failed ({error.message})"
     output, _ = read_output(closed_form(event, reason), event)
     return structs.replace(envelope, final_output=output, all_outputs=[output])
+
+
+def _is_strict(hook: RegisteredHook) -> bool:
+    counts = hook.enabled and hook.config.mode is HookMode.ENFORCE
+    return (
+        counts
+        and hook.trust is not TrustStatus.UNTRUSTED
+        and hook.on(FailureCause.CRASH) is OnFailure.BLOCK
+    )
 
 
 def closed_form(event: HookEventName, reason: str) -> dict[str, Any]:

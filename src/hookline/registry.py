@@ -7,7 +7,6 @@ so that whoever keeps plans can see that they are out of date.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from itertools import count
 from typing import Any
 
@@ -24,18 +23,12 @@ from .settings.schema import (
     HookSource,
     HookType,
     OnFailure,
+    Seal,
     SettingsLayer,
+    TrustStatus,
 )
 
 HookFunction = Callable[[dict[str, Any]], Any]
-
-
-class TrustStatus(StrEnum):
-    """Whether a person has agreed to this hook, byte for byte."""
-
-    TRUSTED = "trusted"
-    UNTRUSTED = "untrusted"
-    CHANGED = "changed"
 
 
 class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
@@ -50,6 +43,9 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     file: str | None = None
     enabled: bool = True
     trust: TrustStatus = TrustStatus.TRUSTED
+    """As it was when the hook was registered."""
+    seal: Seal | None = None
+    """Of a trusted project's hook: whether it may run is asked each time."""
     function: HookFunction | None = None
     serial: int = 0
     """Tells hooks apart for as long as the system lives."""
@@ -62,7 +58,9 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def key(self) -> tuple[str, str, str, int]:
         """Equal keys are one hook; hooks registered in code are never equal."""
-        own = self.serial if self.source is HookSource.RUNTIME else 0
+        # A hook that will not run must not push an equal one out.
+        alone = self.source is HookSource.RUNTIME or self.trust is TrustStatus.CHANGED
+        own = self.serial if alone else 0
         return (*self.config.key, own)
 
     def on(self, cause: FailureCause) -> OnFailure:
@@ -146,10 +144,13 @@ class HookRegistry:
         group: HookGroup,
         config: HookConfig,
     ) -> RegisteredHook:
+        trust, seal = _trust_of(layer, config)
         return RegisteredHook(
             config=config,
             event=event,
             source=layer.source,
+            trust=trust,
+            seal=seal,
             options=settings.hook_options(layer, config),
             matcher=group.matcher,
             sequential=group.sequential,
@@ -157,6 +158,18 @@ class HookRegistry:
             enabled=not settings.disabled(layer, config),
             serial=next(self._serials),
         )
+
+
+def _trust_of(
+    layer: SettingsLayer, config: HookConfig
+) -> tuple[TrustStatus, Seal | None]:
+    if layer.source is not HookSource.PROJECT or layer.explicit:
+        return TrustStatus.TRUSTED, None
+    if layer.trust is None:
+        return TrustStatus.UNTRUSTED, None
+    seal = layer.trust(config)
+    broken = seal is not None and seal.problem() is not None
+    return (TrustStatus.CHANGED if broken else TrustStatus.TRUSTED), seal
 
 
 def function_config(

@@ -88,6 +88,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True):
     observed: bool = False
     """Ran in observe mode: recorded, and counted for nothing."""
     reran: bool = False
+    closed: bool = False
+    """Failed, and its output is what the failure policy made of that."""
 
     @property
     def failed(self) -> bool:

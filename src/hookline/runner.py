@@ -10,11 +10,12 @@ from msgspec import structs
 from .chain import chain_input
 from .events import TRAITS
 from .executors.contract import Executor, HookCall
+from .executors.reading import RunEnd, failed_result
 from .guard import HookGuard
 from .planner import HookPlan
 from .policy import enforce
 from .registry import RegisteredHook
-from .results import HookExecutionResult
+from .results import FailureCause, HookExecutionResult
 from .settings.schema import HookMode, HookType
 
 
@@ -71,12 +72,18 @@ class HookRunner:
     async def _run_hook(
         self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
-        refusal = self._guard.refusal(hook, call)
-        if refusal is not None:
-            return _as_observed(enforce(refusal, hook), hook)
-        result = await self._executors[hook.config.type].run(hook, call)
-        self._guard.note(hook, result)
+        result = await self._guard.watched(hook, call, lambda: self._run(hook, call))
         return _as_observed(enforce(result, hook), hook)
+
+    async def _run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+        try:
+            return await self._executors[hook.config.type].run(hook, call)
+        # Hooks run side by side: what breaks around one of them, be it our own fault,
+        # must neither cancel the others nor take a block of theirs away.
+        except Exception as error:  # noqa: BLE001
+            message = f"could not be run: {type(error).__name__}: {error}"
+            end = RunEnd(exit_code=None)
+            return failed_result(hook, end, FailureCause.CRASH, message)
 
 
 def _as_observed(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
+from .breaker import TimeoutMemory
 from .config import Config
 from .errors import HookSystemNotInitializedError
 from .events import HookEventName
@@ -59,7 +60,7 @@ class HookSystem:
         self._bus = message_bus
         self._debug_logger = debug_logger or LoggingDebugLogger()
         self._registry = HookRegistry(config.settings)
-        self._guard = HookGuard()
+        self._guard = HookGuard(TimeoutMemory(config.working_dir))
         self._runner = HookRunner(_executors(config), self._guard)
         self._handler: HookEventHandler | None = None
         self._journal: JournalRecorder | None = None

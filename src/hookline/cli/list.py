@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from hookline.breaker import TimeoutMemory
+from hookline.guard import HookGuard
 from hookline.registry import HookRegistry, RegisteredHook
+from hookline.settings.schema import TrustStatus
 
 from .common import add_settings_arguments, load_config, log_to_stderr, print_json
 from .style import paint, plain
@@ -32,16 +35,17 @@ def run(options: argparse.Namespace) -> int:
     log_to_stderr()
     config = load_config(options)
     hooks = HookRegistry(config.settings).all_hooks()
+    is_tripped = HookGuard(TimeoutMemory(config.working_dir)).is_tripped
     if options.json:
-        print_json([_entry(hook) for hook in hooks])
+        print_json([_entry(hook, is_tripped(hook)) for hook in hooks])
     elif hooks:
-        _print_table([_row(hook) for hook in hooks])
+        _print_table([_row(hook, is_tripped(hook)) for hook in hooks])
     else:
         print("no hooks are configured: see 'hookline check' for where settings go")
     return 0
 
 
-def _entry(hook: RegisteredHook) -> dict[str, Any]:
+def _entry(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
     return {
         "event": hook.event.value,
         "matcher": hook.matcher,
@@ -49,6 +53,8 @@ def _entry(hook: RegisteredHook) -> dict[str, Any]:
         "source": hook.source.value,
         "type": hook.config.type.value,
         "enabled": hook.enabled,
+        "trust": hook.trust.value,
+        "tripped": tripped,
         "sequential": hook.sequential,
         "managed": hook.config.managed,
         "command": hook.config.command or hook.config.function,
@@ -58,15 +64,23 @@ def _entry(hook: RegisteredHook) -> dict[str, Any]:
     }
 
 
-def _row(hook: RegisteredHook) -> tuple[str, ...]:
+def _row(hook: RegisteredHook, tripped: bool) -> tuple[str, ...]:
     return (
         hook.event.value,
         plain(hook.matcher or "*"),
         plain(hook.name).replace("\n", " "),
         hook.source.value,
         hook.config.type.value,
-        "yes" if hook.enabled else "no",
+        _state(hook, tripped),
     )
+
+
+def _state(hook: RegisteredHook, tripped: bool) -> str:
+    if not hook.enabled:
+        return "no"
+    if hook.trust is not TrustStatus.TRUSTED:
+        return hook.trust.value
+    return "skipped: it kept timing out" if tripped else "yes"
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:

@@ -16,6 +16,7 @@ from hookline.errors import HooklineError, nearest
 COMMANDS = {
     "fire": "fire one event for real and show the verdict",
     "list": "show the configured hooks",
+    "trust": "look at a project's hooks and agree to them",
     "check": "find mistakes in settings files",
     "schema": "print the JSON Schema of the settings, for editors",
     "init": "set up hooks in a project",

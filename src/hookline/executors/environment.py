@@ -6,6 +6,7 @@ import os
 import re
 import sys
 
+from hookline.limits import DEPTH_VARIABLE
 from hookline.registry import RegisteredHook
 from hookline.settings.schema import EnvPolicy
 
@@ -25,7 +26,8 @@ CLEAN_NAMES = frozenset(
 """What passes under ``"envPolicy": "clean"``, beside ``LC_*`` and the hook's own."""
 
 _CREDENTIAL = re.compile(
-    r"key|token|secret|passw|credential|auth|cookie|session|private", re.IGNORECASE
+    r"key|token|secret|pass|pwd|credential|auth|cookie|session|private|bearer|jwt",
+    re.IGNORECASE,
 )
 
 
@@ -36,8 +38,13 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
         env[name] = call.cwd
     env["PWD"] = call.cwd
     env["HOOKLINE_PYTHON"] = sys.executable
+    if hook.seal is not None:
+        # A cached module beside a trusted one would count as a change of the folder.
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
     env |= event_environment(call)
     env |= hook.config.env
+    # Last: no hook talks itself out of how deep it runs.
+    env[DEPTH_VARIABLE] = str(call.depth + 1)
     return env
 
 
@@ -46,7 +53,7 @@ def event_environment(call: HookCall) -> dict[str, str]:
     return {
         "HOOKLINE_SESSION_ID": call.session_id,
         "HOOKLINE_EVENT": call.event.value,
-        "HOOKLINE_DEPTH": str(call.depth + 1),
+        DEPTH_VARIABLE: str(call.depth + 1),
     }
 
 

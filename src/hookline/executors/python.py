@@ -16,6 +16,7 @@ from inspect import isawaitable
 from typing import Any
 
 from hookline.jsontext import decode
+from hookline.limits import one_deeper
 from hookline.registry import HookFunction, RegisteredHook
 from hookline.results import FailureCause, HookExecutionResult
 
@@ -35,7 +36,7 @@ class PythonExecutor:
         """Call the function once."""
         started = time.perf_counter()
         try:
-            function = hook.function or self._find(hook.config.function or "")
+            function = hook.function or self._find(hook)
         # Importing a hook's module runs the author's code.
         except Exception as error:  # noqa: BLE001
             return failed_result(
@@ -50,9 +51,14 @@ class PythonExecutor:
         """Forget the functions; their modules stay loaded."""
         self._found.clear()
 
-    def _find(self, path: str) -> HookFunction:
+    def _find(self, hook: RegisteredHook) -> HookFunction:
+        path = hook.config.function or ""
         if path not in self._found:
             module, _, name = path.partition(":")
+            if hook.seal is not None:
+                from hookline.trust.loading import import_sealed
+
+                import_sealed(module, hook.seal)
             found = getattr(import_module(module), name)
             if not callable(found):
                 raise TypeError(f"{path!r} is no function")
@@ -64,9 +70,10 @@ async def _call(
     function: HookFunction, hook: RegisteredHook, call: HookCall, started: float
 ) -> HookExecutionResult:
     try:
-        answer = function(decode(call.payload))
-        if isawaitable(answer):
-            answer = await _within(answer, hook.config.timeout_ms / 1000)
+        with one_deeper(call.depth):
+            answer = function(decode(call.payload))
+            if isawaitable(answer):
+                answer = await _within(answer, hook.config.timeout_ms / 1000)
     except TimeoutError as error:
         if not isinstance(error, _HookTimeout):
             return _crashed(hook, error, started)

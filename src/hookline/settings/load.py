@@ -31,6 +31,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Project, user, system, extensions: those that there are, in this order."""
     errors: tuple[SettingsError, ...] = ()
     """The files that could not be used."""
+    project_dir: str | None = None
+    """Whose settings these are, where a project was looked for at all."""
 
     @classmethod
     def load(
@@ -47,7 +49,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         for source, folder in places.folders().items():
             _load_place(source, folder, layers, errors)
         layers += load_extensions(places.project_dir)
-        return cls(layers=tuple(layers), errors=tuple(errors))
+        project_dir = None if places.project_dir is None else str(places.project_dir)
+        return cls(layers=tuple(layers), errors=tuple(errors), project_dir=project_dir)
 
     @classmethod
     def from_file(

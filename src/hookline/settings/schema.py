@@ -6,8 +6,9 @@ layers of a run in priority order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -153,6 +154,30 @@ class HooksOptions(Struct, frozen=True, kw_only=True):
     on_ask: OnFailure | None = None
 
 
+class TrustStatus(StrEnum):
+    """Whether a person has agreed to a hook, byte for byte."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+    CHANGED = "changed"
+
+
+class Seal(Protocol):
+    """Tells of a trusted hook whether it is still what was trusted."""
+
+    def problem(self) -> str | None:
+        """What has changed, in words; None where nothing has."""
+        ...
+
+    def stamp(self) -> tuple[object, ...]:
+        """What the file system says now; another answer later means a change."""
+        ...
+
+    def digest_of(self, path: str) -> str | None:
+        """The trusted SHA-256 of a file, if it is one of the hook's."""
+        ...
+
+
 class SettingsLayer(Struct, frozen=True, kw_only=True):
     """What one file or one extension contributes."""
 
@@ -167,3 +192,5 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     raw: dict[str, Any] = {}
     """The mapping as it was read."""
+    trust: Callable[[HookConfig], Seal | None] | None = None
+    """Of a project: gives a hook its seal; None where nobody has trusted it."""

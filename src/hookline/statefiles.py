@@ -1,0 +1,133 @@
+"""Small private files that outlive a process: trust, and which hooks keep hanging.
+
+They lie outside every project. Each is written whole or not at all, is readable by its
+owner alone, and is not believed where somebody else could have written it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import HooklineError
+
+_LONGEST_NAME = 180
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+class StateFileError(HooklineError):
+    """A file of Hookline's own that cannot be used, and why."""
+
+
+def state_dir() -> str | None:
+    """The user's folder for what programs remember, if there is a home at all."""
+    if sys.platform == "linux":
+        # The same answer as platformdirs, which takes longer to import than we to run.
+        configured = os.environ.get("XDG_STATE_HOME", "")
+        base = configured if configured.startswith("/") else "~/.local/state"
+        folder = os.path.expanduser(f"{base}/hookline")  # noqa: PTH111
+    else:
+        import platformdirs
+
+        folder = platformdirs.user_state_dir("hookline", appauthor=False)
+    # A relative one would lie in whatever project the agent works on.
+    return folder if os.path.isabs(folder) else None  # noqa: PTH117
+
+
+def file_name(path: str) -> str:
+    """A name for the file that is about a path; different paths, different names."""
+    raw = os.fsencode(path)
+    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    import hashlib
+
+    return f"{name[-100:].lstrip('%')}-{hashlib.sha256(raw).hexdigest()}"
+
+
+def read_private(path: str) -> bytes | None:
+    """What a file holds, or None where there is none; raises ``StateFileError``."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - no pathlib at start-up
+            _refuse_foreign(path, os.fstat(file.fileno()))
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateFileError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a file whole or not at all, for its owner alone."""
+    folder, name = os.path.split(path)
+    make_folder(folder)
+    unfinished = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    try:
+        with open(os.open(unfinished, flags, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)  # noqa: PTH105
+    except OSError as error:
+        _forget(unfinished)
+        raise StateFileError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def remove(path: str) -> None:
+    """Take a file away, where it is there."""
+    try:
+        os.unlink(path)  # noqa: PTH108
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StateFileError(f"{path}: cannot be removed: {error.strerror}") from error
+
+
+def make_folder(folder: str) -> None:
+    """Make a folder for its owner alone."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+    except OSError as error:
+        raise StateFileError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[None]:
+    """Keep other processes of this user from changing what is in a folder."""
+    make_folder(folder)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+    fd = os.open(f"{folder}/.lock", flags, 0o600)
+    try:
+        _lock(fd)
+        yield
+    finally:
+        os.close(fd)  # gives the lock back too
+
+
+def _lock(fd: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return  # no such locks there: the last writer wins, with a whole file
+    fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def _refuse_foreign(path: str, found: os.stat_result) -> None:
+    if os.name == "nt":
+        return  # owners and mode bits say nothing there
+    if found.st_uid not in {os.geteuid(), 0}:
+        raise StateFileError(f"{path}: belongs to another user, so it is not used")
+    if found.st_mode & 0o022:
+        raise StateFileError(
+            f"{path}: others may write it, so it is not used: run chmod 600 on it"
+        )
+
+
+def _forget(path: str) -> None:
+    try:
+        os.unlink(path)  # noqa: PTH108
+    except OSError:
+        pass  # it was never made

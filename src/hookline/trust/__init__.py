@@ -1,0 +1,1 @@
+"""Which project hooks a person has agreed to, byte for byte."""

@@ -1,0 +1,135 @@
+"""Let through of a project's settings what a person has agreed to.
+
+An untrusted project contributes nothing but candidates for trust. A trusted one counts
+as it was trusted: whoever edits or deletes its settings does not get rid of its hooks,
+they fail as ``changed`` from then on, and their policy of that time decides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from hookline.log import logger
+from hookline.settings.load import Settings
+from hookline.settings.schema import (
+    FailurePolicy,
+    HookConfig,
+    HookGroup,
+    HooksOptions,
+    HookSource,
+    SettingsLayer,
+)
+from hookline.statefiles import StateFileError
+
+VARIABLE = "HOOKLINE_TRUST"
+"""``all`` trusts every project: for sealed environments such as CI containers."""
+
+
+def gated(settings: Settings, cwd: str) -> Settings:
+    """The settings as far as they are trusted, for hooks that run in ``cwd``."""
+    own = [layer for layer in settings.layers if is_candidate(layer)]
+    if not own and settings.project_dir is None:
+        return settings
+    if trusts_all():
+        return _with_project(settings, [replace(one, trust=_no_seal) for one in own])
+    project = os.path.realpath(settings.project_dir or cwd)
+    from .store import load_record, record_path
+
+    path = record_path(project)
+    if path is None or not os.path.lexists(path):
+        return _with_project(settings, [_candidates(one, project) for one in own])
+    try:
+        record = load_record(path)
+    except StateFileError as error:
+        logger.warning("%s", error)
+        return _with_project(settings, [_unreadable(one, str(error)) for one in own])
+    if record is None:  # revoked in this very moment
+        return _with_project(settings, [_candidates(one, project) for one in own])
+    from .trusted import trusted_layers
+
+    return _with_project(settings, trusted_layers(path, record, own, cwd))
+
+
+def is_candidate(layer: SettingsLayer) -> bool:
+    """Whether a layer needs a person's trust."""
+    return layer.source is HookSource.PROJECT and not layer.explicit
+
+
+def trusts_all() -> bool:
+    """Whether the environment says that every project is trusted."""
+    said = os.environ.get(VARIABLE, "")
+    if said not in {"", "all"}:
+        logger.warning("%s=%r means nothing: only 'all' does", VARIABLE, said)
+    return said == "all"
+
+
+def untrusted(layer: SettingsLayer) -> SettingsLayer:
+    """A layer that is only there to be looked at: it switches and loosens nothing."""
+    groups = layer.groups if layer.enable_hooks else {}
+    return replace(
+        layer, groups=groups, options=HooksOptions(), enable_hooks=True, trust=None
+    )
+
+
+def hooks_of(layer: SettingsLayer) -> Iterator[tuple[HookGroup, HookConfig]]:
+    """All hooks of a layer."""
+    for groups in layer.groups.values():
+        for group in groups:
+            for hook in group.hooks:
+                yield group, hook
+
+
+def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
+    kept = untrusted(layer)
+    count = sum(1 for _ in hooks_of(kept))
+    if not count:
+        return kept
+    what = "1 hook is" if count == 1 else f"{count} hooks are"
+    notice = (
+        f"{layer.file or project}: {what} not trusted, and will not run: "
+        f"look at what they do and run 'hookline trust' in {project}"
+    )
+    return replace(kept, warnings=(*kept.warnings, notice))
+
+
+def _unreadable(layer: SettingsLayer, problem: str) -> SettingsLayer:
+    """Somebody has trusted something here, but nobody can tell what: nothing runs."""
+    groups = {
+        event: tuple(_with_default_policy(group) for group in defined)
+        for event, defined in layer.groups.items()
+    }
+    seal = _BrokenSeal(problem)
+    return replace(untrusted(replace(layer, groups=groups)), trust=lambda _: seal)
+
+
+def _with_default_policy(group: HookGroup) -> HookGroup:
+    hooks = (replace(hook, on_error=FailurePolicy()) for hook in group.hooks)
+    return replace(group, hooks=tuple(hooks))
+
+
+class _BrokenSeal:
+    """The seal of a hook whose record cannot be read."""
+
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
+
+    def problem(self) -> str:
+        return self._problem
+
+    def stamp(self) -> tuple[object, ...]:
+        return ()
+
+    def digest_of(self, path: str) -> None:
+        return None
+
+
+def _no_seal(_: HookConfig) -> None:
+    """Trusted whatever it holds."""
+
+
+def _with_project(settings: Settings, layers: list[SettingsLayer]) -> Settings:
+    others = [layer for layer in settings.layers if not is_candidate(layer)]
+    return replace(settings, layers=(*layers, *others))

@@ -1,0 +1,180 @@
+"""What a file was like when it was trusted, and whether it still is.
+
+A pin is the bytes, the permissions and the kind of one path. Nothing here executes
+or imports anything, and nothing here waits: a pipe or a device in a file's place is
+never opened for good.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+MAX_COPY_BYTES = 256 * 1024
+"""A longer file is pinned by its digest alone: there is no copy to show."""
+
+MAX_TREE_ENTRIES = 20_000
+
+_SOME_MORE = 100
+_CHUNK = 1024 * 1024
+
+
+class PinKind(StrEnum):
+    """What is at a path."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    ABSENT = "absent"
+    UNREADABLE = "unreadable"
+    OTHER = "other"
+
+
+class Pin(Struct, frozen=True, omit_defaults=True):
+    """What is at a path, to the byte."""
+
+    kind: PinKind
+    digest: str = ""
+    """SHA-256 of a file's bytes."""
+    mode: int = 0
+    """A file's permissions: without its ``x`` a guard would not start."""
+    link: str | None = None
+    """Where the path is a symbolic link: its text. The rest is about its target."""
+
+
+class TooManyFilesError(Exception):
+    """A folder holds more than can be pinned."""
+
+
+Pins = Mapping[str, Pin]
+Stamp = tuple[tuple[int, ...] | None, ...]
+
+ABSENT = Pin(PinKind.ABSENT)
+
+
+def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
+    """Look at one path; the bytes of small files go into ``copies`` by digest."""
+    link = _link_text(path)
+    try:
+        found = os.stat(path)  # noqa: PTH116 - no Path on this path
+    except (FileNotFoundError, NotADirectoryError):
+        return Pin(PinKind.ABSENT, link=link)
+    except (OSError, ValueError):
+        return Pin(PinKind.UNREADABLE, link=link)
+    if stat.S_ISDIR(found.st_mode):
+        return Pin(PinKind.FOLDER, link=link)
+    if not stat.S_ISREG(found.st_mode):
+        return Pin(PinKind.OTHER, link=link)
+    return _pin_of_file(path, link, copies)
+
+
+def take_tree(
+    folder: str,
+    skipped: Collection[str] = (),
+    copies: dict[str, bytes] | None = None,
+    known: Pins | None = None,
+) -> dict[str, Pin]:
+    """Look at a folder and everything below it, by full path.
+
+    Where ``known`` is given, the walk ends soon after it has found more than that: the
+    folder has changed, and whoever filled it up shall not hold us up.
+    """
+    most = MAX_TREE_ENTRIES if known is None else len(known) + _SOME_MORE
+    found = {folder: take_pin(folder)}
+    for path in _walk(folder, skipped):
+        if len(found) >= most:
+            if known is None:
+                raise TooManyFilesError(folder)
+            break
+        found[path] = take_pin(path, copies)
+    return found
+
+
+def take_stamp(paths: Iterable[str]) -> Stamp:
+    """What the file system says about paths: cheap, and different after a change."""
+    return tuple(map(_stamp_of, paths))
+
+
+def newest_ns(stamp: Stamp) -> int:
+    """When the last of the changes that a stamp knows of was made."""
+    return max((max(one[0], one[1]) for one in stamp if one is not None), default=0)
+
+
+def difference(before: Pins, now: Pins) -> str | None:
+    """The first path that is not as it was, if any."""
+    if before == now:
+        return None
+    for path in sorted(before.keys() | now.keys()):
+        if before.get(path, ABSENT) != now.get(path, ABSENT):
+            return path
+    return None
+
+
+def _stamp_of(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return (
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_size,
+        found.st_ino,
+        found.st_mode,
+        found.st_dev,
+    )
+
+
+def _link_text(path: str) -> str | None:
+    try:
+        return os.readlink(path)  # noqa: PTH115
+    except (OSError, ValueError):
+        return None  # no link, which is the rule
+
+
+def _pin_of_file(path: str, link: str | None, copies: dict[str, bytes] | None) -> Pin:
+    import hashlib
+
+    digest = hashlib.sha256()
+    # Non-blocking: a named pipe may have taken the file's place since it was seen.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    head, pieces = b"", 0
+    try:
+        with open(os.open(path, flags), "rb", buffering=0) as file:  # noqa: PTH123
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                return Pin(PinKind.OTHER, link=link)
+            while piece := file.read(_CHUNK):
+                digest.update(piece)
+                head, pieces = head or piece, pieces + 1
+    except OSError:
+        return Pin(PinKind.UNREADABLE, link=link)
+    name = digest.hexdigest()
+    if copies is not None and pieces <= 1 and len(head) <= MAX_COPY_BYTES:
+        copies[name] = head
+    return Pin(PinKind.FILE, name, stat.S_IMODE(found.st_mode), link)
+
+
+def _walk(folder: str, skipped: Collection[str]) -> Iterator[str]:
+    """Every path below a folder, also through links to folders, each folder once."""
+    waiting, seen = [folder], set()
+    while waiting:
+        current = waiting.pop()
+        try:
+            place = os.stat(current)  # noqa: PTH116
+            if (place.st_dev, place.st_ino) in seen:
+                continue
+            seen.add((place.st_dev, place.st_ino))
+            names = sorted(os.listdir(current))  # noqa: PTH208
+        except OSError:
+            continue  # it is pinned as what it is: no folder, or not to be looked into
+        for name in names:
+            path = f"{current}/{name}"
+            if path in skipped:
+                continue
+            yield path
+            if os.path.isdir(path):  # noqa: PTH112
+                waiting.append(path)

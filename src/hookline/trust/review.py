@@ -1,0 +1,228 @@
+"""What a person is asked to trust: the project as it is now, against what was trusted.
+
+One look at the files: what is shown is what is recorded, also where somebody edits
+them while the person reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from difflib import unified_diff
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from hookline.errors import SettingsError
+from hookline.events import HookEventName
+from hookline.settings.locate import PROJECT_FOLDER, find_settings_file
+from hookline.settings.parse import parse_layer
+from hookline.settings.read import read_settings
+from hookline.settings.schema import HookConfig, HookSource, SettingsLayer
+
+from .names import names_nothing
+from .pins import ABSENT, Pin, PinKind, TooManyFilesError, take_tree
+from .seals import take_named
+from .store import TrustRecord, copy_of, hook_id, now_text, settings_text
+from .trusted import journal_files
+
+
+class Change(StrEnum):
+    """What became of a hook since it was trusted."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    SAME = "trusted"
+
+
+class Snapshot(Struct, frozen=True):
+    """A project at one moment, ready to be recorded."""
+
+    record: TrustRecord
+    layer: SettingsLayer | None
+    """None where the project has no settings."""
+    copies: dict[str, bytes]
+
+
+class ReviewedHook(Struct, frozen=True, kw_only=True):
+    """One hook and what became of it."""
+
+    change: Change
+    event: HookEventName
+    matcher: str | None
+    hook: HookConfig
+    before: HookConfig | None = None
+    """Its trusted definition, where that was another."""
+    files: tuple[str, ...] = ()
+    """The files that are there and that its own words name."""
+    names_nothing: bool = False
+
+
+def take_snapshot(project: str) -> Snapshot:
+    """Look at a project; raises ``SettingsError`` where its settings are unusable."""
+    folder = f"{project}/{PROJECT_FOLDER}"
+    copies: dict[str, bytes] = {}
+    file = find_settings_file(Path(folder))
+    if file is None:
+        return Snapshot(TrustRecord(project=project), None, copies)
+    layer = parse_layer(read_settings(file), HookSource.PROJECT, str(file))
+    try:
+        tree = take_tree(folder, journal_files(layer, project), copies)
+        files = {
+            hook_id(hook): take_named(hook, project, copies)
+            for _, _, hook in _hooks(layer)
+        }
+    except TooManyFilesError as error:
+        raise SettingsError(
+            f"there are too many files in {error} to be trusted one by one"
+        ) from error
+    record = TrustRecord(
+        project=project,
+        file=str(file),
+        settings=settings_text(layer.raw),
+        tree=tree,
+        files=files,
+        trusted_at=now_text(),
+    )
+    return Snapshot(record, layer, copies)
+
+
+def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook]:
+    """Every hook of now and of then, and what became of it."""
+    old = [] if before is None else list(_hooks(trusted_layer(before)))
+    new = [] if now.layer is None else list(_hooks(now.layer))
+    found = [_reviewed(one, old, now, before) for one in new]
+    names = {(event, hook.name) for event, _, hook in new}
+    gone = [one for one in old if one not in new and (one[0], one[2].name) not in names]
+    found += [
+        ReviewedHook(change=Change.REMOVED, event=event, matcher=matcher, hook=hook)
+        for event, matcher, hook in gone
+    ]
+    return found
+
+
+def changed_files(
+    now: Snapshot, before: TrustRecord | None
+) -> list[tuple[str, Pin, Pin]]:
+    """The paths that are not as they were trusted, with what was and what is there."""
+    if before is None:
+        return []
+    old, new = _all_pins(before), _all_pins(now.record)
+    return [
+        (path, old.get(path, ABSENT), new.get(path, ABSENT))
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path, ABSENT) != new.get(path, ABSENT)
+    ]
+
+
+def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
+    """Whether there is nothing to ask about."""
+    if before is None:
+        return now.layer is None or not now.layer.groups
+    same = now.record.settings == before.settings and now.layer is not None
+    return same and not changed_files(now, before)
+
+
+def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[str]:
+    """What changed in a file, in lines; a word instead where there is no text."""
+    lines = list(_about_kind(old, new))
+    if PinKind.FILE not in {old.kind, new.kind} or old.digest == new.digest:
+        return lines
+    before, after = _text(copy_of(old.digest), old), _text(copies.get(new.digest), new)
+    if before is None or after is None:
+        return [*lines, "no text, or too long to show: its bytes have changed"]
+    diff = unified_diff(
+        before.splitlines(),
+        after.splitlines(),
+        f"{path} (trusted)",
+        f"{path} (now)",
+        lineterm="",
+    )
+    return [*lines, *diff]
+
+
+def definition_diff(before: HookConfig, now: HookConfig) -> list[str]:
+    """What changed in a hook's definition, in lines."""
+    old, new = (
+        msgspec.json.format(msgspec.json.encode(one), indent=2).decode().splitlines()
+        for one in (before, now)
+    )
+    return list(unified_diff(old, new, "trusted", "now", lineterm=""))
+
+
+def trusted_layer(record: TrustRecord) -> SettingsLayer:
+    """The settings of a record."""
+    return parse_layer(record.mapping(), HookSource.PROJECT, record.file)
+
+
+_Placed = tuple[HookEventName, str | None, HookConfig]
+
+
+def _hooks(layer: SettingsLayer) -> Iterator[_Placed]:
+    for event, groups in layer.groups.items():
+        for group in groups:
+            for hook in group.hooks:
+                yield event, group.matcher, hook
+
+
+def _reviewed(
+    placed: _Placed, old: list[_Placed], now: Snapshot, before: TrustRecord | None
+) -> ReviewedHook:
+    event, matcher, hook = placed
+    named = now.record.files[hook_id(hook)]
+    same_name = [one for one in old if (one[0], one[2].name) == (event, hook.name)]
+    change, former = Change.NEW, None
+    if placed in old:
+        touched = _is_touched(hook, now, before)
+        change = Change.CHANGED if touched else Change.SAME
+    elif same_name:
+        change, former = Change.CHANGED, same_name[0][2]
+    return ReviewedHook(
+        change=change,
+        event=event,
+        matcher=matcher,
+        hook=hook,
+        before=former,
+        files=tuple(path for path, pin in named.items() if pin.kind is PinKind.FILE),
+        names_nothing=names_nothing(hook, now.record.project),
+    )
+
+
+def _is_touched(hook: HookConfig, now: Snapshot, before: TrustRecord | None) -> bool:
+    if before is None or before.tree != now.record.tree:
+        return True
+    paths = before.files.get(hook_id(hook), {}).keys()
+    return any(path in paths for path, _, _ in changed_files(now, before))
+
+
+def _all_pins(record: TrustRecord) -> dict[str, Pin]:
+    named = {path: pin for pins in record.files.values() for path, pin in pins.items()}
+    return named | record.tree
+
+
+def _about_kind(old: Pin, new: Pin) -> Iterator[str]:
+    if old.kind is not new.kind:
+        yield f"was {old.kind}, is {new.kind}"
+    if old.link != new.link:
+        yield f"link: was {old.link!r}, is {new.link!r}"
+    if old.mode != new.mode and old.kind is new.kind:
+        yield f"permissions: were {old.mode:o}, are {new.mode:o}"
+
+
+def _text(content: bytes | None, pin: Pin) -> str | None:
+    if pin.kind is not PinKind.FILE:
+        return ""
+    if content is None or b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def real_project(folder: str) -> str:
+    """What a project is called in the records."""
+    return os.path.realpath(folder)
