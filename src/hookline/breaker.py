@@ -15,11 +15,11 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
+from .errors import StateFileError
 from .log import logger
 from .registry import RegisteredHook
 from .settings.schema import Breaker, HookSource
 from .statefiles import (
-    StateFileError,
     file_name,
     locked,
     read_private,

@@ -2,6 +2,7 @@
 
     HooklineError
     ├── SettingsError                   a settings file that cannot be used
+    ├── StateFileError                  a file of Hookline's own that cannot be used
     ├── UnknownEventError               a name that is no hook event (ValueError too)
     ├── UnknownHookError                a name that no hook has (LookupError too)
     ├── HookSystemNotInitializedError   a part was asked for before initialize()
@@ -48,6 +49,10 @@ class SettingsError(HooklineError):
             return self.problem
         place = [self.file, *(str(n) for n in (self.line, self.column) if n)]
         return f"{':'.join(place)}: {self.problem}"
+
+
+class StateFileError(HooklineError):
+    """A file of Hookline's own, such as a record of trust, that cannot be used."""
 
 
 class UnknownEventError(HooklineError, ValueError):

@@ -11,14 +11,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .errors import HooklineError
+from .errors import StateFileError
 
 _LONGEST_NAME = 180
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-
-
-class StateFileError(HooklineError):
-    """A file of Hookline's own that cannot be used, and why."""
 
 
 def state_dir() -> str | None:

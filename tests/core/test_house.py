@@ -17,6 +17,7 @@ SOURCE = Path(hookline.__file__).parent
 
 ROOMS = [
     *("errors", "events", "jsontext", "modelparts", "outputs", "results", "log"),
+    "statefiles",
     *("inputs", "firing", "dialects", "settings", "trust", "config", "registry"),
     *("planner", "policy", "process", "executors", "guard", "chain", "toolselection"),
     *("runner", "aggregator", "translators", "bus", "validators", "mediation"),
@@ -30,6 +31,7 @@ BELOW = {
     # to the rooms that use them.
     "pipes": "process",
     "limits": "process",
+    "breaker": "guard",
 }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from hookline.errors import StateFileError
 from hookline.log import logger
 from hookline.settings.load import Settings
 from hookline.settings.schema import (
@@ -22,7 +23,6 @@ from hookline.settings.schema import (
     HookSource,
     SettingsLayer,
 )
-from hookline.statefiles import StateFileError
 
 VARIABLE = "HOOKLINE_TRUST"
 """``all`` trusts every project: for sealed environments such as CI containers."""

@@ -11,8 +11,8 @@ import os
 import time
 from collections.abc import Callable, Collection
 
+from hookline.errors import StateFileError
 from hookline.settings.schema import HookConfig
-from hookline.statefiles import StateFileError
 
 from .names import named_paths, trust_paths
 from .pins import (

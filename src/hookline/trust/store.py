@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hookline.errors import StateFileError
 from hookline.jsontext import decode, encode
 from hookline.settings.schema import HookConfig
 from hookline.statefiles import (
-    StateFileError,
     file_name,
     locked,
     make_folder,
