@@ -14,6 +14,7 @@ from msgspec import Struct
 from hookline.errors import TranslationError
 
 from .fields import wrong
+from .responses import drafts_of
 from .returned import request_parts, response_parts, tool_config_parts
 from .stable import HookToolConfig, LLMRequest, LLMResponse, to_wire
 
@@ -28,7 +29,7 @@ class StableTranslator:
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
         """Check a request and show it."""
-        shown = {"model": "", "messages": [], **_without_nulls(request, "request")}
+        shown = {"model": "", **_without_nulls(request, "request")}
         try:
             return msgspec.convert(shown, LLMRequest)
         except msgspec.ValidationError as error:
@@ -55,8 +56,11 @@ class StableTranslator:
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
         """Check a response and show it, with the text of the first candidate."""
-        found = {"candidates": [], **_without_nulls(response, "response")}
-        found["candidates"] = _filled(found)
+        given = _without_nulls(response, "response")
+        if "text" not in given and "candidates" not in given:
+            raise wrong("response", "an object with text or candidates", response)
+        found = {"candidates": [], **given}
+        found["candidates"] = _filled(found["candidates"])
         try:
             shown = msgspec.convert(found, LLMResponse)
         except msgspec.ValidationError as error:
@@ -85,11 +89,17 @@ class StableTranslator:
         if base_response is not None:
             seen = self.to_hook_llm_response(base_response)
             base = _without_nulls(base_response, "response")
-        text, candidates = parts.get("text"), parts.get("candidates")
-        if not candidates and text is not None and text != seen.text:
-            parts["candidates"] = _with_first_text(to_wire(seen)["candidates"], text)
-        elif candidates and text in (None, seen.text):
-            parts["text"] = "".join(_texts_of(candidates[0]))
+        drafts = drafts_of(parts, seen)
+        given = parts.get("candidates") or base.get("candidates") or []
+        if [draft.texts for draft in drafts] != [
+            c.content.parts for c in seen.candidates
+        ]:
+            parts["candidates"] = [
+                _with_texts(given[at] if at < len(given) else {}, draft.texts)
+                for at, draft in enumerate(drafts)
+            ]
+        if drafts:
+            parts["text"] = "".join(drafts[0].texts)
         return _changed(base_response, base, parts, LLMResponse)
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
@@ -126,7 +136,8 @@ class StableTranslator:
             raise TranslationError("chunks: expected at least one, got none")
         text = "".join(chunk.text or "" for chunk in shown)
         whole = to_wire(shown[-1])
-        candidates = _with_first_text(whole["candidates"], text)
+        first = whole["candidates"][0] if whole["candidates"] else {"index": 0}
+        candidates = [_with_texts(first, [text]), *whole["candidates"][1:]]
         return {**whole, "text": text, "candidates": candidates}
 
 
@@ -138,25 +149,15 @@ def _without_nulls(value: Any, place: str) -> dict[str, Any]:
     return {key: item for key, item in value.items() if item is not None}
 
 
-def _filled(found: Mapping[str, Any]) -> Any:
-    candidates = found["candidates"]
+def _filled(candidates: Any) -> Any:
     if not isinstance(candidates, list):
         return candidates
     blank = {"content": {"role": "model", "parts": []}}
     return [{**blank, **one} if isinstance(one, Mapping) else one for one in candidates]
 
 
-def _texts_of(candidate: Mapping[str, Any]) -> list[str]:
-    texts: list[str] = (candidate.get("content") or {}).get("parts") or []
-    return texts
-
-
-def _with_first_text(candidates: list[Any], text: str) -> list[Any]:
-    first = candidates[0] if candidates else {"index": 0}
-    return [
-        {**first, "content": {"role": "model", "parts": [text]}},
-        *candidates[1:],
-    ]
+def _with_texts(candidate: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:
+    return {**candidate, "content": {"role": "model", "parts": texts}}
 
 
 def _changed(given: Any, base: dict[str, Any], parts: dict[str, Any], kind: Any) -> Any:

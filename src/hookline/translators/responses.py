@@ -66,7 +66,7 @@ def change_response(
     """Build the response that a hook wants, or keep the base."""
     parts = response_parts(hook_response)
     seen = LLMResponse([]) if base is None else show_response(form, base)
-    drafts = _drafts(parts, seen)
+    drafts = drafts_of(parts, seen)
     if base is not None and _texts(drafts) == _shown_texts(seen):
         return base
     lost = [] if base is None else form.calls(base)
@@ -79,7 +79,8 @@ def change_response(
     return form.rebuilt(drafts, _usage(parts, seen), base)
 
 
-def _drafts(parts: Mapping[str, Any], seen: LLMResponse) -> list[Draft]:
+def drafts_of(parts: Mapping[str, Any], seen: LLMResponse) -> list[Draft]:
+    """Decide what the candidates are to say: a hook may change them or the text."""
     given = [
         _draft(entry, at, seen)
         for at, entry in enumerate(parts.get("candidates") or [])

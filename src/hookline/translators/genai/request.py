@@ -227,7 +227,7 @@ def _role(content: Any, place: str) -> str:
 
 def _is_part(raw: Any) -> bool:
     if not isinstance(raw, Mapping):
-        return hasattr(raw, "text") and not hasattr(raw, "parts")
+        return not hasattr(raw, "parts")  # a Part, or a File, which is one to the SDK
     if "parts" in raw or "role" in raw:
         return False
     return any(name in raw for name in _PART_FIELDS)
