@@ -152,6 +152,18 @@ def test_a_failed_hook_is_shown_with_its_error(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+def test_an_ignored_field_is_shown_once_with_its_hook(tmp_path: Path) -> None:
+    hook = {"type": "command", "command": """echo '{"continue": "no"}'""", "name": "h"}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
+    done = fire(file, "BeforeAgent", "--input", "-", stdin='{"prompt": "x"}')
+    told = "warning: hook 'h': continue: expected true or false, got 'no'; ignored"
+    assert done.stdout.splitlines()[-1] == told
+    assert done.stderr == ""
+    told_to_scripts = fire(file, "BeforeAgent", "--json")
+    assert "continue: expected true or false" in told_to_scripts.stderr
+
+
 def test_terminal_tricks_in_a_hooks_words_are_disarmed(tmp_path: Path) -> None:
     hook = {"type": "command", "command": r"printf '\033[2Jx' >&2; exit 2", "name": "h"}
     file = tmp_path / "s.json"

@@ -30,6 +30,7 @@ BELOW = {
     # The pipes of a process, the limit on processes and the words of a command belong
     # to the rooms that use them.
     "pipes": "process",
+    "spawning": "process",
     "limits": "process",
     "breaker": "guard",
 }

@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fire the event and return the exit status."""
     log_to_stderr(logging.DEBUG if options.verbose else logging.WARNING)
+    if not options.json and not options.verbose:
+        # The verdict shows what went wrong with hooks; once is enough.
+        logging.getLogger("hookline.hooks").setLevel(logging.ERROR)
     event = HookEventName.of(options.event)
     event_input = _event_input(options, event)
     config = load_config(options, options.session_id)

@@ -16,6 +16,10 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
         print(f"  {_hook_line(hook)}")
     for label, text in _effects(result):
         print(f"{label}: {plain(text)}")
+    for hook in result.aggregated.hook_results:
+        for warning in hook.warnings:
+            told = plain(f"hook {hook.hook_name!r}: {warning}")
+            print(f"{paint('warning', 'yellow')}: {told}")
     for error in result.aggregated.errors:
         print(f"{paint('error', 'red')}: {plain(error.message)}")
 
