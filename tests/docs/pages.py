@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 _STEP = re.compile(
-    r"<!-- setup: (?P<setup>.+?) -->"
-    r"|(?:^(?P<lead><!-- .* -->)\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
+    r"<!-- setup: (?P<setup>[^\n]+?) -->"
+    r"|(?:^(?P<lead><!-- [^\n]* -->)\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 _FILE = re.compile(r"<!-- file: (\S+) -->")
