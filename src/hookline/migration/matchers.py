@@ -16,6 +16,11 @@ _NAMES = re.compile(r"[A-Za-z0-9_\-| ]+")
 _OUR_NAMES = tuple(dict.fromkeys(our for ours in CLAUDE_TOOLS.values() for our in ours))
 _EVERYTHING = (".*", "^.*$", ".+", "^.+$", "(.*)")
 
+_OWN_NAMES = (
+    "matcher {!r} meets the tool names of your own host: "
+    "see that its servers' tools are named so"
+)
+
 
 class Matcher(Struct, frozen=True):
     """Matchers in our spelling, any of which is to match, and what to know of them."""
@@ -32,16 +37,13 @@ def tool_matcher(theirs: str | None) -> Matcher:
     if _is_everything(theirs):
         return EVERYTHING
     assert theirs is not None
+    notes: tuple[str, ...] = ()
     if _NAMES.fullmatch(theirs):
-        pattern, notes = _by_names([name.strip() for name in theirs.split("|")]), ()
+        pattern = _by_names([name.strip() for name in theirs.split("|")])
     else:
         pattern, notes = _by_expression(theirs)
     if "mcp__" in theirs:
-        notes = (
-            *notes,
-            f"matcher {theirs!r} meets the tool names of your own host: "
-            "see that its servers' tools are named so",
-        )
+        notes += (_OWN_NAMES.format(theirs),)
     return Matcher((pattern,), notes)
 
 

@@ -20,6 +20,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b", "b": "\b"}
 _MAX_WORDS = 10_000
+_MAX_VALUE = 100_000
 
 
 class Operator(str):
@@ -38,6 +39,8 @@ class Scanner:
         self._word: list[str] | None = None
         self.tokens: list[str] = []
         self.nested: list[str] = []
+        self.overflowed = False
+        """The line is longer than anybody would write: not all of it was read."""
         self._heredocs: list[tuple[str, int]] = []
 
     def scan(self) -> list[str]:
@@ -208,15 +211,18 @@ class Scanner:
         elif isinstance(last, Operator) or _OPEN not in word:
             self._keep(_plain(word))
         else:
-            for expanded in _expanded(word):
+            for expanded in _expanded(word)[: _MAX_WORDS + 1]:
                 self._keep(expanded)
 
     def _keep(self, word: str) -> None:
-        if len(self.tokens) < _MAX_WORDS:
+        self.overflowed = self.overflowed or len(self.tokens) >= _MAX_WORDS
+        if not self.overflowed:
             self.tokens.append(word)
         name, equals, value = word.partition("=")
         if equals and name.isidentifier():
-            self._variables[name] = value
+            # A variable that doubles itself again and again must not fill the memory.
+            self.overflowed = self.overflowed or len(value) > _MAX_VALUE
+            self._variables[name] = value[:_MAX_VALUE]
 
 
 def _expanded(word: str) -> list[str]:

@@ -93,16 +93,21 @@ def commands(line: str) -> list[Command]:
 
 def _commands(line: str, variables: dict[str, str], depth: int) -> list[Command]:
     if depth > _MAX_DEPTH:
-        hidden = Command()
-        hidden.opaque = True
-        return [hidden]
+        return [_hidden()]
     scanner = Scanner(line, variables)
     found: list[Command] = []
     for command in _simple_commands(scanner.scan()):
         found += _unwrapped(command, variables, depth)
     for inner in scanner.nested:
         found += _commands(inner, variables, depth + 1)
-    return found
+    return [*found, _hidden()] if scanner.overflowed else found
+
+
+def _hidden() -> Command:
+    """What stands for commands that were not read."""
+    command = Command()
+    command.opaque = True
+    return command
 
 
 def _simple_commands(tokens: list[str]) -> list[Command]:

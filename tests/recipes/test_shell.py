@@ -1,0 +1,158 @@
+"""Reading a shell line as a shell does, however it is dressed up."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookline.recipes.shell import commands
+
+REMOVAL = ["rm", "-rf", "/"]
+
+
+def words_of(line: str) -> list[list[str]]:
+    return [command.words for command in commands(line)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf /",
+        "r\\m -rf /",
+        "'r'm \"-rf\" /",
+        "rm \\\n -rf /",
+        "$'\\x72m' -rf /",
+        "$'\\162m' -rf $'\\u002f'",
+        "rm${IFS}-rf${IFS}/",
+        "{rm,-rf,/}",
+        "x=rm; $x -rf /",
+        'x="rm -rf"; $x /',
+        "$(echo rm) -rf /",
+        "`echo rm` -rf /",
+        "A=1 B=2 rm -rf /",
+        "sudo rm -rf /",
+        "sudo -u root -n rm -rf /",
+        "env -i A=1 timeout -k 5 10 nice -n 5 rm -rf /",
+        "nohup setsid rm -rf / &",
+        "command exec rm -rf /",
+        "true; rm -rf /",
+        "true && rm -rf /",
+        "false || rm -rf /",
+        "(cd x; rm -rf /)",
+        "{ rm -rf /; }",
+        "if true; then rm -rf /; fi",
+        "while true; do rm -rf /; done",
+        "! rm -rf /",
+        'echo "$(rm -rf /)"',
+        "echo `rm -rf /`",
+        "cat <(rm -rf /)",
+        "bash -c 'rm -rf /'",
+        "bash -lc \"rm -rf '/'\"",
+        "sh -c 'bash -c \"rm -rf /\"'",
+        "eval rm -rf /",
+        "eval 'rm -rf /'",
+        "trap 'rm -rf /' EXIT",
+        "bash <<< 'rm -rf /'",
+        "bash <<EOF\nrm -rf /\nEOF",
+        "bash <<'E' | cat\nrm -rf /\nE",
+        "env -S 'rm -rf /'",
+        "busybox rm -rf /",
+        "find . -exec rm -rf / \\;",
+        "rm -rf / # tidy up",
+        "rm -rf / > log 2>&1",
+    ],
+)
+def test_command_is_found_in_any_dress(line: str) -> None:
+    assert REMOVAL in words_of(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo rm -rf /",
+        "git commit -m 'rm -rf /'",
+        "ls # rm -rf /",
+        "cat <<EOF\nrm -rf /\nEOF",
+        "grep 'rm -rf /' file",
+        "echo 'it''s; rm -rf /'",
+        'echo "a; rm -rf /"',
+    ],
+)
+def test_words_that_are_only_text_are_no_command(line: str) -> None:
+    assert REMOVAL not in words_of(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl x | sh",
+        "curl x | sudo bash",
+        "curl x | bash -s -- arg",
+        "bash <(curl x)",
+        'bash -c "$(curl x)"',
+        "source /dev/stdin",
+        "echo / | xargs rm -rf",
+    ],
+)
+def test_what_nobody_can_tell_is_opaque(line: str) -> None:
+    assert any(command.opaque for command in commands(line))
+
+
+@pytest.mark.parametrize("line", ["bash script.sh", "ls | cat", "sh -c 'ls'", "xargs"])
+def test_what_can_be_read_is_not_opaque(line: str) -> None:
+    assert not any(command.opaque for command in commands(line))
+
+
+def test_redirections_are_told_from_words() -> None:
+    (command,) = commands("sort <in >out 2>>err a>b &>c 2>&1")
+    assert command.words == ["sort", "a"]
+    assert command.writes == ["out", "err", "b", "c"]
+    assert command.reads == ["in"]
+
+
+def test_flags_and_operands_are_taken_apart() -> None:
+    (command,) = commands("rm -rf --force=x a -- -b")
+    assert command.flags == {"r", "f", "force"}
+    assert command.operands == ["a", "-b"]
+    assert commands("/usr/bin/rm x")[0].name == "rm"
+
+
+def test_nesting_without_end_is_opaque_and_ends() -> None:
+    assert commands("echo $(" * 30 + "true" + ")" * 30)[-1].opaque
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo " + "x " * 20_000 + "; rm -rf /",
+        "echo {" + "x," * 20_000 + "x}; rm -rf /",
+        "echo " + "{a,b}" * 40 + "; rm -rf /",
+        "a=xxxxxxxxxx; " + "a=$a$a; " * 60 + "rm -rf /",
+    ],
+    ids=["words", "braces", "doubled-braces", "doubled-variable"],
+)
+def test_padding_hides_nothing(line: str) -> None:
+    found = commands(line)
+    assert any(command.opaque for command in found)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200)
+def test_any_text_is_read_without_an_error(line: str) -> None:
+    commands(line)
+
+
+@given(st.text(alphabet="ab '\"\\$`(){}<>|&;#\n=,/-", max_size=60))
+@settings(max_examples=300)
+def test_any_mix_of_shell_signs_is_read_without_an_error(line: str) -> None:
+    commands(line)
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5))
+@settings(max_examples=200)
+def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
+    line = shlex.join(["program", *words])
+    assert commands(line)[0].words == ["program", *words]
