@@ -14,7 +14,7 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/hookline fire BeforeTool --cwd examples/first-hook --settings examples/first-hook/.hookline/settings.json --tool write_file --tool-input '{"path": ".env", "content": "KEY=1"}' || test $$? -eq 2
+	$(BIN)/hookline demo
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -14,6 +14,7 @@ from typing import Protocol, cast
 from hookline.errors import HooklineError, nearest
 
 COMMANDS = {
+    "demo": "watch an agent obey its hooks, offline",
     "fire": "fire one event for real and show the verdict",
     "list": "show the configured hooks",
     "trust": "look at a project's hooks and agree to them",

@@ -1,0 +1,63 @@
+"""``hookline demo``: watch an agent obey its hooks, offline, in a few seconds."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookline.errors import SettingsError
+
+if TYPE_CHECKING:
+    from hookline.demo.timeline import Timeline
+
+SUMMARY = "watch an agent obey its hooks, offline"
+DESCRIPTION = """\
+Play a short agent session in a temporary project: a scripted model drives the real
+agent loop, and every hook is a real script in a process of its own. Blocked, changed,
+redacted, restricted, stopped: one line per hook, then a summary. No network, no key.
+
+  hookline demo
+  hookline demo --plain            for logs: one line per fact, in ASCII
+  hookline demo --keep try-it      keep the project, to change its hooks and play on"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--plain", action="store_true", help="plain text, for logs")
+    parser.add_argument(
+        "--keep",
+        metavar="DIR",
+        help="lay the project out in DIR, a new directory, and leave it there",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play it."""
+    from hookline.demo.timeline import make_timeline
+
+    timeline = make_timeline(plain=options.plain)
+    if options.keep is not None:
+        return _play(_new_folder(options.keep), timeline)
+    with tempfile.TemporaryDirectory(prefix="hookline-demo-") as folder:
+        return _play(Path(folder), timeline)
+
+
+def _new_folder(name: str) -> Path:
+    folder = Path(name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingsError(f"--keep {name!r} is there already: name a new directory")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _play(folder: Path, timeline: Timeline) -> int:
+    from hookline.demo.play import play
+    from hookline.demo.project import Project
+
+    project = Project(folder.resolve())
+    project.lay_out()
+    asyncio.run(play(project, timeline))
+    return 0

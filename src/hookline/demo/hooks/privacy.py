@@ -1,0 +1,24 @@
+"""AfterModel: personal data does not leave in an answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hookline.script import Output, modify_response, run
+
+PERSONAL = {
+    r"[\w.+-]+@[\w-]+\.[\w.]+\w": "[e-mail]",
+    r"\+\d[\d ]{7,}\d": "[phone]",
+}
+
+
+def privacy(event: dict[str, Any]) -> Output | None:
+    """Put marks in place of addresses and numbers."""
+    text = before = event["llm_response"].get("text", "")
+    for pattern, mark in PERSONAL.items():
+        text = re.sub(pattern, mark, text)
+    return None if text == before else modify_response(text)
+
+
+run(privacy)

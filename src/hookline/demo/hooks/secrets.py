@@ -1,0 +1,20 @@
+"""BeforeTool: no access key is ever written to a file."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hookline.script import Output, block, run
+
+ACCESS_KEY = re.compile(r"\bAKIA[0-9A-Z]{16}\b")
+
+
+def secrets(event: dict[str, Any]) -> Output | None:
+    """Block a file that holds an access key."""
+    if ACCESS_KEY.search(event["tool_input"].get("content", "")):
+        return block("an access key belongs in the environment, not in a file")
+    return None
+
+
+run(secrets)

@@ -1,0 +1,18 @@
+"""BeforeTool: code goes under src/, wherever the model wanted it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hookline.script import Output, modify_input, run
+
+
+def src_only(event: dict[str, Any]) -> Output | None:
+    """Move Python files under src/."""
+    path = event["tool_input"].get("path", "")
+    if path.endswith(".py") and not path.startswith("src/"):
+        return modify_input(path=f"src/{path}")
+    return None
+
+
+run(src_only)
