@@ -31,13 +31,14 @@ class HookGuard:
     ) -> HookExecutionResult:
         """Run a hook if it may run, and remember how it went."""
         seal = hook.seal
-        before = None if seal is None else seal.stamp()
-        refusal = self.refusal(hook, call)
-        if refusal is not None:
-            return refusal
-        result = await run()
-        self.note(hook, result)
-        if seal is None or seal.stamp() == before or _blocks(result):
+        if seal is None:
+            return await self._attempt(hook, call, run)
+        problem, stamp = seal.examine()
+        if problem is not None:
+            error = f"{problem}: a person has to look and run 'hookline trust'"
+            return _refused(hook, FailureCause.CHANGED, error)
+        result = await self._attempt(hook, call, run)
+        if seal.holds(stamp) or _blocks(result):
             return result
         # Which bytes ran cannot be told: they may have been swapped and put back.
         return _refused(hook, FailureCause.CHANGED, "its files moved while it ran")
@@ -48,9 +49,6 @@ class HookGuard:
         """Why the hook must not run now, as its result; None where it may."""
         if hook.config.managed:
             return None
-        if hook.seal is not None and (problem := hook.seal.problem()):
-            error = f"{problem}: a person has to look and run 'hookline trust'"
-            return _refused(hook, FailureCause.CHANGED, error)
         if call.depth >= hook.options.max_depth:
             return _refused(
                 hook,
@@ -65,6 +63,16 @@ class HookGuard:
                 f"skipped: it timed out {count} times in a row",
             )
         return None
+
+    async def _attempt(
+        self, hook: RegisteredHook, call: HookCall, run: Run
+    ) -> HookExecutionResult:
+        refusal = self.refusal(hook, call)
+        if refusal is not None:
+            return refusal
+        result = await run()
+        self.note(hook, result)
+        return result
 
     def note(self, hook: RegisteredHook, result: HookExecutionResult) -> None:
         """Remember how a run ended."""

@@ -168,7 +168,7 @@ def _trust_of(
     if layer.trust is None:
         return TrustStatus.UNTRUSTED, None
     seal = layer.trust(config)
-    broken = seal is not None and seal.problem() is not None
+    broken = seal is not None and seal.examine()[0] is not None
     return (TrustStatus.CHANGED if broken else TrustStatus.TRUSTED), seal
 
 

@@ -162,15 +162,19 @@ class TrustStatus(StrEnum):
     CHANGED = "changed"
 
 
+Stamp = tuple[tuple[int, ...] | None, ...]
+"""What the file system says about some paths."""
+
+
 class Seal(Protocol):
     """Tells of a trusted hook whether it is still what was trusted."""
 
-    def problem(self) -> str | None:
-        """What has changed, in words; None where nothing has."""
+    def examine(self) -> tuple[str | None, Stamp]:
+        """What has changed, in words, if anything; and a stamp for ``holds``."""
         ...
 
-    def stamp(self) -> tuple[object, ...]:
-        """What the file system says now; another answer later means a change."""
+    def holds(self, stamp: Stamp) -> bool:
+        """Whether nothing was touched since the stamp was taken."""
         ...
 
     def digest_of(self, path: str) -> str | None:

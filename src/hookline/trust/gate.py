@@ -22,6 +22,7 @@ from hookline.settings.schema import (
     HooksOptions,
     HookSource,
     SettingsLayer,
+    Stamp,
 )
 
 VARIABLE = "HOOKLINE_TRUST"
@@ -116,11 +117,11 @@ class _BrokenSeal:
     def __init__(self, problem: str) -> None:
         self._problem = problem
 
-    def problem(self) -> str:
-        return self._problem
+    def examine(self) -> tuple[str, Stamp]:
+        return self._problem, ()
 
-    def stamp(self) -> tuple[object, ...]:
-        return ()
+    def holds(self, _: Stamp) -> bool:
+        return False
 
     def digest_of(self, path: str) -> None:
         return None

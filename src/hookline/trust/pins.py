@@ -14,6 +14,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from hookline.settings.schema import Stamp
+
 MAX_COPY_BYTES = 256 * 1024
 """A longer file is pinned by its digest alone: there is no copy to show."""
 
@@ -50,7 +52,6 @@ class TooManyFilesError(Exception):
 
 
 Pins = Mapping[str, Pin]
-Stamp = tuple[tuple[int, ...] | None, ...]
 
 ABSENT = Pin(PinKind.ABSENT)
 
@@ -118,14 +119,8 @@ def _stamp_of(path: str) -> tuple[int, ...] | None:
         found = os.stat(path)  # noqa: PTH116
     except (OSError, ValueError):
         return None
-    return (
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_size,
-        found.st_ino,
-        found.st_mode,
-        found.st_dev,
-    )
+    # A change of mode or owner shows in st_ctime_ns, which nobody can set.
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
 def _link_text(path: str) -> str | None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 
 from hookline.errors import StateFileError
-from hookline.settings.schema import HookConfig
+from hookline.settings.schema import HookConfig, Stamp
 
 from .names import named_paths, trust_paths
 from .pins import (
@@ -20,7 +20,6 @@ from .pins import (
     Pin,
     PinKind,
     Pins,
-    Stamp,
     difference,
     newest_ns,
     take_pin,
@@ -37,32 +36,38 @@ class PinnedPaths:
     """Some paths as they were trusted."""
 
     def __init__(
-        self, trusted: Pins, take: Callable[[], Pins], *, heed_folders: bool = True
+        self,
+        trusted: Pins,
+        take: Callable[[], Pins],
+        *,
+        heed_folders: bool = True,
+        clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._trusted = trusted
         self._take = take
         self._paths = tuple(trusted)
-        self._heeded = tuple(
-            path
-            for path, pin in trusted.items()
-            if heed_folders or pin.kind is not PinKind.FOLDER
-        )
+        self._heeded = self._paths if heed_folders else _without_folders(trusted)
+        self._clock_ns = clock_ns
         self._seen: Stamp | None = None
 
-    def moved(self) -> str | None:
-        """The first path that is not as it was trusted, if any."""
+    def examine(self) -> tuple[str | None, Stamp]:
+        """The first path that is not as it was trusted, if any; and a stamp for later.
+
+        The stamp is older than the look at the bytes: it misses no later change.
+        """
         stamp = take_stamp(self._paths)
+        kept = stamp if self._heeded is self._paths else self.stamp()
         if stamp == self._seen:
-            return None
+            return None, kept
         self._seen = None
-        asked_ns = time.time_ns()
+        asked_ns = self._clock_ns()
         moved = difference(self._trusted, self._take())
         if moved is None and asked_ns - newest_ns(stamp) > _SETTLED_NS:
             self._seen = stamp
-        return moved
+        return moved, kept
 
     def stamp(self) -> Stamp:
-        """What the file system says now, to be compared with later."""
+        """What the file system says now."""
         return take_stamp(self._heeded)
 
 
@@ -129,20 +134,20 @@ class HookSeal:
         self._hook = hook
         self._files = project.pinned_files(hook)
 
-    def problem(self) -> str | None:
-        """What has changed, in words; None where nothing has."""
-        moved = self._moved()
+    def examine(self) -> tuple[str | None, Stamp]:
+        """What has changed, in words, if anything; and a stamp for ``holds``."""
+        moved, stamp = self._examine()
         if moved is not None and self._project.trusted_anew():
             self._files = self._project.pinned_files(self._hook)
-            moved = self._moved()
+            moved, stamp = self._examine()
         if moved is None:
-            return None
+            return None, stamp
         shown = os.path.relpath(moved, self._project.record.project)
-        return f"{shown} is not what was trusted"
+        return f"{shown} is not what was trusted", stamp
 
-    def stamp(self) -> Stamp:
-        """What the file system says of all of it now."""
-        return self._project.tree.stamp() + self._files.stamp()
+    def holds(self, stamp: Stamp) -> bool:
+        """Whether nothing was touched since the stamp was taken."""
+        return self._project.tree.stamp() + self._files.stamp() == stamp
 
     def digest_of(self, path: str) -> str | None:
         """The trusted digest of a file, if it is one of the hook's."""
@@ -151,8 +156,14 @@ class HookSeal:
         pin = record.tree.get(path) or named.get(path)
         return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
 
-    def _moved(self) -> str | None:
-        return self._project.tree.moved() or self._files.moved()
+    def _examine(self) -> tuple[str | None, Stamp]:
+        tree, tree_stamp = self._project.tree.examine()
+        files, files_stamp = self._files.examine()
+        return tree or files, tree_stamp + files_stamp
+
+
+def _without_folders(pins: Pins) -> tuple[str, ...]:
+    return tuple(path for path, pin in pins.items() if pin.kind is not PinKind.FOLDER)
 
 
 def take_named(

@@ -28,7 +28,7 @@ def trusted_layers(
     )
     trusted = same or parse_layer(record.mapping(), HookSource.PROJECT, record.file)
     seal = ProjectSeal(path, record, os.path.realpath(cwd), journal_files(trusted, cwd))
-    moved = seal.tree.moved()
+    moved, _ = seal.tree.examine()
     warnings = same.warnings if same is not None else ()
     if moved is not None:
         warnings = (*warnings, _notice(record, moved))
