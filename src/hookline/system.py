@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from .breaker import TimeoutMemory
 from .config import Config
-from .errors import HookSystemNotInitializedError
+from .errors import HookSystemNotInitializedError, JournalError
 from .events import HookEventName
 from .executors.command import CommandExecutor
 from .executors.contract import Executor
@@ -179,7 +179,11 @@ def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None
     from .journal.place import recording_path
     from .journal.recorder import JournalRecorder
 
-    path = recording_path(option, config.working_dir)
+    try:
+        path = recording_path(option, config.working_dir)
+    except JournalError as error:
+        logger.warning("%s", error)
+        return None
     if path is None:
         return None
     journal = JournalRecorder(path, translator=config.translator)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
+import sys
 from typing import Any
 
 from hookline.config import Config
@@ -28,6 +30,7 @@ Run the hooks of one event, as an agent would, and show what they decided.
   hookline fire BeforeTool --tool write_file --tool-input '{"path": ".env"}'
   hookline fire BeforeAgent --input prompt.json
   echo '{"source": "startup"}' | hookline fire SessionStart --input - --json
+  hookline fire BeforeTool --tool write_file --record; hookline log
 
 exit status: 0 allowed, 2 blocked or stopped, 1 a mistake in the call"""
 
@@ -35,6 +38,24 @@ exit status: 0 allowed, 2 blocked or stopped, 1 a mistake in the call"""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("event", metavar="EVENT", help=", ".join(HookEventName))
+    add_input_arguments(parser)
+    add_settings_arguments(parser)
+    parser.add_argument(
+        "--record", action="store_true", help="record the event in the journal"
+    )
+    parser.add_argument(
+        "--journal", metavar="FILE", help="record it in this journal instead"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="log what happens to stderr"
+    )
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what an event is fired with."""
     parser.add_argument("--tool", metavar="NAME", help="the tool's name (tool events)")
     parser.add_argument(
         "--tool-input", metavar="JSON", help="the tool's input, a JSON object"
@@ -44,14 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the event's fields as a JSON object; '-' reads standard input",
     )
-    add_settings_arguments(parser)
     parser.add_argument("--session-id", metavar="ID", help="the session to fire in")
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="log what happens to stderr"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,11 +75,11 @@ def run(options: argparse.Namespace) -> int:
         # The verdict shows what went wrong with hooks; once is enough.
         logging.getLogger("hookline.hooks").setLevel(logging.ERROR)
     event = HookEventName.of(options.event)
-    event_input = _event_input(options, event)
+    event_input = read_event_input(options, event)
     config = load_config(options, options.session_id)
-    result = asyncio.run(_fire(config, event, event_input))
-    if _is_mistake(result):
-        raise HooklineError(result.aggregated.errors[0].message)
+    if options.record or options.journal is not None:
+        _record(config, options.journal)
+    result = fire_once(config, event, event_input)
     if options.json:
         print_json(to_json(event, result))
     else:
@@ -97,6 +111,16 @@ def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]
     }
 
 
+def fire_once(
+    config: Config, event: HookEventName, event_input: dict[str, Any]
+) -> ProcessedHookResult:
+    """Fire an event; a mistake in its fields is the caller's."""
+    result = asyncio.run(_fire(config, event, event_input))
+    if _is_mistake(result):
+        raise HooklineError(result.aggregated.errors[0].message)
+    return result
+
+
 async def _fire(
     config: Config, event: HookEventName, event_input: dict[str, Any]
 ) -> ProcessedHookResult:
@@ -104,7 +128,20 @@ async def _fire(
     if system is None:
         return ProcessedHookResult(aggregated=make_empty_success_result())
     async with system:
-        return await system.event_handler.fire(event, event_input)
+        if not sys.stderr.isatty():
+            return await system.event_handler.fire(event, event_input)
+        from .progress import waiting
+
+        async with waiting("waiting for hooks"):
+            return await system.event_handler.fire(event, event_input)
+
+
+def _record(config: Config, journal: str | None) -> None:
+    if journal is not None and not journal.strip():
+        raise HooklineError("--journal needs the name of a file")
+    system = config.get_hook_system()
+    if system is not None:
+        system.record_to(journal and os.path.abspath(journal))  # noqa: PTH100
 
 
 def _is_mistake(result: ProcessedHookResult) -> bool:
@@ -112,7 +149,10 @@ def _is_mistake(result: ProcessedHookResult) -> bool:
     return bool(errors) and errors[0].stage is Stage.VALIDATION
 
 
-def _event_input(options: argparse.Namespace, event: HookEventName) -> dict[str, Any]:
+def read_event_input(
+    options: argparse.Namespace, event: HookEventName, *, need_tool: bool = True
+) -> dict[str, Any]:
+    """The event's fields, from the options and the file that they name."""
     event_input = {} if options.input is None else read_object(options.input)
     if options.session_id is not None:
         event_input.pop("session_id", None)
@@ -120,7 +160,7 @@ def _event_input(options: argparse.Namespace, event: HookEventName) -> dict[str,
         event_input["tool_name"] = options.tool
     if options.tool_input is not None:
         event_input["tool_input"] = parse_object(options.tool_input, "--tool-input")
-    if TRAITS[event].matched_field == "tool_name":
+    if need_tool and TRAITS[event].matched_field == "tool_name":
         _need_tool(event, event_input)
     return event_input
 

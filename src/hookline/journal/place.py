@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
+
+from hookline.errors import JournalError
+from hookline.statefiles import state_dir
 
 FILE_NAME = "journal.sqlite"
 REPLAY_VARIABLE = "HOOKLINE_REPLAY"
@@ -14,7 +16,10 @@ def journal_path(option: bool | str, working_dir: str) -> str:
     """The file that ``hooksConfig.journal`` means; a relative one is the project's."""
     if isinstance(option, str) and option.strip():
         return os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
-    return os.path.join(state_dir(), FILE_NAME)  # noqa: PTH118
+    folder = state_dir()
+    if folder is None:
+        raise JournalError(FILE_NAME, "there is no home to keep it in: name a file")
+    return os.path.join(folder, FILE_NAME)  # noqa: PTH118
 
 
 def recording_path(option: bool | str, working_dir: str) -> str | None:
@@ -22,15 +27,3 @@ def recording_path(option: bool | str, working_dir: str) -> str | None:
     if not option or os.environ.get(REPLAY_VARIABLE):
         return None
     return journal_path(option, working_dir)
-
-
-def state_dir() -> str:
-    """The user's folder for what programs remember."""
-    if sys.platform != "linux":
-        import platformdirs
-
-        return platformdirs.user_state_dir("hookline", appauthor=False)
-    # The same answer as platformdirs, which takes long to import.
-    configured = os.environ.get("XDG_STATE_HOME", "")
-    base = configured if configured.startswith("/") else "~/.local/state"
-    return os.path.expanduser(os.path.join(base, "hookline"))  # noqa: PTH111, PTH118
