@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from .bus.contracts import (
@@ -95,7 +96,7 @@ class RequestMediator:
             self._unsubscribe = bus.serve(self.handle_request)
         else:
             self._unsubscribe = bus.subscribe(
-                MessageBusType.HOOK_EXECUTION_REQUEST, self._take
+                MessageBusType.HOOK_EXECUTION_REQUEST, partial(self._take, bus)
             )
 
     def dispose(self) -> None:
@@ -141,19 +142,15 @@ class RequestMediator:
             correlation_id=correlation_id,
         )
 
-    def _take(self, payload: Any) -> None:
+    def _take(self, bus: MessageBus, payload: Any) -> None:
         # A task each: the bus hands a subscriber one message at a time, and one
         # slow hook must not hold up every other request.
-        task = asyncio.create_task(self._answer(payload))
+        task = asyncio.create_task(self._answer(payload, bus))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
 
-    async def _answer(self, payload: Any) -> None:
-        response = await self.handle_request(payload)
-        bus = self._bus
-        assert bus is not None
-        assert not isinstance(bus, RequestCarrier)
-        await _publish(bus, response)
+    async def _answer(self, payload: Any, bus: MessageBus) -> None:
+        await _publish(bus, await self.handle_request(payload))
 
 
 async def _publish(bus: MessageBus, response: HookExecutionResponse) -> None:

@@ -48,14 +48,19 @@ class Field(Struct, frozen=True):
 
     def problem(self, value: Mapping[str, Any]) -> str | None:
         """Say what is wrong with this field of an input, or None."""
-        names = [self.name, self.other_name] if self.other_name else [self.name]
-        present = [name for name in names if value.get(name) is not None]
-        for name in present:
-            if not self.fits(value[name]):
-                return self._complaint(name, value[name])
-        if present or not self.required:
-            return None
-        return self._complaint(" or ".join(names), value.get(self.name, _NOTHING))
+        found, other = value.get(self.name), None
+        if found is not None and not self.fits(found):
+            return self._complaint(self.name, found)
+        if self.other_name:
+            other = value.get(self.other_name)
+            if other is not None and not self.fits(other):
+                return self._complaint(self.other_name, other)
+        if found is None and other is None and self.required:
+            names = (
+                f"{self.name} or {self.other_name}" if self.other_name else self.name
+            )
+            return self._complaint(names, value.get(self.name, _NOTHING))
+        return None
 
     def _complaint(self, name: str, found: Any) -> str:
         return f"{name}: expected {self.expected}, got {_shown(found)}"
@@ -118,7 +123,7 @@ _TOOL = (
 _REQUEST = _object("llm_request", other_name="model_request")
 _RESPONSE = _object("llm_response", other_name="model_response")
 
-FIELDS: dict[HookEventName, tuple[Field, ...]] = {
+_OWN_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
     HookEventName.BeforeTool: _TOOL,
     HookEventName.AfterTool: (*_TOOL, _object("tool_response")),
     HookEventName.BeforeAgent: (_text("prompt"),),
@@ -143,13 +148,15 @@ FIELDS: dict[HookEventName, tuple[Field, ...]] = {
     HookEventName.SessionEnd: _choice(HookEventName.SessionEnd),
     HookEventName.PreCompress: _choice(HookEventName.PreCompress),
 }
+FIELDS = {event: (*own, *_BASE) for event, own in _OWN_FIELDS.items()}
+"""What is checked in the input of each event."""
 
 
 def explain(event: HookEventName, value: object) -> str | None:
     """Say what is wrong with an event's input, or None where it is valid."""
     if not isinstance(value, dict):
         return f"{event.value} input: expected an object, got {_shown(value)}"
-    for field in (*FIELDS[event], *_BASE):
+    for field in FIELDS[event]:
         problem = field.problem(value)
         if problem:
             return f"{event.value} input: {problem}"
