@@ -20,6 +20,7 @@ MAX_DEPTH = 200
 
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
+_TEXT = frozenset({str})
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -64,13 +65,20 @@ def _is_plain(value: Any, depth: int) -> bool:
     if depth >= MAX_DEPTH:
         return False
     if kind is dict:
-        return all(
-            type(key) is str and _is_plain(item, depth + 1)
-            for key, item in value.items()
-        )
-    if kind is list or kind is tuple:
-        return all(_is_plain(item, depth + 1) for item in value)
-    return False
+        items = value.values()
+        if not _TEXT.issuperset(map(type, value)):
+            return False
+    elif kind is list or kind is tuple:
+        items = value
+    else:
+        return False
+    # A loop and no generator: this runs for every event and every message.
+    for item in items:
+        if type(item) in _PLAIN_SCALARS:
+            continue
+        if not _is_plain(item, depth + 1):
+            return False
+    return True
 
 
 def _no_constant(name: str) -> NoReturn:

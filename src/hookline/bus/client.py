@@ -86,6 +86,8 @@ class HookBusClient:
     async def _ask(
         self, request: HookExecutionRequest, timeout_s: float, retries: int
     ) -> HookExecutionResponse:
+        if retries < 1:
+            return await self._carrier.request(request, timeout_s)
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         pause_s = _FIRST_PAUSE_S

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hookline.errors import BusConnectionError, EncodingError
 from hookline.jsontext import decode, encode
@@ -27,10 +27,7 @@ from .contracts import (
     is_response,
 )
 from .fitting import fit
-from .natsconnection import NatsConnection
-
-if TYPE_CHECKING:
-    from nats.aio.msg import Msg
+from .natsconnection import Error, Msg, NatsConnection, NoRespondersError
 
 PREFIX = "hookline"
 QUEUE = "hookline-workers"
@@ -147,8 +144,6 @@ class NatsBus:
     async def _exchange(
         self, request: HookExecutionRequest, data: bytes, timeout_s: float
     ) -> HookExecutionResponse:
-        from nats.errors import Error, NoRespondersError
-
         try:
             answer = await self._connection.ask(self.subject, data, timeout_s)
         except NoRespondersError:
@@ -194,8 +189,6 @@ class _Served:
             )
 
     async def leave(self) -> None:
-        from nats.errors import Error
-
         async with self._turn:
             subscription, self._subscription = self._subscription, None
             self.has_left = True
@@ -225,8 +218,6 @@ class _Served:
         task.add_done_callback(self._at_work.discard)
 
     async def _answer(self, message: Msg) -> None:
-        from nats.errors import Error
-
         response = await self._handled(_payload(message.data))
         try:
             data = fit(response, self._connection.max_payload)
