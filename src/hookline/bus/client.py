@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from typing import Any
-from uuid import uuid4
 
 from hookline.errors import UnknownEventError
 from hookline.events import TRAITS, HookEventName
@@ -28,6 +27,7 @@ from .contracts import (
     Unsubscribe,
     failed_response,
     is_response,
+    new_correlation_id,
 )
 
 DEFAULT_TIMEOUT_S = 70.0
@@ -73,7 +73,7 @@ class HookBusClient:
         request: HookExecutionRequest = {
             "eventName": str(event_name),
             "input": input,
-            "correlationId": correlation_id or str(uuid4()),
+            "correlationId": correlation_id or new_correlation_id(),
         }
         try:
             event = HookEventName.of(event_name)

@@ -88,7 +88,8 @@ class NatsConnection:
     async def publish(self, subject: str, data: bytes) -> None:
         """Send as soon as there is a connection."""
         while True:
-            await self._connected.wait()
+            if not self._connected.is_set():
+                await self._connected.wait()
             try:
                 return await self._client.publish(subject, data)
             except OutboundBufferLimitError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
 
 from hookline.errors import UnknownEventError
 from hookline.events import TRAITS, HookEventName
@@ -23,7 +22,7 @@ from hookline.results import (
 )
 
 from .client import HookBusClient
-from .contracts import ResponseCode, failed_response
+from .contracts import ResponseCode, failed_response, new_correlation_id
 from .wire import processed_from_wire
 
 _MAY_BE_SET = ("session_id", "transcript_path")
@@ -91,7 +90,7 @@ class RemoteHooks(EventFirer):
         self, event: HookEventName, error: Exception
     ) -> ProcessedHookResult:
         response = failed_response(
-            str(uuid4()),
+            new_correlation_id(),
             ResponseCode.TRANSLATION_FAILURE,
             str(error) or type(error).__name__,
             stage=Stage.TRANSLATION.value,

@@ -7,12 +7,12 @@ import asyncio
 import sys
 import time
 from typing import Any
-from uuid import uuid4
 
 from hookline.bus.contracts import (
     HookExecutionResponse,
     ResponseCode,
     failed_response,
+    new_correlation_id,
 )
 from hookline.errors import BusConnectionError
 
@@ -88,7 +88,7 @@ async def _ask(
         bus = await connect(options, timeout_s=min(options.timeout, _LONGEST_CONNECT_S))
     except BusConnectionError as error:
         return failed_response(
-            str(uuid4()),
+            new_correlation_id(),
             ResponseCode.NO_RESPONDERS,
             str(error),
             stage="internal",
