@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
+from ssl import SSLCertVerificationError
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ except ImportError as error:
 __all__ = ["Error", "Msg", "NatsConnection", "NoRespondersError", "shown_address"]
 
 _NO_RESPONDERS = "503"
+_PAUSE_S = 0.1
 _DEFAULTS: dict[str, Any] = {
     "name": "hookline",
     "connect_timeout": 2,
@@ -59,16 +61,17 @@ class NatsConnection:
     ) -> None:
         """Connect, trying for ``timeout_s``; raises BusConnectionError."""
         places = [servers] if isinstance(servers, str) else list(servers)
-        opening = asyncio.ensure_future(self._connect(places, options))
-        refused = asyncio.ensure_future(self._refused.wait())
-        try:
-            await asyncio.wait(
-                {opening, refused}, timeout=timeout_s, return_when="FIRST_COMPLETED"
-            )
-            await self._opened(opening, ", ".join(map(shown_address, places)))
-        finally:
-            refused.cancel()
-            opening.cancel()
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        while not await self._opened(places, options, deadline - clock()):
+            if self._refused.is_set() or clock() >= deadline:
+                address = ", ".join(map(shown_address, places))
+                raise BusConnectionError(address, self.last_problem or "no answer")
+            # nats-py stumbles over a server that hangs up while greeting: once more.
+            await asyncio.sleep(_PAUSE_S)
+            self._client = Client()
+            self._inbox = _Inbox(self._client)
+        await self._found()
 
     async def close(self) -> None:
         """Close at once, for good."""
@@ -108,31 +111,43 @@ class NatsConnection:
             except OutboundBufferLimitError:
                 await self._lost()
 
-    async def _connect(self, places: list[str], options: dict[str, Any]) -> None:
-        await self._client.connect(
-            places,
-            error_cb=self._note,
-            disconnected_cb=self._lost,
-            reconnected_cb=self._found,
-            closed_cb=self._gone,
-            **{**_DEFAULTS, **options},
-        )
-
-    async def _opened(self, opening: asyncio.Future[None], address: str) -> None:
-        if not opening.done():
-            opening.cancel()
-            await asyncio.wait({opening}, timeout=1)
-            await self._client.close()
-            raise BusConnectionError(address, self.last_problem or "no answer")
+    async def _opened(
+        self, places: list[str], options: dict[str, Any], timeout_s: float
+    ) -> bool:
+        """Try once to connect, within a time and until we are refused."""
+        opening = asyncio.ensure_future(self._connect(places, options))
+        refused = asyncio.ensure_future(self._refused.wait())
         try:
-            opening.result()
+            await asyncio.wait(
+                {opening, refused}, timeout=timeout_s, return_when="FIRST_COMPLETED"
+            )
+            if opening.done():
+                return opening.result()
+        finally:
+            refused.cancel()
+            opening.cancel()
+        await asyncio.wait({opening}, timeout=1)
+        await self._client.close()
+        return False
+
+    async def _connect(self, places: list[str], options: dict[str, Any]) -> bool:
+        try:
+            await self._client.connect(
+                places,
+                error_cb=self._note,
+                disconnected_cb=self._lost,
+                reconnected_cb=self._found,
+                closed_cb=self._gone,
+                **{**_DEFAULTS, **options},
+            )
         except ImportError as error:
             # nats-py loads nkeys only when it is given credentials.
             raise MissingExtraError("nats", error.name or "nkeys") from error
         # nats-py raises errors of many kinds here: its own, the system's, of TLS.
-        except Exception as error:
-            raise BusConnectionError(address, str(error)) from error
-        await self._found()
+        except Exception as error:  # noqa: BLE001
+            await self._note(error)
+            return False
+        return True
 
     async def _lost(self) -> None:
         if not self._client.is_connected and not self._client.is_closed:
@@ -140,6 +155,7 @@ class NatsConnection:
 
     async def _found(self) -> None:
         self.last_problem = ""
+        self._refused.clear()
         self._connected.set()
 
     async def _gone(self) -> None:
@@ -148,10 +164,13 @@ class NatsConnection:
         self.closed.set()
 
     async def _note(self, error: Exception) -> None:
+        _log.debug("nats: %s", error)
+        if self._refused.is_set():
+            return  # what follows a refusal says less than the refusal
         self.last_problem = str(error) or type(error).__name__
-        if "authorization" in self.last_problem.lower():
+        not_let_in = "authorization" in self.last_problem.lower()
+        if not_let_in or isinstance(error, SSLCertVerificationError):
             self._refused.set()
-        _log.debug("nats: %s", self.last_problem)
 
 
 class _Inbox:
