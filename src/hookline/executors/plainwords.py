@@ -26,111 +26,20 @@ _WORDS = re.compile(_WORD, re.ASCII)
 _PIECES = re.compile(rf'"|{_VARIABLE}', re.ASCII)
 _PROGRAM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]*", re.ASCII)
 
-_BUILTINS = frozenset(
-    [
-        ".",
-        ":",
-        "[",
-        "alias",
-        "bg",
-        "bind",
-        "break",
-        "builtin",
-        "caller",
-        "cd",
-        "command",
-        "compgen",
-        "complete",
-        "compopt",
-        "continue",
-        "declare",
-        "dirs",
-        "disown",
-        "echo",
-        "enable",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "false",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "jobs",
-        "kill",
-        "let",
-        "local",
-        "logout",
-        "mapfile",
-        "popd",
-        "printf",
-        "pushd",
-        "pwd",
-        "read",
-        "readarray",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "suspend",
-        "test",
-        "times",
-        "trap",
-        "true",
-        "type",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "wait",
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "case",
-        "esac",
-        "for",
-        "select",
-        "while",
-        "until",
-        "do",
-        "done",
-        "in",
-        "function",
-        "time",
-        "coproc",
-    ]
-)
-_SPECIAL_VARIABLES = frozenset(
-    [
-        "DIRSTACK",
-        "EPOCHREALTIME",
-        "EPOCHSECONDS",
-        "EUID",
-        "EXECIGNORE",
-        "FUNCNAME",
-        "GROUPS",
-        "HISTCMD",
-        "IFS",
-        "LINENO",
-        "OPTERR",
-        "OPTIND",
-        "POSIXLY_CORRECT",
-        "PPID",
-        "RANDOM",
-        "SECONDS",
-        "SHELLOPTS",
-        "SRANDOM",
-        "UID",
-    ]
-)
+_BUILTIN_NAMES = """
+. : [ alias bg bind break builtin caller cd command compgen complete compopt continue
+declare dirs disown echo enable eval exec exit export false fc fg getopts hash help
+history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly
+return set shift shopt source suspend test times trap true type typeset ulimit umask
+unalias unset wait
+if then else elif fi case esac for select while until do done in function time coproc
+"""
+_VARIABLE_NAMES = """
+DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID EXECIGNORE FUNCNAME GROUPS HISTCMD IFS LINENO
+OPTERR OPTIND POSIXLY_CORRECT PPID RANDOM SECONDS SHELLOPTS SRANDOM UID
+"""
+_BUILTINS = frozenset(_BUILTIN_NAMES.split())
+_SPECIAL_VARIABLES = frozenset(_VARIABLE_NAMES.split())
 _QUIET_LOCALES = frozenset({"", "C", "POSIX", "C.UTF-8", "C.utf8"})
 _MAX_SHELL_LEVEL = 900
 
