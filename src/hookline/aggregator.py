@@ -29,6 +29,10 @@ def aggregate(
     tool_selection: ToolSelection = ToolSelection.UNION,
 ) -> AggregatedHookResult:
     """Merge the results of one event (HOOK-166)."""
+    if len(results) == 1 and _has_nothing_to_add(results[0]):
+        return AggregatedHookResult(
+            success=True, hook_results=results, total_duration=total_duration
+        )
     counted = [result for result in results if not result.observed]
     outputs = [result.output for result in counted if result.output is not None]
     # Later outputs win; what a policy closed, no other hook may open again.
@@ -71,6 +75,10 @@ def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
                 )
             chosen[key] = (result.hook_name, value)
     return found
+
+
+def _has_nothing_to_add(result: HookExecutionResult) -> bool:
+    return result.output is None and result.success and result.cause is None
 
 
 def _final(

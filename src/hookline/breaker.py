@@ -49,7 +49,8 @@ class TimeoutMemory:
     def tripped(self, hook: RegisteredHook) -> int:
         """How often a hook that is skipped now has timed out; 0 where it may run."""
         breaker = hook.options.breaker
-        found = self._all().get(_name(hook))
+        known = self._all()
+        found = known.get(_name(hook)) if known else None
         if breaker is None or found is None or hook.config.managed:
             return 0
         left = found.until - self._clock()
@@ -71,7 +72,8 @@ class TimeoutMemory:
 
     def clear(self, hook: RegisteredHook) -> None:
         """Note that a hook has answered."""
-        if _name(hook) in self._all():
+        known = self._all()
+        if known and _name(hook) in known:
             self._change(
                 lambda known: known.pop(_name(hook), None),
                 keep=hook.source is not HookSource.RUNTIME,

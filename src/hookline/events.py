@@ -29,6 +29,8 @@ class HookEventName(StrEnum):
     Notification = "Notification"
     PreCompress = "PreCompress"
 
+    __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
+
     @classmethod
     def of(cls, name: str) -> HookEventName:
         """Convert a name at the edge; inside the library it is always the enum."""

@@ -18,7 +18,7 @@ from .executors.contract import HookCall
 from .firing import EventFirer, Fields
 from .inputs import base_fields, event_fields
 from .limits import current_depth
-from .planner import HookPlan, HookPlanner, target_of
+from .planner import HookPlan, HookPlanner
 from .policy import enforce_on_envelope
 from .registry import HookRegistry
 from .reporting import Reporter
@@ -110,9 +110,11 @@ class HookEventHandler(EventFirer):
         """The whole way of an event."""
         stage = Stage.PLANNING
         try:
-            plan = self._planner.plan(event, _target(event, fields))
+            plan = self._planner.plan_for(event, fields)
             if plan is None:
                 result = self._nothing_matched(event)
+                if self._recorder is None:
+                    return result
                 return self._unseen(event, fields, session_id, transcript_path, result)
             stage = Stage.TRANSLATION
             fields = self._translated(event, fields)
@@ -213,7 +215,7 @@ class HookEventHandler(EventFirer):
         aggregated = aggregate(
             results, plan.event, event_input, duration, self._tool_selection
         )
-        if not plan.sequential:
+        if len(results) > 1 and not plan.sequential:
             self._reporter.warn(disagreements(results))
         return process_common_hook_output_fields(aggregated, plan.event)
 
@@ -262,11 +264,6 @@ def translated_fields(event: HookEventName, fields: Fields, how: str) -> Fields:
 
     shown = {name: stable_wire(name, fields.get(name), how) for name in names}
     return fields | shown
-
-
-def _target(event: HookEventName, fields: Fields) -> str | None:
-    field = TRAITS[event].matched_field
-    return target_of(fields.get(field)) if field else None
 
 
 def _single(error: BaseException) -> BaseException:

@@ -6,8 +6,9 @@ hooks see does not depend on the way an event came in.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from .events import TRAITS, HookEventName, NotificationType
@@ -30,14 +31,24 @@ def base_fields(
     event: HookEventName, session_id: str, cwd: str, transcript_path: str
 ) -> dict[str, Any]:
     """The fields that every hook gets (HOOK-062)."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return {
         "session_id": session_id,
         "cwd": cwd,
         "hook_event_name": event.value,
-        "timestamp": now.replace("+00:00", "Z"),
+        "timestamp": timestamp(time.time_ns() // 1_000_000),
         "transcript_path": transcript_path,
     }
+
+
+def timestamp(milliseconds: int) -> str:
+    """A point in time as hooks get it: ISO 8601, UTC, milliseconds, ``Z``."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_to_the_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _to_the_second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def event_fields(event: HookEventName, given: Mapping[str, Any]) -> dict[str, Any]:

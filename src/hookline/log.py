@@ -39,12 +39,10 @@ class LoggingDebugLogger:
 
     def __init__(self, target: logging.Logger | None = None) -> None:
         self._target = target or logging.getLogger("hookline.hooks")
+        self.enabled: Callable[[int], bool] = self._target.isEnabledFor
+        """Whether a record of this level would be looked at."""
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-
-    def enabled(self, level: int) -> bool:
-        """Whether a record of this level would be looked at."""
-        return self._target.isEnabledFor(level)
 
     def log(self, level: int, name: str, record: Record) -> None:
         """Queue one record."""

@@ -32,6 +32,8 @@ class Decision(StrEnum):
     BLOCK = "block"
     DENY = "deny"
 
+    __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
+
 
 _BLOCKING = frozenset({Decision.BLOCK, Decision.DENY})
 

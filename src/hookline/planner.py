@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from msgspec import Struct
 
@@ -58,6 +59,19 @@ class HookPlanner:
         self._registry = registry
         self._version = registry.version
         self._plans: dict[HookEventName, dict[str | None, HookPlan | None]] = {}
+
+    def plan_for(
+        self, event: HookEventName, fields: Mapping[str, Any]
+    ) -> HookPlan | None:
+        """The plan for an event with these fields; None where nothing is to run."""
+        field = TRAITS[event].matched_field
+        value = fields.get(field) if field else None
+        try:
+            if self._version == self._registry.version:
+                return self._plans[event][value]
+        except (KeyError, TypeError):  # not planned yet, or no name at all
+            pass
+        return self.plan(event, target_of(value))
 
     def plan(self, event: HookEventName, target: str | None) -> HookPlan | None:
         """The plan for an event; None where nothing is to run.

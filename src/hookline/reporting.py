@@ -27,12 +27,14 @@ class Reporter:
         """Log the hooks of one event and their sum."""
         debug = self._log.enabled(DEBUG)
         warn = self._log.enabled(WARNING)
+        if not debug and not warn:
+            return
         for hook_result in result.aggregated.hook_results:
             if debug:
                 self._log.log(DEBUG, "hook:result", _hook_record(hook_result))
-            if warn:
+            if warn and (hook_result.cause is not None or hook_result.warnings):
                 self._warn_about(hook_result)
-        if warn:
+        if warn and result.aggregated.all_outputs:
             self._warn_of_unheeded(event, result)
         if debug:
             self._log.log(DEBUG, "hook:batch_summary", _summary(event, result))

@@ -8,22 +8,23 @@ the event loop for as long as it runs.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-import traceback
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from importlib import import_module
 from inspect import isawaitable
 from typing import Any
 
 from hookline.jsontext import decode
-from hookline.limits import one_deeper
+from hookline.limits import OneDeeper
 from hookline.registry import HookFunction, RegisteredHook
 from hookline.results import FailureCause, HookExecutionResult
 
 from .contract import HookCall
-from .reading import RunEnd, blank_result, failed_result, read_end, with_output
+from .reading import RunEnd, failed_result, read_end, with_output
 
 _CANCEL_GRACE_S = 5.0
+_EXPIRED = "the hook's time is over"
 
 
 class PythonExecutor:
@@ -70,9 +71,9 @@ async def _call(
     function: HookFunction, hook: RegisteredHook, call: HookCall, started: float
 ) -> HookExecutionResult:
     try:
-        with one_deeper(call.depth):
+        with OneDeeper(call.depth):
             answer = function(decode(call.payload))
-            if isawaitable(answer):
+            if answer is not None and type(answer) is not dict and isawaitable(answer):
                 answer = await _within(answer, hook.config.timeout_ms / 1000)
     except TimeoutError as error:
         if not isinstance(error, _HookTimeout):
@@ -93,52 +94,110 @@ class _HookTimeout(TimeoutError):  # noqa: N818 - never leaves this module
 
 
 async def _within(answer: Awaitable[Any], timeout_s: float) -> Any:
+    """Await a hook's answer in a task of its own, and for so long only.
+
+    The task reports to ``outcome`` itself: a hook that swallows its cancellation is
+    left behind, and nobody waits for it.
+    """
     loop = asyncio.get_running_loop()
-    task = loop.create_task(_awaited(answer))
-    waiter: asyncio.Future[None] = loop.create_future()
-    task.add_done_callback(lambda _: _wake(waiter))
-    timer = loop.call_later(timeout_s, task.cancel)
-    last = loop.call_later(timeout_s + _CANCEL_GRACE_S, _wake, waiter)
+    outcome: asyncio.Future[Any] = loop.create_future()
+    task = _start(_reporting(answer, outcome), loop)
+    if task.done() and outcome.done():
+        return outcome.result()
+    watch = _Watch(loop, task, outcome, timeout_s)
     try:
-        await waiter
+        return await outcome
     except asyncio.CancelledError:
         task.cancel()
         raise
     finally:
-        expired = loop.time() >= timer.when()
-        timer.cancel()
-        last.cancel()
-    if not task.done() or (expired and task.cancelled()):
-        raise _HookTimeout
-    if task.cancelled():
-        raise RuntimeError("the hook cancelled itself")
-    return task.result()
+        watch.timer.cancel()
 
 
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+class _Watch:
+    """Cancels a task at its timeout, and gives up on it after a grace."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        task: asyncio.Task[None],
+        outcome: asyncio.Future[Any],
+        timeout_s: float,
+    ) -> None:
+        self._loop = loop
+        self._task = task
+        self._outcome = outcome
+        self.timer = loop.call_later(timeout_s, self._expire)
+
+    def _expire(self) -> None:
+        self.timer = self._loop.call_later(_CANCEL_GRACE_S, self._give_up)
+        self._task.cancel(_EXPIRED)
+
+    def _give_up(self) -> None:
+        if not self._outcome.done():
+            self._outcome.set_exception(_HookTimeout())
 
 
-async def _awaited(answer: Awaitable[Any]) -> Any:
-    return await answer
+async def _reporting(answer: Awaitable[Any], outcome: asyncio.Future[Any]) -> None:
+    error: BaseException
+    try:
+        value = await answer
+    except asyncio.CancelledError as cancelled:
+        if outcome.cancelled():
+            raise  # the caller went away
+        expired = _EXPIRED in cancelled.args
+        error = _HookTimeout() if expired else RuntimeError("the hook cancelled itself")
+    # What the hook raises is the caller's to read, SystemExit too.
+    except BaseException as raised:  # noqa: BLE001
+        error = raised
+    else:
+        if not outcome.done():
+            outcome.set_result(value)
+        return
+    if not outcome.done():
+        outcome.set_exception(error)
+
+
+def _start(
+    work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+) -> asyncio.Task[None]:
+    # From Python 3.12 on, a hook that does not wait for anything costs no turn of
+    # the event loop.
+    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)
 
 
 def _read_answer(
     hook: RegisteredHook, answer: Any, started: float
 ) -> HookExecutionResult:
-    end = RunEnd(exit_code=0, duration=_ms_since(started))
     if answer is None:
-        return blank_result(hook, end, success=True)
+        return _silent(hook, started)
     if isinstance(answer, Mapping):
-        return with_output(blank_result(hook, end, success=True), dict(answer))
+        return with_output(_silent(hook, started), dict(answer))
+    end = RunEnd(exit_code=0, duration=_ms_since(started))
     problem = f"returned {type(answer).__name__}, expected None or a dict"
     return failed_result(hook, end, FailureCause.OUTPUT, problem)
+
+
+def _silent(hook: RegisteredHook, started: float) -> HookExecutionResult:
+    config = hook.config
+    return HookExecutionResult(
+        hook_name=config.name,
+        hook_type=config.type,
+        source=hook.source,
+        event_name=hook.event,
+        success=True,
+        exit_code=0,
+        duration=_ms_since(started),
+    )
 
 
 def _crashed(
     hook: RegisteredHook, error: Exception, started: float
 ) -> HookExecutionResult:
+    import traceback
+
     trace = "".join(traceback.format_exception(error))
     end = RunEnd(exit_code=None, stderr=trace, duration=_ms_since(started))
     message = f"raised {_one_line(error)}"
@@ -155,6 +214,8 @@ def _exit_end(error: SystemExit, started: float) -> RunEnd:
 
 
 def _one_line(error: BaseException) -> str:
+    import traceback
+
     return traceback.format_exception_only(error)[-1].strip()
 
 

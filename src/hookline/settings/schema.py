@@ -39,6 +39,8 @@ class HookType(StrEnum):
     PYTHON = "python"
     PLUGIN = "plugin"
 
+    __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
+
 
 class OnFailure(StrEnum):
     """What a failed hook means for the event."""
