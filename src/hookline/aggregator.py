@@ -109,6 +109,8 @@ def _error(result: HookExecutionResult) -> HookError:
 
 
 def _merge_any_blocks(outputs: Outputs) -> HookOutput:
+    if len(outputs) == 1 and outputs[0].permission is None:
+        return _merge_alone(outputs[0])
     blocking = [output for output in outputs if output.is_blocking]
     specific = _later_keys(outputs)
     contexts = [o.hook_specific_output.get("additionalContext") for o in outputs]
@@ -130,6 +132,21 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
         extra=_later_extra(outputs),
     )
     return _with_permission(merged, outputs)
+
+
+def _merge_alone(output: HookOutput) -> HookOutput:
+    """The same merge for the one hook that spoke, as it is most of the time."""
+    alone = (output,)
+    return HookOutput(
+        decision=_decision(alone, alone if output.is_blocking else ()),
+        reason=output.own_reason or None,
+        continues=output.continues,
+        stop_reason=output.stop_reason or None,
+        suppress_output=output.suppress_output,
+        system_message=output.system_message or None,
+        hook_specific_output=output.hook_specific_output.copy(),
+        extra=output.extra.copy(),
+    )
 
 
 def _with_permission(merged: HookOutput, outputs: Outputs) -> HookOutput:

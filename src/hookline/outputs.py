@@ -35,6 +35,12 @@ class Decision(StrEnum):
     __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
 
 
+_FIELDS = frozenset(
+    {
+        *("decision", "reason", "continue", "stopReason", "suppressOutput"),
+        *("systemMessage", "hookSpecificOutput"),
+    }
+)
 _BLOCKING = frozenset({Decision.BLOCK, Decision.DENY})
 
 
@@ -162,7 +168,7 @@ def read_output(
         suppress_output=reader.take("suppressOutput", _flag),
         system_message=reader.take("systemMessage", _text),
         hook_specific_output=kept,
-        extra={k: v for k, v in wire.items() if k not in reader.taken},
+        extra={k: v for k, v in wire.items() if k not in _FIELDS},
         permission=permission,
         permission_reason=permission_reason,
     )
@@ -170,17 +176,10 @@ def read_output(
 
 
 def _read_specific(inner: _Reader, specific: Mapping[str, Any]) -> dict[str, Any]:
-    checks: dict[str, Callable[[Any], Any]] = {
-        "additionalContext": _text,
-        "tool_input": _object,
-        "clearContext": _flag,
-        "llm_request": _checked_by(request_problem),
-        "llm_response": _checked_by(response_problem),
-        "toolConfig": _object,
-        "withholdResult": _flag,
-    }
+    if not specific:
+        return {}
     read = {
-        key: inner.take(key, checks[key]) if key in checks else value
+        key: inner.take(key, _SPECIFIC[key]) if key in _SPECIFIC else value
         for key, value in specific.items()
     }
     config = read.get("toolConfig")
@@ -208,11 +207,9 @@ class _Reader:
     def __init__(self, wire: Mapping[str, Any], prefix: str = "") -> None:
         self._wire = wire
         self._prefix = prefix
-        self.taken: set[str] = set()
         self.warnings: list[str] = []
 
     def take(self, name: str, check: Callable[[Any], T]) -> T | None:
-        self.taken.add(name)
         value = self._wire.get(name)
         if value is None:
             return None
@@ -269,6 +266,17 @@ def _checked_by(problem: Callable[[Any], str | None]) -> Callable[[Any], Any]:
         return value
 
     return check
+
+
+_SPECIFIC: dict[str, Callable[[Any], Any]] = {
+    "additionalContext": _text,
+    "tool_input": _object,
+    "clearContext": _flag,
+    "llm_request": _checked_by(request_problem),
+    "llm_response": _checked_by(response_problem),
+    "toolConfig": _object,
+    "withholdResult": _flag,
+}
 
 
 def _shown(value: Any) -> str:

@@ -68,17 +68,15 @@ class Reporter:
         self, event: HookEventName, result: ProcessedHookResult
     ) -> None:
         traits = TRAITS[event]
-        for said, heeded, word in (
-            (any(o.is_blocking for o in _outputs(result)), traits.can_block, "block"),
-            (any(o.stops for o in _outputs(result)), traits.can_stop, "stop"),
-        ):
-            if said and not heeded:
-                record = {"event": event.value, "message": f"cannot {word}: not heeded"}
-                self._log.log(WARNING, "hook:warning", record)
-
-
-def _outputs(result: ProcessedHookResult) -> list[Any]:
-    return result.aggregated.all_outputs
+        outputs = result.aggregated.all_outputs
+        unheeded = []
+        if not traits.can_block and any(output.is_blocking for output in outputs):
+            unheeded.append("block")
+        if not traits.can_stop and any(output.stops for output in outputs):
+            unheeded.append("stop")
+        for word in unheeded:
+            record = {"event": event.value, "message": f"cannot {word}: not heeded"}
+            self._log.log(WARNING, "hook:warning", record)
 
 
 def _hook_record(result: HookExecutionResult) -> dict[str, Any]:
