@@ -26,6 +26,7 @@ from subprocess import SubprocessError
 from msgspec import Struct
 
 from .pipes import PIPE_SIZE, Collector, Feeder, PipeEnds, open_pipes
+from .processgroup import POLL_FIRST_S, POLL_LAST_S, ProcessGroup
 from .spawning import spawn
 
 GRACE_S = 5.0
@@ -38,7 +39,6 @@ UNWATCHED_S = 0.005
 """How long nobody looks at the output of a young child, unless it ends."""
 
 _ABORT_S = 1.0  # SIGKILL works at once, unless the kernel itself is stuck.
-_POLL_FIRST_S, _POLL_LAST_S = 0.002, 0.05
 
 
 class DirectStart(Struct, frozen=True):
@@ -112,6 +112,7 @@ def _spawn(spec: ProcessSpec) -> _Child:
         # The event loop cannot watch it (no descriptor left): it must not run on.
         os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+        pipes.close_parent()
         raise
 
 
@@ -141,16 +142,13 @@ class _Child:
     """
 
     def __init__(self, pid: int, pipes: PipeEnds, spec: ProcessSpec) -> None:
-        self._pid = pid
         self._spec = spec
         self._loop = asyncio.get_running_loop()
         self.finished: asyncio.Future[None] = self._loop.create_future()
         self._exited: asyncio.Future[None] | None = None
-        self._exit_code: int | None = None
-        self._reaped = False
         self._timed_out = False
         self._timers: list[asyncio.TimerHandle] = []
-        self._pidfd = self._watch_exit()
+        self._group = ProcessGroup(pid, self._loop, self._ended)
         stdin, stdout, stderr = pipes.parent
         limit = spec.max_output_bytes
         self._out = Collector(self._loop, stdout, limit, self._stream_ended)
@@ -163,7 +161,7 @@ class _Child:
 
     def outcome(self, duration_ms: float) -> ProcessOutcome:
         return ProcessOutcome(
-            exit_code=self._exit_code,
+            exit_code=self._group.exit_code,
             stdout=self._out.data(),
             stderr=self._err.data(),
             stdout_truncated=self._out.truncated,
@@ -174,9 +172,9 @@ class _Child:
 
     async def abort(self) -> None:
         """Kill the group at once and wait for its leader to be gone."""
-        if self._reaped:
+        if self._group.reaped:
             return
-        self._signal_group(signal.SIGKILL)
+        self._group.signal(signal.SIGKILL)
         self._exited = self._loop.create_future()
         await asyncio.wait({self._exited}, timeout=_ABORT_S)
 
@@ -188,43 +186,15 @@ class _Child:
         self._out.close()
         self._err.close()
 
-    def _watch_exit(self) -> int | None:
-        try:
-            pidfd = os.pidfd_open(self._pid)
-        except (AttributeError, OSError):
-            # Not Linux, or no descriptor left: look for the end now and then.
-            self._loop.call_later(_POLL_FIRST_S, self._poll_exit, _POLL_FIRST_S)
-            return None
-        self._loop.add_reader(pidfd, self._reap)
-        return pidfd
-
-    def _poll_exit(self, delay: float) -> None:
-        if not self._reap():
-            delay = min(delay * 2, _POLL_LAST_S)
-            self._loop.call_later(delay, self._poll_exit, delay)
-
-    def _reap(self) -> bool:
-        try:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-        except ChildProcessError:
-            # The host ignores SIGCHLD or waits for strangers: the code is lost.
-            pid, status = self._pid, None
-        if pid == 0:
-            return False
-        self._reaped = True
-        self._exit_code = None if status is None else os.waitstatus_to_exitcode(status)
-        if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
+    def _ended(self) -> None:
         if self._exited is not None:
             self._exited.set_result(None)
         elif not self.finished.done():
             self._after_exit()
-        return True
 
     def _after_exit(self) -> None:
         if self._timed_out:
-            self._await_group(_POLL_FIRST_S)
+            self._await_group(POLL_FIRST_S)
             return
         self._out.drain()
         self._err.drain()
@@ -239,35 +209,30 @@ class _Child:
         self._err.watch()
 
     def _stream_ended(self) -> None:
-        if self._reaped and not self._timed_out and self._out.ended and self._err.ended:
+        if not self._group.reaped or self._timed_out:
+            return
+        if self._out.ended and self._err.ended:
             self._finish()
 
     def _time_out(self) -> None:
-        if self._reaped:
+        if self._group.reaped:
             return
         self._timed_out = True
-        self._signal_group(signal.SIGTERM)
+        self._group.signal(signal.SIGTERM)
         self._after(self._spec.grace_s, self._kill)
 
     def _await_group(self, delay: float) -> None:
         """Wait for what the leader started, so that nothing of it is left behind."""
         if self.finished.done():
             return
-        if not _group_lives(self._pid):
+        if not self._group.lives():
             self._finish()
             return
-        self._after(delay, self._await_group, min(delay * 2, _POLL_LAST_S))
+        self._after(delay, self._await_group, min(delay * 2, POLL_LAST_S))
 
     def _kill(self) -> None:
-        if not self._reaped or _group_lives(self._pid):
-            self._signal_group(signal.SIGKILL)
+        self._group.kill()
         self._after(DRAIN_S, self._finish)
-
-    def _signal_group(self, number: signal.Signals) -> None:
-        try:
-            os.killpg(self._pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass  # gone already, or only zombies are left (macOS)
 
     def _finish(self) -> None:
         if not self.finished.done():
@@ -275,32 +240,3 @@ class _Child:
 
     def _after(self, delay: float, call: Callable[..., None], *args: object) -> None:
         self._timers.append(self._loop.call_later(delay, call, *args))
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return _has_members_beside_zombies(group)
-
-
-def _has_members_beside_zombies(group: int) -> bool:
-    # A container's first process may never reap orphans, and a signal reaches
-    # zombies too: only /proc can tell the living from the dead.
-    try:
-        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-    except OSError:
-        return True
-    return any(_is_living_member(pid, group) for pid in pids) if pids else True
-
-
-def _is_living_member(pid: str, group: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
-            fields = stat.read().rpartition(b")")[2].split()
-    except OSError:
-        return False
-    return int(fields[2]) == group and fields[0] not in {b"Z", b"X"}
