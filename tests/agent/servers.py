@@ -41,9 +41,7 @@ async def anthropic_model(server: ModelServer) -> AsyncIterator[ModelClient]:
     async with anthropic.AsyncAnthropic(
         api_key="k", base_url=server.url, max_retries=0
     ) as client:
-        yield AnthropicModel(
-            client, "claude-local", extra_body={"temperature": 0.5}
-        )
+        yield AnthropicModel(client, "claude-local", extra_body={"temperature": 0.5})
 
 
 MODELS: dict[

@@ -1,0 +1,81 @@
+"""Settings with real hook processes for agents, and what was seen of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hookline import Config, Settings
+
+Hook = dict[str, Any]
+
+
+def says(output: object) -> Hook:
+    """A hook that prints a JSON value."""
+    return runs(f"cat >/dev/null; cat <<'END'\n{json.dumps(output)}\nEND")
+
+
+def specific(**fields: Any) -> Hook:
+    """A hook that says something in ``hookSpecificOutput``."""
+    return says({"hookSpecificOutput": fields})
+
+
+def runs(command: str, **more: Any) -> Hook:
+    """A hook that runs a shell command."""
+    return {"type": "command", "command": command, **more}
+
+
+def config_of(
+    folder: Path,
+    hooks: Mapping[str, Hook | list[Hook]],
+    *,
+    hooks_config: dict[str, Any] | None = None,
+    seen: bool = True,
+    **more: Any,
+) -> Config:
+    """A Config with hooks per event; each event is written down, where wanted."""
+    groups: dict[str, Any] = {}
+    for event, given in hooks.items():
+        chosen = given if isinstance(given, list) else [given]
+        groups[event] = [{"hooks": [*chosen, *([_noting(folder)] if seen else [])]}]
+    settings = {"hooks": groups, "hooksConfig": hooks_config or {}}
+    return Config("s-1", folder, Settings.from_mapping(settings), **more)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    """The events that hooks were given, in order."""
+    log = folder / "events.jsonl"
+    if not log.exists():
+        return []
+    return [json.loads(line) for line in log.read_text().splitlines() if line]
+
+
+def names(folder: Path) -> list[str]:
+    """The names of the events that hooks were given, in order."""
+    return [event["hook_event_name"] for event in events(folder)]
+
+
+def _noting(folder: Path) -> Hook:
+    # One write per event, so that events at the same time do not mix.
+    return runs(
+        f"event=$(cat); printf '%s\\n' \"$event\" >> '{folder}/events.jsonl'",
+        name="noting",
+    )
+
+
+BROKEN: dict[str, Hook] = {
+    "crash": runs("exit 1"),
+    "crash with a word": runs("echo oh no >&2; exit 1"),
+    "timeout": runs("sleep 60", timeout=50),
+    "missing program": runs("/nonexistent/hook"),
+    "bad output": says({"decision": 5, "hookSpecificOutput": "x", "continue": "no"}),
+    "wrong parts": specific(
+        llm_request={"messages": 5},
+        llm_response=[],
+        tool_input=3,
+        toolConfig={"mode": "SOME"},
+    ),
+}
+"""Hooks that fail or talk nonsense, by what is wrong with them."""
