@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hookline.translators.genai import GenerateContentRequest
 
-from .samples import IMAGE_URL, wire
+from .samples import IMAGE_URL
+from .wires import wire
 
 texts = st.text(max_size=12) | st.sampled_from(["yes", "go on"])
 names = st.sampled_from(["read_file", "write_file", "f"])

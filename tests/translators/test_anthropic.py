@@ -12,7 +12,8 @@ from anthropic.resources.messages import Messages
 from hookline.translators import LLMMessage, pick_translator, to_wire
 from hookline.translators.anthropic import AnthropicTranslator
 
-from .samples import Anthropic, claude_response
+from .samples import Anthropic
+from .wires import claude_response
 
 translator = AnthropicTranslator()
 BASE: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": []}

@@ -12,13 +12,8 @@ from openai.types.responses import Response
 from hookline.translators import LLMMessage, pick_translator, to_wire
 from hookline.translators.openai import OpenAITranslator
 
-from .samples import (
-    OpenAIChat,
-    OpenAIResponses,
-    chat_response,
-    item_message,
-    item_response,
-)
+from .samples import OpenAIChat, OpenAIResponses
+from .wires import chat_response, item_message, item_response
 
 translator = OpenAITranslator()
 FLAT_NAMED = {"type": "function", "name": "f"}
@@ -252,6 +247,13 @@ def test_reasoning_goes_with_the_answer_that_a_hook_removed() -> None:
     request = {"model": "m", "input": [user, reasoning, answer, call, again]}
     kept = translator.from_hook_llm_request(said, request)["input"]
     assert kept == [user, reasoning, call, again]
+
+
+@pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
+def test_only_message_can_be_removed(given: Any) -> None:
+    request = {"model": "m", "input": given}
+    changed = translator.from_hook_llm_request({"messages": []}, request)
+    assert changed == {"model": "m", "input": []}
 
 
 def test_refusal_is_no_text_and_is_lost_with_the_rest() -> None:

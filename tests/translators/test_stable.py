@@ -88,6 +88,20 @@ def test_changes_are_laid_over_the_request() -> None:
     assert translator.from_hook_llm_request({"model": "m"}, REQUEST) is REQUEST
 
 
+def test_edited_message_keeps_what_is_beyond_the_shape() -> None:
+    """HOOK-078."""
+    asked = {"role": "user", "content": "hello there", "name": "ann"}
+    request = {"model": "m", "messages": [asked, {**HI, "id": 2}]}
+    new = {"role": "model", "content": "new"}
+    said = {"messages": [{**HI, "content": "ho"}, HI, new]}
+    changed = translator.from_hook_llm_request(said, request)
+    assert changed["messages"] == [
+        {"role": "user", "content": "ho", "name": "ann"},
+        {**HI, "id": 2},
+        new,
+    ]
+
+
 def test_struct_stays_a_struct() -> None:
     request = LLMRequest("m", [LLMMessage("user", "hi")])
     changed = translator.from_hook_llm_request({"model": "n"}, request)

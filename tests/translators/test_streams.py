@@ -17,11 +17,8 @@ from hookline.translators.genai import GenAITranslator
 from hookline.translators.openai import OpenAITranslator
 from hookline.translators.passthrough import StableTranslator
 
-from .samples import (
-    Anthropic,
-    GenAIObjects,
-    OpenAIChat,
-    OpenAIResponses,
+from .samples import Anthropic, GenAIObjects, OpenAIChat, OpenAIResponses
+from .wires import (
     chat_chunk,
     claude_event,
     claude_response,

@@ -16,13 +16,19 @@ _ABSENT = frozenset({"NotGiven", "Omit"})
 _SHOWN_LENGTH = 80
 
 
+def is_mapping(value: Any) -> bool:
+    """Tell dicts and their like from SDK objects; asked many times per message."""
+    kind = type(value)
+    # Asking an abstract class about an SDK's is slow, and needless.
+    return kind is dict or (
+        not hasattr(kind, "model_copy") and issubclass(kind, Mapping)
+    )
+
+
 def get(value: Any, *names: str) -> Any:
     """Read the first of the spellings that is there; None where none is."""
     for name in names:
-        if isinstance(value, Mapping):
-            found = value.get(name)
-        else:
-            found = getattr(value, name, None)
+        found = value.get(name) if is_mapping(value) else getattr(value, name, None)
         # The SDKs mark an argument that was not given with an object of their own.
         if found is not None and type(found).__name__ not in _ABSENT:
             return found
@@ -31,7 +37,7 @@ def get(value: Any, *names: str) -> Any:
 
 def put(value: Any, new: Any, *names: str) -> Any:
     """Copy a record with one field changed, in the spelling it uses; None removes."""
-    if not isinstance(value, Mapping):
+    if not is_mapping(value):
         return value.model_copy(update={names[0]: new})
     there = [n for n in names if get(value, n) is not None]
     name = next((n for n in (*there, *names) if n in value), _spelling(value, names))
@@ -42,7 +48,7 @@ def put(value: Any, new: Any, *names: str) -> Any:
 
 def is_record(value: Any) -> bool:
     """Tell whether it is a dict or an SDK object."""
-    return isinstance(value, Mapping) or hasattr(type(value), "model_copy")
+    return is_mapping(value) or hasattr(type(value), "model_copy")
 
 
 def record(value: Any, place: str) -> Any:

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from hookline.errors import TranslationError
 
+from .alignment import align
 from .fields import wrong
 from .responses import drafts_of
-from .returned import request_parts, response_parts, tool_config_parts
+from .returned import messages_of, request_parts, response_parts, tool_config_parts
 from .stable import HookToolConfig, LLMRequest, LLMResponse, to_wire
 
 _HINT = (
@@ -47,8 +48,14 @@ class StableTranslator:
         parts = request_parts(hook_request)
         base: dict[str, Any] = {}
         if base_request is not None:
-            self.to_hook_llm_request(base_request)
+            seen = self.to_hook_llm_request(base_request)
             base = _without_nulls(base_request, "request")
+            if messages := messages_of(parts):
+                origin = align(seen.messages, messages)
+                parts["messages"] = [
+                    {**({} if at is None else base["messages"][at]), **said}
+                    for at, said in zip(origin, parts["messages"], strict=True)
+                ]
         for key in ("config", "toolConfig"):
             if parts.get(key) is not None:
                 parts[key] = {**(base.get(key) or {}), **parts[key]}

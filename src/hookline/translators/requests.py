@@ -97,12 +97,7 @@ class RequestFormat(Protocol):
 
 def show_request(form: RequestFormat, request: Any) -> LLMRequest:
     """Show the text of a request (HOOK-071, 072, 075, 076)."""
-    return LLMRequest(
-        form.model(request),
-        [entry.message for entry in form.entries(request) if entry.message is not None],
-        form.config(request) or None,
-        form.tool_config(request),
-    )
+    return _shown(form, request, form.entries(request))
 
 
 def change_request(
@@ -113,47 +108,69 @@ def change_request(
 ) -> Any:
     """Apply what a hook returned to a base request (HOOK-078)."""
     parts = request_parts(hook_request)
-    if base is None:
-        base = form.blank()
-    base_seen = show_request(form, base)
-    request = base
-    if parts.get("model") and parts["model"] != base_seen.model:
+    request = form.blank() if base is None else base
+    entries = form.entries(request)
+    seen = _shown(form, request, entries)
+    if parts.get("model") and parts["model"] != seen.model:
         request = form.with_model(request, parts["model"])
     messages = messages_of(parts)
-    if messages is not None and messages != base_seen.messages:
-        request = _with_messages(form, request, messages)
-    request = _with_config(
-        form, request, base_seen.config or {}, parts.get("config") or {}, hook_name
+    if messages is not None and messages != seen.messages:
+        request = _with_messages(form, request, entries, messages)
+    config = parts.get("config") or {}
+    request = _with_config(form, request, seen.config or {}, config, hook_name)
+    return _with_tools(form, request, seen.tool_config, parts.get("toolConfig"))
+
+
+def _shown(form: RequestFormat, request: Any, entries: list[Entry]) -> LLMRequest:
+    return LLMRequest(
+        form.model(request),
+        [entry.message for entry in entries if entry.message is not None],
+        form.config(request) or None,
+        form.tool_config(request),
     )
-    return _with_tools(form, request, base_seen.tool_config, parts.get("toolConfig"))
 
 
 def _with_messages(
-    form: RequestFormat, request: Any, messages: list[LLMMessage]
+    form: RequestFormat, request: Any, entries: list[Entry], messages: list[LLMMessage]
 ) -> Any:
-    entries = form.entries(request)
-    visible = [at for at, entry in enumerate(entries) if entry.message is not None]
-    shown = [entry.message for entry in entries if entry.message is not None]
-    origin = [None if s is None else visible[s] for s in align(shown, messages)]
+    origin = _origins(entries, messages)
+    added = _added(form, entries, origin, messages)
+    raws = _rewritten(form, request, entries, added, _kept_texts(origin, messages))
+    if not _same(raws, entries):
+        request = form.with_entries(request, raws, added=bool(added))
     system = [
         message.content
         for at, message in zip(origin, messages, strict=True)
         if at is None and _goes_apart(form, message)
     ]
-    added = _added(form, entries, origin, messages)
-    texts = {
-        at: message.content
-        for at, message in zip(origin, messages, strict=True)
-        if at is not None
-    }
+    return form.with_system(request, system) if system else request
+
+
+def _origins(entries: list[Entry], messages: list[LLMMessage]) -> list[int | None]:
+    """Say for each message which entry it is; None for an added one."""
+    visible = [at for at, entry in enumerate(entries) if entry.message is not None]
+    shown = [entry.message for entry in entries if entry.message is not None]
+    return [None if at is None else visible[at] for at in align(shown, messages)]
+
+
+def _kept_texts(origin: list[int | None], messages: list[LLMMessage]) -> dict[int, str]:
+    pairs = zip(origin, messages, strict=True)
+    return {at: message.content for at, message in pairs if at is not None}
+
+
+def _rewritten(
+    form: RequestFormat,
+    request: Any,
+    entries: list[Entry],
+    added: Mapping[int, list[LLMMessage]],
+    texts: Mapping[int, str],
+) -> list[Any]:
     raws: list[Any] = []
     for at, entry in enumerate(entries):
         raws += [form.created(message, request) for message in added.get(at, ())]
         raws += _kept(form, entry, texts.get(at))
-    raws += [form.created(message, request) for message in added.get(len(entries), ())]
-    if not _same(raws, entries):
-        request = form.with_entries(request, raws, added=bool(added))
-    return form.with_system(request, system) if system else request
+    last = added.get(len(entries), ())
+    return [*raws, *(form.created(message, request) for message in last)]
 
 
 def _goes_apart(form: RequestFormat, message: LLMMessage) -> bool:
@@ -173,8 +190,8 @@ def _added(
         if at is not None:
             place = _past_answers(entries, at)
         elif not _goes_apart(form, message):
-            before[place].insert(0, message)
-    return before
+            before[place].append(message)
+    return {place: messages[::-1] for place, messages in before.items()}
 
 
 def _past_answers(entries: list[Entry], place: int) -> int:

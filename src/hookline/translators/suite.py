@@ -11,11 +11,12 @@ import copy
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from hookline.errors import TranslationError
 
-from .stable import HookTranslator, LLMMessage, to_wire
+from .stable import LLMMessage, to_wire
+from .suitesamples import Samples
 
 MESSAGES = [
     LLMMessage("user", "look at this"),
@@ -24,54 +25,8 @@ MESSAGES = [
 ]
 
 
-class Samples(Protocol):
-    """What the author of a translator supplies."""
-
-    translator: HookTranslator
-
-    def make_request(self) -> Any:
-        """Make a request to model ``m-1`` at temperature 0.5.
-
-        A user message "look at this" with an image; a model message "calling" with a
-        call of ``read_file``; its result; a model message "done". It offers the tools
-        ``read_file`` and ``write_file`` and has the system instruction "be kind".
-        """
-        ...
-
-    def make_response(self, text: str) -> Any:
-        """Make a response with a text that ended of itself, 1 + 2 = 3 tokens."""
-        ...
-
-    def make_response_with_call(self, text: str) -> Any:
-        """Make a response with a text and a call of ``read_file``."""
-        ...
-
-    def make_chunks(self) -> list[Any]:
-        """Make the stream of "Hel", "lo" and a call of ``read_file``."""
-        ...
-
-    def text_of(self, response: Any) -> str | None:
-        """Read the text by the SDK's own helper."""
-        ...
-
-    def calls_in(self, response: Any) -> list[tuple[str, dict[str, Any]]]:
-        """Read name and arguments of the calls, by the SDK's own fields."""
-        ...
-
-    def outline(self, request: Any) -> list[str]:
-        """Spell the history as "text", "image", "call" and "result", in order.
-
-        The system instruction is left out, wherever the SDK keeps it.
-        """
-        ...
-
-    def system_of(self, request: Any) -> str:
-        """Read the whole system instruction."""
-        ...
-
-
 class TranslatorSuite:
-    """The tests; mix in ``Samples``."""
+    """The tests; mix in what ``suitesamples.Samples`` asks for."""
 
     def test_request_is_shown_as_text_only(self: Samples) -> None:
         """HOOK-071, 072, 075, 076: no image, no call, no empty message."""
@@ -128,6 +83,15 @@ class TranslatorSuite:
         shorter = _with_messages(self, request, {"calling": None, "done": None})
         assert self.outline(shorter) == ["text", "image", "call", "result"]
 
+    def test_history_keeps_its_calls_when_all_messages_are_removed(
+        self: Samples,
+    ) -> None:
+        """HOOK-078: function calls and results stay in their places."""
+        request = self.make_request()
+        rest = self.translator.from_hook_llm_request({"messages": []}, request)
+        assert self.outline(rest) == ["call", "result"]
+        assert self.translator.to_hook_llm_request(rest).messages == []
+
     def test_added_message_never_parts_a_call_from_its_result(self: Samples) -> None:
         """HOOK-078: what is added after the call goes after the result."""
         request = self.make_request()
@@ -164,8 +128,8 @@ class TranslatorSuite:
         assert request == before
 
     def test_tool_modes_go_there_and_back(self: Samples) -> None:
-        """HOOK-074."""
-        for mode in ("AUTO", "ANY", "NONE"):
+        """HOOK-074: also one that nobody knows yet."""
+        for mode in ("AUTO", "ANY", "NONE", "MOON_PHASE"):
             own = self.translator.from_hook_tool_config({"mode": mode})
             assert self.translator.to_hook_tool_config(own).mode == mode
             request = self.translator.from_hook_llm_request(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from hookline.translators.fields import get
+from hookline.translators.fields import get, is_mapping
 
 
 @lru_cache(maxsize=256)
@@ -27,4 +27,5 @@ def spellings(name: str) -> tuple[str, str]:
 
 def field(value: Any, name: str) -> Any:
     """Read a field in either spelling."""
-    return get(value, name, camel(name))
+    # An object has the one spelling only, and asking it for another is slow.
+    return get(value, name, camel(name)) if is_mapping(value) else get(value, name)

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hookline.translators.fields import (
     get,
+    is_mapping,
     is_record,
     items_of,
     put,
@@ -25,18 +26,12 @@ from hookline.translators.requests import Entry
 from hookline.translators.stable import HookToolConfig, LLMMessage
 
 from .names import camel, field, snake, spellings
+from .parts import edited_parts, is_part, is_text, part_text
 from .sdk import types_of
 from .tools import read_tool_config, write_tool_config
 
 _CALLS = ("function_call", "tool_call")
 _ANSWERS = ("function_response", "tool_response")
-_PART_FIELDS = (
-    "text", "thought", "inline_data", "inlineData", "file_data", "fileData",
-    "function_call", "functionCall", "function_response", "functionResponse",
-    "executable_code", "executableCode", "code_execution_result",
-    "codeExecutionResult", "tool_call", "toolCall", "tool_response", "toolResponse",
-    "file_uri", "fileUri",
-)  # fmt: skip
 # What a hook neither sees nor sets: the SDK's own business, or the agent's.
 _NOT_CONFIG = frozenset(
     {
@@ -108,10 +103,10 @@ class GenAIRequests:
         if isinstance(raw, str):
             return text
         if isinstance(raw, list | tuple):
-            return _edited_parts(list(raw), text)
-        if _is_part(raw):
+            return edited_parts(list(raw), text)
+        if is_part(raw):
             return put(raw, text, "text")
-        return put(raw, _edited_parts(list(get(raw, "parts")), text), "parts")
+        return put(raw, edited_parts(list(get(raw, "parts")), text), "parts")
 
     def emptied(self, raw: Any) -> Any:
         """Take the text out of an entry."""
@@ -168,29 +163,13 @@ class GenAIRequests:
         return put(request, put(config, changed, *spellings("tool_config")), "config")
 
 
-def is_text(part: Any) -> bool:
-    """Tell a text part from others; a thought is no text."""
-    if isinstance(part, str):
-        return True
-    return get(part, "text") is not None and not get(part, "thought")
-
-
-def part_text(part: Any, place: str) -> str:
-    """Read the text of a text part."""
-    if isinstance(part, str):
-        return part
-    return text_or_none(get(part, "text"), f"{place}.text") or ""
-
-
 def has_objects(request: Any) -> bool:
     """Whether a request is made of SDK objects, so that additions should be too."""
     contents = get(request, "contents")
-    entries = contents if isinstance(contents, list | tuple) else [contents]
-    if any(hasattr(type(entry), "model_fields") for entry in entries):
-        return True
-    if any(isinstance(entry, Mapping) for entry in entries):
-        return False
-    return not isinstance(request, Mapping)
+    for entry in contents if isinstance(contents, list | tuple) else [contents]:
+        if is_record(entry):
+            return not is_mapping(entry)
+    return not is_mapping(request)
 
 
 def plain(value: Any) -> Any:
@@ -211,7 +190,7 @@ def _entry(raw: Any, place: str) -> Entry:
         raise wrong(place, "a Content, a Part or a string", raw)
     if not is_record(raw):
         return Entry(raw, has_others=True)  # an image or a file, as the SDK takes them
-    if _is_part(raw):
+    if is_part(raw):
         role = "model" if field(raw, "function_call") is not None else "user"
         return _read(raw, [raw], role, place)
     parts = items_of(get(raw, "parts"), f"{place}.parts")
@@ -225,45 +204,34 @@ def _role(content: Any, place: str) -> str:
     return role or "user"  # which is what the service makes of a Content without one
 
 
-def _is_part(raw: Any) -> bool:
-    if not isinstance(raw, Mapping):
-        return not hasattr(raw, "parts")  # a Part, or a File, which is one to the SDK
-    if "parts" in raw or "role" in raw:
-        return False
-    return any(name in raw for name in _PART_FIELDS)
-
-
 def _read(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
-    places = [f"{place}[{at}]" for at in range(len(parts))]
-    for part, where in zip(parts, places, strict=True):
-        if part is None or isinstance(part, bool | int | float | bytes | list | tuple):
-            raise wrong(where, "a Part", part)
-    found = [
-        part_text(part, where)
-        for part, where in zip(parts, places, strict=True)
-        if is_text(part)
-    ]
-    text = "".join(found)
-    answers = _holds(parts, _ANSWERS)
+    texts: list[str] = []
+    others: list[Any] = []
+    for at, part in enumerate(parts):
+        if not isinstance(part, str) and not is_record(part):
+            _insist_on_part(part, f"{place}[{at}]")
+        if is_text(part):
+            texts.append(part_text(part, place))
+        else:
+            others.append(part)
+    text = "".join(texts)
+    answers = _holds(others, _ANSWERS)
     return Entry(
         raw,
         LLMMessage(role, text) if text else None,
-        len(found) < len(parts),
-        answers or _holds(parts, _CALLS),
+        bool(others),
+        answers or _holds(others, _CALLS),
         answers,
     )
 
 
+def _insist_on_part(part: Any, place: str) -> None:
+    if part is None or isinstance(part, bool | int | float | bytes | list | tuple):
+        raise wrong(place, "a Part", part)
+
+
 def _holds(parts: list[Any], names: Sequence[str]) -> bool:
     return any(field(part, name) is not None for part in parts for name in names)
-
-
-def _edited_parts(parts: list[Any], text: str) -> list[Any]:
-    first = next(at for at, part in enumerate(parts) if is_text(part))
-    head = parts[first]
-    edited = text if isinstance(head, str) else put(head, text, "text")
-    rest = [part for part in parts[first + 1 :] if not is_text(part)]
-    return [*parts[:first], edited, *rest]
 
 
 def _config(request: Any) -> Any:
@@ -293,7 +261,7 @@ def _gathered(raws: list[Any], request: Any) -> Iterator[Any]:
 
 
 def _is_loose(raw: Any) -> bool:
-    return not isinstance(raw, list | tuple) and (not is_record(raw) or _is_part(raw))
+    return not isinstance(raw, list | tuple) and (not is_record(raw) or is_part(raw))
 
 
 def _extended(found: Any, texts: Sequence[str]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,8 +25,8 @@ from hookline.translators.stable import (
 )
 
 from .names import field, spellings
-from .request import is_text, part_text
-from .sdk import types_of
+from .parts import is_text, part_text
+from .sdk import types_of, unknown_values_allowed
 
 _NAMES = (
     "candidates",
@@ -149,9 +148,7 @@ def _on_dict(
 
 def _on_object(base: Any, built: list[dict[str, Any]], usage: LLMUsage | None) -> Any:
     types = types_of()
-    with warnings.catch_warnings():
-        # The SDK takes enum values that it does not know, but warns of each.
-        warnings.simplefilter("ignore")
+    with unknown_values_allowed():
         candidates = [types.Candidate.model_validate(one) for one in built]
     # What was parsed from the old text would contradict the new one.
     changes: dict[str, Any] = {"candidates": candidates, "parsed": None}

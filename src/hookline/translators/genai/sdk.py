@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 from hookline.errors import MissingExtraError
@@ -14,3 +17,11 @@ def types_of() -> ModuleType:
     except ImportError as error:
         raise MissingExtraError("genai", "google-genai") from error
     return types
+
+
+@contextmanager
+def unknown_values_allowed() -> Iterator[None]:
+    """Let the SDK take enum values that it does not know without a warning of each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

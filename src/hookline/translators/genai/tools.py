@@ -17,7 +17,7 @@ from hookline.translators.fields import (
 from hookline.translators.stable import HookToolConfig
 
 from .names import field, spellings
-from .sdk import types_of
+from .sdk import types_of, unknown_values_allowed
 
 
 def read_tool_config(tool_config: Any) -> HookToolConfig:
@@ -47,7 +47,8 @@ def write_tool_config(tool_config: HookToolConfig, base: Any, plain: bool) -> An
         is_dict = isinstance(base, Mapping)
         calling = {} if is_dict else types_of().FunctionCallingConfig()
     if not isinstance(calling, Mapping):
-        mode = types_of().FunctionCallingConfigMode(mode)
+        with unknown_values_allowed():
+            mode = types_of().FunctionCallingConfigMode(mode)
     calling = put(calling, mode, "mode")
     calling = put(calling, names or None, *spellings("allowed_function_names"))
     return put(base, calling, *spellings("function_calling_config"))

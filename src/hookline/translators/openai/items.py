@@ -247,7 +247,7 @@ def _without_stray_reasoning(items: list[Any], before: Any) -> list[Any]:
     meant = {id(item): after for item, after in pairwise(before)}
     return [
         item
-        for item, after in zip(items, [*items[1:], None], strict=True)
+        for item, after in pairwise([*items, None])
         if not (
             _kind(item) == "reasoning"
             and get(meant.get(id(item)), "role") == "assistant"
