@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from hookline.errors import HooklineError
 from hookline.events import TRAITS, HookEventName
 from hookline.journal.entries import Entry, EventFilter, JournalReader
 from hookline.journal.replay import Replayed, apart, replay, replaying
+from hookline.log import logger
 from hookline.planner import make_plan, target_of
 from hookline.registry import HookRegistry
 from hookline.results import ProcessedHookResult, make_empty_success_result
@@ -79,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Fire again and return 1 where a verdict changes."""
     log_to_stderr()
+    _say_once()
     if options.jobs < 1:
         raise HooklineError(f"--jobs {options.jobs}: give a number from 1 on")
     wanted = filter_of(options)
@@ -92,6 +95,27 @@ def run(options: argparse.Namespace) -> int:
         with Progress("replaying", len(chosen)) as progress, replaying():
             found = asyncio.run(_replay(reader, config, chosen, progress, options.jobs))
     return _report(options, chosen, found, elsewhere)
+
+
+class _Once(logging.Filter):
+    """Lets every message through once: a thousand events make it a thousand times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        is_new = message not in self._seen
+        self._seen.add(message)
+        return is_new
+
+
+def _say_once() -> None:
+    for handler in logger.handlers:
+        handler.addFilter(_Once())
+    # What hooks do is summed up in the end.
+    logging.getLogger("hookline.hooks").setLevel(logging.CRITICAL)
 
 
 def _chosen(

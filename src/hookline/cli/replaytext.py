@@ -7,6 +7,7 @@ from typing import Any
 
 from hookline.journal.entries import Entry
 from hookline.journal.replay import Change, Replayed, apart
+from hookline.jsontext import decode
 
 from .entrytext import one_line, shortened
 from .style import paint
@@ -97,6 +98,16 @@ def _sum(deciding: list[Replayed]) -> str:
     )
 
 
+def _value(value: Any) -> Any:
+    """An effect as the value that it is; one that was cut stays a text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return decode(value)
+    except ValueError:
+        return value
+
+
 def _events(number: int) -> str:
     return f"{number:,} event{'' if number == 1 else 's'}"
 
@@ -111,7 +122,11 @@ def _as_json(one: Replayed) -> dict[str, Any]:
         "before": one.before.word,
         "after": one.after.word,
         "changes": [
-            {"what": change.what, "before": change.before, "after": change.after}
+            {
+                "what": change.what,
+                "before": _value(change.before),
+                "after": _value(change.after),
+            }
             for change in one.changes
         ],
         "reason": one.reason,

@@ -26,8 +26,13 @@ def cut_json(value: Any, limit: int) -> bytes:
         text = encode(shorten(value, longest))
         if len(text) <= limit:
             return text
-    head = encode(value)[: limit // 2].decode("utf-8", "replace")
-    return encode({"cut": head})
+    whole, kept = encode(value), limit
+    while True:
+        # What JSON has to escape takes up to six times its room.
+        kept //= 2
+        text = encode({"cut": whole[:kept].decode("utf-8", "replace")})
+        if len(text) <= limit or not kept:
+            return text
 
 
 def seal(text: str, limit: int) -> str:

@@ -22,6 +22,8 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 EFFECT_LIMIT = 16 * 1024
 
+_GOING_ON = frozenset({"tool_input", "llm_request", "tools"})
+
 WORDS = {
     "tool_input": "changed input",
     "llm_request": "changed request",
@@ -71,11 +73,12 @@ def verdict_of(
     event: HookEventName, result: ProcessedHookResult, tool_input: Any
 ) -> Verdict:
     """Read the verdict off a result; ``tool_input`` is what the tool was to get."""
+    effects = _effects(event, result.final_output, tool_input)
+    if result.blocked or result.should_stop:
+        # Nothing goes on that could have been changed.
+        effects = {k: v for k, v in effects.items() if k not in _GOING_ON}
     return Verdict(
-        blocked=result.blocked,
-        ask=result.ask,
-        stop=result.should_stop,
-        **_effects(event, result.final_output, tool_input),
+        blocked=result.blocked, ask=result.ask, stop=result.should_stop, **effects
     )
 
 
