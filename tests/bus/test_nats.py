@@ -23,7 +23,7 @@ from hookline.results import (
 )
 
 from .fakes import GatedHandler, RecordingHandler, said
-from .servers import NatsServer, serving_bus
+from .servers import NatsServer, codes, serving_bus
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 BEFORE_TOOL = HookEventName.BeforeTool
@@ -292,6 +292,47 @@ async def test_draining_worker_finishes_what_it_has_and_takes_no_more(
     handler.gate.set()
     assert (await asked)["success"] is True
     await draining
+
+
+async def test_coming_and_going_take_effect_when_they_are_said_to(
+    server: NatsServer, fleet: Fleet
+) -> None:
+    """A request right after ``ready`` is answered, one after leaving is not taken."""
+    mediator = RequestMediator(RecordingHandler())
+    client = await fleet.client()
+    async with await NatsBus.connect(server.url, prefix=fleet.prefix) as bus:
+        for _ in range(50):
+            leave = bus.serve(mediator.handle_request)
+            await bus.ready()
+            responses = [await client.request("BeforeTool", TOOL, timeout_s=5)]
+            leave()
+            await bus.settled()
+            responses.append(await client.request("BeforeTool", TOOL, timeout_s=5))
+            assert codes(responses) == {"success": 1, "no_responders": 1}
+
+
+async def test_leaving_worker_drops_no_request_that_still_reached_it(
+    server: NatsServer, fleet: Fleet
+) -> None:
+    """Between two workers, one comes and goes all the time; nobody notices."""
+    mediator = RequestMediator(RecordingHandler())
+    await fleet.worker(RecordingHandler())
+    client = await fleet.client()
+    stop = asyncio.Event()
+
+    async def keep_asking() -> list[Any]:
+        responses = []
+        while not stop.is_set():
+            responses.append(await client.request("BeforeTool", TOOL, timeout_s=10))
+        return responses
+
+    asking = [asyncio.ensure_future(keep_asking()) for _ in range(10)]
+    for _ in range(25):
+        bus = await serving_bus(server.url, fleet.prefix, mediator.handle_request)
+        await bus.drain()
+    stop.set()
+    answered = [one for many in await asyncio.gather(*asking) for one in many]
+    assert codes(answered) == {"success": len(answered)}
 
 
 async def test_server_that_is_not_there_is_an_error_that_names_it() -> None:

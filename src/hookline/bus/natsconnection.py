@@ -39,6 +39,21 @@ _DEFAULTS: dict[str, Any] = {
 _log = logging.getLogger("hookline.bus")
 
 
+class _Client(Client):
+    """nats-py's client with a ``flush`` that keeps its promise."""
+
+    async def flush(self, timeout: int = 10) -> None:  # noqa: ASYNC109 - as inherited
+        """Return once the server has dealt with all that was sent before.
+
+        nats-py writes the ping of a flush ahead of the commands that wait in its
+        buffer, so the first answer proves nothing about them: they follow that ping,
+        and a second ping follows them. Draining builds on this. With one ping a
+        request that arrives just before the unsubscription would be dropped.
+        """
+        await super().flush(timeout)
+        await super().flush(timeout)
+
+
 class NatsConnection:
     """Wraps nats-py's client: connects, reconnects for ever, publishes, asks."""
 
@@ -46,7 +61,7 @@ class NatsConnection:
         self.closed = asyncio.Event()
         """Set once the connection is gone for good."""
         self.last_problem = ""
-        self._client = Client()
+        self._client = _Client()
         self._inbox = _Inbox(self._client)
         self._connected = asyncio.Event()
         self._refused = asyncio.Event()
@@ -69,7 +84,7 @@ class NatsConnection:
                 raise BusConnectionError(address, self.last_problem or "no answer")
             # nats-py stumbles over a server that hangs up while greeting: once more.
             await asyncio.sleep(_PAUSE_S)
-            self._client = Client()
+            self._client = _Client()
             self._inbox = _Inbox(self._client)
         await self._found()
 
