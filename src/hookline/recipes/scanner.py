@@ -211,6 +211,7 @@ class Scanner:
         elif isinstance(last, Operator) or _OPEN not in word:
             self._keep(_plain(word))
         else:
+            self.overflowed = self.overflowed or len(word) > _MAX_WORDS
             for expanded in _expanded(word)[: _MAX_WORDS + 1]:
                 self._keep(expanded)
 
