@@ -253,12 +253,7 @@ class TranslatorSuite:
         ]
         for said in wrong_requests:
             _assert_refused(self.translator.from_hook_llm_request, said, request)
-        wrong_responses: list[dict[str, Any]] = [
-            {},
-            {"text": 5},
-            {"candidates": "x"},
-            {"candidates": [{}, 5]},
-        ]
+        wrong_responses: list[dict[str, Any]] = [{}, {"text": 5}, {"candidates": "x"}]
         for said in wrong_responses:
             _assert_refused(self.translator.from_hook_llm_response, said, response)
 

@@ -53,8 +53,8 @@ _INPUT_COUNTS = (
     "cache_read_input_tokens",
 )
 _CONFIG = {"maxOutputTokens": "max_tokens", "stopSequences": "stop_sequences"}
-# The service takes these from older models; the SDK has no arguments for them any
-# more, so that they travel in ``extra_body``.
+# The SDK has no arguments for these any more and raises for them, so that they
+# travel in ``extra_body``.
 _BODY_CONFIG = {"temperature": "temperature", "topP": "top_p", "topK": "top_k"}
 
 
