@@ -100,7 +100,7 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
 def _spawn(spec: ProcessSpec) -> _Child:
     pipes = open_pipes()
     try:
-        pid = _start(spec, pipes)
+        pid = start_program(spec, pipes)
     except BaseException:
         pipes.close_parent()
         raise
@@ -116,7 +116,8 @@ def _spawn(spec: ProcessSpec) -> _Child:
         raise
 
 
-def _start(spec: ProcessSpec, pipes: PipeEnds) -> int:
+def start_program(spec: ProcessSpec, pipes: PipeEnds) -> int:
+    """Start the program and return its process id; raises ``OSError``."""
     if spec.direct is not None:
         direct = spec.direct
         try:

@@ -27,13 +27,19 @@ from .handler import HookEventHandler
 from .limits import ProcessSlots
 from .log import DebugLogger, LoggingDebugLogger, logger
 from .planner import HookPlanner
-from .registry import HookFunction, HookRegistry, RegisteredHook, function_config
+from .registry import (
+    HookFunction,
+    HookRegistry,
+    RegisteredHook,
+    function_config,
+)
 from .reporting import Reporter
 from .runner import HookRunner
-from .settings.schema import DEFAULT_TIMEOUT_MS, HookGroup, HookType
+from .settings.schema import DEFAULT_TIMEOUT_MS, HookGroup, HookType, TrustStatus
 
 if TYPE_CHECKING:
     from .bus.contracts import HookBus
+    from .executors.worker import WorkerExecutor
     from .journal.recorder import JournalRecorder
 
 F = TypeVar("F", bound=HookFunction)
@@ -54,14 +60,21 @@ class HookSystem:
         config: Config,
         message_bus: HookBus | None = None,
         debug_logger: DebugLogger | None = None,
+        *,
+        start_workers: bool = False,
     ) -> None:
+        """Set up, and start nothing; ``start_workers`` is for ``initialize()``."""
         config.adopt(self)
         self._config = config
         self._bus = message_bus
         self._debug_logger = debug_logger or LoggingDebugLogger()
         self._registry = HookRegistry(config.settings)
         self._guard = HookGuard(TimeoutMemory(config.working_dir))
-        self._runner = HookRunner(_executors(config), self._guard)
+        slots = ProcessSlots(config.settings.global_options.max_processes)
+        self._workers = _workers(self._registry, slots)
+        executors = _executors(slots, self._workers)
+        self._runner = HookRunner(executors, self._guard)
+        self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
         self._journal: JournalRecorder | None = None
         self._record = config.settings.global_options.journal
@@ -102,6 +115,9 @@ class HookSystem:
         )
         if self._bus is not None:
             self._handler.listen(self._bus)
+        if self._start_workers and self._workers is not None:
+            hooks = filter(_may_start, self._registry.all_hooks())
+            self._workers.start(hooks, self._config.working_dir)
 
     async def dispose(self) -> None:
         """Give everything back; the system may be initialised again."""
@@ -164,13 +180,34 @@ class HookSystem:
         await self.dispose()
 
 
-def _executors(config: Config) -> dict[HookType, Executor]:
-    slots = ProcessSlots(config.settings.global_options.max_processes)
-    return {
+def _executors(
+    slots: ProcessSlots, workers: WorkerExecutor | None
+) -> dict[HookType, Executor]:
+    executors: dict[HookType, Executor] = {
         HookType.COMMAND: DialectExecutor(CommandExecutor(slots)),
         HookType.PYTHON: PythonExecutor(),
         HookType.PLUGIN: PluginExecutor(),
     }
+    if workers is not None:
+        executors[HookType.WORKER] = DialectExecutor(workers)
+    return executors
+
+
+def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | None:
+    if not any(hook.config.type is HookType.WORKER for hook in registry.all_hooks()):
+        return None
+    # Most hosts have no worker, and need not load what keeps one warm.
+    from .executors.worker import WorkerExecutor
+
+    return WorkerExecutor(slots)
+
+
+def _may_start(hook: RegisteredHook) -> bool:
+    if hook.config.type is not HookType.WORKER or not hook.enabled:
+        return False
+    if hook.trust is not TrustStatus.TRUSTED:
+        return False
+    return hook.seal is None or hook.seal.examine()[0] is None
 
 
 def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None:

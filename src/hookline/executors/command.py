@@ -8,7 +8,7 @@ from hookline.registry import RegisteredHook
 from hookline.results import FailureCause, HookExecutionResult
 
 from .contract import HookCall
-from .environment import hook_environment
+from .environment import hook_environment, worker_environment
 from .plainwords import direct_start
 from .reading import RunEnd, as_text, failed_result, read_end
 from .shell import default_shell_is_bash, shell_argv
@@ -34,11 +34,13 @@ class CommandExecutor:
         """Nothing is kept between events."""
 
 
-def command_spec(hook: RegisteredHook, call: HookCall, timeout_s: float) -> ProcessSpec:
-    """How a hook's command is to be run for one event."""
+def command_spec(
+    hook: RegisteredHook, call: HookCall, timeout_s: float, *, warm: bool = False
+) -> ProcessSpec:
+    """How a hook's command is to be run, for one event or to be kept warm."""
     assert hook.config.command is not None  # settings drop such a hook
     command, shell, cwd = hook.config.command, hook.config.shell, call.cwd
-    env = hook_environment(hook, call)
+    env = worker_environment(hook, call) if warm else hook_environment(hook, call)
     direct = None
     if shell is None and default_shell_is_bash():
         direct = direct_start(command, cwd, env)
@@ -69,6 +71,11 @@ def read_outcome(
     if outcome.spawn_error is not None:
         return failed_result(hook, end, FailureCause.SPAWN, outcome.spawn_error)
     if outcome.timed_out:
-        error = f"timed out after {hook.config.timeout_ms:g} ms"
-        return failed_result(hook, end, FailureCause.TIMEOUT, error)
+        return timed_out_result(hook, end)
     return read_end(hook, end)
+
+
+def timed_out_result(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
+    """A run that was ended at its deadline."""
+    error = f"timed out after {hook.config.timeout_ms:g} ms"
+    return failed_result(hook, end, FailureCause.TIMEOUT, error)

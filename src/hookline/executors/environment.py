@@ -48,6 +48,18 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     return env
 
 
+def worker_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
+    """The same for a process kept warm: what an event brings comes with each request.
+
+    A hook's own variable of the same name still counts, as it does for a command.
+    """
+    env = hook_environment(hook, call)
+    for name in event_environment(call).keys() - hook.config.env.keys():
+        del env[name]
+    env["HOOKLINE_WORKER"] = "1"
+    return env
+
+
 def event_environment(call: HookCall) -> dict[str, str]:
     """What changes from one event to the next."""
     return {

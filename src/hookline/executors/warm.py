@@ -1,0 +1,269 @@
+"""One process kept warm: asked one event after the other over its pipes.
+
+A request is a line of JSON and so is its answer (DESIGN.md, hook types). Whatever the
+process does instead of answering ends it: what it says after that would be taken for
+the answer to a later event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from hookline.jsontext import decode
+from hookline.pipes import Collector, open_pipes
+from hookline.process import DRAIN_S, GRACE_S, ProcessSpec, start_program
+from hookline.processgroup import POLL_FIRST_S, POLL_LAST_S, ProcessGroup
+
+_READ_SIZE = 256 * 1024
+_LAST_READS = 8
+_STDERR_BYTES = 16 * 1024
+_GROWTH = 6
+"""A byte takes at most so many in JSON: ``\\u0000``."""
+_FRAME_BYTES = 4096
+"""What an answer needs beside its texts."""
+
+
+class Answer(Struct, frozen=True):
+    """What a worker says to one request."""
+
+    id: int
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class WorkerLostError(Exception):
+    """The worker died or talked nonsense: the event has no answer yet."""
+
+
+class WorkerTalksTooMuchError(Exception):
+    """The answer is longer than any that keeps to ``maxOutputBytes``."""
+
+
+_decode_answer = msgspec.json.Decoder(Answer).decode
+
+
+class WarmProcess:
+    """A worker and everything that is open for it; belongs to one event loop."""
+
+    def __init__(
+        self, spec: ProcessSpec, on_end: Callable[[WarmProcess], None]
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.idle_since = self.loop.time()
+        self._on_end = on_end
+        self._max_line = 2 * _GROWTH * spec.max_output_bytes + _FRAME_BYTES
+        pipes = open_pipes()
+        try:
+            pid = start_program(spec, pipes)
+        except BaseException:
+            pipes.close_parent()
+            raise
+        finally:
+            pipes.close_child()
+        self._stdin, self._stdout, stderr = pipes.parent
+        self._open = True
+        self._asked = 0
+        self._pieces: list[bytes] = []
+        self._read_bytes = 0
+        self._unsent = memoryview(b"")
+        self._answer: asyncio.Future[Answer] | None = None
+        self._gone: asyncio.Future[None] = self.loop.create_future()
+        self._group = self._watched(pid)
+        self._stderr = Collector(self.loop, stderr, _STDERR_BYTES, lambda: None)
+        self._stderr.watch()
+        self.loop.add_reader(self._stdout, self._readable)
+
+    @property
+    def group(self) -> int:
+        """The number of its process group."""
+        return self._group.pid
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be asked something."""
+        return self._open and self._answer is None and not self._group.reaped
+
+    async def ask(self, event_input: bytes, env: bytes, timeout_s: float) -> Answer:
+        """Send one request and wait for its answer; raises ``TimeoutError``.
+
+        However this fails, the worker is of no use afterwards.
+        """
+        self._asked += 1
+        answer: asyncio.Future[Answer] = self.loop.create_future()
+        self._answer = answer
+        timer = self.loop.call_later(timeout_s, _expire, answer)
+        try:
+            self._send(
+                b'{"id":%d,"input":%b,"env":%b}\n' % (self._asked, event_input, env)
+            )
+            return await answer
+        finally:
+            timer.cancel()
+            self._answer = None
+            self.idle_since = self.loop.time()
+
+    async def end(self, grace_s: float = GRACE_S) -> None:
+        """Close its input; then terminate and at last kill the whole group."""
+        self._close()
+        try:
+            await asyncio.wait({self._gone}, timeout=DRAIN_S)
+        finally:
+            if not self._gone.done():
+                await self.terminate(grace_s)
+
+    async def terminate(self, grace_s: float = GRACE_S) -> None:
+        """Send SIGTERM to the group and SIGKILL later; return when it is gone."""
+        self._close()
+        if self._group.lives():
+            self._group.signal(signal.SIGTERM)
+        try:
+            await self._wait_gone(grace_s)
+        finally:
+            self._group.kill()
+        await self._wait_gone(DRAIN_S)
+
+    async def kill(self) -> None:
+        """Kill the group at once and wait for its leader to be gone."""
+        self._close()
+        self._group.kill()
+        if not self._gone.done():
+            await asyncio.wait({self._gone}, timeout=DRAIN_S)
+
+    def abandon(self) -> None:
+        """Kill and reap it without the event loop."""
+        self._close()
+        self._group.abandon()
+
+    def _watched(self, pid: int) -> ProcessGroup:
+        try:
+            return ProcessGroup(pid, self.loop, self._exited)
+        except OSError:
+            # The event loop cannot watch it (no descriptor left): it must not run on.
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+
+    async def _wait_gone(self, limit_s: float) -> None:
+        deadline, delay = self.loop.time() + limit_s, POLL_FIRST_S
+        await asyncio.wait({self._gone}, timeout=limit_s)
+        while self._group.lives() and self.loop.time() < deadline:
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, POLL_LAST_S)
+
+    def _send(self, frame: bytes) -> None:
+        self._unsent = memoryview(frame)
+        self._write()
+        if self._unsent and self._open:
+            self.loop.add_writer(self._stdin, self._write_more)
+
+    def _write(self) -> None:
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._stdin, self._unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lose("it does not read its input")
+
+    def _write_more(self) -> None:
+        self._write()
+        if not self._unsent and self._open:
+            self.loop.remove_writer(self._stdin)
+
+    def _readable(self) -> None:
+        try:
+            piece = os.read(self._stdout, _READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        if not piece:
+            self._lose("it ended")
+        elif self._answer is None or self._answer.done():
+            self._lose("it speaks unasked")
+        else:
+            self._collect(piece)
+
+    def _collect(self, piece: bytes) -> None:
+        self._read_bytes += len(piece)
+        self._pieces.append(piece)
+        if b"\n" in piece:
+            line = b"".join(self._pieces)
+            self._pieces, self._read_bytes = [], 0
+            self._receive(line)
+        elif self._read_bytes > self._max_line:
+            self._fail(WorkerTalksTooMuchError())
+
+    def _receive(self, line: bytes) -> None:
+        try:
+            answer = _parse(line)
+        except ValueError as error:
+            self._lose(f"its answer makes no sense: {error}")
+            return
+        if answer.id != self._asked:
+            self._lose(f"it answers request {answer.id}, not {self._asked}")
+        elif self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
+
+    def _lose(self, why: str) -> None:
+        self._fail(WorkerLostError(why))
+
+    def _fail(self, error: Exception) -> None:
+        """Stop listening to it, whoever waits for it or not."""
+        waiting = self._answer
+        self._close()
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+        elif waiting is None:
+            self._group.kill()
+
+    def _exited(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
+        if self._open:
+            # Its last words may be the answer: they are read before the end is.
+            self.loop.call_soon(self._readable_at_last)
+        self._on_end(self)
+
+    def _readable_at_last(self) -> None:
+        for _ in range(_LAST_READS):
+            if self._open:
+                self._readable()
+        if self._open:
+            self._lose("it ended")
+
+    def _close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self._stdout)
+            self.loop.remove_writer(self._stdin)
+            self._stderr.close()
+        os.close(self._stdout)
+        os.close(self._stdin)
+
+
+def _expire(answer: asyncio.Future[Answer]) -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError())
+
+
+def _parse(line: bytes) -> Answer:
+    if line.index(b"\n") != len(line) - 1:
+        raise ValueError("it goes on after its answer")
+    try:
+        return _decode_answer(line)
+    except msgspec.MsgspecError:
+        pass  # a lone surrogate in a text is still JSON
+    try:
+        return msgspec.convert(decode(line), Answer)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,88 @@
+"""Worker hooks in a directory, and what became of their processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from hookline import Config, HookSystem, Settings
+
+TOOL = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
+PATIENCE_S = 60.0
+
+IMPOSTOR = """
+import json, os, sys
+if os.environ.get("HOOKLINE_WORKER") != "1":
+    print(json.dumps({{"decision": "block", "reason": "cold"}}))
+    sys.exit(0)
+with open("warm-pid", "a") as pids:
+    pids.write(f"{{os.getpid()}}\\n")
+frame = json.loads(sys.stdin.readline())
+{misdeed}
+"""
+"""Blocks when it is run cold, and does something else when it is kept warm."""
+
+
+class WorkerBench:
+    """Settings with one worker hook, made of a script's source."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def hook(self, source: str, name: str = "hook", **more: Any) -> dict[str, Any]:
+        """Write a script and return the worker hook that runs it."""
+        (self.folder / f"{name}.py").write_text(dedent(source))
+        command = f"{shlex.quote(sys.executable)} {name}.py"
+        return {"type": "worker", "command": command, "name": name, **more}
+
+    def impostor(self, misdeed: str, **more: Any) -> dict[str, Any]:
+        """A worker that does not keep to the frames."""
+        return self.hook(IMPOSTOR.format(misdeed=misdeed), "impostor", **more)
+
+    def system(
+        self, *hooks: dict[str, Any], config: Any = None, **more: Any
+    ) -> HookSystem:
+        """A hook system with these hooks before every tool."""
+        settings: dict[str, Any] = {"hooks": {"BeforeTool": [{"hooks": list(hooks)}]}}
+        if config is not None:
+            settings["hooksConfig"] = config
+        chosen = Settings.from_mapping(settings)
+        return HookSystem(Config("s-1", self.folder, chosen), **more)
+
+    def read(self, name: str) -> str:
+        """What a hook wrote down; nothing if it never came so far."""
+        path = self.folder / name
+        return path.read_text() if path.exists() else ""
+
+    def pids(self, name: str = "pids") -> list[int]:
+        """The processes that wrote themselves down."""
+        return [int(line) for line in self.read(name).split()]
+
+
+def lives(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait on a state."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        await asyncio.sleep(0.005)
+
+
+def open_descriptors() -> set[str]:
+    """What this process has open."""
+    return set(os.listdir("/proc/self/fd"))
