@@ -37,11 +37,29 @@ def test_init_sets_up_recipes_whose_tests_pass(tmp_path: Path) -> None:
     assert tested.returncode == 0, tested.stdout
 
 
+def test_trusted_recipes_stay_trusted_while_they_keep_their_books(
+    tmp_path: Path,
+) -> None:
+    """What a hook writes must not lie where trust looks for changes."""
+    project = tmp_path / "project"
+    project.mkdir()
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    recipes = ("--recipe", "audit-log", "--recipe", "dangerous-commands")
+    assert hookline("init", *recipes, cwd=project).returncode == 0
+    trusted = hookline("trust", "--yes", cwd=project, env=env)
+    assert trusted.returncode == 0, trusted.stderr
+    tool = ("--tool", "run_shell_command", "--tool-input", '{"command": "rm -rf ~"}')
+    for _ in range(3):
+        fired = hookline("fire", "BeforeTool", *tool, "--json", cwd=project, env=env)
+        result = json.loads(fired.stdout)
+        assert "build folder" in result["reason"]
+        assert len(result["hooks"]) == 2
+
+
 def test_init_never_overwrites(tmp_path: Path) -> None:
     own = {
         ".hookline/settings.json": '{"hooks": {}}',
         ".hookline/hooks/secret_scan.py": "# mine",
-        ".hookline/.gitignore": "mine",
     }
     for name, text in own.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -84,10 +102,11 @@ def test_init_names_a_folder_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def crowded(tmp_path: Path) -> Path:
+def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with every recipe but the one that allows nothing."""
     project = tmp_path / "project"
     project.mkdir()
+    monkeypatch.setenv("HOOK_STATE_DIR", str(tmp_path / "state"))
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     names = [
         word for name in RECIPES if name != "read-only" for word in ("--recipe", name)
@@ -119,7 +138,9 @@ async def test_all_recipes_at_once_let_innocent_work_pass(crowded: Path) -> None
         "file_path": str(crowded.resolve() / "src/app.py"),
         "content": "x = 1",
     }
-    assert len((crowded / ".hookline/state/audit.jsonl").read_text().splitlines()) == 2
+    assert (
+        len((crowded.parent / "state/audit/audit.jsonl").read_text().splitlines()) == 2
+    )
     assert (crowded / ".git/refs/hookline/s-1").is_file()
 
 

@@ -47,7 +47,6 @@ def run(options: argparse.Namespace) -> int:
     for recipe in dict.fromkeys(recipes):
         for file in recipe.files:
             writer.write(f"hooks/{file.name}", file.read_text("utf-8"))
-    writer.write(".gitignore", "state/\n")
     settings = settings_for(recipes)
     written = _write_settings(writer, settings)
     _explain(recipes, settings if not written else None, options.cwd)
@@ -96,7 +95,7 @@ def _explain(
     folder = shlex.quote(str(Path(cwd, ".hookline")))
     print("\nnext:")
     print(f"  hookline test {folder}   # run the tests that came with the hooks")
-    print(f"  hookline list{where}   # see what is configured")
+    print(f"  hookline trust{where}   # look at the hooks and agree to them")
     if recipes[0] is STARTER:
         print(
             f"  hookline fire BeforeTool{where} --tool write_file "

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     _write(target, text, force=options.force)
     print(f"{paint('wrote', 'green')}  {target} ({_count(migrated.hook_count)})")
     _tell(migrated, sys.stdout)
-    print("\nnext:\n  hookline list   # see what is configured")
+    print("\nnext:\n  hookline trust   # look at the hooks and agree to them")
     return 0
 
 

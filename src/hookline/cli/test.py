@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import sys
-import time
 from pathlib import Path
 
 from hookline.errors import HooklineError
@@ -14,7 +12,8 @@ from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.running import CaseResult, run_cases
 
 from .common import print_json
-from .style import colours, paint, plain
+from .progress import Progress
+from .style import paint, plain
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
@@ -91,36 +90,14 @@ async def _run(
     files: list[HookTestFile], options: argparse.Namespace
 ) -> list[CaseResult]:
     total = sum(len(file.cases) for file in files)
-    progress = _Progress(total)
     results = []
-    async for result in run_cases(files, options.jobs):
-        results.append(result)
-        progress.show(len(results), sum(not one.passed for one in results))
-    progress.clear()
+    with Progress("testing hooks", total) as progress:
+        async for result in run_cases(files, options.jobs):
+            results.append(result)
+            progress.step()
     order = {file.path: n for n, file in enumerate(files)}
     names = {(f.path, case.name): n for f in files for n, case in enumerate(f.cases)}
     return sorted(results, key=lambda r: (order[r.file], names[(r.file, r.name)]))
-
-
-class _Progress:
-    """A counter on stderr, where a person looks on and it takes a while."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._shows_from = time.monotonic() + 1
-        self._wanted = colours(sys.stderr)
-        self._shown = False
-
-    def show(self, done: int, failed: int) -> None:
-        if self._wanted and time.monotonic() >= self._shows_from:
-            note = f", {failed} failed" if failed else ""
-            sys.stderr.write(f"\r\x1b[K{done} of {self._total}{note}")
-            sys.stderr.flush()
-            self._shown = True
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
 
 
 def _print_results(results: list[CaseResult], verbose: bool) -> None:

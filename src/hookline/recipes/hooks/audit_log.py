@@ -2,8 +2,8 @@
 
 Each line holds the hash of the line before it; ``python audit_log.py --verify FILE``
 names the first line that was changed or removed. Values under keys that look like
-credentials are masked, long ones cut. The file is
-``.hookline/state/audit.jsonl`` (``AUDIT_FILE``); a link in its place is refused.
+credentials are masked, long ones cut. The file is ``AUDIT_FILE``, by default
+``audit.jsonl`` in the state folder of this user; a link in its place is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hookline.recipes.state import state_folder
 from hookline.script import run
 
 CREDENTIAL = re.compile(
@@ -35,8 +36,9 @@ def check(event: dict[str, Any]) -> None:
     entry = {key: masked(event[key]) for key in kept if key in event}
     if "tool_response" in event:
         entry["error"] = masked((event["tool_response"] or {}).get("error"))
-    default = Path(event["cwd"], ".hookline", "state", "audit.jsonl")
-    _append(Path(os.environ.get("AUDIT_FILE") or default), entry)
+    file = os.environ.get("AUDIT_FILE")
+    default = state_folder(event["cwd"], "audit") / "audit.jsonl"
+    _append(Path(file) if file else default, entry)
 
 
 def masked(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """Stop the agent when the day's budget of tokens is spent.
 
 AfterModel adds up what each call used, BeforeModel stops when the sum has reached
-``TOKEN_BUDGET`` (default one million). The count is kept per project and day in
-``.hookline/state/cost``, one line per call, so that agents at the same time do not
-overwrite each other's. A call that reports no usage is estimated from its text.
+``TOKEN_BUDGET`` (default one million). The count is kept per project and day, out of
+the agent's reach, one line per call, so that agents at the same time do not overwrite
+each other's. A call that reports no usage is estimated from its text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hookline.recipes.state import state_folder
 from hookline.script import Output, run, stop, system_message
 
 BUDGET = 1_000_000
@@ -21,7 +22,7 @@ CHARACTERS_PER_TOKEN = 3
 def check(event: dict[str, Any]) -> Output | None:
     """Count after a call, judge before one."""
     day = event.get("timestamp", "")[:10] or "today"
-    file = Path(event["cwd"], ".hookline", "state", "cost", day)
+    file = state_folder(event["cwd"], "cost") / day
     if event["hook_event_name"] == "AfterModel":
         _note(file, used(event))
         return None
@@ -55,7 +56,6 @@ def _whole(count: Any) -> int:
 
 
 def _note(file: Path, count: int) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
     # A short line appended in one write is whole, whoever else writes.
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(descriptor, b"%d\n" % count)

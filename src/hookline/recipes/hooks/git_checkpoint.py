@@ -36,7 +36,7 @@ def check(event: dict[str, Any]) -> Output | None:
     session = re.sub(r"[^A-Za-z0-9_-]", "-", event["session_id"])[:80] or "session"
     with tempfile.TemporaryDirectory() as folder:
         git.env["GIT_INDEX_FILE"] = str(Path(folder, "index"))
-        git("add", "--all", "--", ".", ":(exclude).hookline/state")
+        git("add", "--all", "--", ".")
         tree = git("write-tree")
     _keep(git, tree, f"refs/hookline/{session}", event["tool_name"])
     return None

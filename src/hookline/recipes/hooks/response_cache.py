@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hookline.recipes.state import state_folder
 from hookline.script import Output, respond, run
 
 SECONDS = 3600
@@ -33,7 +34,7 @@ def check(event: dict[str, Any]) -> Output | None:
 def _file(event: dict[str, Any]) -> Path:
     request = json.dumps(event["llm_request"], sort_keys=True)
     name = hashlib.sha256(request.encode()).hexdigest()
-    return Path(event["cwd"], ".hookline", "state", "cache", name)
+    return state_folder(event["cwd"], "cache") / name
 
 
 def _keep(file: Path, response: dict[str, Any]) -> None:
@@ -41,7 +42,6 @@ def _keep(file: Path, response: dict[str, Any]) -> None:
     finished = candidates[0].get("finishReason") in ("STOP", None)
     if not response.get("text") or not finished or len(candidates) > 1:
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as new:
         json.dump({"at": time.time(), "text": response["text"]}, new)
     Path(new.name).replace(file)
