@@ -210,6 +210,20 @@ async def test_bus_that_raises_is_a_failed_response() -> None:
     assert "the line is dead" in response["error"]["message"]
 
 
+class StuckBus(InMemoryMessageBus):
+    """A host's bus that never gets a message off."""
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_bus_that_is_stuck_costs_the_deadline_only() -> None:
+    bus = StuckBus()
+    bus.subscribe(REQUEST, lambda _: None)
+    response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.05)
+    assert response["error"]["code"] == "timeout"
+
+
 async def test_response_of_no_known_shape_is_ignored() -> None:
     bus = InMemoryMessageBus()
 
