@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: demo test check format bench coverage clean
+.PHONY: demo test check format bench soak coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -30,6 +30,9 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benches
+
+soak: $(READY)
+	$(BIN)/python -m soak --report soak-report.json
 
 coverage: $(READY)
 	$(BIN)/coverage erase

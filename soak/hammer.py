@@ -93,7 +93,7 @@ async def _cancel_somewhere(
 
 
 async def _without_directory(chance: random.Random, tally: Tally) -> None:
-    """The working directory goes away under a running hook, and is gone for the next."""
+    """The working directory goes away under a hook, and is gone for the next one."""
     folder = tempfile.mkdtemp()
     policy = chance.choice(("allow", "block"))
     hook = {"type": "command", "command": 'rm -rf "$PWD"; exit 2', "onError": policy}
