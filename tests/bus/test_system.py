@@ -18,6 +18,8 @@ from hookline import (
     RemoteHooks,
     Settings,
 )
+from hookline.agent.toolresults import ToolResult
+from hookline.agent.tools import execute_tool_with_hooks
 from hookline.bus import MessageBusType, NatsBus
 
 from .servers import NatsServer
@@ -173,6 +175,49 @@ async def test_remote_hooks_give_what_the_handler_gives(site: Site) -> None:
     assert there.final_output is not None
     assert there.final_output.modified_tool_input == {"path": "safe", "content": "x"}
     assert there.final_output.additional_context == "&lt;see&gt;"
+
+
+async def run_tool(config: Config) -> tuple[list[Any], str]:
+    """Run a tool as an agent does; returns what it ran with and what came out."""
+    ran: list[Any] = []
+
+    async def write(tool_input: Mapping[str, Any]) -> ToolResult:
+        ran.append(dict(tool_input))
+        return ToolResult(llm_content="written", return_display="written")
+
+    result = await execute_tool_with_hooks(
+        config, "write_file", {"path": ".env", "n": 1}, write
+    )
+    return ran, str(result.llm_content)
+
+
+async def test_agent_runs_its_tools_by_hooks_that_run_elsewhere(site: Site) -> None:
+    @site.system.on("BeforeTool")
+    def rename(event: Mapping[str, Any]) -> dict[str, Any]:
+        return {"hookSpecificOutput": {"tool_input": {"path": "safe"}}}
+
+    agent = Config(settings=Settings())
+    agent.use_hooks(RemoteHooks(site.client))
+    assert await run_tool(agent) == ([{"path": "safe", "n": 1}], "written")
+
+    @site.system.on("BeforeTool")
+    def refuse(event: Mapping[str, Any]) -> dict[str, Any]:
+        return {"decision": "block", "reason": "not here"}
+
+    ran, content = await run_tool(agent)
+    assert ran == []
+    assert "not here" in content
+
+
+@pytest.mark.parametrize(("on_error", "runs"), [("allow", 1), ("block", 0)])
+async def test_agent_without_its_hooks_goes_on_or_stands_still_as_it_was_told(
+    on_error: str, runs: int
+) -> None:
+    agent = Config(settings=Settings())
+    agent.use_hooks(RemoteHooks(HookBusClient(InMemoryMessageBus(), on_error)))
+    ran, content = await run_tool(agent)
+    assert len(ran) == runs
+    assert ("no_responders" in content) is (runs == 0)
 
 
 async def test_system_serves_nats_and_leaves_it_when_disposed(

@@ -169,6 +169,15 @@ def test_block_of_a_failed_response_is_an_output_that_blocks() -> None:
     assert not back.aggregated.success
 
 
+def test_stop_of_a_failed_response_is_an_output_that_stops() -> None:
+    response = {"success": False, "processed": {"shouldStop": True, "stopReason": "s"}}
+    back = processed_from_wire(response, HookEventName.AfterTool)
+    assert (back.should_stop, back.stop_reason, back.blocked) == (True, "s", False)
+    assert back.final_output is not None
+    assert back.final_output.stops
+    assert not back.final_output.is_blocking
+
+
 @given(
     event=events,
     success=json_values,

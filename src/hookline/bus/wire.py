@@ -59,20 +59,18 @@ def processed_from_wire(
     ``tool_input`` is what the request held: a changed input comes back by its keys.
     """
     processed = _object(response.get("processed"))
-    blocked = processed.get("blocked") is True
-    reason = _text(processed.get("reason"))
     if response.get("success") is True:
         aggregated = _aggregated(_object(response.get("output")), event, tool_input)
     else:
-        aggregated = _envelope(response, event, reason if blocked else None)
+        aggregated = _envelope(response, event, processed)
     return ProcessedHookResult(
         aggregated=aggregated,
         should_stop=processed.get("shouldStop") is True,
         stop_reason=_text(processed.get("stopReason")),
         system_message=_text(processed.get("systemMessage")),
         suppress_output=processed.get("suppressOutput") is True,
-        blocked=blocked,
-        reason=reason,
+        blocked=processed.get("blocked") is True,
+        reason=_text(processed.get("reason")),
         ask=processed.get("ask") is True,
     )
 
@@ -109,7 +107,7 @@ def _aggregated(
 
 
 def _envelope(
-    response: Mapping[str, Any], event: HookEventName, block_reason: str | None
+    response: Mapping[str, Any], event: HookEventName, processed: Mapping[str, Any]
 ) -> AggregatedHookResult:
     error = _object(response.get("error"))
     failure = HookError(
@@ -119,11 +117,27 @@ def _envelope(
         event_name=event,
         correlation_id=_text(response.get("correlationId")),
     )
-    if block_reason is None:
-        return AggregatedHookResult(success=False, errors=[failure])
-    block = HookOutput(decision=Decision.BLOCK, reason=block_reason)
+    verdict = _verdict(processed)
     return AggregatedHookResult(
-        success=False, errors=[failure], final_output=block, all_outputs=[block]
+        success=False,
+        errors=[failure],
+        final_output=verdict,
+        all_outputs=[] if verdict is None else [verdict],
+    )
+
+
+def _verdict(processed: Mapping[str, Any]) -> HookOutput | None:
+    """The output of a failed request that blocks or stops all the same."""
+    blocked = processed.get("blocked") is True
+    stopped = processed.get("shouldStop") is True
+    if not blocked and not stopped:
+        return None
+    return HookOutput(
+        decision=Decision.BLOCK if blocked else None,
+        reason=_text(processed.get("reason")),
+        continues=False if stopped else None,
+        stop_reason=_text(processed.get("stopReason")),
+        system_message=_text(processed.get("systemMessage")),
     )
 
 

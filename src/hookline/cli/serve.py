@@ -123,7 +123,10 @@ async def _until_told(bus: NatsBus) -> None:
         loop.remove_signal_handler(number)  # the next one ends us at once
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, tell, number)
+        try:
+            loop.add_signal_handler(number, tell, number)
+        except NotImplementedError:  # on Windows, where Ctrl-C ends us at once
+            break
     closed = asyncio.ensure_future(bus.wait_closed())
     waiting = asyncio.ensure_future(told.wait())
     await asyncio.wait({closed, waiting}, return_when=asyncio.FIRST_COMPLETED)
