@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from sqlite3 import Connection
 
 from hookline.errors import JournalError
 
@@ -17,9 +17,6 @@ from .occurrence import Occurrence
 from .retention import forget_old
 from .rows import EVENT_COLUMNS, HOOK_COLUMNS, Limits, rows_of
 from .store import identity, open_for_writing
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 FLUSH_S = 0.5
 _RETENTION_S = 600.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from sqlite3 import Connection, Row
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -14,9 +16,6 @@ from hookline.jsontext import decode
 
 from .store import damaged, open_for_reading
 from .verdicts import Verdict
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection, Row
 
 _read_verdict = msgspec.json.Decoder(Verdict).decode
 
@@ -208,10 +207,8 @@ def read_journal(
 
     ``tick`` is called every now and then while SQLite is at work.
     """
-    import sqlite3
-
     connection = open_for_reading(path)
-    connection.row_factory = sqlite3.Row
+    connection.row_factory = Row
     connection.set_progress_handler(tick, _TICK_STEPS)
     try:
         yield JournalReader(path, connection)

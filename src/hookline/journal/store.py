@@ -8,10 +8,12 @@ deleted.
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 from contextlib import closing
 from datetime import datetime
-from typing import TYPE_CHECKING
+from sqlite3 import Connection
+from urllib.parse import quote
 
 from hookline.errors import JournalError
 
@@ -24,9 +26,6 @@ from .schema import (
     TABLES,
     VERSION,
 )
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 BUSY_TIMEOUT_S = 10.0
 ADVICE = "'hookline log --move-aside' puts it out of the way"
@@ -106,9 +105,6 @@ def _check_header(path: str, header: bytes) -> None:
 
 def _connect(path: str) -> Connection:
     """Open a file that is known to be a journal."""
-    import sqlite3
-    from urllib.parse import quote
-
     try:
         connection = sqlite3.connect(
             f"file:{quote(path)}?mode=rw",
@@ -148,14 +144,12 @@ def damaged(path: str, error: Exception) -> JournalError:
 
 def _create(path: str) -> None:
     """Make an empty journal beside its path, then give it its name."""
-    import tempfile
-
     folder, name = os.path.split(path)
+    # A name of its own, so that no two writers meet in it.
+    made = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-        # Made with mode 0600 and a name of its own, so that no two writers meet in it.
-        handle, made = tempfile.mkstemp(prefix=f".{name}-", suffix=".new", dir=folder)
-        os.close(handle)
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
         try:
             _fill(made)
             _give_name(made, path)
@@ -178,8 +172,6 @@ def _give_name(made: str, path: str) -> None:
 
 
 def _fill(path: str) -> None:
-    import sqlite3
-
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
@@ -193,8 +185,6 @@ def _fill(path: str) -> None:
 
 def _check_unused(path: str) -> None:
     """Refuse to move a journal from under a process that is writing to it."""
-    import sqlite3
-
     try:
         check_file(path)
         with closing(_connect(path)) as connection:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import sqlite3
 import threading
+from weakref import WeakSet
 
 from hookline.errors import JournalError
 from hookline.log import logger
@@ -21,6 +23,9 @@ from .store import damaged
 
 _STUCK_S = 30.0
 """A disk that takes nothing for so long keeps nobody from ending."""
+
+
+_living: WeakSet[JournalWriter] = WeakSet()
 
 
 class JournalWriter:
@@ -35,6 +40,7 @@ class JournalWriter:
         self._thread: threading.Thread | None = None
         self._writing: BatchWriting | None = None
         self._forget_thread()
+        _living.add(self)
 
     def start(self) -> None:
         """Start the thread, unless it runs; it opens the file."""
@@ -101,8 +107,6 @@ class JournalWriter:
         self._taken_bytes = 0
 
     def _work(self, writing: BatchWriting) -> None:
-        import sqlite3
-
         problem: str | None = "failed unexpectedly"
         try:
             writing.run()
@@ -121,6 +125,16 @@ class JournalWriter:
         if not self.stopped:
             self.stopped = True
             logger.warning("journal %s: %s. Nothing is recorded", self.path, problem)
+
+
+def _close_all() -> None:
+    """Before a fork: SQLite must not be carried into another process."""
+    for writer in list(_living):
+        writer.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_all)
 
 
 def _ended(thread: threading.Thread, writing: BatchWriting) -> bool:
