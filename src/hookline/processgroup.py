@@ -27,7 +27,7 @@ class ProcessGroup:
         self.exit_code: int | None = None
         """None also where somebody else has taken the status."""
         self.reaped = False
-        self._loop = loop
+        self.loop = loop
         self._on_exit = on_exit
         self._pidfd = self._watch()
 
@@ -64,10 +64,10 @@ class ProcessGroup:
             pidfd = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
             # Not Linux, or no descriptor left: look for the end now and then.
-            self._loop.call_later(POLL_FIRST_S, self._poll, POLL_FIRST_S)
+            self.loop.call_later(POLL_FIRST_S, self._poll, POLL_FIRST_S)
             return None
         try:
-            self._loop.add_reader(pidfd, self._reap)
+            self.loop.add_reader(pidfd, self._reap)
         except BaseException:
             os.close(pidfd)
             raise
@@ -75,15 +75,15 @@ class ProcessGroup:
 
     def _unwatch(self) -> None:
         if self._pidfd is not None:
-            if not self._loop.is_closed():
-                self._loop.remove_reader(self._pidfd)
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
 
     def _poll(self, delay: float) -> None:
         if not self._reap():
             delay = min(delay * 2, POLL_LAST_S)
-            self._loop.call_later(delay, self._poll, delay)
+            self.loop.call_later(delay, self._poll, delay)
 
     def _reap(self) -> bool:
         if self.reaped:

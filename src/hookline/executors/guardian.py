@@ -3,7 +3,7 @@
 A warm process ends when its input does, but one that hangs never looks. So a small
 shell waits at a pipe whose other end is held by the host alone: when the host is gone,
 however it went, it kills the process groups that it was told of and ends itself. It is
-started with the first worker and ends with the last (decision 0072).
+started with the first worker and ends with the hook system (decision 0072).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ while read -r sign group; do
        live=$left ;;
   esac
 done
-for one in $live; do kill -KILL -- "-$one"; done 2>/dev/null
+for one in $live; do kill -s KILL -- "-$one"; done 2>/dev/null
 """
 
 
@@ -37,21 +37,26 @@ class Guardian:
     def __init__(self) -> None:
         self._fd: int | None = None
         self._shell: ProcessGroup | None = None
-        self._guarded: set[int] = set()
+        self._ended = asyncio.Event()
 
     def guard(self, group: int) -> None:
         """Let a group be killed should the host go away."""
-        self._guarded.add(group)
         if self._fd is None:
             self._start()
         self._tell(f"+ {group}\n")
 
     def release(self, group: int) -> None:
         """A group is gone; its number may be another's soon."""
-        self._guarded.discard(group)
         self._tell(f"- {group}\n")
-        if not self._guarded:
-            self._stop()
+
+    async def close(self) -> None:
+        """End the shell; there must be nobody left to guard."""
+        self._stop()
+        shell, self._shell = self._shell, None
+        if shell is not None and shell.loop is not asyncio.get_running_loop():
+            shell.abandon()
+        elif shell is not None:
+            await self._ended.wait()
 
     def abandon(self) -> None:
         """End the shell at once, without the event loop."""
@@ -66,7 +71,8 @@ class Guardian:
             streams = (reading, null, null)
             pid = spawn([_SHELL, "-c", _SCRIPT], "/", {}, streams)
             loop = asyncio.get_running_loop()
-            self._shell = ProcessGroup(pid, loop, lambda: None)
+            self._ended = asyncio.Event()
+            self._shell = ProcessGroup(pid, loop, self._ended.set)
         except OSError as error:
             logger.warning("workers may outlive a killed host: %s", error)
         finally:

@@ -68,6 +68,7 @@ class WorkerExecutor:
         """End all workers; those at work finish first."""
         pools, self._pools = list(self._pools.values()), {}
         await asyncio.gather(*(pool.close() for pool in pools))
+        await self._guardian.close()
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
