@@ -168,6 +168,8 @@ class _FileReader:
         if not isinstance(cases, list) or not cases:
             raise self._error("there are no cases: begin each with [[case]]", None)
         self._check_settings_mode(fields, raw)
+        # The cases first: a typo is nearer to hand than a script that is not there.
+        read = tuple(self._case(one, defaults, n) for n, one in enumerate(cases))
         return HookTestFile(
             path=self._path,
             hooks=self._hooks(fields),
@@ -175,7 +177,7 @@ class _FileReader:
             sequential=fields.sequential,
             type=fields.type,
             timeout=fields.timeout,
-            cases=tuple(self._case(one, defaults, n) for n, one in enumerate(cases)),
+            cases=read,
         )
 
     def _case(self, raw: Any, defaults: dict[str, Any], index: int) -> HookTestCase:
