@@ -108,6 +108,19 @@ async def test_before_tool_ask_is_put_to_a_person_after_a_notification(
     assert (result.llm_content, tool.inputs) == ("wrote it", [INPUT])
 
 
+async def test_a_message_of_the_notification_is_handed_to_the_model(
+    tmp_path: Path,
+) -> None:
+    """PROTOCOL 1: a system message may come from any event."""
+    hooks = {
+        "BeforeTool": says({"decision": "ask"}),
+        "Notification": runs("cat >/dev/null; echo a person was asked"),
+    }
+    config = config_of(tmp_path, hooks, seen=False)
+    result, _ = await run(config, confirm=lambda _: True)
+    assert result.llm_content == "wrote it\n\n[System] a person was asked"
+
+
 async def test_before_tool_ask_declined_does_not_run_the_tool(tmp_path: Path) -> None:
     config = config_of(tmp_path, {"BeforeTool": says({"decision": "ask"})})
     result, tool = await run(config, confirm=lambda _: False)

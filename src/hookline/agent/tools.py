@@ -131,7 +131,7 @@ class Admission(Struct, frozen=True, kw_only=True):
 
     tool_input: ToolInput
     refusal: ToolResult | None = None
-    system_message: str | None = None
+    system_messages: tuple[str, ...] = ()
 
 
 class ToolRun:
@@ -169,15 +169,14 @@ class ToolRun:
         if verdict is None or verdict.final_output is None:
             return Admission(tool_input=tool_input)
         changed = verdict.final_output.modified_tool_input
-        admission = Admission(
-            tool_input=tool_input if changed is None else changed,
-            system_message=verdict.system_message,
+        tool_input = tool_input if changed is None else changed
+        refusal, notice = await self._refusal(verdict, tool_input)
+        messages = tuple(m for m in (verdict.system_message, notice) if m)
+        if refusal is not None:
+            refusal = with_additions(refusal, [annotation(m) for m in messages])
+        return Admission(
+            tool_input=tool_input, refusal=refusal, system_messages=messages
         )
-        refusal = await self._refusal(verdict, admission.tool_input)
-        if refusal is None:
-            return admission
-        notes = _annotations(verdict.system_message)
-        return structs.replace(admission, refusal=with_additions(refusal, notes))
 
     async def finish(self, admission: Admission, result: ToolResult) -> ToolResult:
         """Show the hooks the result and apply what they say of it."""
@@ -189,7 +188,7 @@ class ToolRun:
             mcp_context=self._mcp_context,
             original_request_name=self._original_name,
         )
-        before = _annotations(admission.system_message)
+        before = [annotation(message) for message in admission.system_messages]
         if verdict is None or verdict.final_output is None:
             return with_additions(result, before)
         if verdict.should_stop:
@@ -198,31 +197,30 @@ class ToolRun:
 
     async def _refusal(
         self, verdict: ProcessedHookResult, tool_input: ToolInput
-    ) -> ToolResult | None:
+    ) -> tuple[ToolResult | None, str | None]:
+        """A result in the tool's place, if any, and what asking brought up."""
         if verdict.should_stop:
-            return _stopped(verdict)
+            return _stopped(verdict), None
         if verdict.blocked:
-            return refused(verdict.reason or "Blocked by hook", metadata=_BLOCKED)
+            reason = verdict.reason or "Blocked by hook"
+            return refused(reason, metadata=_BLOCKED), None
         if not verdict.ask:
-            return None
+            return None, None
         assert verdict.final_output is not None  # nobody asks without a word
         reason = verdict.final_output.own_reason or "a hook wants a person to decide"
         question = Confirmation(
             tool_name=self._name, tool_input=tool_input, reason=reason
         )
-        return await self._ask(question)
+        self._on_ask()
+        notice = await fire_notification_hook(
+            self._config,
+            f"Tool {self._name} needs permission: {reason}",
+            details=structs.asdict(question),
+        )
+        told = None if notice is None else notice.system_message
+        return await self._ask(question), told
 
     async def _ask(self, question: Confirmation) -> ToolResult | None:
-        self._on_ask()
-        await fire_notification_hook(
-            self._config,
-            f"Tool {question.tool_name} needs permission: {question.reason}",
-            details={
-                "tool_name": question.tool_name,
-                "tool_input": question.tool_input,
-                "reason": question.reason,
-            },
-        )
         if self._confirm is None:
             if self._config.settings.global_options.on_ask is OnFailure.ALLOW:
                 return None

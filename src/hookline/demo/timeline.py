@@ -22,7 +22,7 @@ _STYLES = {
     wording.FAILED: "magenta",
 }
 _COLUMNS = "{event:<19}  {tool:<10}  {hook:<11}  {verdict:<10}  {ms:>6}"
-_PAUSE_S = 0.03
+_PAUSE_S = 0.015
 
 
 class Tally(Struct):
