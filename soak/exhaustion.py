@@ -20,7 +20,13 @@ from .tally import Tally
 from .watch import descriptors, mark_everything, settle, strays
 
 LIMIT = 64
-HOOKS = {"deny": "exit 2", "allow": "true", "sleep": "sleep 0.01; exit 2"}
+HOOKS = {
+    "deny": ("command", "exit 2"),
+    "allow": ("command", "true"),
+    "sleep": ("command", "sleep 0.01; exit 2"),
+    # No worker at all: it is lost at once, and run again as a command.
+    "worker": ("worker", "exit 2"),
+}
 PYTHON_NEEDS = 3
 """Descriptors that the interpreter may need in between, for an import say."""
 
@@ -30,9 +36,9 @@ def settings() -> Settings:
     groups = [
         {
             "matcher": f"^{name}-{policy}$",
-            "hooks": [{"type": "command", "command": command, "onError": policy}],
+            "hooks": [{"type": kind, "command": command, "onError": policy}],
         }
-        for name, command in HOOKS.items()
+        for name, (kind, command) in HOOKS.items()
         for policy in ("allow", "block")
     ]
     return Settings.from_mapping({"hooks": {"BeforeTool": groups}})
@@ -63,7 +69,8 @@ async def starve(fires: int, seed: int, tally: Tally) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with HookSystem(Config("soak", folder, settings())) as hooks:
             fire = hooks.event_handler.fire_before_tool_event
-            await fire("deny-allow", {})
+            for name in HOOKS:
+                await fire(f"{name}-allow", {})
             before = descriptors()
             for _ in range(fires):
                 name, policy = chance.choice(list(HOOKS)), chance.choice(POLICIES)

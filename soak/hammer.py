@@ -15,6 +15,7 @@ from hookline.results import FailureCause
 from .faults import FAULTS, Fault, settings, wrong_verdict
 from .tally import Tally
 from .watch import Held, held, settle
+from .workers import bother_workers
 
 AT_ONCE = 10
 ROUND_S = 20.0
@@ -57,6 +58,8 @@ async def _round(
         for _ in range(AT_ONCE):
             group.create_task(fire_on())
         group.create_task(pull_the_ground_away())
+        own = random.Random(chance.random())
+        group.create_task(bother_workers(own, tally, until))
 
 
 async def _fire_one(hooks: HookSystem, chance: random.Random, tally: Tally) -> None:

@@ -41,10 +41,7 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     if hook.seal is not None:
         # A cached module beside a trusted one would count as a change of the folder.
         env["PYTHONDONTWRITEBYTECODE"] = "1"
-    env |= event_environment(call)
-    env |= hook.config.env
-    # Last: no hook talks itself out of how deep it runs.
-    env[DEPTH_VARIABLE] = str(call.depth + 1)
+    env |= request_environment(hook, call)
     return env
 
 
@@ -57,6 +54,14 @@ def worker_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     for name in event_environment(call).keys() - hook.config.env.keys():
         del env[name]
     env["HOOKLINE_WORKER"] = "1"
+    return env
+
+
+def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
+    """What an event brings, and the hook's own."""
+    env = event_environment(call) | hook.config.env
+    # Last: no hook talks itself out of how deep it runs.
+    env[DEPTH_VARIABLE] = str(call.depth + 1)
     return env
 
 

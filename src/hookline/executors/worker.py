@@ -24,7 +24,7 @@ from hookline.results import HookExecutionResult
 
 from .command import command_spec, read_outcome, timed_out_result
 from .contract import HookCall
-from .environment import event_environment
+from .environment import request_environment
 from .guardian import Guardian
 from .reading import RunEnd, read_end
 from .warm import Answer, WarmProcess, WorkerLostError, WorkerTalksTooMuchError
@@ -113,7 +113,7 @@ class _Request:
         return read_end(self._hook, self._read(answer))
 
     async def _ask(self, worker: WarmProcess) -> Answer:
-        env = encode(event_environment(self._call) | self._hook.config.env)
+        env = encode(request_environment(self._hook, self._call))
         return await worker.ask(self._call.payload, env, self._left())
 
     async def _run_cold(self, *, reran: bool) -> HookExecutionResult:
