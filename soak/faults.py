@@ -85,6 +85,13 @@ FAULTS = (
         timeout_ms=200,
         weight=2,
     ),
+    Fault(
+        name="child-ignores-sigterm",
+        command=f"(trap '' TERM; {FIVE_MINUTES}) & {FIVE_MINUTES}",
+        cause=_TIMEOUT,
+        timeout_ms=100,
+        weight=2,
+    ),
     Fault(name="spin", command="while :; do :; done", cause=_TIMEOUT, timeout_ms=150),
     Fault(
         name="forks-and-hangs",

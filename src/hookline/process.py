@@ -173,9 +173,9 @@ class _Child:
 
     async def abort(self) -> None:
         """Kill the group at once and wait for its leader to be gone."""
+        self._group.kill()  # what a leader left behind too, be it gone already
         if self._group.reaped:
             return
-        self._group.signal(signal.SIGKILL)
         self._exited = self._loop.create_future()
         await asyncio.wait({self._exited}, timeout=_ABORT_S)
 

@@ -1,0 +1,47 @@
+"""Processes that hooks leave behind: found by a mark in their environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+
+def descriptors() -> list[str]:
+    """What the descriptors of this process point at."""
+    found = []
+    for fd in Path("/proc/self/fd").iterdir():
+        try:
+            found.append(str(fd.readlink()))
+        except OSError:
+            continue  # the one that listed them
+    return sorted(found)
+
+
+def children() -> list[int]:
+    """Children of this process, the dead ones that nobody reaped included."""
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def marked(mark: str) -> list[int]:
+    """Living processes that have a mark in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+async def until(condition: str, seconds: float = 30) -> None:
+    """Wait for a file to appear."""
+    for _ in range(int(seconds * 100)):
+        if await asyncio.to_thread(os.path.exists, condition):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{condition} never came")
