@@ -30,7 +30,9 @@ _SHOWN_ONLY = re.compile(r"<!-- shown only: .+ -->")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _KINDS = [
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
-    (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|µs|us|s)\b"), "N ms"),
+    # Columns of times are padded, by more or by less.
+    (re.compile(r" *\b\d+(?:\.\d+)? ?(?:ms|µs|us|s)\b"), " N ms"),
+    (re.compile("[█▓░]+"), "BAR"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?Z?"), "WHEN"),
     (re.compile(r'(?<="duration_ms":) ?[\d.]+'), "N"),
     (re.compile(r'(?<="total_duration_ms":) ?[\d.]+'), "N"),

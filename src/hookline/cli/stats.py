@@ -34,6 +34,7 @@ The figures come from the journal: see 'hookline log --help'."""
 
 _HEADINGS = ("hook", "source", "runs", "blocks", "failures", "p50", "p95", "p99")
 _BAR = 24
+_TIME = 8
 _LONGEST_NAME = 40
 
 
@@ -73,7 +74,9 @@ def _as_json(hook: HookFigures) -> dict[str, object]:
 
 def _print_table(figures: list[HookFigures]) -> None:
     rows = [_row(hook) for hook in figures]
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
+    columns = zip(_HEADINGS, *rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    widths[-3:] = [max(width, _TIME) for width in widths[-3:]]
     print(paint(_line(_HEADINGS, widths), "bold"))
     longest = max(hook.p99_ms for hook in figures)
     for hook, row in zip(figures, rows, strict=True):
