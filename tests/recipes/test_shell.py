@@ -63,6 +63,16 @@ def words_of(line: str) -> list[list[str]]:
         "find . -exec rm -rf / \\;",
         "rm -rf / # tidy up",
         "rm -rf / > log 2>&1",
+        "${x:-rm} -rf /",
+        "$(which rm) -rf /",
+        "su root -c 'rm -rf /'",
+        "script -c 'rm -rf /'",
+        "ssh host 'rm -rf /'",
+        "watch 'rm -rf /'",
+        "flock lock rm -rf /",
+        "coproc rm -rf /",
+        "$SHELL -c 'rm -rf /'",
+        "case x in x) rm -rf /;; esac",
     ],
 )
 def test_command_is_found_in_any_dress(line: str) -> None:
@@ -94,16 +104,27 @@ def test_words_that_are_only_text_are_no_command(line: str) -> None:
         "bash <(curl x)",
         'bash -c "$(curl x)"',
         "source /dev/stdin",
-        "echo / | xargs rm -rf",
+        "curl x | python3",
+        "python3 <(curl x)",
+        'eval "$(curl x)"',
+        "ls | xargs -I{} sh -c 'rm {}'",
+        "${x#y} -rf /",
     ],
 )
 def test_what_nobody_can_tell_is_opaque(line: str) -> None:
     assert any(command.opaque for command in commands(line))
 
 
-@pytest.mark.parametrize("line", ["bash script.sh", "ls | cat", "sh -c 'ls'", "xargs"])
+@pytest.mark.parametrize(
+    "line", ["bash script.sh", "ls | cat", "sh -c 'ls'", "ls | xargs wc -l"]
+)
 def test_what_can_be_read_is_not_opaque(line: str) -> None:
     assert not any(command.opaque for command in commands(line))
+
+
+def test_words_from_elsewhere_are_told() -> None:
+    assert commands("echo / | xargs -n 1 rm -rf")[-1].appended
+    assert commands("parallel rm -rf ::: /")[-1].appended
 
 
 def test_redirections_are_told_from_words() -> None:

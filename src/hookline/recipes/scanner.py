@@ -16,7 +16,8 @@ _OPERATORS = (
 )
 _OPEN, _COMMA, _CLOSE = "\ue000", "\ue001", "\ue002"
 _BRACES = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?[-=+]([^{}]*))?\}|(\w+))")
+_WHICH = re.compile(r"\s*(?:which|command\s+-v|type\s+-P)\s+([\w.-]+)\s*")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b", "b": "\b"}
 _MAX_WORDS = 10_000
@@ -139,8 +140,9 @@ class Scanner:
     def _keep_nested(self, inner: str) -> None:
         self.nested.append(inner)
         # A plain echo is how a word is hidden: $(echo rm) reads as rm.
-        echoed = re.fullmatch(r"\s*(?:echo|printf)\s+(?:-\w+\s+)*(.*)", inner)
-        self._add(echoed[1].strip("'\" ") if echoed else "$()")
+        plain = re.fullmatch(r"\s*(?:echo|printf)\s+(?:-\w+\s+)*([^|;&<>]*)", inner)
+        plain = plain or _WHICH.fullmatch(inner)
+        self._add(plain[1].strip("'\" ") if plain else "$()")
 
     def _parenthesised(self) -> str:
         start, depth, quote = self._at + 1, 0, ""
@@ -170,16 +172,25 @@ class Scanner:
     def _variable(self, quoted: bool) -> None:
         found = _VARIABLE.match(self._text, self._at)
         if not found:
-            self._add("$")
-            self._at += 1
+            self._unknown_expansion()
             return
         self._at = found.end()
-        name = found[1] or found[2]
+        name = found[1] or found[3]
         if name == "IFS" and not quoted:
             self._end_word()
             return
-        value = self._variables.get(name)
+        default: str | None = found[2]
+        value = self._variables.get(name, default)
         self._add_value(found[0] if value is None else value, quoted)
+
+    def _unknown_expansion(self) -> None:
+        """A lone ``$``, or one of the many things that braces can do to a variable."""
+        if self._text.startswith("${", self._at):
+            self._until("}")
+            self._add("$()")
+        else:
+            self._add("$")
+            self._at += 1
 
     def _add_value(self, value: str, quoted: bool) -> None:
         pieces = [value] if quoted else value.split()
@@ -219,6 +230,8 @@ class Scanner:
         self.overflowed = self.overflowed or len(self.tokens) >= _MAX_WORDS
         if not self.overflowed:
             self.tokens.append(word)
+        if self.tokens[-4:-3] == ["for"] and self.tokens[-2:-1] == ["in"]:
+            self._variables[self.tokens[-3]] = word
         name, equals, value = word.partition("=")
         if equals and name.isidentifier():
             # A variable that doubles itself again and again must not fill the memory.

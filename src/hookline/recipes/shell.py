@@ -12,7 +12,11 @@ import re
 
 from .scanner import Operator, Scanner
 
-SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
+SHELLS = frozenset(
+    {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "$SHELL", "${SHELL}", "$BASH"}
+)
+_RUN_LINES = SHELLS | {"su", "runuser", "script", "sg", ".", "source"}
+_INTERPRETER = re.compile(r"(python|perl|ruby|node|php|lua|osascript)[\d.]*")
 _RESERVED = frozenset(
     {"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time"}
 )
@@ -31,11 +35,14 @@ _WRAPPERS = {
     "exec": "a",
     "nohup": "",
     "setsid": "",
+    "coproc": "",
+    "flock": "wE",
+    "npx": "pc",
     "busybox": "",
     "toybox": "",
-    "watch": "n",
     "caffeinate": "t",
 }
+_HEADS = (["for"], ["select"], ["case"])
 _ASSIGNMENT = re.compile(r"\w+\+?=")
 _MAX_DEPTH = 12
 
@@ -43,15 +50,22 @@ _MAX_DEPTH = 12
 class Command:
     """One simple command: its words, where it writes, and what feeds it."""
 
-    __slots__ = ("fed", "opaque", "piped", "reads", "words", "writes")
+    __slots__ = (
+        *("appended", "assigned", "fed", "opaque", "piped"),
+        *("reads", "words", "writes"),
+    )
 
     def __init__(self) -> None:
         self.words: list[str] = []
+        self.assigned: list[str] = []
         self.writes: list[str] = []
         self.reads: list[str] = []
         self.piped = False
         self.fed: str | None = None
         self.opaque = False
+        """What it will run cannot be told by reading."""
+        self.appended = False
+        """Further words come from elsewhere, as by xargs."""
 
     @property
     def name(self) -> str:
@@ -148,8 +162,11 @@ def _unwrapped(
 ) -> list[Command]:
     words = command.words
     while words and (_ASSIGNMENT.match(words[0]) or words[0] in _RESERVED):
+        if words[0] not in _RESERVED:
+            command.assigned.append(words[0])
         words = words[1:]
-    command.words = words
+    # The head of a loop or a choice runs nothing by itself.
+    command.words = words = [] if words[:1] in _HEADS else words
     if command.name in _WRAPPERS:
         return _wrapped(command, variables, depth)
     inner = _inner_line(command)
@@ -167,11 +184,12 @@ def _wrapped(command: Command, variables: dict[str, str], depth: int) -> list[Co
         if len(option) == 2 and option[1] in _WRAPPERS[name] and rest:
             rest.pop(0)
     rest = rest[1:] if rest[:1] == ["--"] else rest
-    rest = rest[1:] if name == "timeout" else rest
+    rest = rest[1:] if name in ("timeout", "flock") else rest
     inner = Command()
     inner.words, inner.writes, inner.reads = rest, command.writes, command.reads
     inner.piped, inner.fed = command.piped, command.fed
-    inner.opaque = name == "xargs"  # what it appends comes from elsewhere
+    inner.assigned = command.assigned
+    inner.appended = name == "xargs"
     if not rest or depth > _MAX_DEPTH:
         return [command]
     return _unwrapped(inner, variables, depth + 1)
@@ -180,28 +198,58 @@ def _wrapped(command: Command, variables: dict[str, str], depth: int) -> list[Co
 def _inner_line(command: Command) -> str | None:
     """The shell line that a command would run in its turn, if it does."""
     name, args = command.name, command.args
-    if name in SHELLS or name in (".", "source"):
+    if name in _RUN_LINES:
         return _script_of(command)
+    if _INTERPRETER.fullmatch(name):
+        command.opaque = command.opaque or _reads_program(command)
+    if name == "$()":
+        command.opaque = True
     if name == "eval":
-        return " ".join(args)
-    if name == "trap" and args:
-        return args[0]
+        command.opaque = command.opaque or "$()" in " ".join(args)
     if name == "find":
         return _find_commands(args)
+    return _line_in_words(name, args, command.operands)
+
+
+def _line_in_words(name: str, args: list[str], operands: list[str]) -> str | None:
+    if name == "eval":
+        return " ".join(args)
+    if name == "watch":
+        return " ".join(operands)
+    if name == "ssh":
+        return " ".join(operands[1:])
+    if name == "trap" and args:
+        return args[0]
+    if name == "parallel":
+        return (
+            " ".join(["xargs", *args[: args.index(":::")]]) if ":::" in args else None
+        )
     return None
+
+
+def _reads_program(command: Command) -> bool:
+    """Whether an interpreter gets its program from a pipe or a substitution."""
+    given = {"-c", "-m", "-e", "-E", "-p", "-n", "-f", "-r"} & set(command.args)
+    file = command.operands[0] if command.operands else ""
+    piped = command.piped and not given and (not file or "-" in command.args)
+    return piped or file.startswith("/dev/")
 
 
 def _script_of(command: Command) -> str | None:
     for index, word in enumerate(command.args):
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word):
             script = " ".join(command.args[index + 1 : index + 2])
-            command.opaque = command.opaque or "$()" in script
+            filled = command.appended and not script.isidentifier()
+            command.opaque = command.opaque or filled or "$()" in script
             return script
     if command.fed is not None:
         return command.fed
+    if command.name not in SHELLS and command.name not in (".", "source"):
+        return None
     file = command.operands[0] if command.operands else ""
     from_pipe = command.piped and (not file or "s" in command.flags)
-    command.opaque = command.opaque or from_pipe or file.startswith("/dev/")
+    hidden = from_pipe or file.startswith("/dev/") or command.appended
+    command.opaque = command.opaque or hidden
     return None
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from .shell import Command
+
 _PATH_KEY = re.compile(
     r"path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
     r"|dest|destination|uri)s?$",
@@ -103,6 +105,16 @@ def project_path(path: str, cwd: str) -> str | None:
     if place == root:
         return "."
     return place[len(root) + 1 :] if place.startswith(root + os.sep) else None
+
+
+def placed_commands(line: str, cwd: str) -> Iterator[tuple[Command, str]]:
+    """Every command of a shell line with the folder it runs in, as ``cd`` moves it."""
+    from .shell import commands
+
+    for command in commands(line):
+        yield command, cwd
+        if command.name in ("cd", "pushd") and command.operands:
+            cwd = resolved(command.operands[0], cwd)
 
 
 def expanded(word: str, cwd: str) -> list[str]:

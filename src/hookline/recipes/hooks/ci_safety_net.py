@@ -10,12 +10,14 @@ import os
 import re
 from typing import Any
 
-from hookline.recipes.shell import Command, commands
+from hookline.recipes.shell import Command
 from hookline.recipes.toolinput import (
     is_shell,
     only_reads,
     paths_in,
+    placed_commands,
     project_path,
+    resolved,
     shell_line,
 )
 from hookline.script import Output, block, run
@@ -23,7 +25,9 @@ from hookline.script import Output, block, run
 # A program, and the words that make it publish, after any options.
 PUBLISHES = {
     "git": ("push", "send-pack"),
-    "npm": ("publish", "unpublish", "dist-tag"),
+    "hub": ("push", "release"),
+    "make": ("deploy", "publish", "release"),
+    "npm": ("publish", "unpublish", "dist-tag", "run deploy", "run publish"),
     "pnpm": ("publish",),
     "yarn": ("publish", "npm publish"),
     "twine": ("upload",),
@@ -40,6 +44,7 @@ PUBLISHES = {
     "aws": ("",),
     "gcloud": ("",),
 }
+CHANGERS = {"cp", "mv", "rm", "tee", "sed", "ln", "install", "touch", "truncate", "dd"}
 PIPELINES = re.compile(
     r"^(\.github/(workflows|actions)/|\.gitlab-ci\.yml$|\.circleci/|jenkinsfile$"
     r"|azure-pipelines\.yml$)",
@@ -55,11 +60,13 @@ def check(event: dict[str, Any]) -> Output | None:
     if not is_shell(tool):
         paths = [] if only_reads(tool) else list(paths_in(tool_input))
         return _check_paths(paths, cwd)
-    for command in commands(shell_line(tool_input)):
+    for command, place in placed_commands(shell_line(tool_input), cwd):
         if command.opaque or publishes(command):
             shown = " ".join(command.words)[:120]
             return block(f"not in CI: {shown!r} reaches beyond this build")
-        found = _check_paths(command.writes, cwd)
+        changed = command.operands if command.name in CHANGERS else []
+        written = [resolved(name, place) for name in (*command.writes, *changed)]
+        found = _check_paths(written, cwd)
         if found:
             return found
     return None
@@ -67,7 +74,7 @@ def check(event: dict[str, Any]) -> Output | None:
 
 def publishes(command: Command) -> bool:
     """Whether a command sends something out."""
-    name, words = command.name, list(command.args)
+    name, words = command.name.lower(), list(command.args)
     if re.fullmatch(r"python[\d.]*", name) and words[:1] == ["-m"] and len(words) > 1:
         name, words = words[1], words[2:]
     verbs = PUBLISHES.get(name, ())

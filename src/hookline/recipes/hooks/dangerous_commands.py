@@ -19,7 +19,10 @@ from hookline.script import Output, block, run
 NEVER = {"mkfs", "wipefs", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted"}
 BROAD = {"/", "~", ".", "..", "*", ".*", "$HOME", "${HOME}", "$PWD", "$OLDPWD", "{}"}
 SYSTEM = re.compile(r"/(bin|boot|dev|etc|home|lib\w*|opt|root|sbin|srv|sys|usr|var)")
-CODE = re.compile(r"rmtree|rm\s+-\w*r|unlinkSync|rmSync|remove_dir_all|mkfs|os\.system")
+DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper)")
+VITAL = re.compile(r"/(bin|boot|etc|lib\w*|sbin|sys|usr)(/|$)")
+CODE = re.compile(r"rmtree|unlink|rmSync|rmdirSync|remove_dir_all|removedirs")
+QUOTED = re.compile(r"""(["'])(.*?)\1""")
 FORK_BOMB = re.compile(r"(\S+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
 
 
@@ -31,7 +34,7 @@ def check(event: dict[str, Any]) -> Output | None:
     for command in commands(line):
         why = danger(command)
         if why:
-            shown = " ".join(command.words)[:120]
+            shown = " ".join(command.words)[:120] or line[:120]
             return block(f"{why}: {shown!r}. Ask the user to run it if it is wanted.")
     return None
 
@@ -39,13 +42,13 @@ def check(event: dict[str, Any]) -> Output | None:
 def danger(command: Command) -> str | None:
     """Say what is dangerous about a command, or None."""
     name = command.name
-    if any(target.startswith("/dev/sd") for target in command.writes):
-        return "this overwrites a disk"
+    if any(DISK.match(place) or VITAL.match(place) for place in command.writes):
+        return "this overwrites a part of the system"
     if name.partition(".")[0] in NEVER:
         return f"{name} is never run by an agent"
-    if command.opaque and name != "rm":
+    if command.opaque:
         return "nobody can tell what this will run"
-    for judge in (_deletion, _permissions, _disk, _git, _code):
+    for judge in (_deletion, _moving, _permissions, _machine, _git, _code):
         why = judge(command)
         if why:
             return why
@@ -54,12 +57,24 @@ def danger(command: Command) -> str | None:
 
 def _deletion(command: Command) -> str | None:
     if _is(command, "rm") and command.flags & {"r", "R", "recursive"}:
-        broad = command.opaque or any(is_broad(one) for one in command.operands)
+        broad = command.appended or any(is_broad(one) for one in command.operands)
         return "this deletes far more than a build folder" if broad else None
     if _is(command, "find") and {"-delete", "-exec", "-execdir"} & set(command.args):
         starts = [word for word in command.args[:1] if not word.startswith("-")]
         if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
             return "this deletes everything it finds"
+    return None
+
+
+def _moving(command: Command) -> str | None:
+    targets = command.operands
+    if command.name == "mv" and any(_is_root(target) for target in targets[:-1]):
+        return "this moves a whole home or system away"
+    if command.name == "rsync" and any(f.startswith("delete") for f in command.flags):
+        emptied = targets and _is_root(targets[-1])
+        return "this deletes whatever is not in the source" if emptied else None
+    if command.name in ("shred", "truncate") and any(map(VITAL.match, targets)):
+        return "this destroys a part of the system"
     return None
 
 
@@ -70,18 +85,25 @@ def _permissions(command: Command) -> str | None:
     return None
 
 
-def _disk(command: Command) -> str | None:
-    if command.name == "dd" and any(w.startswith("of=/dev/") for w in command.args):
+def _machine(command: Command) -> str | None:
+    if command.name == "dd" and any(DISK.match(w[3:]) for w in command.args):
         return "this overwrites a device"
+    ends = {"poweroff", "reboot", "halt", "0", "6"} & set(command.args)
+    if command.name in ("systemctl", "init", "telinit") and ends:
+        return "this ends the whole machine"
     if command.name == "kill" and "-1" in command.args[1:]:
         return "this ends every process"
     return None
 
 
 def _git(command: Command) -> str | None:
-    if command.name != "git" or "push" not in command.args:
+    if command.name != "git":
         return None
-    forced = {"--force", "-f", "--mirror", "--delete"} & set(command.args)
+    if "clean" in command.args and "f" in command.flags and command.flags & {"d", "x"}:
+        return "this deletes files that git cannot bring back"
+    if "push" not in command.args:
+        return None
+    forced = command.flags & {"force", "f", "mirror", "delete", "d"}
     plus = any(word.startswith("+") for word in command.args)
     return "this rewrites the history that others have" if forced or plus else None
 
@@ -90,23 +112,30 @@ def _code(command: Command) -> str | None:
     if not re.fullmatch(r"(python|perl|ruby|node|php)[\d.]*", command.name):
         return None
     code = " ".join(command.args) + (command.fed or "")
-    broad = re.search(r"""["'](/|~|\.|\.\.|/\w+)["']""", code)
-    return "this code deletes a whole tree" if CODE.search(code) and broad else None
+    texts = [text for _, text in QUOTED.findall(code)]
+    if CODE.search(code) and any(is_broad(text) for text in texts):
+        return "this code deletes a whole tree"
+    lines = (inner for text in texts if " " in text for inner in commands(text))
+    return next(filter(None, map(danger, lines)), None)
 
 
 def is_broad(target: str) -> bool:
     """Whether a target is a whole project, home or system."""
     if target in BROAD or (target.startswith(("$()", "~")) and "/" not in target[2:]):
         return True
-    plain = os.path.normpath(target.rstrip("*") or "*")
+    plain = target.rstrip("*/") or ("/" if target.startswith("/") else "*")
+    plain = os.path.normpath(plain)
     if plain in BROAD or plain.startswith("../.."):
         return True
-    system = SYSTEM.match(plain)
-    return bool(system) and plain.count("/") <= 2
+    return bool(SYSTEM.match(plain)) and plain.count("/") <= 2
+
+
+def _is_root(target: str) -> bool:
+    return is_broad(target) and target.startswith(("/", "~", "$"))
 
 
 def _is(command: Command, name: str) -> bool:
-    return fnmatch(name, command.name) if command.name else False
+    return fnmatch(name, command.name.lower()) if command.name else False
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from hookline.recipes.shell import SHELLS, Command, commands
+from hookline.recipes.shell import SHELLS, Command
 from hookline.recipes.toolinput import (
     expanded,
     is_shell,
     only_reads,
     paths_in,
+    placed_commands,
     resolved,
     shell_line,
 )
@@ -52,24 +53,29 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 def _check_line(line: str, cwd: str) -> Output | None:
-    for command in commands(line):
-        found = _check_command(command, cwd)
+    for command, place in placed_commands(line, cwd):
+        found = _check_command(command, cwd, os.path.relpath(place, cwd))
         if found:
             return found
     return None
 
 
-def _check_command(command: Command, cwd: str) -> Output | None:
+def _check_command(command: Command, cwd: str, place: str) -> Output | None:
     words = [piece for word in command.words for piece in (word, *_values(word))]
     if INTERPRETER.fullmatch(command.name) or command.name in SHELLS:
         # A program inside the command may name files anywhere in its text.
         words += re.findall(r"[\w./~*-]+", " ".join((*command.args, command.fed or "")))
     writes = command.name in WRITERS or (command.name == "sed" and "i" in command.flags)
     writes = writes or bool(INTERPRETER.fullmatch(command.name))
-    names = [name for word in words for name in expanded(word, cwd)]
-    return _check_paths((*names, *command.reads), cwd, writes) or _check_paths(
-        command.writes, cwd, writes=True
-    )
+    names = [name for word in words for name in expanded(word, resolved(place, cwd))]
+    touched, written = [*names, *command.reads], command.writes
+    if place != ".":  # after a cd
+        touched, written = _moved(touched, place), _moved(written, place)
+    return _check_paths(touched, cwd, writes) or _check_paths(written, cwd, writes=True)
+
+
+def _moved(names: Iterable[str], place: str) -> list[str]:
+    return [name if name.startswith("~") else str(Path(place, name)) for name in names]
 
 
 def _values(word: str) -> list[str]:
@@ -87,6 +93,7 @@ def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
 
 
 def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
+    # What the folders above the project are called is nobody's business here.
     place = resolved(path, cwd).removeprefix(os.path.realpath(cwd))
     for part in {*Path(place).parts, *Path(os.path.normpath(path)).parts}:
         name = part.casefold()

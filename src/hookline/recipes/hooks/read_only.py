@@ -8,6 +8,7 @@ each of its commands is known to read, writes to no file and hides nothing.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from hookline.recipes.shell import SHELLS, Command, commands
@@ -25,6 +26,16 @@ GIT_READERS = """
     cat-file for-each-ref rev-list name-rev merge-base count-objects
 """
 FIND = {"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"}
+WRITING = {
+    "sort": {"o", "output"},
+    "tree": {"o"},
+    "date": {"s", "set"},
+    "xxd": {"r"},
+    "rg": {"pre"},
+    "file": {"C"},
+    "less": {"o", "O", "log-file"},
+}
+HARMLESS = re.compile(r"(LANG|LC_\w+|TZ|NO_COLOR|COLUMNS|TERM)=")
 NOWHERE = {"/dev/null", "/dev/stdout", "/dev/stderr"}
 
 
@@ -50,6 +61,9 @@ def changes(command: Command) -> str | None:
     written = [place for place in command.writes if place not in NOWHERE]
     if written:
         return f"{shown!r} writes to {written[0]}"
+    set_to = [one for one in command.assigned if not HARMLESS.match(one)]
+    if set_to and command.words:
+        return f"{set_to[0]!r} may change what {shown!r} does"
     if command.opaque:
         return f"nobody can tell what {shown!r} does"
     if not command.words or (command.name in SHELLS and "c" in command.flags):
@@ -69,7 +83,9 @@ def _special(command: Command, shown: str) -> str | None:
         return f"{shown!r} may change the repository"
     if command.name == "find" and FIND & set(command.args):
         return f"{shown!r} acts on what it finds"
-    if command.name == "sort" and command.flags & {"o", "output"}:
+    if command.flags & WRITING.get(command.name, set()):
+        return f"{shown!r} writes or changes something"
+    if command.name in ("uniq", "xxd") and len(command.operands) > 1:
         return f"{shown!r} writes a file"
     if command.name == "env" and command.operands:
         return f"{shown!r} runs something else"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import html
 import os
 import re
 import unicodedata
@@ -29,14 +30,20 @@ SECRETS = {
     "a model provider's key": r"\bsk-(?:ant-|proj-)?(?=[\w-]*\d)[A-Za-z0-9_-]{24,}",
     "an npm token": r"\bnpm_[A-Za-z0-9]{36}",
     "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----",
+    "an AWS secret": r"(?i)aws_secret\w*['\"]?\s*[:=]\s*['\"]?[A-Za-z0-9/+]{40}",
     "a password in an address": r"\b\w+://[^\s/:@]+:(?![$<{*])[^\s/:@]{6,}@[\w.-]+",
     "a password": r"(?i)\b\w*(?:password|passwd|secret_key|api_key)\w*['\"]?\s*[:=]\s*"
-    r"['\"](?![$<{%*])(?=[^'\"]*\d)(?=[^'\"]*[a-z])[^'\"\s]{10,}['\"]",
+    r"(?:['\"](?![$<{%*])(?=[^'\"]*\d)(?=[^'\"]*[a-z])[^'\"\s]{10,}['\"]"
+    r"|(?=(?:\D*\d){3})(?=\d*[A-Za-z])[A-Za-z0-9+/=_-]{16,}(?![\w(.\[]))",
 }
 PATTERNS = {kind: re.compile(pattern) for kind, pattern in SECRETS.items()}
-EXAMPLE = re.compile(r"(?i)example|placeholder|your[-_]|xxxx|dummy|changeme|1234567890")
+EXAMPLE = re.compile(
+    r"(?i)example|placeholder|your[-_]|xxxx|dummy|changeme|1234567890"
+    r"|:(password|passwd|secret|postgres)@"
+)
 JOINT = re.compile(r"""["'`]\s*(?:\+|\.|,|\\\n)?\s*["'`]|\\\r?\n\s*""")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+ESCAPE = re.compile(r"\\u\{?([0-9a-fA-F]{4})\}?")
 HEX = re.compile(r"(?:(?:\\x|0x|\b)?[0-9a-fA-F]{2}[\s,:]?){16,}")
 
 
@@ -72,11 +79,13 @@ def views(text: str) -> Iterator[str]:
         if unicodedata.category(char) != "Cf"
     )
     joined = JOINT.sub("", plain)
-    for view in dict.fromkeys((text, plain, joined)):
+    written = {text, plain, joined, html.unescape(plain), unquote(plain), plain[::-1]}
+    written.add(ESCAPE.sub(lambda found: chr(int(found[1], 16)), plain))
+    for view in written:
         yield view
-        if "%" in view:
-            yield unquote(view)
-        yield from _decoded(view)
+        for inner in _decoded(view):
+            yield inner
+            yield from _decoded(inner)
 
 
 def _decoded(text: str) -> Iterator[str]:

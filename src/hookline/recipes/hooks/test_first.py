@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hookline.recipes.shell import commands
 from hookline.recipes.toolinput import (
     is_shell,
     only_reads,
     paths_in,
+    placed_commands,
     project_path,
+    resolved,
     shell_line,
 )
 from hookline.script import Output, block, run
@@ -42,10 +43,11 @@ def _written(event: dict[str, Any]) -> Iterator[str]:
         if not only_reads(event["tool_name"]):
             yield from paths_in(event["tool_input"])
         return
-    for command in commands(shell_line(event["tool_input"])):
-        yield from command.writes
-        if command.name in COPIERS:
-            yield from command.operands
+    line = shell_line(event["tool_input"])
+    for command, cwd in placed_commands(line, event["cwd"]):
+        names = command.operands if command.name in COPIERS else []
+        for name in (*command.writes, *names):
+            yield resolved(name, cwd)
 
 
 def _is_code(place: Path) -> bool:
