@@ -30,6 +30,7 @@ BELOW = {
     # The pipes of a process, the limit on processes and the words of a command belong
     # to the rooms that use them.
     "pipes": "process",
+    "processgroup": "process",
     "spawning": "process",
     "limits": "process",
     "breaker": "guard",
@@ -42,8 +43,9 @@ def room_of(file: Path) -> str:
 
 
 def sources() -> Iterator[Path]:
+    """All modules, without the hook scripts that are shipped as files to run."""
     for file in sorted(SOURCE.rglob("*.py")):
-        if "recipes" not in file.parts or file.parent.name == "recipes":
+        if file.parent.name not in {"hooks", "starter"}:
             yield file
 
 
