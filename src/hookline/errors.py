@@ -20,7 +20,6 @@ caller's mistakes only: what a hook does wrong is data (see ``results``).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from os import PathLike, fspath
 
 
@@ -158,6 +157,8 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     """Find the known name that a misspelt one was probably meant to be."""
     if not isinstance(name, str):
         return None
+    from difflib import get_close_matches  # only mistakes need it
+
     by_lower = {choice.lower(): choice for choice in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return str(by_lower[found[0]]) if found else None

@@ -7,7 +7,6 @@ raising ``repr``. Inward, whole numbers of any size survive and ``NaN`` is no JS
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any, NoReturn
 
@@ -47,6 +46,8 @@ def decode(text: str | bytes) -> Any:
         pass  # numbers out of its range and lone surrogates are still JSON
     if isinstance(text, bytes):
         text = text.decode("utf-8")
+    import json  # rarely needed, and slow to load
+
     try:
         found = json.loads(text, parse_constant=_no_constant, parse_int=_whole_number)
         return _Sanitizer(raw_numbers=False).clean(found, 0)

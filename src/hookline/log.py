@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 logger = logging.getLogger("hookline")
 """For the few words that are due at once: settings and matchers that are wrong."""
@@ -41,31 +43,29 @@ class LoggingDebugLogger:
         self._target = target or logging.getLogger("hookline.hooks")
         self.enabled: Callable[[int], bool] = self._target.isEnabledFor
         """Whether a record of this level would be looked at."""
-        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._queue: SimpleQueue[Callable[[], None]] | None = None
 
     def log(self, level: int, name: str, record: Record) -> None:
         """Queue one record."""
-        if self._thread is None:
-            self._start()
-        self._queue.put(lambda: self._write(level, name, record))
+        queue = self._queue or self._start()
+        queue.put(lambda: self._write(level, name, record))
 
     def flush(self) -> None:
         """Return when all that was queued has been written."""
-        if self._thread is not None:
+        if self._queue is not None:
             written = threading.Event()
             self._queue.put(written.set)
             written.wait(timeout=5)
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(
-            target=self._work, name="hookline-log", daemon=True
-        )
-        self._thread.start()
+    def _start(self) -> SimpleQueue[Callable[[], None]]:
+        from queue import SimpleQueue  # not before something is to be written
 
-    def _work(self) -> None:
-        while (write := self._queue.get()) is not None:
-            write()
+        queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._queue = queue
+        threading.Thread(
+            target=_work, args=(queue,), name="hookline-log", daemon=True
+        ).start()
+        return queue
 
     def _write(self, level: int, name: str, record: Record) -> None:
         try:
@@ -75,6 +75,11 @@ class LoggingDebugLogger:
         # A handler of the host's may raise anything; logging must harm nobody.
         except Exception:  # noqa: BLE001, S110
             pass
+
+
+def _work(queue: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        queue.get()()
 
 
 def _line(record: Record) -> str:

@@ -7,6 +7,8 @@ Exit status 1 is a mistake of the user's, with a message on stderr.
 from __future__ import annotations
 
 import argparse
+import gc
+import os
 import sys
 from importlib import import_module
 from typing import Protocol, cast
@@ -32,6 +34,7 @@ COMMANDS = {
     "request": "ask the workers of a bus for one verdict",
 }
 
+_COLUMNS = 80
 _USAGE = "hookline COMMAND [OPTIONS]"
 
 
@@ -61,6 +64,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     if words[0] not in COMMANDS:
         return _complain(_unknown(words[0]))
+    if argv is None and words[0] == "fire":
+        # One event and then the end: looking for garbage on the way is a waste.
+        gc.disable()
     try:
         return _run(words[0], words[1:])
     except HooklineError as error:
@@ -73,12 +79,29 @@ def main(argv: list[str] | None = None) -> int:
         return 141
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Asks for the terminal's width itself: argparse loads shutil to do so."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said) > 0:
+        return int(said)
+    try:
+        return os.get_terminal_size(1).columns or _COLUMNS
+    except OSError:
+        return _COLUMNS
+
+
 def _run(name: str, words: list[str]) -> int:
     command = cast("Command", import_module(f"hookline.cli.{name}"))
     parser = argparse.ArgumentParser(
         prog=f"hookline {name}",
         description=command.DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_HelpFormatter,
         exit_on_error=True,
     )
     command.add_arguments(parser)

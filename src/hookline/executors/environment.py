@@ -25,9 +25,8 @@ CLEAN_NAMES = frozenset(
 )
 """What passes under ``"envPolicy": "clean"``, beside ``LC_*`` and the hook's own."""
 
-_CREDENTIAL = re.compile(
-    r"key|token|secret|pass|pwd|credential|auth|cookie|session|private|bearer|jwt",
-    re.IGNORECASE,
+_CREDENTIAL = (
+    r"key|token|secret|pass|pwd|credential|auth|cookie|session|private|bearer|jwt"
 )
 
 
@@ -102,5 +101,5 @@ def _inherited(policy: EnvPolicy) -> dict[str, str]:
         name: value
         for name, value in os.environ.items()
         if (name in CLEAN_NAMES or name.startswith("LC_"))
-        and not _CREDENTIAL.search(name)
+        and not re.search(_CREDENTIAL, name, re.IGNORECASE)
     }

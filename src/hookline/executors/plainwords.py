@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import string
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -21,10 +22,10 @@ _NAME = r"(?:HOOKLINE|LLXPRT|GEMINI|CLAUDE)_PROJECT_DIR"
 _VARIABLE = rf"\$(?:{_NAME}(?![A-Za-z0-9_])|\{{{_NAME}\}})"
 _SAFE = r"[A-Za-z0-9_./:@%+,=-]"
 _WORD = rf'(?:{_SAFE}|{_VARIABLE}|"(?:{_SAFE}| |{_VARIABLE})*")+'
-_COMMAND = re.compile(rf" *{_WORD}(?: +{_WORD})* *", re.ASCII)
-_WORDS = re.compile(_WORD, re.ASCII)
-_PIECES = re.compile(rf'"|{_VARIABLE}', re.ASCII)
-_PROGRAM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]*", re.ASCII)
+_COMMAND = rf" *{_WORD}(?: +{_WORD})* *"
+_PIECES = rf'"|{_VARIABLE}'
+_PLAIN = frozenset(string.ascii_letters + string.digits + "_./:@%+,=- ")
+_ODD_IN_A_PROGRAM = frozenset(":@%,")
 
 _BUILTIN_NAMES = """
 . : [ alias bg bind break builtin caller cd command compgen complete compopt continue
@@ -58,9 +59,15 @@ def direct_start(command: str, cwd: str, env: Mapping[str, str]) -> DirectStart 
 
 @lru_cache(maxsize=4096)
 def _split(command: str) -> tuple[str, ...] | None:
-    if not _COMMAND.fullmatch(command):
+    # Compiling an expression would take longer than the shell that it saves.
+    if _PLAIN.issuperset(command):
+        words = tuple(word for word in command.split(" ") if word)
+    elif re.fullmatch(_COMMAND, command, re.ASCII):
+        words = tuple(re.findall(_WORD, command, re.ASCII))
+    else:
         return None
-    words = tuple(_WORDS.findall(command))
+    if not words:
+        return None
     if "=" in words[0]:
         return None  # it sets a variable
     return words
@@ -69,7 +76,7 @@ def _split(command: str) -> tuple[str, ...] | None:
 def _expand(word: str, env: Mapping[str, str]) -> str:
     if '"' not in word and "$" not in word:
         return word
-    return _PIECES.sub(lambda found: _value(found.group(), env), word)
+    return re.sub(_PIECES, lambda found: _value(found.group(), env), word)
 
 
 def _value(piece: str, env: Mapping[str, str]) -> str:
@@ -108,7 +115,9 @@ def _find(word: str, path: str) -> str | None:
     """The file that bash would execute; None where it would not find one."""
     if "/" in word:
         return word
-    if word in _BUILTINS or not _PROGRAM.fullmatch(word):
+    if word in _BUILTINS or word[:1] in {"", "-", "+"}:
+        return None
+    if not _ODD_IN_A_PROGRAM.isdisjoint(word):
         return None
     for folder in path.split(":"):
         if not folder.startswith("/"):

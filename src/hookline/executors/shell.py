@@ -11,11 +11,11 @@ import os
 import re
 from functools import lru_cache
 
-_PROJECT_DIR = re.compile(
+_PROJECT_DIR = (
     r"\$(?:\{(?:HOOKLINE|LLXPRT|GEMINI|CLAUDE)_PROJECT_DIR\}"
     r"|(?:HOOKLINE|LLXPRT|GEMINI|CLAUDE)_PROJECT_DIR(?![A-Za-z0-9_]))"
 )
-_HEREDOC = re.compile(r"<<-?\s*(?:\"(\w+)\"|'(\w+)'|\\?(\w+))")
+_HEREDOC = r"<<-?\s*(?:\"(\w+)\"|'(\w+)'|\\?(\w+))"
 _POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
 
 
@@ -93,7 +93,7 @@ class _Quoter:
         elif char == "\n":
             self._copy(1)
             self._copy_heredocs()
-        elif char == "<" and (found := _HEREDOC.match(self._text, self._at)):
+        elif char == "<" and (found := self._match(_HEREDOC)):
             self._heredocs.append(next(word for word in found.groups() if word))
             self._copy(len(found.group()))
         elif char == "<" and self._text.startswith("<<<", self._at):
@@ -109,7 +109,7 @@ class _Quoter:
         self._copy(1)
 
     def _dollar(self) -> None:
-        found = _PROJECT_DIR.match(self._text, self._at)
+        found = self._match(_PROJECT_DIR)
         if found:
             quoted = found.group() if self._inside == '"' else f'"{found.group()}"'
             self._out.append(quoted)
@@ -121,6 +121,10 @@ class _Quoter:
             self._copy_ansi_quoted()
         else:
             self._copy(1)
+
+    def _match(self, expression: str) -> re.Match[str] | None:
+        # Compiled on first use, and kept by re: most commands need none of it.
+        return re.compile(expression).match(self._text, self._at)
 
     def _toggle(self, mark: str) -> None:
         if self._inside == mark:
