@@ -32,6 +32,7 @@ BELOW = {
     "pipes": "process",
     "processgroup": "process",
     "spawning": "process",
+    "processgroup": "process",
     "limits": "process",
     "breaker": "guard",
 }
