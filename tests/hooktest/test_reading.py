@@ -64,6 +64,9 @@ def file(tmp_path: Path) -> Path:
         pytest.param(
             GOOD + "\nmessage = '('\n", 6, "is no regular expression", id="pattern"
         ),
+        pytest.param(
+            'type = "wroker"\n' + GOOD, 1, "did you mean 'worker'?", id="hook-type"
+        ),
         pytest.param(GOOD + "tool = 3\n", 5, "Expected `str", id="wrong-type"),
         pytest.param(GOOD + "x = \n", 5, "no TOML", id="no-toml"),
         pytest.param('event = "BeforeTool"\n', 1, "there are no cases", id="no-cases"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hookline.recipes.catalog import RECIPES, STARTER
@@ -22,3 +23,11 @@ async def test_recipe_case_goes_as_expected(
 ) -> None:
     result = await run_case(file, case)
     assert result.passed, "\n".join(result.problems)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.path.name)
+async def test_recipe_works_the_same_kept_warm(file: HookTestFile) -> None:
+    warm = msgspec.structs.replace(file, type="worker")
+    for case in (file.cases[0], file.cases[-1]):
+        result = await run_case(warm, case)
+        assert result.passed, "\n".join(result.problems)

@@ -109,6 +109,7 @@ class HookTestFile(Struct, frozen=True, kw_only=True):
     cases: tuple[HookTestCase, ...] = ()
 
 
+_TYPES = ("command", "worker")
 VERDICTS = ("allow", "block", "ask", "stop")
 _CASE_KEYS = tuple(HookTestCase.__struct_fields__)
 _FILE_KEYS = ("case", *_FileFields.__struct_fields__)
@@ -167,6 +168,9 @@ class _FileReader:
         cases = raw.get("case")
         if not isinstance(cases, list) or not cases:
             raise self._error("there are no cases: begin each with [[case]]", None)
+        if fields.type not in _TYPES:
+            problem = f"type = {fields.type!r}: {_hint(fields.type, _TYPES)}"
+            raise self._error(problem, "type")
         self._check_settings_mode(fields, raw)
         # The cases first: a typo is nearer to hand than a script that is not there.
         read = tuple(self._case(one, defaults, n) for n, one in enumerate(cases))

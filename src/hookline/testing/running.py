@@ -122,8 +122,14 @@ async def _problems(
         result = await _fire(firing, case)
     if case.after:
         await _shell(case.after, "after", cwd, file)
+    if file.hooks and case.expect == "allow" and not _ran(result):
+        yield "the hook did not run"
     for problem in differences(case, result, cwd):
         yield problem
+
+
+def _ran(result: ProcessedHookResult) -> bool:
+    return bool(result.aggregated.hook_results or result.aggregated.errors)
 
 
 async def _fire(firing: Firing, event: EventFields) -> ProcessedHookResult:
