@@ -69,7 +69,18 @@ class ProcessSlots:
         """Hand the slot to the next in line, or put it back."""
         while self._waiting:
             turn = self._waiting.popleft()
-            if not turn.done():  # a cancelled one gave up its place
+            if turn.done():  # a cancelled one gave up its place
+                continue
+            loop = turn.get_loop()
+            if loop is asyncio.get_running_loop():
                 turn.set_result(None)
-                return
+            else:  # a plain function's hooks run on a background loop (decision 0050)
+                loop.call_soon_threadsafe(self._hand_over, turn)
+            return
         self._free += 1
+
+    def _hand_over(self, turn: asyncio.Future[None]) -> None:
+        if turn.done():
+            self.release()
+        else:
+            turn.set_result(None)

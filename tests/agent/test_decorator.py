@@ -178,6 +178,51 @@ def test_a_hook_in_this_process_may_call_a_hooked_tool(tmp_path: Path) -> None:
     asyncio.run(config.dispose())
 
 
+def test_hooks_that_call_hooked_tools_are_cut_off_at_their_depth(
+    tmp_path: Path,
+) -> None:
+    config = Config("s-1", tmp_path, Settings())
+    system = config.get_hook_system()
+    assert system is not None
+    count = 0
+
+    @hooked_tool(config)
+    def work() -> str:
+        return "worked"
+
+    @system.on("BeforeTool")
+    def again(_: dict[str, Any]) -> None:
+        nonlocal count
+        count += 1
+        work()
+
+    assert work().startswith("worked")
+    assert count == 4
+    asyncio.run(config.dispose())
+
+
+async def test_two_loops_share_the_limit_on_processes(tmp_path: Path) -> None:
+    """A slot that one loop gives back wakes who waits for it on the other."""
+    hook = runs("sleep 0.02")
+    config = config_of(
+        tmp_path, {"BeforeTool": hook}, hooks_config={"maxProcesses": 1}, seen=False
+    )
+    tool = hooked_tool(config)
+
+    @tool
+    def plain(n: int) -> int:
+        return n
+
+    @tool
+    async def asynchronous(n: int) -> int:
+        return n
+
+    async with config, asyncio.timeout(60), asyncio.TaskGroup() as group:
+        there = [group.create_task(asyncio.to_thread(plain, n)) for n in range(8)]
+        here = [group.create_task(asynchronous(n)) for n in range(8)]
+    assert [task.result() for task in there + here] == [*range(8), *range(8)]
+
+
 def test_a_config_has_one_background_loop_which_ends_with_it(tmp_path: Path) -> None:
     config = config_of(tmp_path, {"BeforeTool": runs("true")})
 

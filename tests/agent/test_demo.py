@@ -18,7 +18,7 @@ EVENTS = (
     "BeforeToolSelection",
     "BeforeAgent",
 )
-MILLISECONDS = re.compile(r" *\d+ ms")
+MILLISECONDS = re.compile(r" *[\d.]+ ms")
 ESCAPE = "\x1b"
 
 

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 from hookline.config import Config
@@ -21,6 +22,7 @@ T = TypeVar("T")
 _JOIN_S = 5.0
 _loops: weakref.WeakKeyDictionary[Config, BackgroundLoop] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
+_in_hooks: ContextVar[bool] = ContextVar("hookline_in_hooks", default=False)
 
 
 class BackgroundLoop:
@@ -35,11 +37,13 @@ class BackgroundLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and give its result to this thread."""
-        if threading.current_thread() is self._thread:
+        if _in_hooks.get():
             # A hook in this process calls a hooked tool: waiting here for the loop
-            # that this very call holds up would never end.
+            # that this very call may hold up would never end.
             return _in_new_thread(work)
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(
+            _within(copy_context(), work), self._loop
+        )
         try:
             return future.result()
         except BaseException:
@@ -100,12 +104,19 @@ def _close_with(config: Config, loop: BackgroundLoop) -> None:
     weakref.finalize(config, loop.close)
 
 
+async def _within(context: Context, work: Coroutine[Any, Any, T]) -> T:
+    # The caller's context comes along: it says how deep in hooks the caller is.
+    context.run(_in_hooks.set, True)
+    return await asyncio.get_running_loop().create_task(work, context=context)
+
+
 def _in_new_thread(work: Coroutine[Any, Any, T]) -> T:
     done: Future[T] = Future()
+    context = copy_context()  # which says that this is within hooks
 
     def run() -> None:
         try:
-            done.set_result(asyncio.run(work))
+            done.set_result(context.run(asyncio.run, work))
         # Handed to the caller's thread, whatever it is.
         except BaseException as error:  # noqa: BLE001
             done.set_exception(error)

@@ -55,8 +55,8 @@ class Stage:
     def sighted(self, seen: Sighting) -> None:
         """Show and count one hook's run."""
         self._timeline.sighted(seen)
-        tally = self.tallies.setdefault(seen.hook, Tally(seen.event.value, seen.hook))
-        tally.add(seen)
+        fresh = Tally(seen.event.value, seen.hook, seen.kind)
+        self.tallies.setdefault(seen.hook, fresh).add(seen)
 
     async def play(self, config: Config, scene: Scene) -> None:
         """Play one scene."""

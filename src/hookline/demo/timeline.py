@@ -22,7 +22,7 @@ _STYLES = {
     wording.FAILED: "magenta",
 }
 _COLUMNS = "{event:<19}  {tool:<10}  {hook:<11}  {verdict:<10}  {ms:>6}"
-_PAUSE_S = 0.015
+_PAUSE_S = 0.03
 
 
 class Tally(Struct):
@@ -30,6 +30,7 @@ class Tally(Struct):
 
     event: str
     hook: str
+    kind: str
     runs: int = 0
     verdicts: dict[str, int] = {}
     milliseconds: float = 0.0
@@ -94,10 +95,10 @@ class PlainTimeline:
         """All hooks, and how the project looks now."""
         self.title("Summary")
         for tally in tallies:
-            took = f"{tally.milliseconds / tally.runs:.0f} ms"
+            took = _ms(tally.milliseconds / tally.runs)
             self._line(
-                f"  {tally.event:<19}  {tally.hook:<11}  {tally.runs:>2} runs  "
-                f"{took:>6}  {tally.outcome}"
+                f"  {tally.event:<19}  {tally.hook:<11}  {tally.kind:<7}  "
+                f"{tally.runs:>2} runs  {took:>6}  {tally.outcome}"
             )
         for fact in facts:
             self._line(f"  - {fact}")
@@ -137,14 +138,19 @@ class RichTimeline:
 
     def summary(self, tallies: Iterable[Tally], facts: Iterable[str]) -> None:
         """All hooks, and how the project looks now."""
+        from rich import box
         from rich.table import Table
 
         self.title("Summary")
-        table = Table("event", "hook", "runs", "each", "outcome")
-        table.columns[2].justify = table.columns[3].justify = "right"
+        heads = ("event", "hook", "type", "runs", "each", "outcome")
+        table = Table(
+            *heads, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+        )
+        table.columns[3].justify = table.columns[4].justify = "right"
         for tally in tallies:
-            took = f"{tally.milliseconds / tally.runs:.0f} ms"
-            table.add_row(tally.event, tally.hook, str(tally.runs), took, tally.outcome)
+            took = _ms(tally.milliseconds / tally.runs)
+            cells = (tally.event, tally.hook, tally.kind, str(tally.runs), took)
+            table.add_row(*cells, tally.outcome)
         self._console.print(table)
         for fact in facts:
             self._print(self._text(f"✓ {fact}", style="green"))
@@ -177,5 +183,9 @@ def _columns(seen: Sighting) -> str:
         tool=seen.tool,
         hook=seen.hook,
         verdict=seen.verdict,
-        ms=f"{seen.milliseconds:.0f} ms",
+        ms=_ms(seen.milliseconds),
     )
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:.{0 if milliseconds >= 9.95 else 1}f} ms"

@@ -21,6 +21,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     event: HookEventName
     tool: str
     hook: str
+    kind: str
     verdict: str
     change: str
     milliseconds: float
@@ -55,6 +56,7 @@ def _sighting(
         event=event,
         tool=str(fields.get("tool_name", "")),
         hook=hook.hook_name,
+        kind=hook.hook_type,
         verdict=verdict_of(hook),
         change=change_of(hook, fields),
         milliseconds=hook.duration,
