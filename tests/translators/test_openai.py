@@ -249,6 +249,20 @@ def test_reasoning_goes_with_the_answer_that_a_hook_removed() -> None:
     assert kept == [user, reasoning, call, again]
 
 
+def test_reasoning_stays_when_its_answer_does() -> None:
+    """Also where one object is in the history twice."""
+    reasoning = {"type": "reasoning", "id": "r1", "summary": []}
+    history = [reasoning, item_message("ho"), reasoning]
+    said = {
+        "messages": [
+            {"role": "model", "content": "ho"},
+            {"role": "user", "content": "more"},
+        ]
+    }
+    changed = translator.from_hook_llm_request(said, {"model": "m", "input": history})
+    assert changed["input"][:-1] == history
+
+
 @pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
 def test_only_message_can_be_removed(given: Any) -> None:
     request = {"model": "m", "input": given}

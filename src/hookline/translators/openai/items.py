@@ -6,6 +6,7 @@ Its history is a list of items; messages are some of them, calls and results oth
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -244,7 +245,11 @@ def _without_stray_reasoning(items: list[Any], before: Any) -> list[Any]:
     """
     if not isinstance(before, list | tuple):
         return items
-    meant = {id(item): after for item, after in pairwise(before)}
+    # An entry is known by its identity, unless it is in the history more than once.
+    times = Counter(map(id, before))
+    meant = {
+        id(item): after for item, after in pairwise(before) if times[id(item)] == 1
+    }
     return [
         item
         for item, after in pairwise([*items, None])
