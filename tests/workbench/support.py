@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,29 @@ class Bench:
             *("--tool", tool, "--tool-input", json.dumps(tool_input)),
         )
         assert done.returncode in (0, 2), done.stderr
+
+
+def on_terminal(bench: Bench, *words: str) -> str:
+    """What a command writes to standard error where that is a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        bench.argv(*words),
+        cwd=bench.project,
+        env=bench.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    ):
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 4096):
+                shown += piece
+        except OSError:
+            pass  # how a terminal says that the other side has gone
+        finally:
+            os.close(ours)
+    return shown.decode()
 
 
 def command(text: str, name: str = "hook", **more: Any) -> dict[str, Any]:

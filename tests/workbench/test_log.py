@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
 import subprocess
@@ -14,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from .support import CRASH, GUARD, PATIENCE_S, Bench, before_tool, command, group
+from .support import (
+    CRASH,
+    GUARD,
+    PATIENCE_S,
+    Bench,
+    before_tool,
+    command,
+    group,
+    on_terminal,
+)
 
 
 @pytest.fixture(scope="module")
@@ -261,29 +268,6 @@ def test_progress_is_shown_on_a_terminal_after_a_second(bench: Bench) -> None:
     words = ("fire", "BeforeTool", "--settings", settings, "--tool", "t", "--json")
     assert "waiting for hooks" in on_terminal(bench, *words)
     assert bench.run(*words).stderr == ""
-
-
-def on_terminal(bench: Bench, *words: str) -> str:
-    """What a command writes to standard error where that is a terminal."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        bench.argv(*words),
-        cwd=bench.project,
-        env=bench.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
-    ):
-        os.close(theirs)
-        shown = b""
-        try:
-            while piece := os.read(ours, 4096):
-                shown += piece
-        except OSError:
-            pass  # how a terminal says that the other side has gone
-        finally:
-            os.close(ours)
-    return shown.decode()
 
 
 def test_sqlite_is_loaded_only_where_there_is_a_journal() -> None:

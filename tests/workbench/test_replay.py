@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from .support import CRASH, GUARD, Bench, before_tool, command, group, says
+from .support import (
+    CRASH,
+    GUARD,
+    Bench,
+    before_tool,
+    command,
+    group,
+    on_terminal,
+    says,
+)
 
 ALLOW = command("true", "allow")
 
@@ -209,6 +218,38 @@ def test_replay_says_that_hooks_failed(bench: Bench) -> None:
     done = bench.run("replay", "--settings", settings_of(bench, "new.json", CRASH))
     assert done.returncode == 0
     assert "hooks failed on 1 event; the first, event 1: hook 'crash'" in done.stdout
+
+
+def test_replay_shows_its_progress_on_a_terminal_after_a_second(bench: Bench) -> None:
+    old = settings_of(bench, "old.json", ALLOW)
+    for tool in ("a", "b"):
+        bench.fire(old, tool)
+    slow = settings_of(bench, "new.json", command("sleep 0.8", "slow"))
+    words = ("replay", "--settings", slow, "--jobs", "1")
+    shown = on_terminal(bench, *words)
+    assert "replaying" in shown
+    assert "2/2" in shown
+    assert shown.endswith("\x1b[2K")
+    assert bench.run(*words).stderr == ""
+
+
+def test_replay_sets_events_of_hooks_in_code_apart(bench: Bench) -> None:
+    import asyncio
+
+    from hookline import Config, HookSystem, Settings
+
+    named = str(bench.project / "code.sqlite")
+
+    async def record() -> None:
+        settings = Settings.from_mapping({"hooksConfig": {"journal": named}})
+        async with HookSystem(Config("s", bench.project, settings)) as system:
+            system.on("BeforeTool")(lambda event: {"decision": "block"})
+            await system.event_handler.fire_before_tool_event("t", {})
+
+    asyncio.run(record())
+    done = bench.run("replay", "--journal", named)
+    assert done.returncode == 0
+    assert "blocked → allowed (hook in code)" in done.stdout
 
 
 def test_replay_fires_the_events_of_a_session_in_their_order(bench: Bench) -> None:

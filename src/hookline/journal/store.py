@@ -31,6 +31,7 @@ BUSY_TIMEOUT_S = 10.0
 ADVICE = "'hookline log --move-aside' puts it out of the way"
 
 _PRIVATE = 0o600
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def open_for_writing(path: str) -> Connection:
@@ -137,9 +138,10 @@ def _check_version(path: str, connection: Connection) -> None:
 def damaged(path: str, error: Exception) -> JournalError:
     """Say what SQLite found wrong with a journal."""
     text = str(error)
-    if "locked" in text or "unable to open" in text or "full" in text:
-        return JournalError(path, f"cannot be used: {text}")
-    return JournalError(path, f"is damaged ({text}); {ADVICE}")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGE or text.startswith("no such"):
+        return JournalError(path, f"is damaged ({text}); {ADVICE}")
+    return JournalError(path, f"cannot be used: {text}")
 
 
 def _create(path: str) -> None:
