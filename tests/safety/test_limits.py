@@ -371,3 +371,22 @@ async def test_the_breaker_never_skips_a_managed_hook(tmp_path: Path) -> None:
         fire = hooks.event_handler.fire_before_tool_event
         found = errors([await fire("x", {}) for _ in range(4)])
     assert found == ["timed out after 50 ms"] * 4
+
+
+@pytest.mark.parametrize("who", ["user", "project"])
+async def test_a_project_does_not_widen_what_the_user_keeps_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    monkeypatch.setenv("HOOKLINE_TRUST", "all")
+    monkeypatch.setenv("API_KEY", "hunter2")
+    wide = {"type": "command", "command": "env > env", "envPolicy": "inherit"}
+    hooks: dict[str, Any] = {"hooks": {"BeforeTool": [{"hooks": [wide]}]}}
+    clean: dict[str, Any] = {"hooksConfig": {"envPolicy": "clean"}}
+    project = hooks if who == "project" else {}
+    user = clean if who == "project" else {**clean, **hooks}
+    places = with_managed(tmp_path, project, user)
+    settings = Settings.load(places=places)
+    async with HookSystem(Config("s", tmp_path / "p", settings)) as system:
+        await system.event_handler.fire_before_tool_event("x", {})
+    seen = (tmp_path / "p" / "env").read_text()
+    assert ("hunter2" in seen) is (who == "user")

@@ -137,12 +137,29 @@ def hook_options(
     breaker = _first(said, "breaker", Breaker())
     return HookOptions(
         on_error=_policy([hook.on_error, *(options.on_error for options in said)]),
-        env_policy=hook.env_policy or _first(said, "env_policy", EnvPolicy.INHERIT),
+        env_policy=_env_policy(layers, layer, hook, said),
         max_output_bytes=_first(said, "max_output_bytes", DEFAULT_MAX_OUTPUT_BYTES),
         breaker=breaker if isinstance(breaker, Breaker) else None,
         max_depth=_first(said, "max_depth", DEFAULT_MAX_DEPTH),
         worker_idle_ms=_first(said, "worker_idle_ms", DEFAULT_WORKER_IDLE_MS),
     )
+
+
+def _env_policy(
+    layers: Layers,
+    layer: SettingsLayer | None,
+    hook: HookConfig,
+    said: Sequence[HooksOptions],
+) -> EnvPolicy:
+    """What a hook sees of the host; a project or a package only narrows it."""
+    guest = layer is not None and (
+        _is_project(layer) or layer.source is HookSource.EXTENSIONS
+    )
+    above = [one.options.env_policy for one in _reaching_all(layers)]
+    if guest and EnvPolicy.CLEAN in above:
+        return EnvPolicy.CLEAN
+    policy: EnvPolicy = _first(said, "env_policy", EnvPolicy.INHERIT)
+    return hook.env_policy or policy
 
 
 def global_options(layers: Layers) -> GlobalOptions:
