@@ -8,6 +8,7 @@ import sys
 
 from hookline.errors import HooklineError
 from hookline.limits import current_depth
+from hookline.trust.place import record_path
 from hookline.trust.review import (
     Change,
     ReviewedHook,
@@ -25,7 +26,6 @@ from hookline.trust.store import (
     TrustRecord,
     all_records,
     load_record,
-    record_path,
     remove_record,
     save_record,
 )

@@ -25,6 +25,8 @@ from hookline.settings.schema import (
     Stamp,
 )
 
+from .place import record_path
+
 VARIABLE = "HOOKLINE_TRUST"
 """``all`` trusts every project: for sealed environments such as CI containers."""
 
@@ -37,11 +39,11 @@ def gated(settings: Settings, cwd: str) -> Settings:
     if trusts_all():
         return _with_project(settings, [replace(one, trust=_no_seal) for one in own])
     project = os.path.realpath(settings.project_dir or cwd)
-    from .store import load_record, record_path
-
     path = record_path(project)
     if path is None or not os.path.lexists(path):
         return _with_project(settings, [_candidates(one, project) for one in own])
+    from .store import load_record
+
     try:
         record = load_record(path)
     except StateFileError as error:

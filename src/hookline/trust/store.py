@@ -19,18 +19,15 @@ from hookline.errors import StateFileError
 from hookline.jsontext import decode, encode
 from hookline.settings.schema import HookConfig
 from hookline.statefiles import (
-    file_name,
     locked,
     make_folder,
     read_private,
     remove,
-    state_dir,
     write_private,
 )
 
 from .pins import Pin, PinKind
-
-_SUFFIX = ".json"
+from .place import SUFFIX, record_path, trust_folder
 
 
 class TrustRecord(Struct, frozen=True, kw_only=True):
@@ -69,14 +66,6 @@ def now_text() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def record_path(project: str) -> str | None:
-    """The file that is about a project; None where nothing can be remembered."""
-    folder = _folder()
-    if folder is None or _could_be_shipped(folder, project):
-        return None
-    return f"{folder}/{file_name(project)}{_SUFFIX}"
-
-
 def load_record(path: str) -> TrustRecord | None:
     """Read a record; None where there is none, ``StateFileError`` where it is bad."""
     content = read_private(path)
@@ -91,7 +80,7 @@ def load_record(path: str) -> TrustRecord | None:
 def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
     """Remember a project as it is in the record, with copies of its small files."""
     path = record_path(record.project)
-    folder = _folder()
+    folder = trust_folder()
     if path is None or folder is None:
         raise StateFileError(
             f"there is no folder outside {record.project} to remember trust in: "
@@ -109,7 +98,7 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
 
 def remove_record(project: str) -> bool:
     """Forget a project; whether it was known."""
-    path, folder = record_path(project), _folder()
+    path, folder = record_path(project), trust_folder()
     if path is None or folder is None or not os.path.exists(path):  # noqa: PTH110
         return False
     with locked(folder):
@@ -120,34 +109,15 @@ def remove_record(project: str) -> bool:
 
 def all_records() -> list[TrustRecord]:
     """Everything that is trusted, by project; what cannot be read is left out."""
-    folder = _folder()
+    folder = trust_folder()
     found = [] if folder is None else _readable(folder)
     return sorted(found, key=lambda record: record.project)
 
 
 def copy_of(digest: str) -> bytes | None:
     """The bytes that a digest stands for, if they were kept."""
-    folder = _folder()
+    folder = trust_folder()
     return None if folder is None else read_private(f"{folder}/copies/{digest}")
-
-
-def _folder() -> str | None:
-    base = state_dir()
-    return None if base is None else f"{base}/trust"
-
-
-def _could_be_shipped(folder: str, project: str) -> bool:
-    """Whether the project holds the folder: it could bring its own trust along.
-
-    A project that holds the user's home is not one that somebody else made.
-    """
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    place = os.path.realpath(folder)
-    return _is_within(place, project) and not _is_within(home, project)
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _readable(folder: str) -> list[TrustRecord]:
@@ -157,7 +127,7 @@ def _readable(folder: str) -> list[TrustRecord]:
         return []
     found = []
     for name in names:
-        if name.endswith(_SUFFIX) and not name.startswith("."):
+        if name.endswith(SUFFIX) and not name.startswith("."):
             try:
                 record = load_record(f"{folder}/{name}")
             except StateFileError:
