@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,45 @@ async def test_a_stop_anywhere_ends_the_turn_with_an_answer_to_every_call(
     called = [turn for turn in agent.chat.history if turn.calls]
     answered = [turn for turn in agent.chat.history if turn.role is Role.TOOLS]
     assert len(called) == len(answered)
+
+
+def open_calls(agent: Agent) -> int:
+    called = sum(len(turn.calls) for turn in agent.chat.history)
+    return called - sum(len(turn.answers) for turn in agent.chat.history)
+
+
+async def test_a_failing_model_leaves_no_call_without_an_answer(
+    tmp_path: Path,
+) -> None:
+    def fail(_: Any) -> str:
+        raise ConnectionError("gone")
+
+    config = Config("s-1", tmp_path, Settings())
+    agent = Agent(config, ScriptedModel([CALL, fail, "back"]), [look])
+    with pytest.raises(ConnectionError):
+        await agent.run("go")
+    assert open_calls(agent) == 0
+    assert (await agent.run("again")).text == "back"
+
+
+async def test_a_cancelled_tool_leaves_no_call_without_an_answer(
+    tmp_path: Path,
+) -> None:
+    started = asyncio.Event()
+
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    config = Config("s-1", tmp_path, Settings())
+    agent = Agent(config, ScriptedModel([Says("", (("wait", {}),))]), [wait])
+    task = asyncio.create_task(agent.run("go"))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [turn.role for turn in agent.chat.history][-1] is Role.TOOLS
+    assert open_calls(agent) == 0
 
 
 async def test_a_synthetic_response_is_the_agents_answer(tmp_path: Path) -> None:

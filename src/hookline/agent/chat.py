@@ -124,6 +124,9 @@ class ChatSession:
     async def stream(self, message: str | Turn) -> AsyncIterator[ChatChunk | ChatReply]:
         """Say something; chunks as they may be shown, then the reply."""
         turn = user_turn(message) if isinstance(message, str) else message
+        if turn.role is Role.TOOLS:
+            # Whatever comes of this call, the calls before it have their answers.
+            self.history.append(turn)
         passage = await self._before(turn)
         if passage.refusal is not None:
             reply = self._keep_refused(turn, passage.refusal)
@@ -146,7 +149,7 @@ class ChatSession:
         yield self._keep(turn, after, passage.allowed_names)
 
     async def _before(self, turn: Turn) -> Passage:
-        turns = [*self.history, turn, *self._notes]
+        turns = [*self.history, *_unless_kept(turn), *self._notes]
         request = self._model.build(turns, self.tools, self.system)
         return await pass_before_hooks(self._config, self._model.translator, request)
 
@@ -189,10 +192,7 @@ class ChatSession:
 
     def _keep_refused(self, turn: Turn, refusal: ChatReply) -> ChatReply:
         if refusal.response is None:
-            # Blocked words must not come up again with the next call; answers of
-            # tools have to stay, since their calls are in the history.
-            if turn.role is Role.TOOLS:
-                self.history.append(turn)
+            # Blocked words must not come up again with the next call.
             empty = empty_response(self._model.translator)
             return structs.replace(refusal, response=empty)
         self._commit(turn, refusal.response)
@@ -203,8 +203,12 @@ class ChatSession:
         said = self._model.read(response)
         answer = Turn(role=Role.MODEL, text=said.text, calls=said.calls, raw=response)
         # Notes follow the turn: answers of tools must come right after their calls.
-        self.history += [turn, *self._notes, answer]
+        self.history += [*_unless_kept(turn), *self._notes, answer]
         self._notes.clear()
+
+
+def _unless_kept(turn: Turn) -> tuple[Turn, ...]:
+    return () if turn.role is Role.TOOLS else (turn,)
 
 
 async def pass_before_hooks(

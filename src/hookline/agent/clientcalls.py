@@ -10,6 +10,7 @@ from typing import Any
 
 from hookline.config import Config
 from hookline.events import HookEventName
+from hookline.log import logger
 from hookline.translators.fields import get, put
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 
@@ -64,6 +65,8 @@ class ClientHooks:
         self, state: CallState, request: GenerateContentRequest, response: Any
     ) -> AfterModelHookResult:
         """Ask after a model call."""
+        if response is None:
+            return AfterModelHookResult(response=None)
         after = await fire_after_model_hook(
             self.config, request, response, translator=self.translator
         )
@@ -80,8 +83,14 @@ class ClientHooks:
         return await listens(self.config, HookEventName.AfterModel)
 
     def whole(self, chunks: Sequence[Any]) -> Any:
-        """One response of the chunks of a stream."""
-        return self.translator.assemble_response(chunks)
+        """One response of the chunks of a stream; None where that cannot be made."""
+        try:
+            return self.translator.assemble_response(chunks) if chunks else None
+        # Chunks are the SDK's objects: what cannot be put together cannot be shown
+        # to hooks, and the stream goes on as it is.
+        except Exception as error:  # noqa: BLE001
+            logger.warning("AfterModel hooks were not asked: %s", error)
+            return None
 
     def with_hooked_tools(
         self, config: Any, state: CallState, *, for_async: bool

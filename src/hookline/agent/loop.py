@@ -33,7 +33,7 @@ from .outcome import (
     with_context,
     words_for_model,
 )
-from .scheduler import ToolScheduler
+from .scheduler import ToolBatch, ToolScheduler
 
 MAX_REJECTIONS = 8
 DEFAULT_MAX_TURNS = 50
@@ -105,7 +105,7 @@ class Agent:
                 if reply.calls:
                     self.chat.add(unanswered(reply))
                 return ended_by(reply)
-            batch = await self._scheduler.run(reply.calls, reply.allowed_names)
+            batch = await self._run_tools(reply)
             turn = tools_turn(batch.answers)
             if batch.should_stop:
                 self.chat.add(turn)
@@ -113,6 +113,14 @@ class Agent:
         self.chat.add(turn)
         reason = f"no answer after {self._max_turns} model calls"
         return AgentResult(ending=Ending.OUT_OF_TURNS, reason=reason)
+
+    async def _run_tools(self, reply: ChatReply) -> ToolBatch:
+        try:
+            return await self._scheduler.run(reply.calls, reply.allowed_names)
+        except BaseException:
+            # Cancelled, as a rule: the next prompt needs a history without open calls.
+            self.chat.add(unanswered(reply))
+            raise
 
     async def _reply(self, turn: Turn) -> ChatReply:
         async for piece in self.chat.stream(turn):
