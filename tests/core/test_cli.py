@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+
+from hookline.cli.main import COMMANDS, main
 
 HOOKLINE = [sys.executable, "-m", "hookline.cli.main"]
 BLOCK = {"type": "command", "command": "echo no >&2; exit 2", "name": "guard"}
@@ -235,6 +240,27 @@ def test_help_teaches(tmp_path: Path) -> None:
     assert hookline(cwd=tmp_path).returncode == 1
     version = hookline("--version", cwd=tmp_path)
     assert version.stdout.startswith("hookline ")
+
+
+def test_every_command_teaches(tmp_path: Path) -> None:
+    overview = hookline("--help", cwd=tmp_path).stdout
+    for name in COMMANDS:
+        module = import_module(f"hookline.cli.{name}")
+        assert f"  {name}" in overview
+        assert module.SUMMARY in overview
+        parser = argparse.ArgumentParser()
+        module.add_arguments(parser)
+        assert f"hookline {name}" in module.DESCRIPTION
+
+
+def test_a_fault_of_ours_is_exit_1_and_asks_for_a_report(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edge of the house: no exit status is left to chance."""
+    broken = ModuleType("hookline.cli.schema")
+    monkeypatch.setitem(sys.modules, "hookline.cli.schema", broken)
+    assert main(["schema"]) == 1
+    assert "a fault in Hookline itself" in capsys.readouterr().err
 
 
 def test_verbose_logs_to_stderr_and_leaves_stdout_alone(settings: Path) -> None:

@@ -15,24 +15,13 @@ from typing import Protocol, cast
 
 from hookline.errors import HooklineError, nearest
 
-COMMANDS = {
-    "demo": "watch an agent obey its hooks, offline",
-    "fire": "fire one event for real and show the verdict",
-    "list": "show the configured hooks",
-    "explain": "show why each hook would or would not run",
-    "log": "show what happened, from the journal",
-    "stats": "show runs, blocks, failures and times per hook",
-    "replay": "fire recorded events again and show which verdicts change",
-    "trust": "look at a project's hooks and agree to them",
-    "check": "find mistakes in settings files",
-    "schema": "print the JSON Schema of the settings, for editors",
-    "init": "set up hooks in a project",
-    "recipes": "show the ready hooks",
-    "test": "run hook tests",
-    "migrate": "turn the settings of another agent into ours",
-    "serve": "run hooks for agents elsewhere, over NATS",
-    "request": "ask the workers of a bus for one verdict",
-}
+COMMANDS = (
+    *("demo", "init", "recipes", "migrate", "trust"),
+    *("fire", "list", "explain", "check", "schema", "test"),
+    *("log", "stats", "replay"),
+    *("serve", "request"),
+)
+"""In the order in which one meets them; each is a module of this package."""
 
 _COLUMNS = 80
 _USAGE = "hookline COMMAND [OPTIONS]"
@@ -77,6 +66,12 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of our output has left; there is nobody to tell.
         sys.stderr.close()
         return 141
+    # The edge of the house: a person is told, and no exit status is left to chance.
+    except Exception:  # noqa: BLE001
+        import traceback
+
+        traceback.print_exc()
+        return _complain("the above is a fault in Hookline itself: please report it")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -97,7 +92,7 @@ def _columns() -> int:
 
 
 def _run(name: str, words: list[str]) -> int:
-    command = cast("Command", import_module(f"hookline.cli.{name}"))
+    command = _module(name)
     parser = argparse.ArgumentParser(
         prog=f"hookline {name}",
         description=command.DESCRIPTION,
@@ -115,9 +110,13 @@ def _run(name: str, words: list[str]) -> int:
     return status
 
 
+def _module(name: str) -> Command:
+    return cast("Command", import_module(f"hookline.cli.{name}"))
+
+
 def _overview() -> str:
     width = max(map(len, COMMANDS))
-    rows = "\n".join(f"  {name:{width}}  {what}" for name, what in COMMANDS.items())
+    rows = "\n".join(f"  {name:{width}}  {_module(name).SUMMARY}" for name in COMMANDS)
     return (
         f"usage: {_USAGE}\n\nHooks for AI agents: your own checks at every step, able "
         f"to block, change, add or stop.\n\ncommands:\n{rows}\n\n"
