@@ -190,6 +190,15 @@ def test_fire_records_only_when_asked_to(bench: Bench) -> None:
     assert ids(bench) == [1]
 
 
+def test_fire_says_that_nothing_is_recorded_while_hooks_are_off(bench: Bench) -> None:
+    settings = bench.settings("s.json", {"enableHooks": False})
+    fire = ("fire", "BeforeTool", "--settings", settings, "--tool", "t", "--record")
+    done = bench.run(*fire)
+    assert done.returncode == 0
+    assert "nothing is recorded" in done.stderr
+    assert not bench.journal.exists()
+
+
 def test_settings_switch_the_journal_on_and_name_its_place(bench: Bench) -> None:
     on = bench.settings("on.json", before_tool(group(GUARD), journal=True))
     named = bench.settings("named.json", before_tool(group(GUARD), journal="x/j.db"))

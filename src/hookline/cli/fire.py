@@ -12,6 +12,7 @@ from typing import Any
 from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.events import TRAITS, HookEventName
+from hookline.log import logger
 from hookline.results import ProcessedHookResult, Stage, make_empty_success_result
 
 from .common import (
@@ -140,7 +141,9 @@ def _record(config: Config, journal: str | None) -> None:
     if journal is not None and not journal.strip():
         raise HooklineError("--journal needs the name of a file")
     system = config.get_hook_system()
-    if system is not None:
+    if system is None:
+        logger.warning("hooks are switched off: nothing is recorded")
+    else:
         system.record_to(journal and os.path.abspath(journal))  # noqa: PTH100
 
 
