@@ -10,12 +10,12 @@ from msgspec import Struct
 from hookline.events import TRAITS
 from hookline.jsontext import decode, encode
 from hookline.planner import HookPlan
-from hookline.results import HookExecutionResult
+from hookline.results import HookExecutionResult, ProcessedHookResult
 
 from .cutting import cut_json, cut_text, shorten
 from .masking import Masker, is_suspicious
 from .occurrence import UNREADABLE, Occurrence, thawed_result
-from .verdicts import verdict_of
+from .verdicts import Verdict, verdict_of
 
 _encode_verdict = msgspec.json.Encoder().encode
 
@@ -62,33 +62,38 @@ def rows_of(occurrence: Occurrence, limits: Limits) -> EventRows:
         _hook_row(place, hook, output, keep)
         for place, (hook, output) in enumerate(zip(hooks, said, strict=True), 1)
     ]
-    final, errors = result.final_output, result.aggregated.errors
-    event_row = (
-        occurrence.at,
-        occurrence.event.value,
-        given.target,
-        str(occurrence.session_id),
-        str(occurrence.cwd),
+    decided = _decided(occurrence.plan, result, verdict, keep)
+    came_out = _came_out(occurrence.plan, result, verdict, keep)
+    marks = (keep.masked, keep.cut)  # known once everything is kept
+    event = (*given.place, *decided, *given.columns, *marks, *came_out)
+    return EventRows(_storable(event), [_storable(row) for row in hook_rows])
+
+
+def _decided(
+    plan: HookPlan | None, result: ProcessedHookResult, verdict: Verdict, keep: _Keeper
+) -> tuple[Any, ...]:
+    asked = _asked(verdict.ask, result.final_output)
+    return (
         verdict.word,
         verdict.blocked or verdict.stop,
-        bool(errors),
-        _took_part_in_code(occurrence.plan),
-        keep.text(result.stop_reason or result.reason or _asked(verdict.ask, final)),
+        bool(result.aggregated.errors),
+        _took_part_in_code(plan),
+        keep.text(result.stop_reason or result.reason or asked),
         result.aggregated.total_duration,
-        len(hooks),
-        given.text,
-        given.size,
-        given.masked,
-        given.cut,
+        len(result.aggregated.hook_results),
     )
-    tail = (
+
+
+def _came_out(
+    plan: HookPlan | None, result: ProcessedHookResult, verdict: Verdict, keep: _Keeper
+) -> tuple[Any, ...]:
+    final = result.final_output
+    return (
         _encode_verdict(verdict).decode(),
         keep.json(final.to_wire() if final else None),
-        encode(_plan(occurrence.plan)).decode(),
-        keep.json([error.to_wire() for error in errors]),
+        encode(_plan(plan)).decode(),
+        keep.json([error.to_wire() for error in result.aggregated.errors]),
     )
-    whole = (*event_row, keep.masked, keep.cut, *tail)
-    return EventRows(_storable(whole), [_storable(row) for row in hook_rows])
 
 
 class _Input:
@@ -96,21 +101,30 @@ class _Input:
 
     def __init__(self, occurrence: Occurrence, limit: int) -> None:
         text = occurrence.input_json()
-        self.size = len(text)
-        self.cut = text == UNREADABLE or len(text) > limit
-        field = TRAITS[occurrence.event].matched_field
         fields = decode(text)
         self.tool_input = fields.get("tool_input")
-        target = fields.get(field) if field else None
-        self.target = target if isinstance(target, str) else None
+        self.place = _place(occurrence, fields)
+        size, cut = len(text), text == UNREADABLE or len(text) > limit
         masker = Masker()
         fields = masker.mask(fields)
-        self.masked = masker.masked
-        if len(text) > limit:
+        if size > limit:
             text = cut_json(fields, limit)
-        elif self.masked:
+        elif masker.masked:
             text = encode(fields)
-        self.text = text.decode()
+        self.columns = (text.decode(), size, masker.masked, cut)
+
+
+def _place(occurrence: Occurrence, fields: dict[str, Any]) -> tuple[Any, ...]:
+    """When it was, what it was about, and where."""
+    field = TRAITS[occurrence.event].matched_field
+    target = fields.get(field) if field else None
+    return (
+        occurrence.at,
+        occurrence.event.value,
+        target if isinstance(target, str) else None,
+        str(occurrence.session_id),
+        str(occurrence.cwd),
+    )
 
 
 class _Keeper:
