@@ -38,8 +38,8 @@ def encode(value: Any) -> bytes:
         raise EncodingError(f"the input cannot be written as JSON: {error}") from error
 
 
-def decode(text: str | bytes) -> Any:
-    """Read JSON; raises ``ValueError`` for anything else, also for ``NaN``."""
+def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
+    """Read JSON; raises ``ValueError`` for anything else, mostly also for ``NaN``."""
     try:
         return _decode(text)
     except (msgspec.MsgspecError, RecursionError):
@@ -49,7 +49,8 @@ def decode(text: str | bytes) -> Any:
     import json  # rarely needed, and slow to load
 
     try:
-        found = json.loads(text, parse_constant=_no_constant, parse_int=_whole_number)
+        constant = _null if nan_as_null else _no_constant
+        found = json.loads(text, parse_constant=constant, parse_int=_whole_number)
         return _Sanitizer(raw_numbers=False).clean(found, 0)
     except RecursionError:
         raise TooDeepError("JSON nested too deeply to be read") from None
@@ -84,6 +85,10 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
+
+
+def _null(_name: str) -> None:
+    return None
 
 
 def _whole_number(digits: str) -> int:

@@ -139,7 +139,9 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
     matching = TRAITS[event].matching
     if matching is Matching.NOTHING or target is None:
         return True
-    if matcher is None or matcher.strip() in {"", "*"}:
+    # Spaces around it are nobody's intention: Gemini CLI does not heed them either.
+    matcher = "" if matcher is None else matcher.strip()
+    if matcher in {"", "*"}:
         return True
     if matching is Matching.EXACT:
         return matcher == target

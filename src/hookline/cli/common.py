@@ -53,7 +53,9 @@ def read_object(source: str) -> dict[str, Any]:
 def parse_object(text: str | bytes, where: str) -> dict[str, Any]:
     """Read a JSON object that the user gave."""
     try:
-        value = decode(text)
+        # Hosts in Python write NaN into what they think is JSON; an event must not
+        # miss its guards over that.
+        value = decode(text, nan_as_null=True)
     except ValueError as error:
         raise HooklineError(f"{where} is no JSON: {error}") from error
     if not isinstance(value, dict):

@@ -82,7 +82,7 @@ def _advice(key: Any, fields: Mapping[str, Field]) -> str:
 
 
 def _check_matcher(event: HookEventName, matcher: Any, report: Report) -> None:
-    if not isinstance(matcher, str) or matcher.strip() in ("", "*"):
+    if not isinstance(matcher, str) or (matcher := matcher.strip()) in ("", "*"):
         return
     traits = TRAITS[event]
     if traits.matching is Matching.NOTHING:

@@ -1,0 +1,46 @@
+"""The protocol as data: every case fired through the real command line.
+
+Each file in ``cases/`` names in its ``ids`` the requirements that it proves.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .case import Case, Outcome, fire, read_case, shortfalls
+
+FILES = sorted((Path(__file__).parent / "cases").glob("*.json"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_conformance_case_holds(file: Path, tmp_path: Path) -> None:
+    case = read_case(file)
+    assert shortfalls(case, fire(case, tmp_path), tmp_path) == []
+
+
+def test_conformance_case_is_named_like_its_file_and_names_a_requirement() -> None:
+    found = [(file.stem, read_case(file)) for file in FILES]
+    assert [stem for stem, case in found if case.name != stem] == []
+    assert [stem for stem, case in found if not case.ids] == []
+
+
+def test_shortfalls_are_found_when_nothing_is_as_expected(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "there").write_text("1")
+    (tmp_path / "project" / "seen.json").write_text(json.dumps({"a": [1]}))
+    case = Case(
+        *("bad", ["PROTOCOL 4"], "BeforeTool", {}, {}, {}),
+        expect={"success": True, "hooks.0.name": "h0"},
+        expect_json={"seen.json": {"a.0": True}},
+        expect_text={"there": "2", "nowhere": "x"},
+        expect_missing=["there"],
+        expect_min_int={"there": 2},
+        max_seconds=1,
+        max_rss_mb=1,
+    )
+    answer = {"success": 1, "blocked": True, "should_stop": False}
+    outcome = Outcome(answer, status=0, seconds=2, rss_mb=2)
+    assert len(shortfalls(case, outcome, tmp_path)) == 10
