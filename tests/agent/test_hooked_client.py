@@ -13,7 +13,9 @@ from google.genai import types
 
 from hookline import Config
 from hookline.agent import hooked, hooked_tool
+from hookline.agent.clientcalls import ClientHooks
 from hookline.testing.modelapi import Answer, ModelServer
+from hookline.translators.genai import GenerateContentRequest
 
 from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific
 from .servers import genai_client
@@ -154,7 +156,7 @@ async def test_a_blocked_model_call_says_why_in_the_prompt_feedback(
     assert response.prompt_feedback.block_reason_message == "no"
 
 
-@pytest.mark.parametrize("way", ["sync", "aio stream", "chat"])
+@pytest.mark.parametrize("way", ["sync", "stream", "aio", "aio stream", "chat"])
 async def test_a_synthetic_response_comes_back_without_a_request(
     tmp_path: Path, way: str
 ) -> None:
@@ -296,3 +298,35 @@ async def test_an_aborted_stream_fires_no_after_model(tmp_path: Path) -> None:
             next(stream)
             stream.close()  # type: ignore[attr-defined]  # it is a generator
     assert names(tmp_path) == []
+
+
+async def test_a_message_after_the_model_goes_into_the_next_inner_request(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"AfterModel": says({"systemMessage": "mind it"})})
+    _, server, _ = await play(config, "sync", [TOOL_CALL, "ok"])
+    first, second = (str(asked.body) for asked in server.requests)
+    assert "mind it" not in first
+    assert "mind it" in second
+
+
+async def test_a_stream_without_chunks_fires_no_after_model(tmp_path: Path) -> None:
+    hooks = ClientHooks(config_of(tmp_path, {"AfterModel": runs("true")}))
+    assert hooks.whole([]) is None
+    assert hooks.whole([object()]) is None
+    request = GenerateContentRequest("m", "hi")
+    after = await hooks.after(hooks.new_state(), request, None)
+    assert (after.response, names(tmp_path)) == (None, [])
+
+
+async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {})
+    with ModelServer(["one", "two"]) as server:
+        async with hooked(genai_client(server), config).aio as client:
+            given: dict[str, Any] = {"model": "m", "contents": "hi"}
+            assert (await client.models.generate_content(**given)).text == "one"
+        with hooked(genai_client(server), config) as plain:
+            assert plain.models.generate_content(**given).text == "two"
+        with pytest.raises(RuntimeError, match="closed"):
+            plain.models.generate_content(**given)
+    await config.dispose()
