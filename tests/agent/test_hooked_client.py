@@ -330,3 +330,13 @@ async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="closed"):
             plain.models.generate_content(**given)
     await config.dispose()
+
+
+async def test_servers_whose_tools_no_hook_sees_are_warned_about_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = ClientHooks(config_of(tmp_path, {}))
+    config = {"tools": [{"mcp_servers": [{"name": "far"}]}]}
+    for _ in range(2):
+        hooks.with_hooked_tools(config, hooks.new_state(), for_async=True)
+    assert [r.getMessage()[:20] for r in caplog.records] == ["tools of mcp_servers"]

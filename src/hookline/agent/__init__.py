@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .chat import ChatChunk as ChatChunk
     from .chat import ChatReply as ChatReply
     from .chat import ChatSession as ChatSession
-    from .chat import StreamMode as StreamMode
     from .conversation import ModelClient as ModelClient
     from .conversation import Role as Role
     from .conversation import ToolAnswer as ToolAnswer
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from .scheduler import CallStatus as CallStatus
     from .scheduler import ToolBatch as ToolBatch
     from .scheduler import ToolScheduler as ToolScheduler
+    from .streaming import StreamMode as StreamMode
     from .toolresults import ToolResult as ToolResult
     from .tools import Confirmation as Confirmation
     from .tools import execute_tool_with_hooks as execute_tool_with_hooks
@@ -58,7 +58,7 @@ _HOMES = {
     "backends.genai": ("GenAIModel",),
     "backends.openai": ("OpenAIModel",),
     "backends.scripted": ("Says", "ScriptedModel"),
-    "chat": ("ChatChunk", "ChatReply", "ChatSession", "StreamMode"),
+    "chat": ("ChatChunk", "ChatReply", "ChatSession"),
     "conversation": (
         "ModelClient", "Role", "ToolAnswer", "ToolCall", "ToolSpec", "Turn",
     ),
@@ -78,6 +78,7 @@ _HOMES = {
     ),
     "outcome": ("AgentResult", "Ending"),
     "scheduler": ("CallStatus", "ToolBatch", "ToolScheduler"),
+    "streaming": ("StreamMode",),
     "toolresults": ("ToolResult",),
     "tools": (
         "Confirmation", "execute_tool_with_hooks", "fire_after_tool_hook",

@@ -9,14 +9,11 @@ An aborted or blocked call leaves the history as it was, but for answers of tool
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, structs
 
 from hookline.config import Config
-from hookline.events import HookEventName
-from hookline.log import logger
 from hookline.translators.stable import HookTranslator
 
 from .applying import empty_response, with_system_message
@@ -29,20 +26,13 @@ from .conversation import (
     system_turn,
     user_turn,
 )
-from .firer import listens
 from .models import (
     AfterModelHookResult,
     fire_after_model_hook,
     fire_before_model_hook,
     fire_before_tool_selection_hook,
 )
-
-
-class StreamMode(StrEnum):
-    """What becomes of chunks while an AfterModel hook may still change the answer."""
-
-    BUFFER = "buffer"
-    PASS = "pass"  # noqa: S105 - no password
+from .streaming import HoldBack, StreamMode
 
 
 class ChatChunk(Struct, frozen=True):
@@ -96,9 +86,8 @@ class ChatSession:
         self.tools = tuple(tools)
         self.system = system
         self.history = list(history)
-        self._mode = StreamMode(stream_mode)
+        self._hold_back = HoldBack(config, stream_mode)
         self._notes: list[Turn] = []
-        self._has_said_pass = False
 
     def note(self, text: str | None) -> None:
         """Let the model know something from its next call on."""
@@ -135,7 +124,7 @@ class ChatSession:
                 yield ChatChunk(reply.text, reply.response)
             yield reply
             return
-        held = await self._holds_back()
+        held = await self._hold_back.is_due()
         chunks: list[Any] = []
         async for chunk in self._model.stream(passage.request):
             chunks.append(chunk)
@@ -157,19 +146,6 @@ class ChatSession:
         return await fire_after_model_hook(
             self._config, request, whole, translator=self._model.translator
         )
-
-    async def _holds_back(self) -> bool:
-        if not await listens(self._config, HookEventName.AfterModel):
-            return False
-        if self._mode is StreamMode.BUFFER:
-            return True
-        if not self._has_said_pass:
-            self._has_said_pass = True
-            logger.warning(
-                "stream_mode 'pass': answers are shown before AfterModel hooks have "
-                "spoken; what they change reaches the history only"
-            )
-        return False
 
     def _keep(
         self,

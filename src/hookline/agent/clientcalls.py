@@ -9,18 +9,17 @@ from functools import update_wrapper
 from typing import Any
 
 from hookline.config import Config
-from hookline.events import HookEventName
 from hookline.log import logger
 from hookline.translators.fields import get, put
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 
 from .applying import with_system_message
 from .callstate import CallState
-from .chat import ChatReply, Passage, StreamMode, pass_before_hooks
+from .chat import ChatReply, Passage, pass_before_hooks
 from .decorator import hooked_tool, is_hooked
-from .firer import listens
 from .models import AfterModelHookResult, fire_after_model_hook
 from .sessions import HookedSession, is_session
+from .streaming import HoldBack, StreamMode
 from .tools import Confirm
 
 
@@ -37,9 +36,10 @@ class ClientHooks:
     ) -> None:
         self.config = config
         self.translator = GenAITranslator()
-        self.stream_mode = StreamMode(stream_mode)
+        self.hold_back = HoldBack(config, stream_mode)
         self._confirm = confirm
         self._on_stop = on_stop
+        self._has_warned = False
 
     def new_state(self) -> CallState:
         """Begin a call."""
@@ -76,12 +76,6 @@ class ClientHooks:
             state.stop(after.stop_reason)
         return after
 
-    async def holds_back(self) -> bool:
-        """Whether chunks wait for the AfterModel hooks."""
-        if self.stream_mode is StreamMode.PASS:
-            return False
-        return await listens(self.config, HookEventName.AfterModel)
-
     def whole(self, chunks: Sequence[Any]) -> Any:
         """One response of the chunks of a stream; None where that cannot be made."""
         try:
@@ -99,6 +93,12 @@ class ClientHooks:
         tools = get(config, "tools")
         if not isinstance(tools, list | tuple):
             return config
+        if not self._has_warned and any(get(tool, "mcp_servers") for tool in tools):
+            self._has_warned = True
+            logger.warning(
+                "tools of mcp_servers are called without asking the tool hooks: "
+                "pass an MCP session to have them asked"
+            )
         return put(config, self._hooked(tools, state, for_async), "tools")
 
     def _hooked(

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookline.config import Config
 
-from .chat import StreamMode
 from .clientcalls import ClientHooks
 from .hookedchats import HookedAsyncChats, HookedChats
 from .hookedmodels import HookedAsyncModels, HookedModels
+from .streaming import StreamMode
 from .tools import Confirm
 
 if TYPE_CHECKING:

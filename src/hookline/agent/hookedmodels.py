@@ -93,7 +93,7 @@ class HookedModels(Models):
             yield _refused(passage.refusal)
             return
         request = passage.request
-        held = run_sync(self.hooks.config, self.hooks.holds_back())
+        held = run_sync(self.hooks.config, self.hooks.hold_back.is_due())
         chunks = []
         for chunk in super()._generate_content_stream_with_continuation(
             model=request.model, contents=request.contents, config=request.config
@@ -183,7 +183,7 @@ class HookedAsyncModels(AsyncModels):
             yield _refused(passage.refusal)
             return
         request = passage.request
-        held = await self.hooks.holds_back()
+        held = await self.hooks.hold_back.is_due()
         chunks = []
         async for chunk in super()._generate_content_stream_with_continuation(
             model=request.model, contents=request.contents, config=request.config

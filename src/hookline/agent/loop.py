@@ -14,7 +14,7 @@ from typing import Any, Self
 from hookline.config import Config
 from hookline.events import SessionEndReason, SessionStartSource
 
-from .chat import ChatReply, ChatSession, StreamMode
+from .chat import ChatReply, ChatSession
 from .compression import Compress, Compression, keep_latest
 from .conversation import ModelClient, Turn, tools_turn, user_turn
 from .functions import Tool, by_name
@@ -34,6 +34,7 @@ from .outcome import (
     words_for_model,
 )
 from .scheduler import ToolBatch, ToolScheduler
+from .streaming import StreamMode
 
 MAX_REJECTIONS = 8
 DEFAULT_MAX_TURNS = 50
