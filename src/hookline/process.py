@@ -8,7 +8,7 @@ Promises, whatever the child or its children do (PROTOCOL section 4):
 - no zombie, descriptor, thread or temporary file is left.
 
 The child's three streams are pipes, never sockets: bash sources ``~/.bashrc`` when its
-stdin is a socket. It leads a session of its own, so that it has no terminal and one
+stdin is a socket. It has no terminal and leads a process group of its own, so that one
 signal reaches everything it started. Its end is seen through a pidfd; asyncio's own
 child watcher of Python 3.11 would start a thread for each child, and uvloop's
 subprocesses talk over sockets.

@@ -1,4 +1,4 @@
-"""A child that leads a session of its own: its end, and signals to all of its group.
+"""A child that leads a process group: its end, and signals to all of the group.
 
 The end is seen through a pidfd; asyncio's own child watcher of Python 3.11 would start
 a thread for each child. Where there are no pidfds it is looked for now and then.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ LOOK = """
 import json, os, signal, sys
 print(json.dumps({
     "descriptors": sorted(os.listdir("/proc/self/fd")),
-    "leads": os.getsid(0) == os.getpid() == os.getpgrp(),
+    "leads": os.getpid() == os.getpgrp(),
     "cwd": os.getcwd(),
     "env": dict(os.environ),
     "argv": sys.argv,
@@ -57,7 +58,7 @@ def _run(start: Spawn, argv: list[str], cwd: Path, **more: str | None) -> bytes:
 
 
 @ways
-def test_child_gets_three_descriptors_and_a_session_of_its_own(
+def test_child_gets_three_descriptors_and_a_group_of_its_own(
     start: Spawn, tmp_path: Path
 ) -> None:
     """PROTOCOL 4: no descriptor of the host's, no terminal, one group."""
@@ -120,3 +121,27 @@ def test_program_that_cannot_start_is_an_error_and_leaves_nothing(
     assert os.listdir("/proc/self/fd") == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+HOST = """
+import os, sys
+from hookline.spawning import has_terminal, spawn, spawn_by_popen
+start = {"spawn": spawn, "spawn_by_popen": spawn_by_popen}[sys.argv[1]]
+null = os.open(os.devnull, os.O_RDWR)
+assert has_terminal()
+pid = start(["/bin/sh", "-c", "true </dev/tty"], "/", {}, (null, null, null))
+os._exit(0 if os.waitpid(pid, 0)[1] else 7)
+"""
+
+
+@ways
+def test_child_has_no_terminal_though_its_host_has_one(start: Spawn) -> None:
+    """PROTOCOL 4: the behaviour is the same with and without a TTY."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", HOST, start.__name__])
+    try:
+        status = os.waitpid(pid, 0)[1]
+    finally:
+        os.close(master)
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -1,0 +1,89 @@
+"""What costs no process: events that match nothing, and hooks in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from hookline import Config, HookSystem, Settings
+
+from .floor import Floors
+from .measure import Bar, Figure, Timed, compare, timed
+
+GROUP = "in process"
+MANY = 10_000
+REPEAT = 200
+INPUT = {"path": "src/main.py", "content": "x = 1\n"}
+FLOOR = "an async call that does nothing"
+
+
+async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
+    """All figures of this group."""
+    return [
+        await _silent("no match", folder, {}, rounds),
+        await _silent(f"no match among {MANY:,} hooks", folder, _many(), rounds),
+        await _hooked("plain function", folder, _plain, rounds, Bar(15, "us")),
+        await _hooked("plain function that blocks", folder, _blocks, rounds),
+        await _hooked("async function", folder, _async, rounds),
+        await _hooked("async function that waits", folder, _waits, rounds),
+    ]
+
+
+def _many() -> dict[str, Any]:
+    hooks = [
+        {
+            "matcher": f"tool_{n}_.*",
+            "hooks": [{"type": "command", "command": "true", "name": f"hook {n}"}],
+        }
+        for n in range(MANY)
+    ]
+    return {"hooks": {"BeforeTool": hooks}}
+
+
+async def _silent(
+    name: str, folder: Path, settings: dict[str, Any], rounds: int
+) -> Figure:
+    config = Config("bench", folder, Settings.from_mapping(settings))
+    async with HookSystem(config) as hooks:
+        work = _fires(hooks, 5 * REPEAT)
+        bar = Bar(1.5, "us")
+        return await compare(GROUP, name, work, _floor(), FLOOR, rounds, bar)
+
+
+async def _hooked(
+    name: str, folder: Path, function: Any, rounds: int, bar: Bar | None = None
+) -> Figure:
+    async with HookSystem(Config("bench", folder, Settings())) as hooks:
+        hooks.on("BeforeTool")(function)
+        work = _fires(hooks, REPEAT)
+        return await compare(GROUP, name, work, _floor(), FLOOR, rounds, bar)
+
+
+def _fires(hooks: HookSystem, repeat: int) -> Timed:
+    fire = hooks.event_handler.fire_before_tool_event
+    return timed(lambda: fire("write_file", INPUT), repeat)
+
+
+def _floor() -> Timed:
+    return timed(_nothing, 5 * REPEAT)
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _plain(_: dict[str, Any]) -> None:
+    pass
+
+
+def _blocks(_: dict[str, Any]) -> dict[str, Any]:
+    return {"decision": "block", "reason": "no"}
+
+
+async def _async(_: dict[str, Any]) -> None:
+    pass
+
+
+async def _waits(_: dict[str, Any]) -> None:
+    await asyncio.sleep(0)
