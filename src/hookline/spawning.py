@@ -15,6 +15,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
@@ -65,6 +66,12 @@ def spawn_by_popen(
 
 def has_terminal() -> bool:
     """Whether this process, and so a child in its session, could open a terminal."""
+    return _has_terminal_now(int(time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _has_terminal_now(_second: int) -> bool:
+    # Asked once a second: a process without a terminal hardly ever gets one.
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except FileNotFoundError:
@@ -101,7 +108,7 @@ def _spawn_directly(
     sys.audit("subprocess.Popen", program or argv[0], argv, cwd, env)
     words = [os.fsencode(word) for word in argv]
     files = _candidates(program or argv[0], env)
-    entries = [_entry(name, value) for name, value in env.items()]
+    entries = _entries(env)
     session = has_terminal()
     report, report_end = os.pipe()
     try:
@@ -137,6 +144,19 @@ def _candidates(program: str, env: Mapping[str, str]) -> list[bytes]:
     if "/" in program:
         return [os.fsencode(program)]
     return [os.fsencode(f"{folder}/{program}") for folder in os.get_exec_path(env)]
+
+
+_last_entries: tuple[Mapping[str, str], list[bytes]] = ({}, [])
+
+
+def _entries(env: Mapping[str, str]) -> list[bytes]:
+    """The environment as the system takes it, mostly the same as the last time."""
+    global _last_entries  # noqa: PLW0603 - one pair, replaced as a whole
+    last, entries = _last_entries
+    if env != last:
+        entries = [_entry(name, value) for name, value in env.items()]
+        _last_entries = (dict(env), entries)
+    return entries
 
 
 @lru_cache(maxsize=4096)

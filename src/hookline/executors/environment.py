@@ -78,7 +78,7 @@ class _HostEnvironment:
 
     def __init__(self) -> None:
         self._seen: dict[bytes, bytes] = {}
-        self._kept: dict[EnvPolicy, dict[str, str]] = {}
+        self._kept: dict[str, dict[str, str]] = {}
 
     def by(self, policy: EnvPolicy) -> dict[str, str]:
         """A copy that the caller may change."""
@@ -86,9 +86,10 @@ class _HostEnvironment:
         raw = getattr(os.environ, "_data", None)
         if raw is None or raw != self._seen:
             self._seen, self._kept = dict(raw or {}), {}
-        if policy not in self._kept:
-            self._kept[policy] = _inherited(policy)
-        return self._kept[policy].copy()
+        kept = self._kept.get(policy.value)
+        if kept is None:
+            kept = self._kept[policy.value] = _inherited(policy)
+        return kept.copy()
 
 
 _host = _HostEnvironment()

@@ -66,7 +66,7 @@ def _split(command: str) -> tuple[str, ...] | None:
         words = tuple(re.findall(_WORD, command, re.ASCII))
     else:
         return None
-    if not words:
+    if not words or words[0] in _BUILTINS:
         return None
     if "=" in words[0]:
         return None  # it sets a variable
