@@ -13,13 +13,15 @@ from .measure import Bar, Figure, Timed, compare, timed
 
 GROUP = "in process"
 MANY = 10_000
-REPEAT = 200
+REPEAT = 20
+"""Few in a row: a longer round is more likely to be interrupted than its floor."""
 INPUT = {"path": "src/main.py", "content": "x = 1\n"}
 FLOOR = "an async call that does nothing"
 
 
 async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     """All figures of this group."""
+    rounds *= 3
     return [
         await _silent("no match", folder, {}, rounds),
         await _silent(f"no match among {MANY:,} hooks", folder, _many(), rounds),
@@ -46,7 +48,7 @@ async def _silent(
 ) -> Figure:
     config = Config("bench", folder, Settings.from_mapping(settings))
     async with HookSystem(config) as hooks:
-        work = _fires(hooks, 5 * REPEAT)
+        work = _fires(hooks, 10 * REPEAT)
         bar = Bar(1.5, "us")
         return await compare(GROUP, name, work, _floor(), FLOOR, rounds, bar)
 
@@ -66,7 +68,7 @@ def _fires(hooks: HookSystem, repeat: int) -> Timed:
 
 
 def _floor() -> Timed:
-    return timed(_nothing, 5 * REPEAT)
+    return timed(_nothing, 100 * REPEAT)
 
 
 async def _nothing() -> None:

@@ -111,6 +111,7 @@ async def fired(
     *,
     sequential: bool = False,
     kind: str = "command",
+    repeat: int = 1,
 ) -> AsyncIterator[Timed]:
     """A system of equal hooks, and one whole fire on it as something to time."""
     hooks = [
@@ -131,4 +132,4 @@ async def fired(
             assert result.aggregated.success, result.aggregated.errors
             assert len(result.aggregated.hook_results) == count
 
-        yield timed(once)
+        yield timed(once, repeat)

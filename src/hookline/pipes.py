@@ -7,19 +7,15 @@ here waits, and nothing here raises for what the other end does.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Callable
 
 from msgspec import Struct
 
 _READ_SIZE = 256 * 1024
-_WRITE_SIZE = 1024 * 1024
 _DRAIN_READS = 64
 PIPE_SIZE = 64 * 1024
 """What a pipe holds, as a rule, before its writer has to wait."""
-
-_F_SETPIPE_SZ: int | None = getattr(fcntl, "F_SETPIPE_SZ", None)
 
 
 class PipeEnds(Struct, frozen=True):
@@ -56,7 +52,11 @@ def open_pipes() -> PipeEnds:
 
 
 class Feeder:
-    """Writes one payload into a pipe and closes it, also where nobody reads."""
+    """Writes one payload into a pipe and closes it, also where nobody reads.
+
+    The pipe keeps its usual size: a larger one saves turns of the event loop, but five
+    of them no longer fit the processor's cache, and that costs more.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, fd: int, payload: bytes
@@ -66,8 +66,6 @@ class Feeder:
         self._rest = memoryview(payload)
         self._open = True
         self._waiting = False
-        if len(payload) > PIPE_SIZE:
-            _enlarge(fd)
         self._write()
 
     def close(self) -> None:
@@ -80,7 +78,7 @@ class Feeder:
 
     def _write(self) -> None:
         try:
-            self._rest = self._rest[os.write(self._fd, self._rest[:_WRITE_SIZE]) :]
+            self._rest = self._rest[os.write(self._fd, self._rest) :]
         except BlockingIOError:
             pass
         except OSError:
@@ -166,12 +164,3 @@ class Collector:
         if piece:
             self._room -= len(piece)
             self._pieces.append(piece)
-
-
-def _enlarge(fd: int) -> None:
-    """Spare the loop wake-ups for a big payload, where the kernel grants it."""
-    if _F_SETPIPE_SZ is not None:
-        try:
-            fcntl.fcntl(fd, _F_SETPIPE_SZ, _WRITE_SIZE)
-        except OSError:
-            pass  # over the user's share of pipe memory: the default size works too

@@ -154,10 +154,12 @@ class _Child:
         limit = spec.max_output_bytes
         self._out = Collector(self._loop, stdout, limit, self._stream_ended)
         self._err = Collector(self._loop, stderr, limit, self._stream_ended)
-        self._after(spec.timeout_s, self._time_out)
         # Most hooks say little and end soon: one look at their pipes when they have
         # ended saves a wake-up for every piece and every end of a stream.
-        self._after(0 if len(spec.stdin) > PIPE_SIZE else UNWATCHED_S, self._watch)
+        if len(spec.stdin) > PIPE_SIZE or spec.timeout_s <= UNWATCHED_S:
+            self._settle(spec.timeout_s)
+        else:
+            self._after(UNWATCHED_S, self._settle, spec.timeout_s - UNWATCHED_S)
         self._stdin = Feeder(self._loop, stdin, spec.stdin)
 
     def outcome(self, duration_ms: float) -> ProcessOutcome:
@@ -204,6 +206,11 @@ class _Child:
         else:
             self._watch()
             self._after(DRAIN_S, self._finish)
+
+    def _settle(self, timeout_s: float) -> None:
+        """Treat it as one that takes its time."""
+        self._after(timeout_s, self._time_out)
+        self._watch()
 
     def _watch(self) -> None:
         self._out.watch()

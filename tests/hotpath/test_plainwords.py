@@ -57,7 +57,6 @@ COMMANDS = [
     "pwd",
     "cd sub",
     "exit 3",
-    "time true",
     "A=1 env",
     '"ec"ho quoted',
     "../outside",
