@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from .events import TRAITS, HookEventName, NotificationType
+from .log import logger
 
 OWN_FIELDS = frozenset({"cwd", "hook_event_name", "timestamp"})
 """Always Hookline's own: nobody outside chooses where a process runs."""
@@ -52,7 +53,7 @@ def _to_the_second(seconds: int) -> str:
 
 
 def event_fields(event: HookEventName, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The event's own fields of a mapping; raises ``ValueError`` for a wrong choice."""
+    """The event's own fields; raises ``ValueError`` for a missing choice."""
     named = {_ALIASES.get(key, key): value for key, value in given.items()}
     fields = {k: v for k, v in named.items() if k not in _BASE_FIELDS}
     for name, default in _DEFAULTS.get(event, {}).items():
@@ -68,9 +69,14 @@ def _check_choice(event: HookEventName, fields: dict[str, Any]) -> None:
         return
     known = [choice.value for choice in traits.choices]
     value = fields.get(traits.matched_field)
+    problem = (
+        f"{event.value} input: {traits.matched_field}: "
+        f"expected one of {', '.join(known)}, got {value!r}"
+    )
+    if not isinstance(value, str):
+        raise ValueError(problem)  # noqa: TRY004 - a wrong value of an input, as others
     if value not in known:
-        raise ValueError(
-            f"{event.value} input: {traits.matched_field}: "
-            f"expected one of {', '.join(known)}, got {value!r}"
-        )
+        # A host may know more reasons than we do (V1: only the bus is strict); hooks
+        # that take all of them should still run.
+        logger.warning("%s", problem)
     fields[traits.matched_field] = str(value)

@@ -193,8 +193,8 @@ def _read_tool_config(inner: _Reader, config: dict[str, Any]) -> dict[str, Any]:
     mode = reader.take("mode", _mode)
     names = reader.take("allowedFunctionNames", _names)
     inner.warnings += reader.warnings
-    kept = {"mode": mode, "allowedFunctionNames": names}
-    return {**config, **kept}
+    kept = {**config, "mode": mode, "allowedFunctionNames": names}
+    return {key: value for key, value in kept.items() if value is not None}
 
 
 class _Wrong(Exception):  # noqa: N818 - never leaves this module

@@ -151,12 +151,12 @@ async def test_optional_tool_fields_reach_the_hook(workshop: Workshop) -> None:
 @pytest.mark.parametrize(
     ("event", "field", "value"),
     [
-        ("SessionStart", "source", "nonsense"),
+        ("SessionStart", "source", ["startup"]),
         ("SessionEnd", "reason", None),
         ("PreCompress", "trigger", 5),
     ],
 )
-async def test_a_value_outside_its_enum_is_a_validation_failure(
+async def test_a_choice_that_is_missing_or_no_text_is_a_validation_failure(
     workshop: Workshop, event: str, field: str, value: object
 ) -> None:
     """DELTA-HPAY-006."""
@@ -166,6 +166,21 @@ async def test_a_value_outside_its_enum_is_a_validation_failure(
     assert result.aggregated.errors[0].stage == "validation"
     assert field in result.aggregated.errors[0].message
     assert not workshop.ran("ran")
+
+
+async def test_a_choice_that_nobody_knows_is_warned_about_and_reaches_hooks(
+    workshop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule V1: the direct path is not strict about a host with more sources."""
+    hook = workshop.runs("cat > seen.json")
+    result = await workshop.fire("SessionStart", hook, given={"source": "compact"})
+    assert result.aggregated.success
+    assert workshop.seen()["source"] == "compact"
+    assert any("got 'compact'" in record.getMessage() for record in caplog.records)
+    other = await workshop.fire(
+        "SessionStart", hook, given={"source": "compact"}, matcher="startup"
+    )
+    assert other.aggregated.hook_results == []
 
 
 async def test_an_unknown_event_is_a_validation_failure_with_the_nearest_name(
