@@ -257,6 +257,24 @@ async def test_the_history_is_compressed_when_it_reaches_its_limit(
     assert "older words are gone" in texts(model)
 
 
+async def test_a_person_may_clear_or_compress_the_history(tmp_path: Path) -> None:
+    hooks = dict.fromkeys(["SessionStart", "SessionEnd", "PreCompress"], runs("true"))
+    config = config_of(tmp_path, hooks)
+    async with config:
+        agent = Agent(config, ScriptedModel(["one", "two"]))
+        await agent.run("first")
+        await agent.run("second")
+        await agent.compress()
+        assert [turn.text for turn in agent.chat.history] == ["second", "two"]
+        await agent.clear()
+    assert agent.chat.history == []
+    said = [
+        event.get("trigger") or event.get("reason") or event.get("source")
+        for event in events(tmp_path)
+    ]
+    assert said == ["manual", "clear", "clear"]
+
+
 async def test_a_hosts_own_compression_is_used(tmp_path: Path) -> None:
     config = Config("s-1", tmp_path, Settings())
 

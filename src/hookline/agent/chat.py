@@ -28,6 +28,7 @@ from .conversation import (
 )
 from .models import (
     AfterModelHookResult,
+    BeforeModelHookResult,
     fire_after_model_hook,
     fire_before_model_hook,
     fire_before_tool_selection_hook,
@@ -202,16 +203,10 @@ async def pass_before_hooks(
         request = chosen.modified_request
     before = await fire_before_model_hook(config, request, translator=how)
     if before.blocked:
-        refusal = ChatReply(
-            response=before.synthetic_response,
-            blocked=True,
-            reason=before.reason,
-            should_stop=before.should_stop,
-            stop_reason=before.stop_reason,
-            suppress_display=before.suppress_output,
-        )
         return Passage(
-            request=request, refusal=refusal, system_message=before.system_message
+            request=request,
+            refusal=_blocked(before),
+            system_message=before.system_message,
         )
     if before.modified_request is not None:
         request = before.modified_request
@@ -222,3 +217,14 @@ async def pass_before_hooks(
 
 def _stopped(reason: str | None) -> ChatReply:
     return ChatReply(blocked=True, reason=reason, should_stop=True, stop_reason=reason)
+
+
+def _blocked(before: BeforeModelHookResult) -> ChatReply:
+    return ChatReply(
+        response=before.synthetic_response,
+        blocked=True,
+        reason=before.reason,
+        should_stop=before.should_stop,
+        stop_reason=before.stop_reason,
+        suppress_display=before.suppress_output,
+    )

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hookline.config import Config
-from hookline.events import SessionEndReason, SessionStartSource
+from hookline.events import PreCompressTrigger, SessionEndReason, SessionStartSource
 
 from .chat import ChatReply, ChatSession
 from .compression import Compress, Compression, keep_latest
@@ -142,6 +142,17 @@ class Agent:
     async def end(self, reason: SessionEndReason = SessionEndReason.Exit) -> None:
         """End the session."""
         await fire_session_end_hook(self._config, reason)
+
+    async def clear(self) -> None:
+        """Start over: the session ends, and another one starts with no history."""
+        await self.end(SessionEndReason.Clear)
+        self.chat.clear()
+        await self.start(SessionStartSource.Clear)
+
+    async def compress(self) -> None:
+        """Compress the history now, because a person wants it."""
+        manual = PreCompressTrigger.Manual
+        self.chat.note(await self._compression.apply(self.chat.history, manual))
 
     async def __aenter__(self) -> Self:
         await self.start()
