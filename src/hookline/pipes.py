@@ -7,6 +7,7 @@ here waits, and nothing here raises for what the other end does.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable
 
@@ -16,6 +17,10 @@ _READ_SIZE = 256 * 1024
 _DRAIN_READS = 64
 PIPE_SIZE = 64 * 1024
 """What a pipe holds, as a rule, before its writer has to wait."""
+
+
+_F_SETPIPE_SZ: int | None = getattr(fcntl, "F_SETPIPE_SZ", None)
+_BIG_PIPE_SIZE = 256 * 1024  # much more would no longer fit the processor's cache
 
 
 class PipeEnds(Struct, frozen=True):
@@ -52,11 +57,7 @@ def open_pipes() -> PipeEnds:
 
 
 class Feeder:
-    """Writes one payload into a pipe and closes it, also where nobody reads.
-
-    The pipe keeps its usual size: a larger one saves turns of the event loop, but five
-    of them no longer fit the processor's cache, and that costs more.
-    """
+    """Writes one payload into a pipe and closes it, also where nobody reads."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, fd: int, payload: bytes
@@ -66,6 +67,8 @@ class Feeder:
         self._rest = memoryview(payload)
         self._open = True
         self._waiting = False
+        if len(payload) > PIPE_SIZE:
+            _enlarge(fd)
         self._write()
 
     def close(self) -> None:
@@ -164,3 +167,12 @@ class Collector:
         if piece:
             self._room -= len(piece)
             self._pieces.append(piece)
+
+
+def _enlarge(fd: int) -> None:
+    """Spare the loop wake-ups for a big payload, where the kernel grants it."""
+    if _F_SETPIPE_SZ is not None:
+        try:
+            fcntl.fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
+        except OSError:
+            pass  # over the user's share of pipe memory: the default size works too
