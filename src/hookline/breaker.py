@@ -102,10 +102,11 @@ class TimeoutMemory:
         if not keep or self._path is None or self._folder is None:
             return
         try:
-            with locked(self._folder):
+            with locked(self._folder, wait=False):
                 stored = self._load()
                 change(stored)
-                write_private(self._path, msgspec.json.encode(stored))
+                content = msgspec.json.encode(stored)
+                write_private(self._path, content, durable=False)
         except (StateFileError, OSError) as error:
             logger.warning("timeouts of hooks are not remembered: %s", error)
             self._path = None

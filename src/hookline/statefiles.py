@@ -55,8 +55,11 @@ def read_private(path: str) -> bytes | None:
         raise StateFileError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def write_private(path: str, content: bytes) -> None:
-    """Write a file whole or not at all, for its owner alone."""
+def write_private(path: str, content: bytes, *, durable: bool = True) -> None:
+    """Write a file whole or not at all, for its owner alone.
+
+    ``durable``: wait for the disk, so that it survives a loss of power as well.
+    """
     folder, name = os.path.split(path)
     make_folder(folder)
     unfinished = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
@@ -65,7 +68,8 @@ def write_private(path: str, content: bytes) -> None:
         with open(os.open(unfinished, flags, 0o600), "wb") as file:  # noqa: PTH123
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(unfinished, path)  # noqa: PTH105
     except OSError as error:
         _forget(unfinished)
@@ -91,24 +95,30 @@ def make_folder(folder: str) -> None:
 
 
 @contextmanager
-def locked(folder: str) -> Iterator[None]:
-    """Keep other processes of this user from changing what is in a folder."""
+def locked(folder: str, *, wait: bool = True) -> Iterator[None]:
+    """Keep other processes of this user from changing what is in a folder.
+
+    Without ``wait`` the lock is only tried for: an event loop must not be held up.
+    """
     make_folder(folder)
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     fd = os.open(f"{folder}/.lock", flags, 0o600)
     try:
-        _lock(fd)
+        _lock(fd, wait)
         yield
     finally:
         os.close(fd)  # gives the lock back too
 
 
-def _lock(fd: int) -> None:
+def _lock(fd: int, wait: bool) -> None:
     try:
         import fcntl
     except ImportError:
         return  # no such locks there: the last writer wins, with a whole file
-    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pass  # somebody is slow: the last writer wins, with a whole file
 
 
 def _refuse_foreign(path: str, found: os.stat_result) -> None:

@@ -18,6 +18,7 @@ from hookline.limits import ProcessSlots, current_depth
 from hookline.registry import HookRegistry
 from hookline.settings.locate import SettingsPlaces
 from hookline.settings.schema import HookSource
+from hookline.statefiles import locked
 from tests.workshop import Workshop
 
 HANG = {"type": "command", "name": "slow", "command": "sleep 60", "timeout": 50}
@@ -149,8 +150,8 @@ async def test_no_more_processes_than_allowed_run_at_a_time(
 
 
 async def test_waiting_for_a_slot_does_not_eat_the_timeout(workshop: Workshop) -> None:
-    slow = [workshop.runs("sleep 0.4", f"h{n}", timeout=5000) for n in range(4)]
-    last = workshop.runs("sleep 0.4; exit 2", "last", timeout=1500)
+    slow = [workshop.runs("sleep 0.6", f"h{n}") for n in range(6)]
+    last = workshop.runs("exit 2", "last", timeout=3000)
     result = await workshop.fire("BeforeTool", *slow, last, config={"maxProcesses": 1})
     assert result.blocked
     assert not any(one.timed_out for one in result.aggregated.hook_results)
@@ -390,3 +391,13 @@ async def test_a_project_does_not_widen_what_the_user_keeps_clean(
         await system.event_handler.fire_before_tool_event("x", {})
     seen = (tmp_path / "p" / "env").read_text()
     assert ("hunter2" in seen) is (who == "user")
+
+
+def test_a_lock_that_somebody_sits_on_does_not_hold_the_memory_up(
+    tmp_path: Path,
+) -> None:
+    """The event loop must not wait for another process."""
+    hook = registered(HANG)
+    with locked(str(tmp_path / "state" / "hookline" / "timeouts")):
+        TimeoutMemory(str(tmp_path)).add(hook, hook.options.breaker)
+    assert TimeoutMemory(str(tmp_path)).add(hook, hook.options.breaker).count == 2
