@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import re
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from hookline.demo import project
 
 EVENTS = (
     "BeforeTool",
@@ -142,3 +145,11 @@ def test_keep_refuses_a_directory_that_holds_something(tmp_path: Path) -> None:
     )
     assert ended.returncode == 1
     assert "new directory" in ended.stderr
+
+
+def test_the_demos_project_holds_no_compiled_files(tmp_path: Path) -> None:
+    """Installing the package compiles the demo's own files too."""
+    compileall.compile_dir(Path(project.__file__).parent, quiet=2)
+    project.Project(tmp_path).lay_out()
+    assert list(tmp_path.rglob("*.pyc")) == []
+    assert (tmp_path / "src" / "app.py").exists()

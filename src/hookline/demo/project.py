@@ -19,14 +19,8 @@ class Project:
 
     def lay_out(self) -> None:
         """Put files, settings and hooks into the directory."""
-        shutil.copytree(_HERE / "files", self.folder, dirs_exist_ok=True)
-        own = self.settings_file.parent
-        shutil.copytree(
-            _HERE / "hooks",
-            own / "hooks",
-            dirs_exist_ok=True,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        _copy(_HERE / "files", self.folder)
+        _copy(_HERE / "hooks", self.settings_file.parent / "hooks")
         shutil.copy(_HERE / "settings.json", self.settings_file)
 
     def tools(self) -> list[Callable[..., Any]]:
@@ -63,3 +57,9 @@ class Project:
     def run_tests(self) -> str:
         """Run the tests."""
         return "1 failed: test_midnight"
+
+
+def _copy(source: Path, target: Path) -> None:
+    # Installing the package compiles its files, these among them.
+    compiled = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, target, dirs_exist_ok=True, ignore=compiled)
