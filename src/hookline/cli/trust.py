@@ -127,6 +127,7 @@ def _remember(now: Snapshot) -> None:
 
 
 def _ask(now: Snapshot) -> bool:
+    sys.stdout.flush()  # what is to be looked at comes before the question
     if not sys.stdin.isatty():
         raise HooklineError(
             "there is no terminal to ask at: look at the above and run "

@@ -92,8 +92,8 @@ def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
         return kept
     what = "1 hook is" if count == 1 else f"{count} hooks are"
     notice = (
-        f"{layer.file or project}: {what} not trusted, and will not run: "
-        f"look at what they do and run 'hookline trust' in {project}"
+        f"{layer.file or project}: {what} not trusted and will not run: "
+        f"run 'hookline trust' in {project} to look and to agree"
     )
     return replace(kept, warnings=(*kept.warnings, notice))
 
