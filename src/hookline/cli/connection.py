@@ -51,7 +51,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
 
 def need_bus(options: argparse.Namespace, command: str) -> None:
     """Explain ``--bus`` to whoever left it out."""
-    if not options.bus:
+    if not _servers(options):
         raise HooklineError(
             "--bus is needed: the address of the NATS server over which requests "
             "come.\n"
@@ -61,16 +61,29 @@ def need_bus(options: argparse.Namespace, command: str) -> None:
         )
 
 
+def need_word(option: str, value: str) -> None:
+    """Refuse what cannot be part of a subject, or name a group."""
+    if not value or any(letter.isspace() for letter in value):
+        raise HooklineError(f"{option} {value!r}: expected a word without blanks")
+
+
 async def connect(options: argparse.Namespace, **more: Any) -> NatsBus:
     """Connect as the options say; raises BusConnectionError."""
     from hookline.bus.nats import NatsBus
 
-    servers = [server for server in options.bus.split(",") if server]
+    need_word("--prefix", options.prefix)
+    servers = _servers(options)
     if any(urlsplit(server).password for server in servers):
         print(f"hookline: {SAFE_PASSWORDS}", file=sys.stderr)
     return await NatsBus.connect(
         servers, prefix=options.prefix, **nats_options(options), **more
     )
+
+
+def _servers(options: argparse.Namespace) -> list[str]:
+    return [
+        server for word in (options.bus or "").split(",") if (server := word.strip())
+    ]
 
 
 def nats_options(options: argparse.Namespace) -> dict[str, Any]:

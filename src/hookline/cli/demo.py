@@ -47,9 +47,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _new_folder(name: str) -> Path:
     folder = Path(name)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SettingsError(f"--keep {name!r} is there already: name a new directory")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise SettingsError(
+                f"--keep {name!r} is there already: name a new directory"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"--keep {name}: {error.strerror}") from error
     return folder
 
 

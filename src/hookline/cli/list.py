@@ -6,7 +6,9 @@ import argparse
 from typing import Any
 
 from hookline.breaker import TimeoutMemory
+from hookline.config import Config
 from hookline.guard import HookGuard
+from hookline.log import logger
 from hookline.registry import HookRegistry, RegisteredHook
 from hookline.settings.schema import TrustStatus
 
@@ -34,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the hooks."""
     log_to_stderr()
     config = load_config(options)
+    for problem in (*config.settings.errors, *config.settings.warnings):
+        logger.warning("%s", problem)
     hooks = HookRegistry(config.settings).all_hooks()
     is_tripped = HookGuard(TimeoutMemory(config.working_dir)).is_tripped
     if options.json:
@@ -41,8 +45,14 @@ def run(options: argparse.Namespace) -> int:
     elif hooks:
         _print_table([_row(hook, is_tripped(hook)) for hook in hooks])
     else:
-        print("no hooks are configured: see 'hookline check' for where settings go")
+        print(_nothing(config))
     return 0
+
+
+def _nothing(config: Config) -> str:
+    if any(layer.groups for layer in config.settings.layers):
+        return "hooks are switched off here (enableHooks is false)"
+    return "no hooks are configured: see 'hookline check' for where settings go"
 
 
 def _entry(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -62,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Translate, write, and say what was left behind."""
     origin = Origin(options.origin)
+    if not Path(options.cwd).is_dir():
+        raise HooklineError(f"--cwd {options.cwd!r} is no directory")
     source = _source(origin, options)
     migrated = migrate(origin, read_settings(source))
     text = json.dumps(migrated.settings, indent=2, ensure_ascii=False) + "\n"
@@ -73,7 +76,11 @@ def run(options: argparse.Namespace) -> int:
     _write(target, text, force=options.force)
     print(f"{paint('wrote', 'green')}  {target} ({_count(migrated.hook_count)})")
     _tell(migrated, sys.stdout)
-    print("\nnext:\n  hookline trust   # look at the hooks and agree to them")
+    if migrated.hook_count and not options.output:
+        where = "" if options.cwd == "." else f" --cwd {shlex.quote(options.cwd)}"
+        print(
+            f"\nnext:\n  hookline trust{where}   # look at the hooks and agree to them"
+        )
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import sys
 import time
 from typing import Any
@@ -14,7 +15,7 @@ from hookline.bus.contracts import (
     failed_response,
     new_correlation_id,
 )
-from hookline.errors import BusConnectionError
+from hookline.errors import BusConnectionError, HooklineError
 
 from .common import print_json, read_object
 from .connection import SAFE_PASSWORDS, add_connection_arguments, connect, need_bus
@@ -69,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ask, print the response, and say the verdict by the exit status."""
     need_bus(options, "request BeforeTool")
+    # Not "timeout <= 0": what is no number at all would wait for ever.
+    if not 0 < options.timeout < math.inf:
+        raise HooklineError("--timeout must be a number of seconds above 0")
+    if options.retries < 0:
+        raise HooklineError("--retries must be 0 or more")
     event_input = {} if options.input is None else read_object(options.input)
     response = asyncio.run(_ask(options, event_input))
     if options.json:

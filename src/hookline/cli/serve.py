@@ -14,7 +14,13 @@ from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
 
 from .common import add_settings_arguments, load_config, log_to_stderr
-from .connection import SAFE_PASSWORDS, add_connection_arguments, connect, need_bus
+from .connection import (
+    SAFE_PASSWORDS,
+    add_connection_arguments,
+    connect,
+    need_bus,
+    need_word,
+)
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookExecutionResponse, RequestHandler
@@ -67,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
     need_bus(options, "serve")
     if options.concurrency < 1:
         raise HooklineError("--concurrency must be 1 or more")
+    need_word("--queue", options.queue)
     log_to_stderr(logging.INFO if options.verbose else logging.WARNING)
     return asyncio.run(_serve(load_config(options), options))
 

@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the cases and return the exit status."""
     # A hook that fails on purpose is part of a case, and no news.
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
+    if options.jobs is not None and options.jobs < 1:
+        raise HooklineError("--jobs must be 1 or more")
     files = _chosen(options)
     results = asyncio.run(_run(files, options))
     if options.junit:
@@ -69,10 +71,11 @@ def _chosen(options: argparse.Namespace) -> list[HookTestFile]:
     paths = find_files([Path(name) for name in options.files or ["."]])
     files = [_with_cases(read_file(path), options.k) for path in paths]
     if not any(file.cases for file in files):
-        what = f"case named like {options.k!r}" if options.k else "*.hooktest.toml"
         places = ", ".join(options.files) or "this folder"
+        if options.k and any(file.cases for file in map(read_file, paths)):
+            raise HooklineError(f"no case named like {options.k!r} in {places}")
         raise HooklineError(
-            f"no {what} in {places}: 'hookline init' writes one to start from"
+            f"no *.hooktest.toml in {places}: 'hookline init' writes one to start from"
         )
     return files
 

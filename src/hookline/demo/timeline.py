@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -105,7 +106,10 @@ class PlainTimeline:
 
     def _line(self, text: str) -> None:
         ascii_text = text.replace("→", "->").encode("ascii", "replace").decode()
-        print(ascii_text, file=self._out, flush=True)
+        try:
+            print(ascii_text, file=self._out, flush=True)
+        except BrokenPipeError:
+            _go_quiet()
 
 
 class RichTimeline:
@@ -174,7 +178,20 @@ def make_timeline(*, plain: bool) -> Timeline:
         from rich.console import Console
     except ImportError:
         return PlainTimeline()
-    return RichTimeline(Console(highlight=False))
+
+    class QuietConsole(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            _go_quiet()
+
+    return RichTimeline(QuietConsole(highlight=False))
+
+
+def _go_quiet() -> None:
+    """Play on for nobody: raising here would look like a hook that failed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _columns(seen: Sighting) -> str:
