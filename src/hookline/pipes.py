@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-_READ_SIZE = 256 * 1024
+_READ_SIZE = 64 * 1024
 _DRAIN_READS = 64
 PIPE_SIZE = 64 * 1024
 """What a pipe holds, as a rule, before its writer has to wait."""

@@ -20,7 +20,7 @@ from hookline.pipes import Collector, open_pipes
 from hookline.process import DRAIN_S, GRACE_S, ProcessSpec, start_program
 from hookline.processgroup import POLL_FIRST_S, POLL_LAST_S, ProcessGroup
 
-_READ_SIZE = 256 * 1024
+_READ_SIZE = 64 * 1024
 _LAST_READS = 8
 _STDERR_BYTES = 16 * 1024
 _GROWTH = 6
