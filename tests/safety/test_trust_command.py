@@ -64,6 +64,18 @@ def test_trust_says_so_when_a_command_names_no_file(project: Project) -> None:
     assert "names no file" in run(project, "--yes")
 
 
+def test_trust_shows_a_file_that_was_added_to_a_trusted_project(
+    project: Project,
+) -> None:
+    project.guarded()
+    project.trust()
+    project.write(".hookline/hooks/more.sh", "echo more")
+    shown = run(project, "--yes")
+    assert "changed .hookline/hooks/more.sh" in shown
+    assert "+echo more" in shown
+    assert shown.endswith("trusted\n[0]")
+
+
 def test_trust_shows_what_changed_as_a_diff_against_the_trusted_copy(
     project: Project,
 ) -> None:

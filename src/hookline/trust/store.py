@@ -117,7 +117,10 @@ def all_records() -> list[TrustRecord]:
 def copy_of(digest: str) -> bytes | None:
     """The bytes that a digest stands for, if they were kept."""
     folder = trust_folder()
-    return None if folder is None else read_private(f"{folder}/copies/{digest}")
+    # What was no file has no digest.
+    if folder is None or not digest:
+        return None
+    return read_private(f"{folder}/copies/{digest}")
 
 
 def _readable(folder: str) -> list[TrustRecord]:
