@@ -215,43 +215,41 @@ def fuzz(examples: int, number: int) -> dict[str, Any]:
     """Hold both properties against so many examples; raises where one fails."""
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
     started = time.monotonic()
-    bounds = settings(
-        max_examples=max(1, examples // 2 // _SLICES),
+    counts = {
+        "settings": _hold(_try_settings, examples // 2, number),
+        "outputs": _hold(_try_outputs, examples // 2, number),
+    }
+    return {**counts, "seconds": round(time.monotonic() - started, 1)}
+
+
+def _hold(check: Callable[[Maker], None], examples: int, number: int) -> int:
+    """Check so many examples, and say how many it really were."""
+    checked = 0
+
+    @seed(number)
+    @settings(
+        max_examples=max(1, examples // _SLICES),
         database=None,
         deadline=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    counts = {"settings": 0, "outputs": 0}
-
-    def counted(name: str, check: Callable[..., None]) -> Callable[..., None]:
-        def run(*drawn: Any) -> None:
-            counts[name] += 1
-            check(*drawn)
-
-        return run
-
-    on_settings, on_outputs = (
-        counted("settings", check_settings),
-        counted("outputs", check_outputs),
-    )
-
-    @seed(number)
-    @bounds
     @given(BYTES)
-    def settings_hold(data: bytes) -> None:
+    def holds(data: bytes) -> None:
+        nonlocal checked
         for maker in makers(data):
-            on_settings(maker.settings())
+            checked += 1
+            check(maker)
 
-    @seed(number)
-    @bounds
-    @given(BYTES)
-    def outputs_hold(data: bytes) -> None:
-        for maker in makers(data):
-            event = _EVENTS[maker.below(len(HookEventName))]
-            runs = [maker.run() for _ in range(1 + maker.below(3))]
-            on_outputs(HookEventName(event), runs)
+    holds()
+    return checked
 
-    settings_hold()
-    outputs_hold()
-    return {**counts, "seconds": round(time.monotonic() - started, 1)}
+
+def _try_settings(maker: Maker) -> None:
+    check_settings(maker.settings())
+
+
+def _try_outputs(maker: Maker) -> None:
+    event = _EVENTS[maker.below(len(HookEventName))]
+    runs = [maker.run() for _ in range(1 + maker.below(3))]
+    check_outputs(HookEventName(event), runs)
