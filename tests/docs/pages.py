@@ -4,9 +4,10 @@ A fenced block marked ``console`` is a terminal: lines that start with ``$`` are
 and what stands below each must come out. Blocks of one page share one directory, an
 empty one unless the page says ``<!-- project: examples/NAME -->``. A block of any kind
 after ``<!-- file: NAME -->`` is written to that file, and ``<!-- setup: COMMAND -->``
-is run unseen. A line of ``...`` stands for any lines; times and paths of the machine
-are compared by their kind. A block after ``<!-- shown only: reason -->`` is not run; a
-test pins how many there are.
+is run unseen; variables that it writes to ``../profile`` hold for the commands after
+it. A line of ``...`` stands for any lines; times and paths of the machine are compared
+by their kind. A block after ``<!-- shown only: reason -->`` is not run; a test pins how
+many there are.
 """
 
 from __future__ import annotations

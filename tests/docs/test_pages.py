@@ -37,6 +37,8 @@ def environment(folder: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(home / "state"),
         "LANG": "C.UTF-8",
         "COLUMNS": "100",
+        # What bash reads first: a page's setup may put variables there.
+        "BASH_ENV": str(folder.parent / "profile"),
     }
 
 
