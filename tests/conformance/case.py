@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -129,17 +130,25 @@ def _run(command: list[str], payload: bytes, top: Path) -> Outcome:
 
 def _wait(child: subprocess.Popen[bytes]) -> tuple[int, float]:
     deadline = time.monotonic() + PATIENCE_S
-    while True:
-        # Peak memory is only to be had from the call that reaps the process.
-        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        if pid:
-            child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode, usage.ru_maxrss / 1024
+    rss_mb = 0.0
+    while child.poll() is None:
+        rss_mb = max(rss_mb, _peak_rss_mb(child.pid))
         if time.monotonic() > deadline:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise AssertionError(f"no answer in {PATIENCE_S} s")
         time.sleep(0.005)
+    return child.returncode, rss_mb
+
+
+def _peak_rss_mb(pid: int) -> float:
+    # What wait4 reports counts the process that forked it, which may be a big one.
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0.0
 
 
 def _dig(value: Any, path: str) -> Any:

@@ -123,6 +123,7 @@ BROAD = {
     # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
     "agent/applying.py": 2,
     "agent/background.py": 1,
+    "agent/clientcalls.py": 1,
     "agent/scheduler.py": 1,
     "agent/tools.py": 2,
     "bus/memory.py": 2,
