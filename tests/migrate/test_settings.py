@@ -27,6 +27,13 @@ def one(event: str, matcher: str | None = None, **hook: Any) -> dict[str, Any]:
     return {event: [{**group, "hooks": [command]}]}
 
 
+@pytest.mark.parametrize("origin", Origin)
+def test_hooks_that_are_no_object_are_noted(origin: Origin) -> None:
+    migrated = migrate(origin, {"hooks": [{"PreToolUse": []}]})
+    assert migrated.notes[0].startswith("hooks: expected an object")
+    assert migrated.hook_count == 0
+
+
 @pytest.mark.parametrize(
     ("theirs", "matched", "not_matched"),
     [

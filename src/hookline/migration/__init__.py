@@ -44,4 +44,8 @@ def migrate(origin: Origin, theirs: dict[str, Any]) -> Migrated:
         Origin.GEMINI: from_gemini,
         Origin.LLXPRT: from_gemini,
     }
-    return translate[origin](theirs)
+    migrated = translate[origin](theirs)
+    if isinstance(theirs.get("hooks", {}), dict):
+        return migrated
+    note = "hooks: expected an object with a list of groups for each event"
+    return Migrated(migrated.settings, (note, *migrated.notes))
