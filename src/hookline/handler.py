@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 _NAMES = frozenset(HookEventName)
 
 
+# On Python 3.11 finding a member in its enum costs more than a call.
+_PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
+_EXECUTION, _AGGREGATION = Stage.EXECUTION, Stage.AGGREGATION
+
+
 class Recorder(Protocol):
     """Keeps what happened; must neither block nor raise."""
 
@@ -108,7 +113,7 @@ class HookEventHandler(EventFirer):
         correlation_id: str | None = None,
     ) -> ProcessedHookResult:
         """The whole way of an event."""
-        stage = Stage.PLANNING
+        stage = _PLANNING
         try:
             plan = self._planner.plan_for(event, fields)
             if plan is None:
@@ -116,16 +121,16 @@ class HookEventHandler(EventFirer):
                 if self._recorder is None:
                     return result
                 return self._unseen(event, fields, session_id, transcript_path, result)
-            stage = Stage.TRANSLATION
+            stage = _TRANSLATION
             fields = self._translated(event, fields)
-            stage = Stage.EXECUTION
+            stage = _EXECUTION
             event_input = self._input(event, fields, session_id, transcript_path)
             call = HookCall(event, event_input, current_depth())
             call.payload  # noqa: B018 - fails here or nowhere
             started = time.perf_counter()
             results = await self._runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000
-            stage = Stage.AGGREGATION
+            stage = _AGGREGATION
             result = self._merge(plan, results, event_input, duration)
         # The edge of the pipeline: the caller gets the truth as data.
         except Exception as error:  # noqa: BLE001
