@@ -7,8 +7,6 @@ from typing import Any
 
 from hookline.translators.blocks import (
     BlockKinds,
-    edited_content,
-    emptied_content,
     kinds_in,
     texts_in,
 )
@@ -22,6 +20,7 @@ from hookline.translators.fields import (
     text_or_none,
     wrong,
 )
+from hookline.translators.messagelists import MessageListRequests
 from hookline.translators.requests import Entry
 from hookline.translators.responses import Draft
 from hookline.translators.stable import (
@@ -37,7 +36,6 @@ from .tools import read_tool_choice, write_tool_choice
 
 KINDS = BlockKinds(frozenset({"text"}), "cache_control")
 _SHOWN_ROLES = {"assistant": "model"}
-_OWN_ROLES = {"model": "assistant"}
 _REASONS = {
     "end_turn": "STOP",
     "stop_sequence": "STOP",
@@ -58,15 +56,12 @@ _CONFIG = {"maxOutputTokens": "max_tokens", "stopSequences": "stop_sequences"}
 _BODY_CONFIG = {"temperature": "temperature", "topP": "top_p", "topK": "top_k"}
 
 
-class MessageRequests:
+class MessageRequests(MessageListRequests):
     """The ``RequestFormat`` of Anthropic Messages."""
 
     name = "Anthropic Messages"
     system_apart = True
-
-    def model(self, request: Any) -> str:
-        """Read the model's name."""
-        return text_or_none(get(request, "model"), "model") or ""
+    kinds = KINDS
 
     def entries(self, request: Any) -> list[Entry]:
         """Read the messages."""
@@ -86,33 +81,6 @@ class MessageRequests:
         """Read ``tool_choice``."""
         choice = get(request, "tool_choice")
         return None if choice is None else read_tool_choice(choice)
-
-    def blank(self) -> Any:
-        """Start a request from nothing."""
-        return {"model": "", "messages": []}
-
-    def edited(self, raw: Any, text: str) -> Any:
-        """Put a new text in place of all the text of a message."""
-        return put(raw, edited_content(get(raw, "content"), text, KINDS), "content")
-
-    def emptied(self, raw: Any) -> Any:
-        """Take the text out of a message."""
-        return put(raw, emptied_content(get(raw, "content"), KINDS), "content")
-
-    def created(self, message: LLMMessage, request: Any) -> Any:
-        """Make a message; the SDK takes dicts everywhere."""
-        del request
-        role = _OWN_ROLES.get(message.role, message.role)
-        return {"role": role, "content": message.content}
-
-    def with_model(self, request: Any, model: str) -> Any:
-        """Change the model."""
-        return put(request, model, "model")
-
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change the messages."""
-        del added
-        return put(request, raws, "messages")
 
     def with_system(self, request: Any, texts: Sequence[str]) -> Any:
         """Append to ``system``, a string or blocks."""

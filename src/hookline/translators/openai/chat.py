@@ -8,8 +8,6 @@ from typing import Any
 
 from hookline.translators.blocks import (
     BlockKinds,
-    edited_content,
-    emptied_content,
     kinds_in,
     texts_in,
 )
@@ -23,6 +21,7 @@ from hookline.translators.fields import (
     text_or_none,
     wrong,
 )
+from hookline.translators.messagelists import MessageListRequests
 from hookline.translators.requests import Entry
 from hookline.translators.responses import Draft
 from hookline.translators.stable import (
@@ -38,7 +37,6 @@ from .tools import read_tool_choice, write_tool_choice
 
 KINDS = BlockKinds(frozenset({"text"}), "prompt_cache_breakpoint")
 SHOWN_ROLES = {"assistant": "model", "developer": "system"}
-OWN_ROLES = {"model": "assistant"}
 _ANSWERING_ROLES = frozenset({"tool", "function"})
 _CONFIG = {
     "temperature": ("temperature",),
@@ -62,15 +60,12 @@ _CALL_REASONS = frozenset({"tool_calls", "function_call"})
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-class ChatRequests:
+class ChatRequests(MessageListRequests):
     """The ``RequestFormat`` of Chat Completions."""
 
     name = "OpenAI Chat Completions"
     system_apart = False
-
-    def model(self, request: Any) -> str:
-        """Read the model's name."""
-        return text_or_none(get(request, "model"), "model") or ""
+    kinds = KINDS
 
     def entries(self, request: Any) -> list[Entry]:
         """Read the messages."""
@@ -85,37 +80,6 @@ class ChatRequests:
         """Read ``tool_choice``."""
         choice = get(request, "tool_choice")
         return None if choice is None else read_tool_choice(choice)
-
-    def blank(self) -> Any:
-        """Start a request from nothing."""
-        return {"model": "", "messages": []}
-
-    def edited(self, raw: Any, text: str) -> Any:
-        """Put a new text in place of all the text of a message."""
-        return put(raw, edited_content(get(raw, "content"), text, KINDS), "content")
-
-    def emptied(self, raw: Any) -> Any:
-        """Take the text out of a message."""
-        return put(raw, emptied_content(get(raw, "content"), KINDS), "content")
-
-    def created(self, message: LLMMessage, request: Any) -> Any:
-        """Make a message; the SDK takes dicts everywhere."""
-        del request
-        role = OWN_ROLES.get(message.role, message.role)
-        return {"role": role, "content": message.content}
-
-    def with_model(self, request: Any, model: str) -> Any:
-        """Change the model."""
-        return put(request, model, "model")
-
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change the messages."""
-        del added
-        return put(request, raws, "messages")
-
-    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        """Never asked for: system messages are messages here."""
-        raise NotImplementedError(texts)
 
     def takes_config(self, request: Any, key: str) -> bool:
         """There is no place for ``topK``, for example."""

@@ -13,7 +13,6 @@ from typing import Any
 
 from hookline.translators.blocks import (
     BlockKinds,
-    edited_content,
     emptied_content,
     kinds_in,
     texts_in,
@@ -27,6 +26,7 @@ from hookline.translators.fields import (
     text_or_none,
     wrong,
 )
+from hookline.translators.messagelists import MessageListRequests
 from hookline.translators.requests import Entry
 from hookline.translators.responses import Draft
 from hookline.translators.stable import (
@@ -37,7 +37,7 @@ from hookline.translators.stable import (
     LLMUsage,
 )
 
-from .chat import OWN_ROLES, SHOWN_ROLES, read_config, read_usage, write_usage
+from .chat import SHOWN_ROLES, read_config, read_usage, write_usage
 from .sdk import responses_types
 from .tools import read_tool_choice, write_tool_choice
 
@@ -70,15 +70,13 @@ _HOSTED_CALLS = frozenset(
 )  # fmt: skip
 
 
-class ItemRequests:
+class ItemRequests(MessageListRequests):
     """The ``RequestFormat`` of the Responses API."""
 
     name = "OpenAI Responses"
     system_apart = False
-
-    def model(self, request: Any) -> str:
-        """Read the model's name, which a stored prompt may hold instead."""
-        return text_or_none(get(request, "model"), "model") or ""
+    kinds = KINDS
+    messages_key = "input"
 
     def entries(self, request: Any) -> list[Entry]:
         """Read ``input``, a string or items."""
@@ -97,29 +95,15 @@ class ItemRequests:
         choice = get(request, "tool_choice")
         return None if choice is None else read_tool_choice(choice)
 
-    def blank(self) -> Any:
-        """Start a request from nothing."""
-        return {"model": "", "input": []}
-
     def edited(self, raw: Any, text: str) -> Any:
         """Put a new text in place of all the text of a message."""
         if isinstance(raw, str):
             return text
-        return put(raw, edited_content(get(raw, "content"), text, KINDS), "content")
+        return super().edited(raw, text)
 
     def emptied(self, raw: Any) -> Any:
         """Take the text out of a message."""
         return put(raw, emptied_content(get(raw, "content"), KINDS) or [], "content")
-
-    def created(self, message: LLMMessage, request: Any) -> Any:
-        """Make a message item; the SDK takes dicts everywhere."""
-        del request
-        role = OWN_ROLES.get(message.role, message.role)
-        return {"role": role, "content": message.content}
-
-    def with_model(self, request: Any, model: str) -> Any:
-        """Change the model."""
-        return put(request, model, "model")
 
     def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         """Change ``input``; a string stays one while it is alone."""
@@ -132,10 +116,6 @@ class ItemRequests:
         return put(
             request, _without_stray_reasoning(items, get(request, "input")), "input"
         )
-
-    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        """Never asked for: system messages are items here."""
-        raise NotImplementedError(texts)
 
     def takes_config(self, request: Any, key: str) -> bool:
         """There is no place for ``topK`` or ``stopSequences``, for example."""
