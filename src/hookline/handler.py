@@ -232,12 +232,13 @@ class HookEventHandler(EventFirer):
     def _failed(
         self, error: Exception, stage: Stage, meta: FailureMeta
     ) -> ProcessedHookResult:
-        envelope = build_failure_envelope(_single(error), stage, meta)
+        first = _first_of(error)
+        envelope = build_failure_envelope(first, stage, meta)
         self._reporter.report_failure(envelope.errors[0])
         event = meta.event_name
         if event is None:  # no event that we know: nobody can have a policy for it
             return ProcessedHookResult(aggregated=envelope)
-        unseen = isinstance(error, EncodingError)
+        unseen = isinstance(first, EncodingError)
         hooks = self._registry.for_event(event)
         envelope = enforce_on_envelope(envelope, event, hooks, always=unseen)
         return process_common_hook_output_fields(envelope, event)
@@ -271,8 +272,8 @@ def translated_fields(event: HookEventName, fields: Fields, how: str) -> Fields:
     return fields | shown
 
 
-def _single(error: BaseException) -> BaseException:
-    """What a task group wraps, where it wraps one thing."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+def _first_of(error: BaseException) -> BaseException:
+    """The first thing that a task group wraps."""
+    while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from .chain import chain_input
+from .errors import EncodingError
 from .events import TRAITS
 from .executors.contract import Executor, HookCall
 from .executors.reading import RunEnd, failed_result
@@ -78,6 +79,8 @@ class HookRunner:
     async def _run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         try:
             return await self._executors[hook.config.type].run(hook, call)
+        except EncodingError:
+            raise  # the guard has not seen the event: not this hook's failure alone
         # Hooks run side by side: what breaks around one of them, be it our own fault,
         # must neither cancel the others nor take a block of theirs away.
         except Exception as error:  # noqa: BLE001
