@@ -18,7 +18,7 @@ from msgspec import Struct
 from .events import TRAITS, HookEventName, Matching
 from .log import logger
 from .registry import HookRegistry, RegisteredHook
-from .settings.schema import TrustStatus
+from .settings.schema import HookMode, TrustStatus
 
 MAX_TARGET_LENGTH = 256
 """A longer name matches every matcher: no clever name slips past a guard."""
@@ -114,7 +114,7 @@ def judge(
     """Say of every hook whether it runs, and if not, why."""
     listed = list(hooks)
     alone = [_judge_alone(hook, event, target) for hook in listed]
-    kept = _claims_of_managed(listed, alone)
+    kept = _claims(listed, alone)
     judged = []
     for hook, judgement in zip(listed, alone, strict=True):
         first = kept.setdefault(hook.key, hook) if judgement is Judgement.RUNS else hook
@@ -148,13 +148,24 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
     return _searcher(matcher)(target)
 
 
-def _claims_of_managed(
+def _claims(
     hooks: list[RegisteredHook], judgements: list[Judgement]
 ) -> dict[object, RegisteredHook]:
-    """Let no equal hook of a higher source push a managed one out."""
+    """Let no equal hook of a higher source push out a managed or an enforcing one.
+
+    Else a project could make a guard of the user's a mere observer by repeating it.
+    """
+    runs = [
+        hook
+        for hook, judgement in zip(hooks, judgements, strict=True)
+        if judgement is Judgement.RUNS
+    ]
     kept: dict[object, RegisteredHook] = {}
-    for hook, judgement in zip(hooks, judgements, strict=True):
-        if hook.config.managed and judgement is Judgement.RUNS:
+    for hook in runs:
+        if hook.config.managed:
+            kept.setdefault(hook.key, hook)
+    for hook in runs:
+        if hook.config.mode is HookMode.ENFORCE:
             kept.setdefault(hook.key, hook)
     return kept
 

@@ -121,6 +121,21 @@ def test_a_hook_that_does_not_match_does_not_shadow_its_equal() -> None:
     assert names(found) == ["a"]
 
 
+async def test_an_observing_repeat_does_not_disarm_an_enforcing_hook(
+    workshop: Workshop,
+) -> None:
+    """A project must not talk a user's guard down by repeating it in shadow mode."""
+    guard = workshop.runs("exit 2", "guard")
+    observer = {**guard, "mode": "observe"}
+    for order in ([observer, guard], [guard, observer]):
+        result = await workshop.fire("BeforeTool", *order)
+        assert result.blocked
+        assert len(result.aggregated.hook_results) == 1
+    shadow = await workshop.fire("BeforeTool", observer, observer)
+    assert not shadow.blocked
+    assert len(shadow.aggregated.hook_results) == 1
+
+
 async def test_functions_registered_in_code_are_never_duplicates() -> None:
     ran = []
 
