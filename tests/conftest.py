@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,11 @@ settings.register_profile(
     "hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("hookline")
+
+# A shell starts background jobs with Ctrl-C ignored, and everything they start inherits
+# that: the tests that interrupt a process would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
