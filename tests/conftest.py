@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,20 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """A command that a test runs in this process keeps its log to itself."""
+    kept = [
+        (target, list(target.handlers), target.level, target.propagate)
+        for target in map(logging.getLogger, ("hookline", "hookline.hooks"))
+    ]
+    yield
+    for target, handlers, level, propagate in kept:
+        target.handlers[:] = handlers
+        target.setLevel(level)
+        target.propagate = propagate
 
 
 @pytest.fixture
