@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hookline.errors import TranslationError
@@ -150,6 +150,9 @@ def test_nothing_but_a_translation_error_is_raised(
     ids=lambda sample: type(sample).__name__,
 )
 @settings(max_examples=60, deadline=None)
+@example(said={"candidates": [{"safetyRatings": False}]})
+@example(said={"candidates": [{"safetyRatings": [{"category": 0}]}]})
+@example(said={"candidates": [{"index": ""}]})
 @given(said=objects)
 def test_real_request_survives_whatever_a_hook_says(
     sample: Any, said: dict[str, Any]

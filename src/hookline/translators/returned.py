@@ -117,17 +117,17 @@ def _candidate_problem(candidate: Mapping[str, Any], place: str) -> str | None:
     content = candidate.get("content") or {}
     if not isinstance(content.get("parts", []), list | None):
         return f"{place}.content.parts: expected a list of strings"
-    if not _is_whole(candidate.get("index") or 0):
+    index, ratings = candidate.get("index"), candidate.get("safetyRatings")
+    if index is not None and not _is_whole(index):
         return f"{place}.index: expected a whole number"
-    ratings = candidate.get("safetyRatings") or []
-    if not isinstance(ratings, list) or not all(map(_is_rating, ratings)):
-        return f"{place}.safetyRatings: expected a list of objects with strings"
-    return None
+    if ratings is None or (isinstance(ratings, list) and all(map(_is_rating, ratings))):
+        return None
+    return f"{place}.safetyRatings: expected a list of objects with strings"
 
 
 def _is_rating(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        isinstance(value.get(key) or "", str) for key in ("category", "probability")
+        _is_text_or_none(value.get(key)) for key in ("category", "probability")
     )
 
 
