@@ -25,7 +25,7 @@ tool names, matchers and timeouts are translated, scripts stay as they are. What
 not carry over is listed.
 
   hookline migrate --from claude                      reads .claude/settings.json
-  hookline migrate --from gemini ~/work/app           reads .gemini/settings.json there
+  hookline migrate --from gemini ~/code/app           reads .gemini/settings.json there
   hookline migrate --from llxprt settings.json --output -
 
 exit status: 0 done, 1 nothing written"""

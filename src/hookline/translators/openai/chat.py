@@ -16,16 +16,13 @@ from hookline.translators.fields import (
     get,
     is_record,
     items_of,
-    put,
     record,
     text_or_none,
     wrong,
 )
-from hookline.translators.messagelists import MessageListRequests
 from hookline.translators.requests import Entry
 from hookline.translators.responses import Draft
 from hookline.translators.stable import (
-    HookToolConfig,
     LLMCandidate,
     LLMContent,
     LLMMessage,
@@ -33,7 +30,7 @@ from hookline.translators.stable import (
 )
 
 from .sdk import chat_types
-from .tools import read_tool_choice, write_tool_choice
+from .settings import OpenAIRequests
 
 KINDS = BlockKinds(frozenset({"text"}), "prompt_cache_breakpoint")
 SHOWN_ROLES = {"assistant": "model", "developer": "system"}
@@ -60,40 +57,18 @@ _CALL_REASONS = frozenset({"tool_calls", "function_call"})
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-class ChatRequests(MessageListRequests):
+class ChatRequests(OpenAIRequests):
     """The ``RequestFormat`` of Chat Completions."""
 
     name = "OpenAI Chat Completions"
-    system_apart = False
     kinds = KINDS
+    names = _CONFIG
+    flat_tools = False
 
     def entries(self, request: Any) -> list[Entry]:
         """Read the messages."""
         found = items_of(get(request, "messages"), "messages")
         return [_entry(raw, f"messages[{at}]") for at, raw in enumerate(found)]
-
-    def config(self, request: Any) -> dict[str, Any]:
-        """Read the settings that have a stable name."""
-        return read_config(request, _CONFIG)
-
-    def tool_config(self, request: Any) -> HookToolConfig | None:
-        """Read ``tool_choice``."""
-        choice = get(request, "tool_choice")
-        return None if choice is None else read_tool_choice(choice)
-
-    def takes_config(self, request: Any, key: str) -> bool:
-        """There is no place for ``topK``, for example."""
-        del request
-        return key in _CONFIG
-
-    def with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting, under the name that the request uses."""
-        return put(request, value, *_CONFIG[key])
-
-    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        """Change ``tool_choice``."""
-        choice = write_tool_choice(tool_config, get(request, "tools"), flat=False)
-        return put(request, choice, "tool_choice")
 
 
 class ChatResponses:
@@ -150,14 +125,6 @@ def is_completion(value: Any) -> bool:
     if isinstance(value, Mapping):
         return "choices" in value
     return is_record(value) and hasattr(value, "choices")
-
-
-def read_config(request: Any, names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Read settings by a table of their names."""
-    found = {key: get(request, *own) for key, own in names.items()}
-    if isinstance(found.get("stopSequences"), str):
-        found["stopSequences"] = [found["stopSequences"]]
-    return {key: value for key, value in found.items() if value is not None}
 
 
 def read_usage(usage: Any, names: Sequence[str]) -> LLMUsage | None:

@@ -26,20 +26,18 @@ from hookline.translators.fields import (
     text_or_none,
     wrong,
 )
-from hookline.translators.messagelists import MessageListRequests
 from hookline.translators.requests import Entry
 from hookline.translators.responses import Draft
 from hookline.translators.stable import (
-    HookToolConfig,
     LLMCandidate,
     LLMContent,
     LLMMessage,
     LLMUsage,
 )
 
-from .chat import SHOWN_ROLES, read_config, read_usage, write_usage
+from .chat import SHOWN_ROLES, read_usage, write_usage
 from .sdk import responses_types
-from .tools import read_tool_choice, write_tool_choice
+from .settings import OpenAIRequests
 
 KINDS = BlockKinds(
     frozenset({"input_text", "output_text", "text"}), "prompt_cache_breakpoint"
@@ -70,12 +68,13 @@ _HOSTED_CALLS = frozenset(
 )  # fmt: skip
 
 
-class ItemRequests(MessageListRequests):
+class ItemRequests(OpenAIRequests):
     """The ``RequestFormat`` of the Responses API."""
 
     name = "OpenAI Responses"
-    system_apart = False
     kinds = KINDS
+    names = _CONFIG
+    flat_tools = True
     messages_key = "input"
 
     def entries(self, request: Any) -> list[Entry]:
@@ -85,15 +84,6 @@ class ItemRequests(MessageListRequests):
             return [Entry(given, LLMMessage("user", given) if given else None)]
         found = items_of(given, "input")
         return [_entry(raw, f"input[{at}]") for at, raw in enumerate(found)]
-
-    def config(self, request: Any) -> dict[str, Any]:
-        """Read the settings that have a stable name."""
-        return read_config(request, _CONFIG)
-
-    def tool_config(self, request: Any) -> HookToolConfig | None:
-        """Read ``tool_choice``."""
-        choice = get(request, "tool_choice")
-        return None if choice is None else read_tool_choice(choice)
 
     def edited(self, raw: Any, text: str) -> Any:
         """Put a new text in place of all the text of a message."""
@@ -116,20 +106,6 @@ class ItemRequests(MessageListRequests):
         return put(
             request, _without_stray_reasoning(items, get(request, "input")), "input"
         )
-
-    def takes_config(self, request: Any, key: str) -> bool:
-        """There is no place for ``topK`` or ``stopSequences``, for example."""
-        del request
-        return key in _CONFIG
-
-    def with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting."""
-        return put(request, value, *_CONFIG[key])
-
-    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        """Change ``tool_choice``."""
-        choice = write_tool_choice(tool_config, get(request, "tools"), flat=True)
-        return put(request, choice, "tool_choice")
 
 
 class ItemResponses:
