@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: demo test check format bench soak coverage clean
+.PHONY: demo test conformance check format bench soak coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -18,6 +18,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Run the cases of other folders: make conformance DIR="one another"
+conformance: $(READY)
+	CONFORMANCE="$(DIR)" $(BIN)/python -m pytest $(PYTEST_ARGS) tests/conformance -k holds
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -25,9 +25,15 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from hookline import Config, HookBusClient, HookSystem, InMemoryMessageBus, Settings
+from hookline import (
+    Config,
+    HookBusClient,
+    HookSystem,
+    InMemoryMessageBus,
+    Settings,
+)
 from hookline.bus import NatsBus
-from hookline.jsontext import encode
+from hookline.protocol.jsontext import encode
 
 TOOL = {"tool_name": "read_file", "tool_input": {"path": "src/main.py", "limit": 200}}
 ECHO = """

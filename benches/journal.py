@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from hookline.config import Config
-from hookline.events import HookEventName
+from hookline.engine.system import HookSystem
+from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
-from hookline.system import HookSystem
 
 BAR_US = 30.0
 ROUNDS = 2000

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.results import FailureCause
+from hookline.protocol.results import FailureCause
 
 from .tally import Tally
 from .watch import descriptors, mark_everything, settle, strays

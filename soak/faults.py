@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.results import FailureCause, ProcessedHookResult
+from hookline.protocol.results import FailureCause, ProcessedHookResult
 
 FIVE_MINUTES = "sleep 300"  # longer than any test: what is left of it is a leak
 DENY_JSON = """echo '{"decision": "deny", "reason": "no"}'"""

@@ -17,22 +17,23 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from hookline import Settings, SettingsError
-from hookline.aggregator import aggregate
-from hookline.events import TRAITS, HookEventName
-from hookline.executors.reading import RunEnd, as_text, read_end
-from hookline.planner import make_plan
-from hookline.policy import enforce
-from hookline.registry import HookRegistry, RegisteredHook
-from hookline.results import process_common_hook_output_fields
-from hookline.settings.effective import HookOptions
-from hookline.settings.read import parse_text
-from hookline.settings.schema import (
+from hookline.engine.merge import aggregate
+from hookline.engine.on_error import enforce
+from hookline.engine.planner import make_plan
+from hookline.engine.registry import HookRegistry
+from hookline.executors.contract import RegisteredHook
+from hookline.executors.exit_table import RunEnd, as_text, read_end
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.results import process_common_hook_output_fields
+from hookline.settings.load import HookOptions
+from hookline.settings.model import (
     FailurePolicy,
     HookConfig,
     HookSource,
     HookType,
     OnFailure,
 )
+from hookline.settings.read import parse_text
 
 _WORDS = (
     *("allow", "deny", "block", "ask", "approve", "command", "python", "worker"),

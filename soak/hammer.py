@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.results import FailureCause
+from hookline.protocol.results import FailureCause
 
 from .faults import FAULTS, Fault, settings, wrong_verdict
 from .tally import Tally

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from hookline import Config, HookSystem, Settings
-from hookline.results import FailureCause
+from hookline.protocol.results import FailureCause
 
 from .faults import Fault, wrong_verdict
 from .tally import Tally

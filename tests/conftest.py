@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .workshop import Workshop
+from tests.support.nats import NatsServer
+from tests.support.project import Project
+from tests.support.workshop import Workshop
 
 # How long an example takes on a busy machine says nothing about what it proves.
 settings.register_profile(
@@ -22,12 +26,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests leave nothing in the home of whoever runs them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the settings and the state of the user, or of another test."""
+    home = _homes / uuid4().hex
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
 
 
 @pytest.fixture(autouse=True)
@@ -49,3 +58,34 @@ def workshop(tmp_path: Path) -> Workshop:
     folder = tmp_path / "project"
     folder.mkdir()
     return Workshop(folder)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project of its own, and a state folder outside it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("HOOKLINE_TRUST", raising=False)
+    monkeypatch.delenv("HOOKLINE_DEPTH", raising=False)
+    return Project(tmp_path / "project", tmp_path / "state")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """One nats-server for each test module."""
+    running = NatsServer(tmp_path_factory.mktemp("nats")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A subject prefix that no other test uses."""
+    return f"test-{uuid4().hex}"
+
+
+@pytest.fixture
+async def cleanup() -> AsyncIterator[AsyncExitStack]:
+    """Undo things at the end, the last one first."""
+    async with AsyncExitStack() as stack:
+        yield stack

@@ -14,32 +14,34 @@ if TYPE_CHECKING:
     from .bus.memory import InMemoryMessageBus as InMemoryMessageBus
     from .bus.remote import RemoteHooks as RemoteHooks
     from .config import Config as Config
+    from .engine.system import HookSystem as HookSystem
     from .errors import HooklineError as HooklineError
-    from .errors import HookSystemNotInitializedError as HookSystemNotInitializedError
+    from .errors import (
+        HookSystemNotInitializedError as HookSystemNotInitializedError,
+    )
     from .errors import SettingsError as SettingsError
-    from .events import HookEventName as HookEventName
-    from .events import NotificationType as NotificationType
-    from .events import PreCompressTrigger as PreCompressTrigger
-    from .events import SessionEndReason as SessionEndReason
-    from .events import SessionStartSource as SessionStartSource
-    from .results import ProcessedHookResult as ProcessedHookResult
+    from .protocol.events import HookEventName as HookEventName
+    from .protocol.events import NotificationType as NotificationType
+    from .protocol.events import PreCompressTrigger as PreCompressTrigger
+    from .protocol.events import SessionEndReason as SessionEndReason
+    from .protocol.events import SessionStartSource as SessionStartSource
+    from .protocol.results import ProcessedHookResult as ProcessedHookResult
     from .settings.load import Settings as Settings
-    from .system import HookSystem as HookSystem
 
 _HOMES = {
     "Config": "config",
     "HookBusClient": "bus.client",
-    "HookEventName": "events",
-    "HookSystem": "system",
+    "HookEventName": "protocol.events",
+    "HookSystem": "engine.system",
     "HookSystemNotInitializedError": "errors",
     "HooklineError": "errors",
     "InMemoryMessageBus": "bus.memory",
-    "NotificationType": "events",
-    "PreCompressTrigger": "events",
-    "ProcessedHookResult": "results",
+    "NotificationType": "protocol.events",
+    "PreCompressTrigger": "protocol.events",
+    "ProcessedHookResult": "protocol.results",
     "RemoteHooks": "bus.remote",
-    "SessionEndReason": "events",
-    "SessionStartSource": "events",
+    "SessionEndReason": "protocol.events",
+    "SessionStartSource": "protocol.events",
     "Settings": "settings.load",
     "SettingsError": "errors",
 }

@@ -14,7 +14,7 @@ from .settings.load import Settings
 from .trust.gate import gated
 
 if TYPE_CHECKING:
-    from .system import HookSystem
+    from .engine.system import HookSystem
 
 
 class Config:
@@ -58,7 +58,7 @@ class Config:
     def get_hook_system(self) -> HookSystem | None:
         """The one HookSystem, built on first use; None where hooks are switched off."""
         if self._hook_system is None and self.settings.hooks_enabled:
-            from .system import HookSystem
+            from .engine.system import HookSystem
 
             HookSystem(self)
         return self._hook_system

@@ -14,8 +14,8 @@ import pytest
 
 from hookline import Config, Settings
 from hookline.agent import hooked_tool
-from hookline.agent.background import background_of
-from hookline.agent.functions import arguments_of, as_tool, input_of
+from hookline.agent.conversation import arguments_of, as_tool, input_of
+from hookline.agent.decorator import background_of
 
 from .scenes import BROKEN, config_of, events, names, runs, says, specific
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.events import HookEventName
-from hookline.outputs import read_output
-from hookline.results import (
+from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import read_output
+from hookline.protocol.results import (
     AggregatedHookResult,
     HookExecutionResult,
     ProcessedHookResult,

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, MessageBusType
-from hookline.events import HookEventName
-from hookline.mediation import RequestMediator
+from hookline.bus.server import RequestMediator
+from hookline.protocol.events import HookEventName
 
 from .fakes import GatedHandler, RecordingHandler, failed_at, said
 
@@ -127,7 +127,7 @@ async def test_missing_verdict_is_a_block_when_the_client_fails_closed(
 
 
 async def test_failed_stage_is_a_missing_verdict_too() -> None:
-    from hookline.results import Stage
+    from hookline.protocol.results import Stage
 
     bus = serving(RecordingHandler(failed_at(Stage.PLANNING)))
     response = await HookBusClient(bus, on_error="block").request("BeforeTool", TOOL)

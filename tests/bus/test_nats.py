@@ -11,19 +11,19 @@ import nats
 import pytest
 
 from hookline.bus import HookBusClient, MessageBusType, NatsBus
+from hookline.bus.server import RequestMediator
 from hookline.errors import BusConnectionError
-from hookline.events import HookEventName
-from hookline.jsontext import decode, encode
-from hookline.mediation import RequestMediator
-from hookline.outputs import read_output
-from hookline.results import (
+from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.outputs import read_output
+from hookline.protocol.results import (
     AggregatedHookResult,
     ProcessedHookResult,
     process_common_hook_output_fields,
 )
+from tests.support.nats import NatsServer, codes, serving_bus
 
 from .fakes import GatedHandler, RecordingHandler, said
-from .servers import NatsServer, codes, serving_bus
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 BEFORE_TOOL = HookEventName.BeforeTool

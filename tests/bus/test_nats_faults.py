@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
-
-from .servers import NatsServer, WorkerProcess, codes
+from tests.support.nats import NatsServer, WorkerProcess, codes
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 ALLOWANCE_S = 10.0

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
+from hookline.bus.server import RequestMediator
 from hookline.errors import BusConnectionError
-from hookline.mediation import RequestMediator
+from tests.support.nats import ROOT, NatsServer
 
 from .fakes import RecordingHandler
-from .servers import ROOT, NatsServer
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 CONFIG = ROOT / "examples" / "fleet" / "nats.conf"

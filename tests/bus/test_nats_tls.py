@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
+from hookline.bus.server import RequestMediator
 from hookline.cli.connection import add_connection_arguments, connect, nats_options
 from hookline.errors import BusConnectionError, HooklineError
-from hookline.mediation import RequestMediator
+from tests.support.nats import NatsServer
 
 from .fakes import RecordingHandler
-from .servers import NatsServer
 
 x509 = pytest.importorskip("cryptography.x509", reason="makes the certificates")
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}

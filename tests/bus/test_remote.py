@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
-from hookline.events import (
+from hookline.bus.server import RequestMediator
+from hookline.engine.handler import HookEventHandler
+from hookline.protocol.events import (
     HookEventName,
     NotificationType,
     PreCompressTrigger,
     SessionEndReason,
     SessionStartSource,
 )
-from hookline.handler import HookEventHandler
-from hookline.mediation import RequestMediator
-from hookline.results import ProcessedHookResult, Stage
+from hookline.protocol.results import ProcessedHookResult, Stage
 
 from .fakes import RecordingHandler, said
 

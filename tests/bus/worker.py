@@ -14,9 +14,9 @@ import sys
 from typing import Any
 
 from hookline.bus import NatsBus
-from hookline.events import HookEventName
-from hookline.mediation import RequestMediator
-from hookline.results import ProcessedHookResult
+from hookline.bus.server import RequestMediator
+from hookline.protocol.events import HookEventName
+from hookline.protocol.results import ProcessedHookResult
 
 from .fakes import RecordingHandler, said
 

@@ -6,13 +6,17 @@ Each file in ``cases/`` names in its ``ids`` the requirements that it proves.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from .case import Case, Outcome, fire, read_case, shortfalls
 
-FILES = sorted((Path(__file__).parent / "cases").glob("*.json"))
+OWN = Path(__file__).parent / "cases"
+# ``make conformance DIR=...`` runs cases from elsewhere.
+FOLDERS = [Path(name) for name in os.environ.get("CONFORMANCE", "").split()] or [OWN]
+FILES = sorted(file for folder in FOLDERS for file in folder.glob("*.json"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

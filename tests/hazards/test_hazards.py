@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 from hookline import HookSystem, ProcessedHookResult
-from hookline.process import GRACE_S
-from hookline.results import FailureCause
-from tests.workshop import Workshop
-
-from .processes import children, descriptors, marked, until
+from hookline.processes.process import GRACE_S
+from hookline.protocol.results import FailureCause
+from tests.support.processes import children, descriptors, marked, until
+from tests.support.workshop import Workshop
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/fd").exists(), reason="looks into /proc"

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.events import HookEventName
 from hookline.executors.contract import HookCall
-from hookline.inputs import base_fields
-from hookline.journal.entries import EventFilter, FullEntry, read_journal
-from hookline.journal.occurrence import Occurrence, occurrence_of
-from hookline.results import make_empty_success_result
+from hookline.journal.query import EventFilter, FullEntry, read_journal
+from hookline.journal.rows import Occurrence, occurrence_of
+from hookline.protocol.events import HookEventName
+from hookline.protocol.inputs import base_fields
+from hookline.protocol.results import make_empty_success_result
 
 PATIENCE_S = 60.0
 """A guard against hanging, no claim about speed."""

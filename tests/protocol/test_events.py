@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hookline.events import TRAITS, HookEventName
-from tests.workshop import INPUTS, Workshop
+from hookline.protocol.events import TRAITS, HookEventName
+from tests.support.workshop import INPUTS, Workshop
 
 EVENTS = list(HookEventName)
 BLOCKING = {

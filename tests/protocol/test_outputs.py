@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hookline.events import HookEventName
-from hookline.outputs import read_output
-from tests.workshop import Workshop
+from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import read_output
+from tests.support.workshop import Workshop
 
 
 @pytest.mark.parametrize("decision", ["block", "deny"])

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookEventName, HookSystem
+from hookline.engine.admission import HookGuard
+from hookline.engine.handler import HookEventHandler
+from hookline.engine.runner import HookRunner
 from hookline.errors import EncodingError
-from hookline.executors.contract import Executor, HookCall
-from hookline.guard import HookGuard
-from hookline.handler import HookEventHandler
-from hookline.registry import RegisteredHook
-from hookline.results import (
+from hookline.executors.contract import Executor, HookCall, RegisteredHook
+from hookline.protocol.results import (
     AggregatedHookResult,
     FailureMeta,
     HookExecutionResult,
@@ -22,9 +22,8 @@ from hookline.results import (
     make_empty_success_result,
     process_common_hook_output_fields,
 )
-from hookline.runner import HookRunner
-from hookline.settings.schema import HookType
-from tests.workshop import INPUTS, Workshop
+from hookline.settings.model import HookType
+from tests.support.workshop import INPUTS, Workshop
 
 
 def test_the_empty_success_is_fresh_every_time() -> None:

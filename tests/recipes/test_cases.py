@@ -7,7 +7,7 @@ import pytest
 
 from hookline.recipes.catalog import RECIPES, STARTER
 from hookline.testing.cases import HookTestCase, HookTestFile, read_file
-from hookline.testing.running import run_case
+from hookline.testing.run import run_case
 
 FILES = [read_file(one.files[-1]) for one in (*RECIPES.values(), STARTER)]
 CASES = [

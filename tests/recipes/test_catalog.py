@@ -18,7 +18,7 @@ from hookline.recipes.catalog import (
     settings_for,
 )
 from hookline.testing.cases import read_file
-from tests.commandline import hookline
+from tests.support.commandline import hookline
 
 ALL = [*RECIPES.values(), STARTER]
 WANTED = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline import HookEventName
-from hookline.outputs import read_output
+from hookline.protocol.outputs import read_output
 from hookline.script import (
     Output,
     add_context,

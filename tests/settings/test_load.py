@@ -8,8 +8,8 @@ import pytest
 
 import hookline
 from hookline import HookEventName, Settings, SettingsError
-from hookline.settings.locate import SettingsPlaces
-from hookline.settings.schema import HookSource
+from hookline.settings.locations import SettingsPlaces
+from hookline.settings.model import HookSource
 
 
 def hook(name: str, **more: Any) -> dict[str, Any]:

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.events import HookEventName
+from hookline.protocol.events import HookEventName
 from hookline.settings.fields import (
     GROUP_FIELDS,
     HOOK_FIELDS,
     OPTION_FIELDS,
     ROOT_FIELDS,
 )
-from hookline.settings.parse import parse_layer
-from hookline.settings.schema import (
+from hookline.settings.model import (
     Breaker,
     Dialect,
     EnvPolicy,
@@ -29,6 +28,7 @@ from hookline.settings.schema import (
     SettingsLayer,
     ToolSelection,
 )
+from hookline.settings.parse import parse_layer
 
 ALLOW, BLOCK = OnFailure.ALLOW, OnFailure.BLOCK
 FILE = "/p/.hookline/settings.json"

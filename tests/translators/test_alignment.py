@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.translators.alignment import align
+from hookline.translators.messages import align
 from hookline.translators.stable import LLMMessage
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hookline import jsontext
+from hookline.protocol import jsontext
 from hookline.translators import HookTranslator, to_wire
 from hookline.translators.anthropic import AnthropicTranslator
 from hookline.translators.genai import GenAITranslator

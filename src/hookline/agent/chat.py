@@ -1,22 +1,18 @@
-"""A conversation with a model in which every call obeys its hooks.
-
-The order per call: BeforeToolSelection, BeforeModel, the model, AfterModel. Where a
-hook blocks, no stream is opened. AfterModel fires once, after the whole stream, and
-never for one that was aborted; what it makes of the answer is what history keeps.
-An aborted or blocked call leaves the history as it was, but for answers of tools.
-"""
+"""Whether a stream's chunks wait for the AfterModel hooks (decision 0052)."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, structs
 
 from hookline.config import Config
+from hookline.log import logger
+from hookline.protocol.events import HookEventName
 from hookline.translators.stable import HookTranslator
 
-from .applying import empty_response, with_system_message
 from .conversation import (
     ModelClient,
     Role,
@@ -26,14 +22,46 @@ from .conversation import (
     system_turn,
     user_turn,
 )
-from .models import (
+from .model_calls import (
     AfterModelHookResult,
     BeforeModelHookResult,
+    empty_response,
     fire_after_model_hook,
     fire_before_model_hook,
     fire_before_tool_selection_hook,
+    with_system_message,
 )
-from .streaming import HoldBack, StreamMode
+from .triggers import listens
+
+
+class StreamMode(StrEnum):
+    """What becomes of chunks while an AfterModel hook may still change the answer."""
+
+    BUFFER = "buffer"
+    PASS = "pass"  # noqa: S105 - no password
+
+
+class HoldBack:
+    """Decides for one session or client, and says once what passing on means."""
+
+    def __init__(self, config: Config, mode: StreamMode | str) -> None:
+        self._config = config
+        self._mode = StreamMode(mode)
+        self._has_said_so = False
+
+    async def is_due(self) -> bool:
+        """Whether chunks are to be held back now."""
+        if not await listens(self._config, HookEventName.AfterModel):
+            return False
+        if self._mode is StreamMode.BUFFER:
+            return True
+        if not self._has_said_so:
+            self._has_said_so = True
+            logger.warning(
+                "stream_mode 'pass': answers are shown before AfterModel hooks have "
+                "spoken; what they change reaches the history only"
+            )
+        return False
 
 
 class ChatChunk(Struct, frozen=True):

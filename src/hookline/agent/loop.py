@@ -1,40 +1,157 @@
-"""An agent: prompts in, answers out, every step through its hooks.
+"""Keep a history short: ask the PreCompress hooks, then leave the oldest turns out.
 
-The stages have their own rooms: ``chat`` calls the model, ``scheduler`` runs the
-tools, ``compression`` keeps the history short, ``lifecycle`` fires around them.
+A host with a better way to compress (a summary, say) gives its own function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from inspect import isawaitable
 from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from hookline.config import Config
-from hookline.events import PreCompressTrigger, SessionEndReason, SessionStartSource
+from msgspec import Struct
 
-from .chat import ChatReply, ChatSession
-from .compression import Compress, Compression, keep_latest
-from .conversation import ModelClient, Turn, tools_turn, user_turn
-from .functions import Tool, by_name
-from .lifecycle import (
+from hookline.config import Config
+from hookline.protocol.events import (
+    PreCompressTrigger,
+    SessionEndReason,
+    SessionStartSource,
+)
+from hookline.protocol.results import ProcessedHookResult
+
+from .chat import ChatReply, ChatSession, StreamMode
+from .conversation import (
+    ModelClient,
+    Role,
+    Tool,
+    ToolAnswer,
+    Turn,
+    by_name,
+    tools_turn,
+    user_turn,
+)
+from .scheduler import ToolBatch, ToolScheduler
+from .tool_calls import refused
+from .triggers import (
     fire_after_agent_hook,
     fire_before_agent_hook,
+    fire_pre_compress_hook,
     fire_session_end_hook,
     fire_session_start_hook,
 )
-from .outcome import (
-    AgentResult,
-    Ending,
-    ended_by,
-    refused_by,
-    unanswered,
-    with_context,
-    words_for_model,
-)
-from .scheduler import ToolBatch, ToolScheduler
-from .streaming import StreamMode
+
+Compress = Callable[[Sequence[Turn]], Any]
+"""Makes a shorter history of a history; plain or async."""
+
+
+def keep_latest(turns: Sequence[Turn]) -> list[Turn]:
+    """Keep the latest half, from where the person speaks: no call loses its answer."""
+    starts = [at for at, turn in enumerate(turns) if turn.role is Role.USER]
+    later = [at for at in starts if at >= len(turns) // 2]
+    return list(turns[(later or starts[-1:] or [0])[0] :])
+
+
+class Compression:
+    """Compresses a history that has reached its limit, in turns."""
+
+    def __init__(
+        self, config: Config, limit: int | None, compress: Compress = keep_latest
+    ) -> None:
+        self._config = config
+        self._limit = limit
+        self._compress = compress
+        self._shortest = 0
+
+    async def apply(
+        self,
+        history: list[Turn],
+        trigger: PreCompressTrigger | None = None,
+    ) -> str | None:
+        """Compress in place where it is due; the hooks' word for the model."""
+        if trigger is None:
+            if not self._is_due(len(history)):
+                return None
+            trigger = PreCompressTrigger.Auto
+        verdict = await fire_pre_compress_hook(self._config, trigger)
+        shorter = self._compress(history)
+        if isawaitable(shorter):
+            shorter = await shorter
+        history[:] = list(shorter)
+        self._shortest = len(history)
+        return None if verdict is None else verdict.system_message
+
+    def _is_due(self, length: int) -> bool:
+        # One long turn may leave nothing to cut: it is not asked for again at once.
+        return self._limit is not None and length >= max(
+            self._limit, 2 * self._shortest
+        )
+
+
+class Ending(StrEnum):
+    """How a turn of the agent ended."""
+
+    ANSWERED = "answered"
+    BLOCKED = "blocked"
+    STOPPED = "stopped"
+    OUT_OF_TURNS = "out of turns"
+
+
+class AgentResult(Struct, frozen=True, kw_only=True):
+    """What came of a prompt."""
+
+    ending: Ending = Ending.ANSWERED
+    text: str = ""
+    reason: str | None = None
+    suppress_display: bool = False
+
+
+def with_context(prompt: str, verdict: ProcessedHookResult | None) -> str:
+    """The prompt with what hooks add to it, after a blank line."""
+    if verdict is None or verdict.final_output is None:
+        return prompt
+    context = verdict.final_output.additional_context
+    return prompt if context is None else f"{prompt}\n\n{context}"
+
+
+def words_for_model(verdict: ProcessedHookResult | None) -> list[str]:
+    """The context and the system message of an event that has no prompt."""
+    if verdict is None or verdict.final_output is None:
+        return []
+    said = (verdict.final_output.additional_context, verdict.system_message)
+    return [text for text in said if text]
+
+
+def refused_by(verdict: ProcessedHookResult, text: str = "") -> AgentResult:
+    """The end that a hook on the agent's turn made."""
+    if verdict.should_stop:
+        return AgentResult(ending=Ending.STOPPED, text=text, reason=verdict.stop_reason)
+    return AgentResult(ending=Ending.BLOCKED, text=text, reason=verdict.reason)
+
+
+def ended_by(reply: ChatReply) -> AgentResult:
+    """The end that a model call made: an answer, a block or a stop."""
+    ending = Ending.ANSWERED
+    if reply.should_stop:
+        ending = Ending.STOPPED
+    elif reply.blocked and not reply.text:
+        # With a response in the model's place a block is an answer.
+        ending = Ending.BLOCKED
+    return AgentResult(
+        ending=ending,
+        text=reply.text,
+        reason=reply.stop_reason or reply.reason,
+        suppress_display=reply.suppress_display,
+    )
+
+
+def unanswered(reply: ChatReply) -> Turn:
+    """Answers for calls that will not be run: a history without them is refused."""
+    result = refused(f"Not run: {reply.stop_reason or reply.reason or 'stopped'}")
+    return tools_turn([ToolAnswer(call, result) for call in reply.calls])
+
 
 MAX_REJECTIONS = 8
 DEFAULT_MAX_TURNS = 50

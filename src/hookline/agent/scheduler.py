@@ -17,10 +17,8 @@ from msgspec import Struct
 from hookline.config import Config
 from hookline.log import logger
 
-from .conversation import ToolAnswer, ToolCall
-from .functions import Tool, by_name
-from .toolresults import ToolResult, refused
-from .tools import Confirm, ToolRun, call_tool
+from .conversation import Tool, ToolAnswer, ToolCall, by_name
+from .tool_calls import Confirm, ToolResult, ToolRun, call_tool, refused
 
 DEFAULT_MAX_PARALLEL = 8
 

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Any
 
 from hookline.errors import UnknownEventError
-from hookline.events import TRAITS, HookEventName
+from hookline.protocol.events import TRAITS, HookEventName
 
 from .contracts import (
     HookBus,

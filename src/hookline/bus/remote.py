@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.errors import UnknownEventError
-from hookline.events import TRAITS, HookEventName
-from hookline.firing import EventFirer, Fields
-from hookline.inputs import event_fields
-from hookline.results import (
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.firing import EventFirer, Fields
+from hookline.protocol.inputs import event_fields
+from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
     Stage,
@@ -22,8 +22,12 @@ from hookline.results import (
 )
 
 from .client import HookBusClient
-from .contracts import ResponseCode, failed_response, new_correlation_id
-from .wire import processed_from_wire
+from .contracts import (
+    ResponseCode,
+    failed_response,
+    new_correlation_id,
+    processed_from_wire,
+)
 
 _MAY_BE_SET = ("session_id", "transcript_path")
 
@@ -79,12 +83,10 @@ class RemoteHooks(EventFirer):
         names = TRAITS[event].model_fields
         if not names:
             return {}
-        from hookline.translators import stable_wire
+        from hookline.translators import stable_fields
 
-        return {
-            name: stable_wire(name, fields.get(name), self._translator)
-            for name in names
-        }
+        given = {name: fields.get(name) for name in names}
+        return stable_fields(event, given, self._translator)
 
     def _untranslated(
         self, event: HookEventName, error: Exception

@@ -10,12 +10,11 @@ import msgspec
 
 from hookline.errors import SettingsError
 
-from .common import print_json
-from .style import paint, plain
+from .common import paint, plain, print_json
 
 if TYPE_CHECKING:
-    from hookline.settings.findings import Checked
-    from hookline.settings.locate import SettingsPlaces
+    from hookline.settings.lint import Checked
+    from hookline.settings.locations import SettingsPlaces
 
 SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
@@ -59,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check, print, and say by the exit status whether all is well."""
-    from hookline.settings.findings import check_file, check_places
-    from hookline.settings.locate import SettingsPlaces
-    from hookline.settings.problems import Severity
+    from hookline.settings.fields import Severity
+    from hookline.settings.lint import check_file, check_places
+    from hookline.settings.locations import SettingsPlaces
 
     if options.cwd is not None and not options.cwd.is_dir():
         raise SettingsError(f"--cwd {str(options.cwd)!r} is no directory")
@@ -91,7 +90,7 @@ def _summary(checked: Checked, places: SettingsPlaces) -> str:
     if not checked.files:
         looked = ", ".join(places.folders().values())
         return f"no settings files in {looked}"
-    from hookline.settings.problems import Severity
+    from hookline.settings.fields import Severity
 
     counts = ", ".join(
         _counted(checked.count(severity), severity) for severity in Severity

@@ -59,8 +59,7 @@ def _new_folder(name: str) -> Path:
 
 
 def _play(folder: Path, timeline: Timeline) -> int:
-    from hookline.demo.play import play
-    from hookline.demo.project import Project
+    from hookline.demo.play import Project, play
 
     project = Project(folder.resolve())
     project.lay_out()

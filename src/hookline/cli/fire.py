@@ -1,4 +1,4 @@
-"""``hookline fire``: run one event for real and show the verdict."""
+"""A verdict for people: what was decided, and what each hook did."""
 
 from __future__ import annotations
 
@@ -11,18 +11,94 @@ from typing import Any
 
 from hookline.config import Config
 from hookline.errors import HooklineError
-from hookline.events import TRAITS, HookEventName
 from hookline.log import logger
-from hookline.results import ProcessedHookResult, Stage, make_empty_success_result
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.jsontext import encode
+from hookline.protocol.results import (
+    HookExecutionResult,
+    ProcessedHookResult,
+    Stage,
+    make_empty_success_result,
+)
 
 from .common import (
     add_settings_arguments,
     load_config,
     log_to_stderr,
+    paint,
     parse_object,
+    plain,
     print_json,
     read_object,
 )
+
+
+def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
+    """Print the verdict on one event."""
+    print(f"{event.value}: {_headline(result)}")
+    for hook in result.aggregated.hook_results:
+        print(f"  {_hook_line(hook)}")
+    for label, text in _effects(result):
+        print(f"{label}: {plain(text)}")
+    for hook in result.aggregated.hook_results:
+        for warning in hook.warnings:
+            told = plain(f"hook {hook.hook_name!r}: {warning}")
+            print(f"{paint('warning', 'yellow')}: {told}")
+    for error in result.aggregated.errors:
+        print(f"{paint('error', 'red')}: {plain(error.message)}")
+
+
+def _headline(result: ProcessedHookResult) -> str:
+    if result.should_stop:
+        return f"{paint('stopped', 'red')}: {plain(result.stop_reason or '')}"
+    if result.blocked:
+        return f"{paint('blocked', 'red')}: {plain(result.reason or '')}"
+    if result.ask:
+        return f"{paint('ask', 'yellow')}: {plain(_asked(result))}"
+    if not result.aggregated.hook_results:
+        return f"{paint('allowed', 'green')}, no hook ran"
+    return paint("allowed", "green")
+
+
+def _asked(result: ProcessedHookResult) -> str:
+    final = result.final_output
+    return (final.reason if final else None) or "a person should decide"
+
+
+def _hook_line(hook: HookExecutionResult) -> str:
+    took = f"{hook.duration:.1f} ms"
+    return f"{_mark(hook)} {plain(hook.hook_name)} ({hook.source}, {took})"
+
+
+def _mark(hook: HookExecutionResult) -> str:
+    if hook.would_block:
+        return paint("would block", "yellow")
+    if hook.output is not None and hook.output.is_blocking:
+        return paint("block", "red")
+    if hook.failed:
+        return paint(f"failed: {plain(hook.error or '')}:", "yellow")
+    return paint("ok", "green")
+
+
+def _effects(result: ProcessedHookResult) -> list[tuple[str, str]]:
+    final = result.final_output
+    found: list[tuple[str, str]] = []
+    if final is None:
+        return found
+    if final.modified_tool_input is not None:
+        found.append(("tool input now", encode(final.modified_tool_input).decode()))
+    if final.llm_request is not None:
+        found.append(("model request changed", encode(final.llm_request).decode()))
+    if final.llm_response is not None:
+        found.append(("model response", encode(final.llm_response).decode()))
+    if final.tool_config is not None:
+        found.append(("tools", encode(final.tool_config).decode()))
+    if final.additional_context is not None:
+        found.append(("context for the model", final.additional_context))
+    if result.system_message is not None:
+        found.append(("message for the model", result.system_message))
+    return found
+
 
 SUMMARY = "fire one event for real and show the verdict"
 DESCRIPTION = """\
@@ -84,8 +160,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(to_json(event, result))
     else:
-        from .verdict import print_verdict
-
         print_verdict(event, result)
     return 2 if result.blocked or result.should_stop else 0
 
@@ -131,7 +205,7 @@ async def _fire(
     async with system:
         if not sys.stderr.isatty():
             return await system.event_handler.fire(event, event_input)
-        from .progress import waiting
+        from .common import waiting
 
         async with waiting("waiting for hooks"):
             return await system.event_handler.fire(event, event_input)

@@ -10,7 +10,7 @@ from pathlib import Path
 from hookline.errors import HooklineError
 from hookline.recipes.catalog import STARTER, Recipe, find_recipe, settings_for
 
-from .style import paint
+from .common import paint
 
 SUMMARY = "set up hooks in a project"
 DESCRIPTION = """\

@@ -5,15 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hookline.breaker import TimeoutMemory
 from hookline.config import Config
-from hookline.guard import HookGuard
+from hookline.engine.admission import HookGuard
+from hookline.engine.breaker import TimeoutMemory
+from hookline.engine.registry import HookRegistry
+from hookline.executors.contract import RegisteredHook
 from hookline.log import logger
-from hookline.registry import HookRegistry, RegisteredHook
-from hookline.settings.schema import TrustStatus
+from hookline.settings.model import TrustStatus
 
-from .common import add_settings_arguments, load_config, log_to_stderr, print_json
-from .style import paint, plain
+from .common import (
+    add_settings_arguments,
+    load_config,
+    log_to_stderr,
+    paint,
+    plain,
+    print_json,
+)
 
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\

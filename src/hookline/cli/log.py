@@ -9,21 +9,18 @@ import time
 from msgspec import structs
 
 from hookline.errors import HooklineError
-from hookline.journal.entries import (
-    Entry,
-    EventFilter,
-    JournalReader,
-    read_journal,
-)
+from hookline.journal.query import Entry, EventFilter, JournalReader, read_journal
 from hookline.journal.store import identity, move_aside
 
 from .common import log_to_stderr, print_json
-from .entrytext import entry_json, entry_line, print_entry
-from .journalling import (
+from .journal import (
     add_filter_arguments,
     add_journal_arguments,
+    entry_json,
+    entry_line,
     filter_of,
     journal_file,
+    print_entry,
     reading,
 )
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from hookline.errors import HooklineError
-from hookline.migration import Migrated, Origin, migrate
+from hookline.hosts.migration import Migrated, Origin, migrate
 from hookline.settings.load import Settings
 from hookline.settings.read import read_settings
 
-from .style import paint, plain
+from .common import paint, plain
 
 SUMMARY = "turn the settings of another agent into ours"
 DESCRIPTION = """\

@@ -6,8 +6,7 @@ import argparse
 
 from hookline.recipes.catalog import RECIPES, Recipe, find_recipe
 
-from .common import print_json
-from .style import paint
+from .common import paint, print_json
 
 SUMMARY = "show the ready hooks"
 DESCRIPTION = """\

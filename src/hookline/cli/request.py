@@ -121,7 +121,7 @@ def _status(response: HookExecutionResponse) -> int:
 def _print_indented(response: HookExecutionResponse) -> None:
     import msgspec
 
-    from hookline.jsontext import encode
+    from hookline.protocol.jsontext import encode
 
     sys.stdout.buffer.write(msgspec.json.format(encode(response), indent=2) + b"\n")
     sys.stdout.buffer.flush()

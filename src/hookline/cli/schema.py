@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the schema."""
     del options
-    from hookline.settings.jsonschema import settings_schema
+    from hookline.settings.fields import settings_schema
 
     print(json.dumps(settings_schema(), indent=2))
     return 0

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(config: Config, options: argparse.Namespace) -> int:
-    from hookline.mediation import RequestMediator
+    from hookline.bus.server import RequestMediator
 
     system = config.get_hook_system()
     if system is None:

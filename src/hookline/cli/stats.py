@@ -7,18 +7,19 @@ import sys
 
 import msgspec
 
-from hookline.journal.figures import HookFigures, figures_of
+from hookline.journal.query import HookFigures, figures_of
 
-from .common import log_to_stderr, print_json
-from .entrytext import one_line, shortened
-from .journalling import (
+from .common import log_to_stderr, paint, print_json
+from .journal import (
     add_filter_arguments,
     add_journal_arguments,
+    clock,
     filter_of,
+    one_line,
     reading,
+    shortened,
+    took,
 )
-from .style import paint
-from .times import clock, took
 
 SUMMARY = "show runs, blocks, failures and times per hook"
 DESCRIPTION = """\

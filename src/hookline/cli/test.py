@@ -9,11 +9,9 @@ from pathlib import Path
 
 from hookline.errors import HooklineError
 from hookline.testing.cases import HookTestFile, find_files, read_file
-from hookline.testing.running import CaseResult, run_cases
+from hookline.testing.run import CaseResult, run_cases
 
-from .common import print_json
-from .progress import Progress
-from .style import paint, plain
+from .common import Progress, paint, plain, print_json
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
@@ -138,7 +136,7 @@ def _entry(result: CaseResult) -> dict[str, object]:
 
 
 def _write_junit(results: list[CaseResult], target: Path) -> None:
-    from hookline.testing.junit import write_junit
+    from hookline.testing.run import write_junit
 
     try:
         write_junit(results, target)

@@ -7,8 +7,15 @@ import os
 import sys
 
 from hookline.errors import HooklineError
-from hookline.limits import current_depth
-from hookline.trust.place import record_path
+from hookline.processes.limits import current_depth
+from hookline.trust.records import (
+    TrustRecord,
+    all_records,
+    load_record,
+    record_path,
+    remove_record,
+    save_record,
+)
 from hookline.trust.review import (
     Change,
     ReviewedHook,
@@ -22,15 +29,8 @@ from hookline.trust.review import (
     take_snapshot,
     trusted_layer,
 )
-from hookline.trust.store import (
-    TrustRecord,
-    all_records,
-    load_record,
-    remove_record,
-    save_record,
-)
 
-from .style import paint, plain
+from .common import paint, plain
 
 SUMMARY = "look at a project's hooks and agree to them"
 DESCRIPTION = """\

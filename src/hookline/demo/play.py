@@ -1,22 +1,135 @@
-"""Play the demonstration: the real loop, real hooks, a scripted model."""
+"""The demonstration's project: a directory with hooks, and tools that work on it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from hookline.agent.backends.scripted import ScriptedModel
-from hookline.agent.conversation import ToolAnswer
-from hookline.agent.loop import Agent
-from hookline.agent.outcome import AgentResult, Ending
-from hookline.config import Config
-from hookline.settings.load import Settings
-from hookline.system import HookSystem
+from msgspec import Struct
 
-from .project import Project
-from .scenes import SCENES, Scene
-from .timeline import Tally, Timeline
-from .watching import Sighting, WatchedHooks
+from hookline.agent.backends.scripted import Says, ScriptedModel, Step
+from hookline.agent.conversation import ToolAnswer
+from hookline.agent.loop import Agent, AgentResult, Ending
+from hookline.config import Config
+from hookline.engine.system import HookSystem
+from hookline.settings.load import Settings
+
+from .timeline import Sighting, Tally, Timeline, WatchedHooks
+
+_HERE = Path(__file__).parent
+
+
+class Project:
+    """A directory of its own, and the tools of the agent that works there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings_file = folder / ".hookline" / "settings.json"
+
+    def lay_out(self) -> None:
+        """Put files, settings and hooks into the directory."""
+        _copy(_HERE / "files", self.folder)
+        _copy(_HERE / "hooks", self.settings_file.parent / "hooks")
+        shutil.copy(_HERE / "settings.json", self.settings_file)
+
+    def tools(self) -> list[Callable[..., Any]]:
+        """What the model may call."""
+        return [
+            self.list_files,
+            self.read_file,
+            self.write_file,
+            self.delete_file,
+            self.run_tests,
+        ]
+
+    def list_files(self) -> str:
+        """List the project's files."""
+        found = (p.relative_to(self.folder) for p in self.folder.rglob("*.*"))
+        return "\n".join(sorted(str(p) for p in found if p.parts[0] != ".hookline"))
+
+    def read_file(self, path: str) -> str:
+        """Read a file."""
+        return (self.folder / path).read_text()
+
+    def write_file(self, path: str, content: str) -> str:
+        """Write a file."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content)
+        return f"wrote {path}"
+
+    def delete_file(self, path: str) -> str:
+        """Delete a file."""
+        (self.folder / path).unlink()
+        return f"deleted {path}"
+
+    def run_tests(self) -> str:
+        """Run the tests."""
+        return "1 failed: test_midnight"
+
+
+def _copy(source: Path, target: Path) -> None:
+    # Installing the package compiles its files, these among them.
+    compiled = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, target, dirs_exist_ok=True, ignore=compiled)
+
+
+# Put together here, so that no scanner takes this file for a leak.
+_KEY = "AKIA" + "IOSFODNN7" + "EXAMPLE"
+_BAD = f'ACCESS_KEY = "{_KEY}"\n'
+_GOOD = 'import os\n\nACCESS_KEY = os.environ["ACCESS_KEY"]\n'
+
+
+class Scene(Struct, frozen=True):
+    """One prompt, what it is to show, and the model's part."""
+
+    title: str
+    prompt: str
+    steps: tuple[Step, ...]
+    temperature: float = 0.2
+
+
+def _write(text: str, content: str) -> Says:
+    return Says(text, (("write_file", {"path": "config.py", "content": content}),))
+
+
+SCENES = (
+    Scene(
+        "A secret is kept out, a path put right",
+        "Save the deploy settings.",
+        (
+            _write("I put the key into the settings.", _BAD),
+            _write("Then I read it from the environment.", _GOOD),
+            "Saved: the key comes from the environment.",
+        ),
+        temperature=0.9,
+    ),
+    Scene(
+        "Personal data stays inside",
+        "Who reported ticket 17?",
+        (
+            Says("", (("read_file", {"path": "tickets/17.md"}),)),
+            "Ada Byron, ada.byron@example.org, +44 20 7946 0018.",
+        ),
+    ),
+    Scene(
+        "A review only reads",
+        "Review the project and tidy it up.",
+        (
+            Says("", (("delete_file", {"path": "src/app.py"}),)),
+            Says("I may not delete. I look instead.", (("list_files", {}),)),
+            "Three files. I would remove nothing.",
+        ),
+    ),
+    Scene(
+        "A runaway is stopped",
+        "Make the tests pass.",
+        tuple(Says("Once more.", (("run_tests", {}),)) for _ in range(9)),
+    ),
+)
+
 
 SESSION = "demo"
 

@@ -1,26 +1,133 @@
-"""The timeline as it goes along, and the summary: with rich, or in plain text."""
+"""A hook's verdict, and what it changed, in a few words."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TextIO
 
 from msgspec import Struct
 
-from . import wording
-from .watching import Sighting
+from hookline.engine.handler import HookEventHandler
+from hookline.protocol.events import HookEventName
+from hookline.protocol.firing import EventFirer, Fields
+from hookline.protocol.outputs import HookOutput
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.translators.stable import LLMRequest, LLMResponse
+
+ALLOWED, CHANGED, ADDED = "allowed", "changed", "added"
+BLOCKED, STOPPED, RESTRICTED, FAILED = "blocked", "stopped", "restricted", "failed"
+
+
+def verdict_of(hook: HookExecutionResult) -> str:
+    """One word."""
+    said = hook.output
+    if hook.failed:
+        return FAILED
+    if said is None:
+        return ALLOWED
+    checks = {
+        STOPPED: said.stops,
+        BLOCKED: said.is_blocking,
+        RESTRICTED: said.tool_config is not None,
+        CHANGED: bool(said.tool_input or said.llm_request or said.llm_response),
+        ADDED: said.additional_context is not None,
+    }
+    return next((word for word, holds in checks.items() if holds), ALLOWED)
+
+
+def change_of(hook: HookExecutionResult, fields: dict[str, Any]) -> str:
+    """What is different for it."""
+    said = hook.output
+    if hook.failed:
+        return hook.error or ""
+    if said is None:
+        return ""
+    if said.stops:
+        return said.effective_stop_reason
+    return said.effective_reason if said.is_blocking else _change(said, fields)
+
+
+def _change(said: HookOutput, fields: dict[str, Any]) -> str:
+    if said.tool_config is not None:
+        return "only " + ", ".join(said.tool_config["allowedFunctionNames"])
+    if said.tool_input:
+        return _changes(fields["tool_input"], said.tool_input)
+    if said.llm_request:
+        request: LLMRequest = fields["llm_request"]
+        return _changes(request.config or {}, said.llm_request.get("config", {}))
+    if said.llm_response:
+        response: LLMResponse = fields["llm_response"]
+        return f"{response.text} → {said.llm_response.get('text')}"
+    return said.additional_context or ""
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{key} {before.get(key)} → {new}"
+        for key, new in after.items()
+        if before.get(key) != new
+    )
+
+
+class Sighting(Struct, frozen=True, kw_only=True):
+    """What one hook did at one event."""
+
+    event: HookEventName
+    tool: str
+    hook: str
+    kind: str
+    verdict: str
+    change: str
+    milliseconds: float
+
+
+class WatchedHooks(EventFirer):
+    """Fires on a handler and tells of each hook that ran."""
+
+    def __init__(
+        self, handler: HookEventHandler, tell: Callable[[Sighting], None]
+    ) -> None:
+        self._handler = handler
+        self._tell = tell
+
+    async def fire(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire by name."""
+        return await self._fire(HookEventName.of(event_name), dict(event_input))
+
+    async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
+        result = await self._handler.fire(event, fields)
+        for hook in result.aggregated.hook_results:
+            self._tell(_sighting(event, fields, hook))
+        return result
+
+
+def _sighting(
+    event: HookEventName, fields: Fields, hook: HookExecutionResult
+) -> Sighting:
+    return Sighting(
+        event=event,
+        tool=str(fields.get("tool_name", "")),
+        hook=hook.hook_name,
+        kind=hook.hook_type,
+        verdict=verdict_of(hook),
+        change=change_of(hook, fields),
+        milliseconds=hook.duration,
+    )
+
 
 _STYLES = {
-    wording.ALLOWED: "dim",
-    wording.CHANGED: "yellow",
-    wording.ADDED: "cyan",
-    wording.RESTRICTED: "yellow",
-    wording.BLOCKED: "bold red",
-    wording.STOPPED: "bold red",
-    wording.FAILED: "magenta",
+    ALLOWED: "dim",
+    CHANGED: "yellow",
+    ADDED: "cyan",
+    RESTRICTED: "yellow",
+    BLOCKED: "bold red",
+    STOPPED: "bold red",
+    FAILED: "magenta",
 }
 _COLUMNS = "{event:<19}  {tool:<10}  {hook:<11}  {verdict:<10}  {ms:>6}"
 _PAUSE_S = 0.03
@@ -48,7 +155,7 @@ class Tally(Struct):
         counts = [
             f"{count} {verdict}"
             for verdict, count in sorted(self.verdicts.items())
-            if verdict != wording.ALLOWED
+            if verdict != ALLOWED
         ]
         return ", ".join(counts) or "all allowed"
 

@@ -2,12 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from hookline.events import HookEventName
-from hookline.jsontext import encode
-from hookline.registry import RegisteredHook
-from hookline.results import HookExecutionResult
+from msgspec import Struct
+
+from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import encode
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.settings.load import HookOptions
+from hookline.settings.model import HookConfig, HookSource, OnFailure, Seal, TrustStatus
+
+HookFunction = Callable[[dict[str, Any]], Any]
+
+
+class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
+    """One hook on one event, with all that settings say about it."""
+
+    config: HookConfig
+    event: HookEventName
+    source: HookSource
+    options: HookOptions
+    matcher: str | None = None
+    sequential: bool = False
+    file: str | None = None
+    enabled: bool = True
+    trust: TrustStatus = TrustStatus.TRUSTED
+    """As it was when the hook was registered."""
+    seal: Seal | None = None
+    """Of a trusted project's hook: whether it may run is asked each time."""
+    function: HookFunction | None = None
+    serial: int = 0
+    """Tells hooks apart for as long as the system lives."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.config.name
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """Equal keys are one hook; hooks registered in code are never equal."""
+        # A hook that will not run must not push an equal one out.
+        alone = self.source is HookSource.RUNTIME or self.trust is TrustStatus.CHANGED
+        own = self.serial if alone else 0
+        return (*self.config.key, own)
+
+    def on(self, cause: FailureCause) -> OnFailure:
+        """What a failure of this hook means for the event."""
+        return self.options.on_error.get(cause) or OnFailure.ALLOW
+
+
+class HookPlan(Struct, frozen=True):
+    """The hooks to run for one event."""
+
+    event: HookEventName
+    hooks: tuple[RegisteredHook, ...]
+    sequential: bool
 
 
 class HookCall:

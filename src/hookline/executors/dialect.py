@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from hookline.registry import RegisteredHook
-from hookline.results import HookExecutionResult
-from hookline.settings.schema import Dialect
+from hookline.executors.contract import RegisteredHook
+from hookline.protocol.results import HookExecutionResult
+from hookline.settings.model import Dialect
 
 from .contract import Executor, HookCall
-from .reading import said_object, with_output
+from .exit_table import said_object, with_output
 
 
 class DialectExecutor:
@@ -27,7 +27,7 @@ class DialectExecutor:
         if hook.config.dialect is not Dialect.CLAUDE:
             return await self._inner.run(hook, call)
         # Most hosts have no such hook, and need not load the tables.
-        from hookline.dialects import claude_input
+        from hookline.protocol.dialects import claude_input
 
         shown = call.with_input(claude_input(call.event, call.input))
         return _retold(await self._inner.run(hook, shown), call)
@@ -38,7 +38,7 @@ class DialectExecutor:
 
 
 def _retold(result: HookExecutionResult, call: HookCall) -> HookExecutionResult:
-    from hookline.dialects import claude_output, claude_text
+    from hookline.protocol.dialects import claude_output, claude_text
 
     if result.exit_code != 0 or result.said is None:
         return result

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hookline.registry import RegisteredHook
-from hookline.results import FailureCause, HookExecutionResult
+from hookline.executors.contract import RegisteredHook
+from hookline.protocol.results import FailureCause, HookExecutionResult
 
 from .contract import HookCall
-from .reading import RunEnd, failed_result
+from .exit_table import RunEnd, failed_result
 
 
 class PluginExecutor:

@@ -1,8 +1,8 @@
-"""One process kept warm: asked one event after the other over its pipes.
+"""One warm process: ask it, read its answer, end it; none outlives the host.
 
-A request is a line of JSON and so is its answer (DESIGN.md, hook types). Whatever the
-process does instead of answering ends it: what it says after that would be taken for
-the answer to a later event.
+A warm process ends when its input does, but one that hangs never looks. So a small
+shell waits at a pipe whose other end only the host holds: when the host is gone, it
+kills the process groups it was told of and ends itself (decision 0072).
 """
 
 from __future__ import annotations
@@ -15,10 +15,95 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from hookline.jsontext import decode
-from hookline.pipes import Collector, open_pipes
-from hookline.process import DRAIN_S, GRACE_S, ProcessSpec, start_program
-from hookline.processgroup import POLL_FIRST_S, POLL_LAST_S, ProcessGroup
+from hookline.log import logger
+from hookline.processes.process import (
+    DRAIN_S,
+    GRACE_S,
+    Collector,
+    ProcessSpec,
+    open_pipes,
+    start_program,
+)
+from hookline.processes.spawn import POLL_FIRST_S, POLL_LAST_S, ProcessGroup, spawn
+from hookline.protocol.jsontext import decode
+
+_SHELL = "/bin/sh"
+_SCRIPT = """\
+trap '' HUP INT QUIT TERM PIPE
+live=
+while read -r sign group; do
+  case $sign in
+    +) live="$live $group" ;;
+    -) left=
+       for one in $live; do [ "$one" = "$group" ] || left="$left $one"; done
+       live=$left ;;
+  esac
+done
+for one in $live; do kill -s KILL -- "-$one"; done 2>/dev/null
+"""
+
+
+class Guardian:
+    """Holds one end of the pipe; told of every worker that starts or ends."""
+
+    def __init__(self) -> None:
+        self._fd: int | None = None
+        self._shell: ProcessGroup | None = None
+        self._ended = asyncio.Event()
+
+    def guard(self, group: int) -> None:
+        """Let a group be killed should the host go away."""
+        if self._fd is None:
+            self._start()
+        self._tell(f"+ {group}\n")
+
+    def release(self, group: int) -> None:
+        """A group is gone; its number may be another's soon."""
+        self._tell(f"- {group}\n")
+
+    async def close(self) -> None:
+        """End the shell; there must be nobody left to guard."""
+        self._stop()
+        shell, self._shell = self._shell, None
+        if shell is not None and shell.loop is not asyncio.get_running_loop():
+            shell.abandon()
+        elif shell is not None:
+            await self._ended.wait()
+
+    def abandon(self) -> None:
+        """End the shell at once, without the event loop."""
+        self._stop()
+        if self._shell is not None:
+            self._shell.abandon()
+
+    def _start(self) -> None:
+        reading, self._fd = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            streams = (reading, null, null)
+            pid = spawn([_SHELL, "-c", _SCRIPT], "/", {}, streams)
+            loop = asyncio.get_running_loop()
+            self._ended = asyncio.Event()
+            self._shell = ProcessGroup(pid, loop, self._ended.set)
+        except OSError as error:
+            logger.warning("workers may outlive a killed host: %s", error)
+        finally:
+            os.close(reading)
+            os.close(null)
+
+    def _stop(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _tell(self, line: str) -> None:
+        if self._fd is None:
+            return
+        try:
+            os.write(self._fd, line.encode())
+        except OSError:
+            self._stop()  # somebody killed it; the next worker starts another
+
 
 _READ_SIZE = 64 * 1024
 _LAST_READS = 8

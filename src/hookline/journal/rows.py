@@ -1,21 +1,249 @@
-"""Make rows of an event: masked, cut and marked. Runs on the writer's thread."""
+"""The rows of the journal: what is stored of an event, its hooks and verdicts."""
 
 from __future__ import annotations
 
+import marshal
+import time
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from hookline.events import TRAITS
-from hookline.jsontext import decode, encode
-from hookline.planner import HookPlan
-from hookline.results import HookExecutionResult, ProcessedHookResult
+from hookline.errors import EncodingError
+from hookline.executors.contract import HookCall, HookPlan
+from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
+from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.outputs import HookOutput
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.translators import stable_fields
 
-from .cutting import cut_json, cut_text, shorten
-from .masking import Masker, is_suspicious
-from .occurrence import UNREADABLE, Occurrence, thawed_result
-from .verdicts import Verdict, verdict_of
+from .redact import Masker, cut_json, cut_text, is_suspicious, seal, shorten
+
+UNREADABLE = b'{"unreadable":"the input could not be written as JSON"}'
+
+
+class Frozen(Struct, frozen=True, gc=False):
+    """A value as bytes."""
+
+    text: bytes
+    is_json: bool
+
+    def to_json(self) -> bytes:
+        """The value as JSON."""
+        return self.text if self.is_json else encode(self.thaw())
+
+    def thaw(self) -> Any:
+        """A new value that is equal to the old one, as far as JSON goes."""
+        if self.is_json:
+            return decode(self.text)
+        return marshal.loads(self.text)  # noqa: S302 - written by freeze() below
+
+
+class Occurrence(Struct, frozen=True, kw_only=True, gc=False):
+    """All that is known of one event."""
+
+    at: float
+    """When it was fired, in seconds since 1970."""
+    event: HookEventName
+    cwd: str
+    session_id: str
+    input: Frozen
+    plan: HookPlan | None
+    result: ProcessedHookResult
+    outputs: Frozen | None
+    """What hooks said and what was made of it; None where nobody said anything."""
+    translator: str | None = None
+    """Which one is to bring the input into the shape that hooks see; None: it is."""
+
+    def input_json(self) -> bytes:
+        """The input as hooks see it."""
+        if self.translator is None:
+            return self.input.to_json()
+        return encode(as_hooks_see(self.event, self.input.thaw(), self.translator))
+
+
+def occurrence_of(
+    call: HookCall,
+    plan: HookPlan | None,
+    result: ProcessedHookResult,
+    translator: str = "auto",
+) -> Occurrence:
+    """Take an event as it is now."""
+    aggregated = result.aggregated
+    taken, later = _input(call, translator)
+    return Occurrence(
+        at=time.time() - aggregated.total_duration / 1000,
+        event=call.event,
+        cwd=call.cwd,
+        session_id=call.session_id,
+        input=taken,
+        plan=plan,
+        result=result,
+        outputs=_outputs(result) if aggregated.hook_results else None,
+        translator=later,
+    )
+
+
+def freeze(value: Any) -> Frozen:
+    """Write a value out, whatever it holds."""
+    try:
+        return Frozen(marshal.dumps(value), False)
+    except ValueError:
+        pass  # an object that is no plain value: JSON knows how to describe it
+    try:
+        return Frozen(encode(value), True)
+    except EncodingError:
+        return Frozen(UNREADABLE, True)
+
+
+def as_hooks_see(
+    event: HookEventName, event_input: dict[str, Any], translator: str
+) -> dict[str, Any]:
+    """Bring model payloads into the stable shape, where they can be read."""
+    try:
+        return stable_fields(event, event_input, translator)
+    # Nobody asked for more than to record a foreign object: it stays as it is.
+    except Exception:  # noqa: BLE001
+        return event_input
+
+
+def thawed_result(occurrence: Occurrence) -> tuple[ProcessedHookResult, list[Any]]:
+    """The result as it was, and what each hook said."""
+    result = occurrence.result
+    if occurrence.outputs is None:
+        return result, [None] * len(result.aggregated.hook_results)
+    said, specific = occurrence.outputs.thaw()
+    final = result.aggregated.final_output
+    if final is None:
+        return result, said
+    final = structs.replace(final, hook_specific_output=specific)
+    if final.modified_tool_input is not None:
+        # The tool may have changed the one that it was given.
+        whole = _changed(occurrence.input.thaw().get("tool_input"), final.tool_input)
+        final = structs.replace(final, modified_tool_input=whole)
+    aggregated = structs.replace(result.aggregated, final_output=final)
+    return structs.replace(result, aggregated=aggregated), said
+
+
+def _input(call: HookCall, translator: str) -> tuple[Frozen, str | None]:
+    """The input, and who is to translate it later."""
+    if call.is_encoded:
+        return Frozen(call.payload, True), None
+    if not TRAITS[call.event].model_fields:
+        return freeze(call.input), None
+    try:
+        return Frozen(marshal.dumps(call.input), False), translator
+    except ValueError:  # an SDK's own objects, which the host may go on changing
+        return freeze(as_hooks_see(call.event, call.input, translator)), None
+
+
+def _changed(tool_input: Any, changes: dict[str, Any] | None) -> dict[str, Any]:
+    base = tool_input if isinstance(tool_input, dict) else {}
+    return {**base, **(changes or {})}
+
+
+def _outputs(result: ProcessedHookResult) -> Frozen | None:
+    """What hooks said, also what counted for nothing, as in observe mode."""
+    final = result.aggregated.final_output
+    said = [hook.said for hook in result.aggregated.hook_results]
+    if final is None and not any(said):
+        return None
+    return freeze([said, {} if final is None else final.hook_specific_output])
+
+
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+EFFECT_LIMIT = 16 * 1024
+
+_GOING_ON = frozenset({"tool_input", "llm_request", "tools"})
+
+WORDS = {
+    "tool_input": "changed input",
+    "llm_request": "changed request",
+    "llm_response": "changed response",
+    "tools": "restricted tools",
+    "withheld": "withheld result",
+}
+
+
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an event's hooks decided; effects are JSON texts, masked and sealed."""
+
+    blocked: bool = False
+    ask: bool = False
+    stop: bool = False
+    withheld: bool = False
+    tool_input: str | None = None
+    llm_request: str | None = None
+    llm_response: str | None = None
+    tools: str | None = None
+
+    @property
+    def word(self) -> str:
+        """The one word for it, the strongest first."""
+        if self.stop:
+            return "stopped"
+        if self.blocked:
+            return "blocked"
+        if self.ask:
+            return "ask"
+        return "changed" if self.effects else "allowed"
+
+    @property
+    def effects(self) -> dict[str, str]:
+        """What it changes, by the name of the field."""
+        named = {
+            "tool_input": self.tool_input,
+            "llm_request": self.llm_request,
+            "llm_response": self.llm_response,
+            "tools": self.tools,
+            "withheld": "true" if self.withheld else None,
+        }
+        return {name: text for name, text in named.items() if text is not None}
+
+
+def verdict_of(
+    event: HookEventName, result: ProcessedHookResult, tool_input: Any
+) -> Verdict:
+    """Read the verdict off a result; ``tool_input`` is what the tool was to get."""
+    effects = _effects(event, result.final_output, tool_input)
+    if result.blocked or result.should_stop:
+        # Nothing goes on that could have been changed.
+        effects = {k: v for k, v in effects.items() if k not in _GOING_ON}
+    return Verdict(
+        blocked=result.blocked, ask=result.ask, stop=result.should_stop, **effects
+    )
+
+
+def _effects(
+    event: HookEventName, final: HookOutput | None, tool_input: Any
+) -> dict[str, Any]:
+    if final is None:
+        return {}
+    traits = TRAITS[event]
+    effects: dict[str, Any] = {}
+    if final.modified_tool_input is not None and traits.chain is Chain.TOOL_INPUT:
+        changed, before = _plain(final.modified_tool_input), _plain(tool_input)
+        effects["tool_input"] = None if changed == before else _sealed(changed)
+    if final.llm_request is not None and traits.chain is Chain.LLM_REQUEST:
+        effects["llm_request"] = _sealed(final.llm_request)
+    if final.llm_response is not None and traits.merge is Merge.FIELDS:
+        effects["llm_response"] = _sealed(final.llm_response)
+    if final.tool_config is not None and traits.merge is Merge.TOOL_SELECTION:
+        effects["tools"] = _sealed(final.tool_config)
+    if final.withholds_result and event is HookEventName.AfterTool:
+        effects["withheld"] = True
+    return effects
+
+
+def _plain(value: Any) -> Any:
+    return decode(encode(value))
+
+
+def _sealed(value: Any) -> str:
+    masked = Masker(texts=True).mask(_plain(value))
+    return seal(_sorted(masked).decode(), EFFECT_LIMIT)
+
 
 _encode_verdict = msgspec.json.Encoder().encode
 

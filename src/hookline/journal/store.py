@@ -1,9 +1,4 @@
-"""The journal's file: make it, open it, refuse what is none, move it aside.
-
-A file is known by its header before SQLite touches it, so a foreign one is left exactly
-as it was. A new one appears at its path complete, with mode 0600. No journal is ever
-deleted.
-"""
+"""The journal's SQLite file: where it is, its tables, and opening it."""
 
 from __future__ import annotations
 
@@ -16,16 +11,92 @@ from sqlite3 import Connection
 from urllib.parse import quote
 
 from hookline.errors import JournalError
+from hookline.settings.locations import state_dir
 
-from .schema import (
-    APPLICATION_ID,
-    APPLICATION_ID_AT,
-    HEADER_BYTES,
-    MAGIC,
-    SIDE_FILES,
-    TABLES,
-    VERSION,
-)
+APPLICATION_ID = 0x486F6F6B
+"""``Hook``: stands in the header of every journal."""
+VERSION = 1
+
+MAGIC = b"SQLite format 3\x00"
+APPLICATION_ID_AT = 68
+HEADER_BYTES = 100
+
+SIDE_FILES = ("", "-wal", "-shm", "-journal")
+"""What the names of a journal's files end in."""
+
+TABLES = """
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  at REAL NOT NULL,
+  event TEXT NOT NULL,
+  target TEXT,
+  session TEXT NOT NULL,
+  cwd TEXT NOT NULL,
+  verdict TEXT NOT NULL,
+  blocked INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  in_code INTEGER NOT NULL,
+  reason TEXT,
+  duration_ms REAL NOT NULL,
+  hook_count INTEGER NOT NULL,
+  input TEXT NOT NULL,
+  input_bytes INTEGER NOT NULL,
+  input_masked INTEGER NOT NULL,
+  input_cut INTEGER NOT NULL,
+  output_masked INTEGER NOT NULL,
+  output_cut INTEGER NOT NULL,
+  effects TEXT NOT NULL,
+  final TEXT,
+  plan TEXT,
+  errors TEXT NOT NULL
+);
+CREATE INDEX events_at ON events (at);
+CREATE TABLE hooks (
+  event_id INTEGER NOT NULL REFERENCES events (id),
+  position INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  source TEXT NOT NULL,
+  type TEXT NOT NULL,
+  success INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  blocked INTEGER NOT NULL,
+  would_block INTEGER NOT NULL,
+  exit_code INTEGER,
+  timed_out INTEGER NOT NULL,
+  truncated INTEGER NOT NULL,
+  reran INTEGER NOT NULL,
+  duration_ms REAL NOT NULL,
+  output TEXT,
+  stdout TEXT,
+  stderr TEXT,
+  error TEXT,
+  PRIMARY KEY (event_id, position)
+) WITHOUT ROWID;
+CREATE INDEX hooks_name ON hooks (name);
+"""
+
+
+FILE_NAME = "journal.sqlite"
+REPLAY_VARIABLE = "HOOKLINE_REPLAY"
+"""Set for hooks that are replayed: they may act on it, and nothing is recorded."""
+
+
+def journal_path(option: bool | str, working_dir: str) -> str:
+    """The file that ``hooksConfig.journal`` means; a relative one is the project's."""
+    if isinstance(option, str) and option.strip():
+        return os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
+    folder = state_dir()
+    if folder is None:
+        raise JournalError(FILE_NAME, "there is no home to keep it in: name a file")
+    return os.path.join(folder, FILE_NAME)  # noqa: PTH118
+
+
+def recording_path(option: bool | str, working_dir: str) -> str | None:
+    """Where events are to be recorded; None is nowhere, as in a replay."""
+    if not option or os.environ.get(REPLAY_VARIABLE):
+        return None
+    return journal_path(option, working_dir)
+
 
 BUSY_TIMEOUT_S = 10.0
 ADVICE = "'hookline log --move-aside' puts it out of the way"

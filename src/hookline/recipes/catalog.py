@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import HooklineError, nearest
-from hookline.events import HookEventName
+from hookline.protocol.events import HookEventName
 
 _HERE = Path(__file__).parent
 _WRITERS = "write|replace|edit|create|patch|insert|append"

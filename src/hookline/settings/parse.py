@@ -12,12 +12,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from hookline.errors import UnknownEventError, nearest
-from hookline.events import HookEventName
+from hookline.protocol.events import HookEventName
 
-from .fields import GROUP_FIELDS, HOOK_FIELDS, OPTION_FIELDS, ROOT_FIELDS
-from .kinds import read_fields
-from .problems import Problem, Report, Severity, quote
-from .schema import (
+from .fields import (
+    GROUP_FIELDS,
+    HOOK_FIELDS,
+    OPTION_FIELDS,
+    ROOT_FIELDS,
+    Problem,
+    Report,
+    Severity,
+    quote,
+    read_fields,
+)
+from .model import (
     HookConfig,
     HookGroup,
     HooksOptions,

@@ -10,16 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .asserting import assert_allowed as assert_allowed
-    from .asserting import assert_blocked as assert_blocked
-    from .asserting import assert_modified as assert_modified
     from .tester import HookTester as HookTester
+    from .tester import assert_allowed as assert_allowed
+    from .tester import assert_blocked as assert_blocked
+    from .tester import assert_modified as assert_modified
 
 _HOMES = {
     "HookTester": "tester",
-    "assert_allowed": "asserting",
-    "assert_blocked": "asserting",
-    "assert_modified": "asserting",
+    "assert_allowed": "tester",
+    "assert_blocked": "tester",
+    "assert_modified": "tester",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list of the strings above

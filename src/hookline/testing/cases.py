@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from hookline.errors import HooklineError, nearest
-from hookline.events import HookEventName
+from hookline.protocol.events import HookEventName
 
 SUFFIX = ".hooktest.toml"
 _SKIPPED_FOLDERS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__"})

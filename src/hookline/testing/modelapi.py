@@ -1,22 +1,214 @@
-"""A server on this machine that speaks the REST APIs of the model services.
-
-For tests, examples and demonstrations without a network: the real clients of
-google-genai, OpenAI (Chat Completions) and Anthropic (Messages) talk to it, streaming
-or not. It gives one prepared answer after the other and keeps what it was asked.
-"""
+"""How the model services spell an answer, whole and as server-sent events."""
 
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from msgspec import Struct
 
-from . import modelwire
+Calls = Sequence[tuple[str, dict[str, Any]]]
+_WORDS = re.compile(r"\S+\s*|\s+")
+
+
+class Service(Protocol):
+    """One service's wire format."""
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
+        """Whether a request wants events."""
+        ...
+
+    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
+        """The answer as one object."""
+        ...
+
+    def events(self, text: str, calls: Calls) -> Iterator[str]:
+        """The answer as events, word by word."""
+        ...
+
+
+def service_of(path: str) -> Service | None:
+    """The service that a path belongs to."""
+    if "generateContent" in path or "streamGenerateContent" in path:
+        return GenAI()
+    if path.endswith("/chat/completions"):
+        return OpenAI()
+    return Anthropic() if path.split("?", maxsplit=1)[0].endswith("/messages") else None
+
+
+class GenAI:
+    """``generateContent`` and ``streamGenerateContent``."""
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
+        """It is in the path."""
+        del body
+        return "streamGenerateContent" in path
+
+    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
+        """One GenerateContentResponse."""
+        parts: list[Any] = [{"text": text}] if text else []
+        parts += [{"functionCall": {"name": n, "args": args}} for n, args in calls]
+        return _genai(parts, "STOP")
+
+    def events(self, text: str, calls: Calls) -> Iterator[str]:
+        """A chunk per word, then the calls."""
+        for word in _WORDS.findall(text):
+            yield _data(_genai([{"text": word}], None))
+        parts = [{"functionCall": {"name": n, "args": args}} for n, args in calls]
+        yield _data(_genai(parts or [{"text": ""}], "STOP"))
+
+
+class OpenAI:
+    """``/chat/completions``."""
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
+        """It is in the body."""
+        del path
+        return body.get("stream") is True
+
+    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
+        """One ChatCompletion."""
+        message: dict[str, Any] = {"role": "assistant", "content": text or None}
+        if calls:
+            message["tool_calls"] = _openai_calls(calls)
+        choice = {"index": 0, "message": message, "finish_reason": _ended(calls)}
+        return _openai("chat.completion", choice)
+
+    def events(self, text: str, calls: Calls) -> Iterator[str]:
+        """A chunk per word, then the calls with their arguments in two pieces."""
+        yield _openai_chunk({"role": "assistant", "content": ""})
+        for word in _WORDS.findall(text):
+            yield _openai_chunk({"content": word})
+        for at, call in enumerate(_openai_calls(calls)):
+            arguments = call["function"]["arguments"]
+            first = {**call["function"], "arguments": arguments[:3]}
+            yield _openai_chunk(
+                {"tool_calls": [{**call, "index": at, "function": first}]}
+            )
+            rest = {"index": at, "function": {"arguments": arguments[3:]}}
+            yield _openai_chunk({"tool_calls": [rest]})
+        yield _openai_chunk({}, _ended(calls))
+        yield "data: [DONE]\n\n"
+
+
+class Anthropic:
+    """``/messages``."""
+
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
+        """It is in the body."""
+        del path
+        return body.get("stream") is True
+
+    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
+        """One Message."""
+        blocks: list[Any] = [{"type": "text", "text": text}] if text else []
+        blocks += [_tool_use(at, name, args) for at, (name, args) in enumerate(calls)]
+        return _message(blocks, "tool_use" if calls else "end_turn")
+
+    def events(self, text: str, calls: Calls) -> Iterator[str]:
+        """Blocks in deltas."""
+        yield _event("message_start", message=_message([], None))
+        at = 0
+        if text:
+            words = [{"type": "text_delta", "text": w} for w in _WORDS.findall(text)]
+            yield from _block(at, {"type": "text", "text": ""}, words)
+            at += 1
+        for number, (name, args) in enumerate(calls):
+            written = json.dumps(args)
+            pieces = [
+                {"type": "input_json_delta", "partial_json": piece}
+                for piece in (written[:3], written[3:])
+            ]
+            block = {**_tool_use(number, name, {})}
+            yield from _block(at, block, pieces)
+            at += 1
+        ended = {"stop_reason": "tool_use" if calls else "end_turn"}
+        delta = {**ended, "stop_sequence": None}
+        yield _event("message_delta", delta=delta, usage={"output_tokens": 2})
+        yield _event("message_stop")
+
+
+def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {
+        "content": {"role": "model", "parts": parts},
+        "index": 0,
+    }
+    if reason is not None:
+        candidate["finishReason"] = reason
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "local"}
+
+
+def _openai_calls(calls: Calls) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"call_{at}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for at, (name, arguments) in enumerate(calls)
+    ]
+
+
+def _ended(calls: Calls) -> str:
+    return "tool_calls" if calls else "stop"
+
+
+def _openai(kind: str, choice: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-local",
+        "object": kind,
+        "created": 0,
+        "model": "local",
+        "choices": [choice],
+    }
+
+
+def _openai_chunk(delta: dict[str, Any], reason: str | None = None) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    return _data(_openai("chat.completion.chunk", choice))
+
+
+def _tool_use(at: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "tool_use",
+        "id": f"toolu_{at}",
+        "name": name,
+        "input": arguments,
+    }
+
+
+def _message(blocks: list[Any], reason: str | None) -> dict[str, Any]:
+    return {
+        "id": "msg_local",
+        "type": "message",
+        "role": "assistant",
+        "model": "local",
+        "content": blocks,
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    }
+
+
+def _block(at: int, block: dict[str, Any], deltas: list[Any]) -> Iterator[str]:
+    yield _event("content_block_start", index=at, content_block=block)
+    for delta in deltas:
+        yield _event("content_block_delta", index=at, delta=delta)
+    yield _event("content_block_stop", index=at)
+
+
+def _event(kind: str, **fields: Any) -> str:
+    return f"event: {kind}\n" + _data({"type": kind, **fields})
+
+
+def _data(value: dict[str, Any]) -> str:
+    return f"data: {json.dumps(value)}\n\n"
 
 
 class Answer(Struct, frozen=True):
@@ -93,7 +285,7 @@ class _Handler(BaseHTTPRequestHandler):
         owner = cast("_Server", self.server).owner
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
-        service = modelwire.service_of(self.path)
+        service = service_of(self.path)
         if service is None:
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return

@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import TranslationError
+from hookline.protocol.events import TRAITS, HookEventName
 
-from .fields import shown
+from .sdk_objects import shown
 from .stable import (
     HookToolConfig,
     HookTranslator,
@@ -39,6 +40,7 @@ __all__ = [
     "LLMSafetyRating",
     "LLMUsage",
     "pick_translator",
+    "stable_fields",
     "stable_wire",
     "to_wire",
 ]
@@ -67,6 +69,14 @@ def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]
     if field == "llm_request":
         return to_wire(translator.to_hook_llm_request(value))
     return to_wire(translator.to_hook_llm_response(value))
+
+
+def stable_fields(
+    event: HookEventName, fields: dict[str, Any], name: str = "auto"
+) -> dict[str, Any]:
+    """An event's fields with model payloads in the stable shape (DELTA-HPAY-003)."""
+    names = TRAITS[event].model_fields
+    return fields | {key: stable_wire(key, fields.get(key), name) for key in names}
 
 
 def _genai() -> HookTranslator:

@@ -13,11 +13,19 @@ from msgspec import Struct
 
 from hookline.errors import TranslationError
 
-from .alignment import align
-from .fields import wrong
-from .responses import drafts_of
-from .returned import messages_of, request_parts, response_parts, tool_config_parts
-from .stable import HookToolConfig, LLMRequest, LLMResponse, to_wire
+from .formats import drafts_of
+from .messages import align
+from .sdk_objects import wrong
+from .stable import (
+    HookToolConfig,
+    LLMRequest,
+    LLMResponse,
+    messages_of,
+    request_parts,
+    response_parts,
+    to_wire,
+    tool_config_parts,
+)
 
 _HINT = (
     "; for a request in an SDK's own shape name the SDK: "

@@ -6,11 +6,15 @@ absent is absent on the wire too. ``HookTranslator`` is the seam: one per SDK.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+
+from hookline.errors import TranslationError
+from hookline.protocol.outputs import request_problem, response_problem
 
 
 class LLMMessage(Struct, frozen=True):
@@ -144,3 +148,123 @@ class HookTranslator(Protocol):
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
         """Make the whole response of what the SDK's streaming yields."""
         ...
+
+
+logger = logging.getLogger("hookline")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+_CONFIG_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "temperature": (_is_number, "a number"),
+    "topP": (_is_number, "a number"),
+    "topK": (_is_number, "a number"),
+    "maxOutputTokens": (_is_whole, "a whole number"),
+    "candidateCount": (_is_whole, "a whole number"),
+    "stopSequences": (_is_texts, "a list of strings"),
+}
+
+
+def request_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
+    """Check a request, or parts of one, that a hook returned."""
+    parts = _as_dict(value)
+    _refuse("llm_request", request_problem(parts))
+    for key in ("config", "toolConfig"):
+        if not isinstance(parts.get(key), dict | None):
+            _refuse("llm_request", f"{key}: expected an object")
+    for key, entry in (parts.get("config") or {}).items():
+        fits, expected = _CONFIG_CHECKS.get(key, (None, ""))
+        if fits and entry is not None and not fits(entry):
+            _refuse("llm_request", f"config.{key}: expected {expected}")
+    if parts.get("toolConfig") is not None:
+        tool_config_parts(parts["toolConfig"])
+    return parts
+
+
+def response_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
+    """Check a response, or parts of one, that a hook returned."""
+    parts = _as_dict(value)
+    _refuse("llm_response", response_problem(parts))
+    if not _is_text_or_none(parts.get("text")):
+        _refuse("llm_response", "text: expected a string")
+    if not isinstance(parts.get("usageMetadata"), dict | None):
+        _refuse("llm_response", "usageMetadata: expected an object")
+    for key, count in (parts.get("usageMetadata") or {}).items():
+        if count is not None and not _is_whole(count) and key.endswith("TokenCount"):
+            _refuse("llm_response", f"usageMetadata.{key}: expected a whole number")
+    for at, candidate in enumerate(parts.get("candidates") or []):
+        _refuse("llm_response", _candidate_problem(candidate, f"candidates[{at}]"))
+    return parts
+
+
+def tool_config_parts(value: Struct | Mapping[str, Any]) -> HookToolConfig:
+    """Check a restriction of tools that a hook returned."""
+    parts = _as_dict(value)
+    mode, names = parts.get("mode"), parts.get("allowedFunctionNames")
+    if not _is_text_or_none(mode):
+        _refuse("toolConfig", "mode: expected a string")
+    if names is not None and not _is_texts(names):
+        _refuse("toolConfig", "allowedFunctionNames: expected a list of strings")
+    return HookToolConfig(mode or None, names)
+
+
+def messages_of(parts: Mapping[str, Any]) -> list[LLMMessage] | None:
+    """Take the messages out of checked parts."""
+    found = parts.get("messages")
+    if found is None:
+        return None
+    return [LLMMessage(message["role"], message["content"]) for message in found]
+
+
+def whose(hook_name: str | None) -> str:
+    """Name a hook in a warning."""
+    return f"hook {hook_name!r}" if hook_name else "a hook"
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    if isinstance(value, Struct):
+        return to_wire(value)
+    if not isinstance(value, Mapping):
+        raise TranslationError(
+            f"what a hook returned: expected an object, got {type(value).__name__}"
+        )
+    return dict(value)
+
+
+def _candidate_problem(candidate: Mapping[str, Any], place: str) -> str | None:
+    if not _is_text_or_none(candidate.get("finishReason")):
+        return f"{place}.finishReason: expected a string"
+    content = candidate.get("content") or {}
+    if not isinstance(content.get("parts", []), list | None):
+        return f"{place}.content.parts: expected a list of strings"
+    index, ratings = candidate.get("index"), candidate.get("safetyRatings")
+    if index is not None and not _is_whole(index):
+        return f"{place}.index: expected a whole number"
+    if ratings is None or (isinstance(ratings, list) and all(map(_is_rating, ratings))):
+        return None
+    return f"{place}.safetyRatings: expected a list of objects with strings"
+
+
+def _is_rating(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        _is_text_or_none(value.get(key)) for key in ("category", "probability")
+    )
+
+
+def _refuse(what: str, problem: str | None) -> None:
+    if problem:
+        raise TranslationError(f"{what} from a hook: {problem}")

@@ -8,14 +8,14 @@ they fail as ``changed`` from then on, and their policy of that time decides.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from hookline.errors import StateFileError
 from hookline.log import logger
 from hookline.settings.load import Settings
-from hookline.settings.schema import (
+from hookline.settings.model import (
     FailurePolicy,
     HookConfig,
     HookGroup,
@@ -24,8 +24,10 @@ from hookline.settings.schema import (
     SettingsLayer,
     Stamp,
 )
+from hookline.settings.parse import parse_layer
 
-from .place import record_path
+from .records import TrustRecord, record_path, settings_text
+from .snapshot import ProjectSeal
 
 VARIABLE = "HOOKLINE_TRUST"
 """``all`` trusts every project: for sealed environments such as CI containers."""
@@ -42,7 +44,7 @@ def gated(settings: Settings, cwd: str) -> Settings:
     path = record_path(project)
     if path is None or not os.path.lexists(path):
         return _with_project(settings, [_candidates(one, project) for one in own])
-    from .store import load_record
+    from .records import load_record
 
     try:
         record = load_record(path)
@@ -51,7 +53,6 @@ def gated(settings: Settings, cwd: str) -> Settings:
         return _with_project(settings, [_unreadable(one, str(error)) for one in own])
     if record is None:  # revoked in this very moment
         return _with_project(settings, [_candidates(one, project) for one in own])
-    from .trusted import trusted_layers
 
     return _with_project(settings, trusted_layers(path, record, own, cwd))
 
@@ -136,3 +137,61 @@ def _no_seal(_: HookConfig) -> None:
 def _with_project(settings: Settings, layers: list[SettingsLayer]) -> Settings:
     others = [layer for layer in settings.layers if not is_candidate(layer)]
     return replace(settings, layers=(*layers, *others))
+
+
+_HELPERS = ("", "-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database."""
+
+
+def trusted_layers(
+    path: str, record: TrustRecord, current: Iterable[SettingsLayer], cwd: str
+) -> list[SettingsLayer]:
+    """The trusted layer, and after it what is in the project now and is not trusted."""
+    found = list(current)
+    same = next(
+        (one for one in found if settings_text(one.raw) == record.settings), None
+    )
+    trusted = same or parse_layer(record.mapping(), HookSource.PROJECT, record.file)
+    seal = ProjectSeal(path, record, os.path.realpath(cwd), journal_files(trusted, cwd))
+    moved, _ = seal.tree.examine()
+    warnings = same.warnings if same is not None else ()
+    if moved is not None:
+        warnings = (*warnings, _notice(record, moved))
+    layer = replace(trusted, trust=seal, warnings=warnings)
+    others = [_what_is_new(one, layer) for one in found if one is not same]
+    return [layer, *others]
+
+
+def journal_files(layer: SettingsLayer, cwd: str) -> frozenset[str]:
+    """The project's own journal: it grows with every event and runs nothing."""
+    journal = layer.options.journal
+    if not isinstance(journal, str) or not journal.strip():
+        return frozenset()
+    path = os.path.normpath(os.path.join(os.path.realpath(cwd), journal))  # noqa: PTH118
+    return frozenset(f"{path}{ending}" for ending in _HELPERS)
+
+
+def _what_is_new(layer: SettingsLayer, trusted: SettingsLayer) -> SettingsLayer:
+    groups = {}
+    for event, defined in layer.groups.items():
+        known = trusted.groups.get(event, ())
+        if new := tuple(group for one in defined if (group := _without(one, known))):
+            groups[event] = new
+    return untrusted(replace(layer, groups=groups))
+
+
+def _without(group: HookGroup, known: Iterable[HookGroup]) -> HookGroup | None:
+    trusted = [
+        hook for one in known if one.matcher == group.matcher for hook in one.hooks
+    ]
+    new = tuple(hook for hook in group.hooks if hook not in trusted)
+    return replace(group, hooks=new) if new else None
+
+
+def _notice(record: TrustRecord, moved: str) -> str:
+    shown = os.path.relpath(moved, record.project)
+    return (
+        f"{record.project}: {shown} is not what was trusted, so the project's hooks do "
+        "not run and, unless they say otherwise, what they guard is blocked: look at "
+        f"the change and run 'hookline trust' in {record.project}"
+    )

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from hookline.settings.schema import HookConfig, HookType
+from hookline.settings.model import HookConfig, HookType
 
 _PROJECT = "\x01"  # stands for the project while its commands are cut into words
 _PROJECT_DIR = re.compile(

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from hookline.settings.schema import Stamp
+from hookline.settings.model import Stamp
 
 MAX_COPY_BYTES = 256 * 1024
 """A longer file is pinned by its digest alone: there is no copy to show."""

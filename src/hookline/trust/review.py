@@ -16,17 +16,17 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
-from hookline.events import HookEventName
-from hookline.settings.locate import PROJECT_FOLDER, find_settings_file
+from hookline.protocol.events import HookEventName
+from hookline.settings.locations import PROJECT_FOLDER, find_settings_file
+from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
-from hookline.settings.schema import HookConfig, HookSource, SettingsLayer
 
+from .gate import journal_files
 from .names import names_nothing
 from .pins import ABSENT, Pin, PinKind, TooManyFilesError, take_tree
-from .seals import take_named
-from .store import TrustRecord, copy_of, hook_id, now_text, settings_text
-from .trusted import journal_files
+from .records import TrustRecord, copy_of, hook_id, now_text, settings_text
+from .snapshot import take_named
 
 
 class Change(StrEnum):

@@ -13,9 +13,9 @@ from hookline.agent.conversation import (
     ToolSpec,
     Turn,
 )
-from hookline.agent.toolresults import annotation
+from hookline.agent.tool_calls import annotation
 from hookline.translators.anthropic import AnthropicTranslator
-from hookline.translators.fields import get
+from hookline.translators.sdk_objects import get
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

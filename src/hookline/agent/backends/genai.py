@@ -13,7 +13,7 @@ from hookline.agent.conversation import (
     ToolSpec,
     Turn,
 )
-from hookline.agent.toolresults import annotation
+from hookline.agent.tool_calls import annotation
 from hookline.errors import MissingExtraError
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hookline.agent.conversation import (
-    ModelReply,
-    Role,
-    ToolCall,
-    ToolSpec,
-    Turn,
-)
-from hookline.jsontext import decode, encode
-from hookline.translators.fields import get
+from hookline.agent.conversation import ModelReply, Role, ToolCall, ToolSpec, Turn
+from hookline.protocol.jsontext import decode, encode
 from hookline.translators.openai import OpenAITranslator
+from hookline.translators.sdk_objects import get
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from hookline.agent.conversation import ModelReply, Role, ToolCall, ToolSpec, Turn
-from hookline.agent.toolresults import annotation
+from hookline.agent.tool_calls import annotation
 from hookline.translators.passthrough import StableTranslator
 
 _WORDS = re.compile(r"\S+\s*")

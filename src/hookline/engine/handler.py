@@ -1,0 +1,399 @@
+"""One event: plan, translate, run, merge, interpret, log.
+
+``fire_*_event`` never raises, except for cancellation: whatever goes wrong inside comes
+back as a failure envelope that says at which stage (DELTA-HFAIL-001).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from logging import DEBUG, WARNING
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hookline.config import Config
+from hookline.errors import EncodingError, UnknownEventError
+from hookline.executors.contract import HookCall, HookPlan
+from hookline.log import DebugLogger, logger
+from hookline.processes.limits import current_depth
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.firing import EventFirer, Fields
+from hookline.protocol.inputs import base_fields, event_fields
+from hookline.protocol.results import (
+    FailureMeta,
+    HookError,
+    HookExecutionResult,
+    ProcessedHookResult,
+    Stage,
+    build_failure_envelope,
+    make_empty_success_result,
+    process_common_hook_output_fields,
+)
+
+from .merge import aggregate, disagreements
+from .on_error import enforce_on_envelope
+from .planner import HookPlanner
+from .registry import HookRegistry
+from .runner import HookRunner
+
+if TYPE_CHECKING:
+    from hookline.bus.contracts import HookBus, HookExecutionResponse
+    from hookline.bus.server import RequestMediator
+
+
+class Reporter:
+    """Writes the records of one hook system."""
+
+    def __init__(self, debug_logger: DebugLogger) -> None:
+        self._log = debug_logger
+
+    def report(
+        self, event: HookEventName, fields: dict[str, Any], result: ProcessedHookResult
+    ) -> None:
+        """Log the hooks of one event and their sum."""
+        debug = self._log.enabled(DEBUG)
+        warn = self._log.enabled(WARNING)
+        if not debug and not warn:
+            return
+        for hook_result in result.aggregated.hook_results:
+            if debug:
+                self._log.log(DEBUG, "hook:result", _hook_record(hook_result))
+            if warn and (hook_result.cause is not None or hook_result.warnings):
+                self._warn_about(hook_result)
+        if warn and result.aggregated.all_outputs:
+            self._warn_of_unheeded(event, result)
+        if debug:
+            self._log.log(DEBUG, "hook:batch_summary", _summary(event, result))
+            self._log.log(DEBUG, _human_line(event, fields, result), {})
+
+    def report_nothing(self, event: HookEventName) -> None:
+        """Log that no hook matched (domain model 5.1)."""
+        if self._log.enabled(DEBUG):
+            summary = _summary_record(event, total=0, failed=0, duration=0.0)
+            self._log.log(DEBUG, "hook:batch_summary", summary)
+            self._log.log(DEBUG, f"{event.value} fired: 0 hooks matched, skipped", {})
+
+    def report_failure(self, error: HookError) -> None:
+        """Log that Hookline itself failed on an event."""
+        if self._log.enabled(WARNING):
+            self._log.log(WARNING, "hook:failure", error.to_wire())
+
+    def warn(self, messages: Iterable[str]) -> None:
+        """Log what is odd about an event."""
+        for message in messages:
+            logger.warning("%s", message)
+
+    def _warn_about(self, result: HookExecutionResult) -> None:
+        if result.failed:
+            self._log.log(WARNING, "hook:failure", _hook_record(result))
+        for warning in result.warnings:
+            record = {"hook": result.hook_name, "event": result.event_name.value}
+            self._log.log(WARNING, "hook:warning", record | {"message": warning})
+
+    def _warn_of_unheeded(
+        self, event: HookEventName, result: ProcessedHookResult
+    ) -> None:
+        traits = TRAITS[event]
+        outputs = result.aggregated.all_outputs
+        unheeded = []
+        if not traits.can_block and any(output.is_blocking for output in outputs):
+            unheeded.append("block")
+        if not traits.can_stop and any(output.stops for output in outputs):
+            unheeded.append("stop")
+        for word in unheeded:
+            record = {"event": event.value, "message": f"cannot {word}: not heeded"}
+            self._log.log(WARNING, "hook:warning", record)
+
+
+def _hook_record(result: HookExecutionResult) -> dict[str, Any]:
+    return {
+        "event": result.event_name.value,
+        "hook": result.hook_name,
+        "type": str(result.hook_type),
+        "source": str(result.source),
+        "duration_ms": round(result.duration, 3),
+        "success": result.success,
+        "exit_code": result.exit_code,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "error": result.error,
+    }
+
+
+def _summary(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
+    results = result.aggregated.hook_results
+    return _summary_record(
+        event,
+        total=len(results),
+        failed=sum(hook_result.failed for hook_result in results),
+        duration=result.aggregated.total_duration,
+    )
+
+
+def _summary_record(
+    event: HookEventName, *, total: int, failed: int, duration: float
+) -> dict[str, Any]:
+    return {
+        "event": event.value,
+        "total": total,
+        "succeeded": total - failed,
+        "failed": failed,
+        "duration_ms": round(duration, 3),
+    }
+
+
+def _human_line(
+    event: HookEventName, fields: dict[str, Any], result: ProcessedHookResult
+) -> str:
+    target = fields.get("tool_name")
+    whom = f" for {target!r}" if target else ""
+    results = result.aggregated.hook_results
+    hooks = f"{len(results)} hook{'' if len(results) == 1 else 's'}"
+    took = f"{result.aggregated.total_duration:.0f}ms"
+    return f"{event.value} fired{whom}: {hooks}, {took}, {_verdict(result)}"
+
+
+def _verdict(result: ProcessedHookResult) -> str:
+    if result.blocked:
+        return f"blocked ({result.reason})"
+    if result.should_stop:
+        return f"stopped ({result.stop_reason})"
+    final = result.final_output
+    if final is not None and (final.tool_input or final.llm_request):
+        return "modified"
+    return "success" if result.aggregated.success else "failure"
+
+
+_NAMES = frozenset(HookEventName)
+
+
+# On Python 3.11 finding a member in its enum costs more than a call.
+_PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
+_EXECUTION, _AGGREGATION = Stage.EXECUTION, Stage.AGGREGATION
+
+
+class Recorder(Protocol):
+    """Keeps what happened; must neither block nor raise."""
+
+    def record(
+        self,
+        call: HookCall,
+        plan: HookPlan | None,
+        result: ProcessedHookResult,
+    ) -> None:
+        """Take one event as it is now, whether or not a hook matched it.
+
+        Without a plan its model payloads may be as the host handed them over.
+        """
+        ...
+
+
+class HookEventHandler(EventFirer):
+    """Answers events for one hook system."""
+
+    def __init__(
+        self,
+        config: Config,
+        registry: HookRegistry,
+        planner: HookPlanner,
+        runner: HookRunner,
+        reporter: Reporter,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._planner = planner
+        self._runner = runner
+        self._reporter = reporter
+        self._recorder = recorder
+        self._mediator: RequestMediator | None = None
+        self._tool_selection = config.settings.global_options.tool_selection
+
+    def listens(self, event: HookEventName) -> bool:
+        """Whether any hook would run for an event that takes no matcher."""
+        return self._planner.plan(event, None) is not None
+
+    async def fire(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire an event by its name, with its fields as a mapping."""
+        try:
+            event = HookEventName.of(event_name)
+            fields = event_fields(event, event_input)
+        except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
+            known = HookEventName(event_name) if event_name in _NAMES else None
+            return self._failed(error, Stage.VALIDATION, FailureMeta(event_name=known))
+        return await self._fire(
+            event,
+            fields,
+            session_id=event_input.get("session_id"),
+            transcript_path=event_input.get("transcript_path"),
+        )
+
+    async def _fire(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        *,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+        correlation_id: str | None = None,
+    ) -> ProcessedHookResult:
+        """The whole way of an event."""
+        stage = _PLANNING
+        try:
+            plan = self._planner.plan_for(event, fields)
+            if plan is None:
+                result = self._nothing_matched(event)
+                if self._recorder is None:
+                    return result
+                return self._unseen(event, fields, session_id, transcript_path, result)
+            stage = _TRANSLATION
+            fields = self._translated(event, fields)
+            stage = _EXECUTION
+            event_input = self._input(event, fields, session_id, transcript_path)
+            call = HookCall(event, event_input, current_depth())
+            call.payload  # noqa: B018 - fails here or nowhere
+            started = time.perf_counter()
+            results = await self._runner.run(plan, call)
+            duration = (time.perf_counter() - started) * 1000
+            stage = _AGGREGATION
+            result = self._merge(plan, results, event_input, duration)
+        # The edge of the pipeline: the caller gets the truth as data.
+        except Exception as error:  # noqa: BLE001
+            meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+            result = self._failed(error, stage, meta)
+            return self._unseen(event, fields, session_id, transcript_path, result)
+        self._reporter.report(event, fields, result)
+        if self._recorder is not None:
+            self._recorder.record(call, plan, result)
+        return result
+
+    async def fire_validated(
+        self,
+        event: HookEventName,
+        fields: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+        correlation_id: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire what came in over a bus: translated first, then planned (section 8)."""
+        meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+        try:
+            translated = self._translated(event, event_fields(event, fields))
+        # Translators read foreign objects; what they raise is a boundary failure.
+        except Exception as error:  # noqa: BLE001
+            result = self._failed(error, Stage.TRANSLATION, meta)
+            own = dict(fields)
+            return self._unseen(event, own, session_id, transcript_path, result)
+        return await self._fire(
+            event,
+            translated,
+            session_id=session_id,
+            transcript_path=transcript_path,
+            correlation_id=correlation_id,
+        )
+
+    def listen(self, bus: HookBus) -> None:
+        """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
+        self._mediator = self._make_mediator(bus)
+        self._mediator.subscribe()
+
+    async def handle_request(self, payload: Any) -> HookExecutionResponse:
+        """Answer one request in the wire's spelling; never raises (section 8)."""
+        if self._mediator is None:
+            self._mediator = self._make_mediator(None)
+        return await self._mediator.handle_request(payload)
+
+    async def dispose(self) -> None:
+        """Take nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
+        if self._mediator is not None:
+            self._mediator.dispose()
+            await self._mediator.finished()
+
+    def _make_mediator(self, bus: HookBus | None) -> RequestMediator:
+        # Most hosts have no bus, and need not load what serves one.
+        from hookline.bus.server import RequestMediator
+
+        return RequestMediator(self, bus)
+
+    def _input(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None,
+        transcript_path: str | None,
+    ) -> Fields:
+        config = self._config
+        base = base_fields(
+            event,
+            config.session_id if session_id is None else session_id,
+            config.working_dir,
+            config.transcript_path if transcript_path is None else transcript_path,
+        )
+        return base | fields
+
+    def _translated(self, event: HookEventName, fields: Fields) -> Fields:
+        if not TRAITS[event].model_fields:
+            return fields
+        # Tool events, the most frequent ones, need none of this.
+        from hookline.translators import stable_fields
+
+        return stable_fields(event, fields, self._config.translator)
+
+    def _merge(
+        self,
+        plan: HookPlan,
+        results: list[HookExecutionResult],
+        event_input: Fields,
+        duration: float,
+    ) -> ProcessedHookResult:
+        aggregated = aggregate(
+            results, plan.event, event_input, duration, self._tool_selection
+        )
+        if len(results) > 1 and not plan.sequential:
+            self._reporter.warn(disagreements(results))
+        return process_common_hook_output_fields(aggregated, plan.event)
+
+    def _nothing_matched(self, event: HookEventName) -> ProcessedHookResult:
+        result = ProcessedHookResult(aggregated=make_empty_success_result())
+        self._reporter.report_nothing(event)
+        return result
+
+    def _failed(
+        self, error: Exception, stage: Stage, meta: FailureMeta
+    ) -> ProcessedHookResult:
+        first = _first_of(error)
+        envelope = build_failure_envelope(first, stage, meta)
+        self._reporter.report_failure(envelope.errors[0])
+        event = meta.event_name
+        if event is None:  # no event that we know: nobody can have a policy for it
+            return ProcessedHookResult(aggregated=envelope)
+        unseen = isinstance(first, EncodingError)
+        hooks = self._registry.for_event(event)
+        envelope = enforce_on_envelope(envelope, event, hooks, always=unseen)
+        return process_common_hook_output_fields(envelope, event)
+
+    def _unseen(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None,
+        transcript_path: str | None,
+        result: ProcessedHookResult,
+    ) -> ProcessedHookResult:
+        """Record an event that no hook saw; the recorder translates it."""
+        if self._recorder is None:
+            return result
+        event_input = self._input(event, fields, session_id, transcript_path)
+        call = HookCall(event, event_input, current_depth())
+        self._recorder.record(call, None, result)
+        return result
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """The first thing that a task group wraps."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,373 @@
+"""Merge what several hooks said into one output (PROTOCOL section 6).
+
+Pure. Results come in plan order; hooks in observe mode count for nothing, and one
+hook's failure never takes another's output away. In a sequential plan each output
+changes the next hook's input; the caller's own objects are never mutated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
+from hookline.protocol.outputs import MODES, Decision, HookOutput
+from hookline.protocol.results import (
+    AggregatedHookResult,
+    HookError,
+    HookExecutionResult,
+    Stage,
+)
+from hookline.settings.model import ToolSelection
+
+EventInput = dict[str, Any]
+
+
+def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
+    """Make the next hook's input."""
+    return _CHAINS[by](event_input, output)
+
+
+def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    """Apply a model request or response part by its keys, ``config`` key by key."""
+    base = part if isinstance(part, dict) else {}
+    merged = {**base, **changes}
+    if isinstance(base.get("config"), dict) and isinstance(changes.get("config"), dict):
+        merged["config"] = {**base["config"], **changes["config"]}
+    return merged
+
+
+def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
+    """The tool input after one output: key by key, or replaced as a whole."""
+    changes = output.tool_input or {}
+    if isinstance(tool_input, dict) and not output.replaces_tool_input:
+        return {**tool_input, **changes}
+    return dict(changes)
+
+
+def _chain_tool_input(event_input: EventInput, output: HookOutput) -> EventInput:
+    if output.tool_input is None:
+        return event_input
+    changed = changed_tool_input(event_input.get("tool_input"), output)
+    return {**event_input, "tool_input": changed}
+
+
+def _chain_prompt(event_input: EventInput, output: HookOutput) -> EventInput:
+    context = output.additional_context
+    if context is None:
+        return event_input
+    return {**event_input, "prompt": f"{event_input.get('prompt', '')}\n\n{context}"}
+
+
+def _chain_request(event_input: EventInput, output: HookOutput) -> EventInput:
+    if output.llm_request is None:
+        return event_input
+    part = merged_part(event_input.get("llm_request"), output.llm_request)
+    return {**event_input, "llm_request": part}
+
+
+def _chain_response(event_input: EventInput, output: HookOutput) -> EventInput:
+    if output.llm_response is None:
+        return event_input
+    part = merged_part(event_input.get("llm_response"), output.llm_response)
+    return {**event_input, "llm_response": part}
+
+
+def _chain_nothing(event_input: EventInput, _: HookOutput) -> EventInput:
+    return event_input
+
+
+_CHAINS: dict[Chain, Callable[[EventInput, HookOutput], EventInput]] = {
+    Chain.TOOL_INPUT: _chain_tool_input,
+    Chain.PROMPT: _chain_prompt,
+    Chain.LLM_REQUEST: _chain_request,
+    Chain.LLM_RESPONSE: _chain_response,
+    Chain.NOTHING: _chain_nothing,
+}
+
+
+def merge_tool_configs(
+    configs: Sequence[dict[str, Any]], selection: ToolSelection
+) -> dict[str, Any]:
+    """Merge at least one ``toolConfig``; a hook that names no tool adds none."""
+    mode = _strictest(config.get("mode") for config in configs)
+    lists = [names for config in configs if (names := allowed_names(config))]
+    names = _combined(lists, selection)
+    if mode == "NONE" or (lists and not names):
+        return {"mode": "NONE", "allowedFunctionNames": []}
+    return {"mode": mode, "allowedFunctionNames": sorted(names)}
+
+
+def allowed_names(config: dict[str, Any]) -> set[str]:
+    """The names in one ``toolConfig``, leaving out what is no name."""
+    names = config.get("allowedFunctionNames")
+    if not isinstance(names, list):
+        return set()
+    return {name for name in names if isinstance(name, str)}
+
+
+def _strictest(modes: Iterable[Any]) -> str:
+    said = {mode for mode in modes if mode in MODES}
+    return next((mode for mode in MODES if mode in said), "AUTO")
+
+
+def _combined(lists: list[set[str]], selection: ToolSelection) -> set[str]:
+    if not lists:
+        return set()
+    if selection is ToolSelection.INTERSECT:
+        return set.intersection(*lists)
+    return set.union(*lists)
+
+
+Outputs = Sequence[HookOutput]
+
+
+def aggregate(
+    results: list[HookExecutionResult],
+    event: HookEventName,
+    event_input: EventInput,
+    total_duration: float,
+    tool_selection: ToolSelection = ToolSelection.UNION,
+) -> AggregatedHookResult:
+    """Merge the results of one event (HOOK-166)."""
+    if len(results) == 1 and _has_nothing_to_add(results[0]):
+        return AggregatedHookResult(
+            success=True, hook_results=results, total_duration=total_duration
+        )
+    counted = [result for result in results if not result.observed]
+    outputs = [result.output for result in counted if result.output is not None]
+    # Later outputs win; what a policy closed, no other hook may open again.
+    by_weight = sorted(counted, key=lambda result: result.closed)
+    weighed = [result.output for result in by_weight if result.output is not None]
+    return AggregatedHookResult(
+        success=all(result.success for result in counted),
+        final_output=_final(weighed, event, event_input, tool_selection),
+        all_outputs=outputs,
+        errors=[_error(result) for result in counted if result.failed],
+        hook_results=results,
+        total_duration=total_duration,
+    )
+
+
+def merge_outputs(
+    outputs: Outputs,
+    merge: Merge,
+    tool_selection: ToolSelection = ToolSelection.UNION,
+) -> HookOutput:
+    """Merge at least one output."""
+    if merge is Merge.TOOL_SELECTION:
+        return _merge_tool_selection(outputs, tool_selection)
+    return _MERGES[merge](outputs)
+
+
+def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
+    """Say where hooks that ran at the same time changed one key differently."""
+    chosen: dict[str, tuple[str, Any]] = {}
+    found = []
+    for result in results:
+        counts = result.output is not None and not result.observed
+        changes = result.output.tool_input if result.output and counts else None
+        for key, value in (changes or {}).items():
+            name, before = chosen.get(key, (result.hook_name, value))
+            if before != value:
+                found.append(
+                    f"hooks {name!r} and {result.hook_name!r} disagree on "
+                    f"tool_input.{key}: the later one wins"
+                )
+            chosen[key] = (result.hook_name, value)
+    return found
+
+
+def _has_nothing_to_add(result: HookExecutionResult) -> bool:
+    return result.output is None and result.success and result.cause is None
+
+
+def _final(
+    outputs: list[HookOutput],
+    event: HookEventName,
+    event_input: EventInput,
+    tool_selection: ToolSelection,
+) -> HookOutput | None:
+    if not outputs:
+        return None
+    final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
+    if final.tool_input is None or TRAITS[event].chain is not Chain.TOOL_INPUT:
+        return final
+    whole = event_input.get("tool_input")
+    for output in outputs:
+        if output.tool_input is not None:
+            whole = changed_tool_input(whole, output)
+    return structs.replace(final, modified_tool_input=whole)
+
+
+def _error(result: HookExecutionResult) -> HookError:
+    return HookError(
+        stage=Stage.EXECUTION,
+        message=f"hook {result.hook_name!r}: {result.error}",
+        hook_name=result.hook_name,
+        event_name=result.event_name,
+    )
+
+
+def _merge_any_blocks(outputs: Outputs) -> HookOutput:
+    if len(outputs) == 1 and outputs[0].permission is None:
+        return _merge_alone(outputs[0])
+    blocking = [output for output in outputs if output.is_blocking]
+    specific = _later_keys(outputs)
+    contexts = [o.hook_specific_output.get("additionalContext") for o in outputs]
+    for key, value in (
+        ("additionalContext", _joined(contexts)),
+        ("tool_input", _later_tool_input(outputs)),
+        ("clearContext", any(output.clear_context for output in outputs) or None),
+    ):
+        if value is not None:
+            specific[key] = value
+    merged = HookOutput(
+        decision=_decision(outputs, blocking),
+        reason=_joined(output.own_reason for output in blocking or outputs),
+        continues=_continues(outputs),
+        stop_reason=_joined(output.stop_reason for output in outputs),
+        suppress_output=_any_flag(output.suppress_output for output in outputs),
+        system_message=_joined(output.system_message for output in outputs),
+        hook_specific_output=specific,
+        extra=_later_extra(outputs),
+    )
+    return _with_permission(merged, outputs)
+
+
+def _merge_alone(output: HookOutput) -> HookOutput:
+    """The same merge for the one hook that spoke, as it is most of the time."""
+    alone = (output,)
+    return HookOutput(
+        decision=_decision(alone, alone if output.is_blocking else ()),
+        reason=output.own_reason or None,
+        continues=output.continues,
+        stop_reason=output.stop_reason or None,
+        suppress_output=output.suppress_output,
+        system_message=output.system_message or None,
+        hook_specific_output=output.hook_specific_output.copy(),
+        extra=output.extra.copy(),
+    )
+
+
+def _with_permission(merged: HookOutput, outputs: Outputs) -> HookOutput:
+    """Let ``permissionDecision`` say what the merge says, if any hook used it."""
+    if not any(output.permission for output in outputs) or merged.decision is None:
+        return merged
+    permission = Decision.DENY if merged.is_blocking else merged.decision
+    specific = {
+        **merged.hook_specific_output,
+        "permissionDecision": permission.value,
+        "permissionDecisionReason": merged.reason,
+    }
+    return structs.replace(merged, hook_specific_output=specific)
+
+
+def _merge_fields(outputs: Outputs) -> HookOutput:
+    merged = _merge_last_wins(outputs)
+    specific = _later_keys(outputs)
+    for key in ("llm_request", "llm_response"):
+        parts = [o.hook_specific_output.get(key) for o in outputs]
+        whole: dict[str, Any] = {}
+        for part in parts:
+            whole = merged_part(whole, part or {})
+        if whole:
+            specific[key] = whole
+    return _surviving(structs.replace(merged, hook_specific_output=specific), outputs)
+
+
+def _surviving(merged: HookOutput, outputs: Outputs) -> HookOutput:
+    """A block or a stop by any hook survives the merge with its reason."""
+    blocking = [output for output in outputs if output.is_blocking]
+    stopping = [output for output in outputs if output.stops]
+    if blocking:
+        reason = _joined(output.own_reason for output in blocking)
+        decision = _decision(outputs, blocking)
+        merged = structs.replace(merged, decision=decision, reason=reason)
+    if stopping:
+        reason = _joined(output.stop_reason for output in stopping)
+        merged = structs.replace(merged, continues=False, stop_reason=reason)
+    return merged
+
+
+def _merge_last_wins(outputs: Outputs) -> HookOutput:
+    said: dict[str, Any] = {}
+    for output in outputs:
+        fields = structs.asdict(output)
+        said |= {k: v for k, v in fields.items() if v is not None and v != {}}
+    return HookOutput(**{**said, "extra": _later_extra(outputs)})
+
+
+def _merge_tool_selection(
+    outputs: Outputs, tool_selection: ToolSelection
+) -> HookOutput:
+    specific = _later_keys(outputs)
+    configs = [output.tool_config for output in outputs if output.tool_config]
+    if configs:
+        specific["toolConfig"] = merge_tool_configs(configs, tool_selection)
+    stopping = [output for output in outputs if output.stops]
+    return HookOutput(
+        continues=_continues(outputs),
+        reason=_joined(output.own_reason for output in outputs),
+        stop_reason=_joined(output.stop_reason for output in stopping or outputs),
+        suppress_output=_any_flag(output.suppress_output for output in outputs),
+        system_message=_joined(output.system_message for output in outputs),
+        hook_specific_output=specific,
+        extra=_later_extra(outputs),
+    )
+
+
+def _decision(outputs: Outputs, blocking: Outputs) -> Decision | None:
+    if blocking:
+        first = blocking[0]
+        return first.decision if first.decision in _BLOCKS else Decision.DENY
+    if any(output.asks for output in outputs):
+        return Decision.ASK
+    if any(output.stops for output in outputs):
+        return None
+    return Decision.ALLOW
+
+
+_BLOCKS = (Decision.BLOCK, Decision.DENY)
+
+
+def _continues(outputs: Outputs) -> bool | None:
+    said = [output.continues for output in outputs if output.continues is not None]
+    return all(said) if said else None
+
+
+def _any_flag(flags: Iterable[bool | None]) -> bool | None:
+    said = [flag for flag in flags if flag is not None]
+    return any(said) if said else None
+
+
+def _joined(texts: Iterable[str | None]) -> str | None:
+    said = [text for text in texts if text]
+    return "\n".join(said) if said else None
+
+
+def _later_keys(outputs: Outputs) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for output in outputs:
+        merged |= output.hook_specific_output
+    return merged
+
+
+def _later_tool_input(outputs: Outputs) -> dict[str, Any] | None:
+    changes = [output.tool_input for output in outputs if output.tool_input is not None]
+    if not changes:
+        return None
+    return {key: value for change in changes for key, value in change.items()}
+
+
+def _later_extra(outputs: Outputs) -> dict[str, Any]:
+    return {key: value for output in outputs for key, value in output.extra.items()}
+
+
+_MERGES: dict[Merge, Callable[[Outputs], HookOutput]] = {
+    Merge.ANY_BLOCKS: _merge_any_blocks,
+    Merge.FIELDS: _merge_fields,
+    Merge.LAST_WINS: _merge_last_wins,
+}

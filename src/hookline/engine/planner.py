@@ -1,0 +1,193 @@
+"""Choose which hooks run for one event, and in what order.
+
+Pure but for its cache: no I/O, no clock, no awaiting. Plans are kept for each event
+and target, and thrown away when the registry changes.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+
+from hookline.executors.contract import HookPlan, RegisteredHook
+from hookline.log import logger
+from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.settings.model import HookMode, TrustStatus
+
+from .registry import HookRegistry
+
+MAX_TARGET_LENGTH = 256
+"""A longer name matches every matcher: no clever name slips past a guard."""
+
+_MAX_CACHED = 4096
+
+
+class Judgement(StrEnum):
+    """Why a hook runs or does not, in the order in which it is decided."""
+
+    DISABLED = "disabled"
+    UNTRUSTED = "untrusted"
+    NOT_MATCHING = "not matching"
+    DUPLICATE = "duplicate"
+    RUNS = "runs"
+
+
+class JudgedHook(Struct, frozen=True):
+    """A hook and what the planner makes of it."""
+
+    hook: RegisteredHook
+    judgement: Judgement
+    duplicate_of: RegisteredHook | None = None
+
+
+class HookPlanner:
+    """Plans for one registry."""
+
+    def __init__(self, registry: HookRegistry) -> None:
+        self._registry = registry
+        self._version = registry.version
+        self._plans: dict[HookEventName, dict[str | None, HookPlan | None]] = {}
+
+    def plan_for(
+        self, event: HookEventName, fields: Mapping[str, Any]
+    ) -> HookPlan | None:
+        """The plan for an event with these fields; None where nothing is to run."""
+        field = TRAITS[event].matched_field
+        value = fields.get(field) if field else None
+        try:
+            if self._version == self._registry.version:
+                return self._plans[event][value]
+        except (KeyError, TypeError):  # not planned yet, or no name at all
+            pass
+        return self.plan(event, target_of(value))
+
+    def plan(self, event: HookEventName, target: str | None) -> HookPlan | None:
+        """The plan for an event; None where nothing is to run.
+
+        ``target`` is what matchers are held against; None matches all of them.
+        """
+        if self._version != self._registry.version:
+            self._plans = {}
+            self._version = self._registry.version
+        try:
+            return self._plans[event][target]
+        except KeyError:
+            return self._remember(event, target)
+
+    def _remember(self, event: HookEventName, target: str | None) -> HookPlan | None:
+        plans = self._plans.setdefault(event, {})
+        if len(plans) >= _MAX_CACHED:
+            plans.clear()
+        plans[target] = plan = make_plan(event, self._registry.for_event(event), target)
+        return plan
+
+
+def make_plan(
+    event: HookEventName, hooks: Iterable[RegisteredHook], target: str | None
+) -> HookPlan | None:
+    """Plan without a cache."""
+    chosen = tuple(
+        judged.hook
+        for judged in judge(hooks, event, target)
+        if judged.judgement is Judgement.RUNS
+    )
+    if not chosen:
+        return None
+    return HookPlan(event, chosen, any(hook.sequential for hook in chosen))
+
+
+def judge(
+    hooks: Iterable[RegisteredHook], event: HookEventName, target: str | None
+) -> list[JudgedHook]:
+    """Say of every hook whether it runs, and if not, why."""
+    listed = list(hooks)
+    alone = [_judge_alone(hook, event, target) for hook in listed]
+    kept = _claims(listed, alone)
+    judged = []
+    for hook, judgement in zip(listed, alone, strict=True):
+        first = kept.setdefault(hook.key, hook) if judgement is Judgement.RUNS else hook
+        # Two settings files may name one command; running it twice would double
+        # its side effects, so a repeat is dropped rather than merged.
+        if first is hook:
+            judged.append(JudgedHook(hook, judgement))
+        else:
+            judged.append(JudgedHook(hook, Judgement.DUPLICATE, first))
+    return judged
+
+
+def target_of(value: object) -> str | None:
+    """What matchers are held against; None where every matcher must match."""
+    if isinstance(value, str) and len(value) <= MAX_TARGET_LENGTH:
+        return value
+    return None
+
+
+def matches(matcher: str | None, event: HookEventName, target: str | None) -> bool:
+    """Whether a group's matcher lets its hooks run (PROTOCOL section 3)."""
+    matching = TRAITS[event].matching
+    if matching is Matching.NOTHING or target is None:
+        return True
+    # Spaces around it are nobody's intention: Gemini CLI does not heed them either.
+    matcher = "" if matcher is None else matcher.strip()
+    if matcher in {"", "*"}:
+        return True
+    if matching is Matching.EXACT:
+        return matcher == target
+    return _searcher(matcher)(target)
+
+
+def _claims(
+    hooks: list[RegisteredHook], judgements: list[Judgement]
+) -> dict[object, RegisteredHook]:
+    """Let no equal hook of a higher source push out a managed or an enforcing one.
+
+    Else a project could make a guard of the user's a mere observer by repeating it.
+    """
+    runs = [
+        hook
+        for hook, judgement in zip(hooks, judgements, strict=True)
+        if judgement is Judgement.RUNS
+    ]
+    kept: dict[object, RegisteredHook] = {}
+    for hook in runs:
+        if hook.config.managed:
+            kept.setdefault(hook.key, hook)
+    for hook in runs:
+        if hook.config.mode is HookMode.ENFORCE:
+            kept.setdefault(hook.key, hook)
+    return kept
+
+
+def _judge_alone(
+    hook: RegisteredHook, event: HookEventName, target: str | None
+) -> Judgement:
+    if not hook.enabled:
+        return Judgement.DISABLED
+    if hook.trust is TrustStatus.UNTRUSTED:
+        return Judgement.UNTRUSTED
+    if not matches(hook.matcher, event, target):
+        return Judgement.NOT_MATCHING
+    return Judgement.RUNS
+
+
+@lru_cache(maxsize=16384)
+def _searcher(matcher: str) -> Callable[[str], bool]:
+    try:
+        with warnings.catch_warnings():
+            # Oddities that Python merely frowns on must not raise in a strict host.
+            warnings.simplefilter("ignore")
+            search = re.compile(matcher).search
+    except (re.error, RecursionError, OverflowError) as error:
+        logger.warning(
+            "matcher %r is no regular expression (%s): compared literally",
+            matcher,
+            error,
+        )
+        return lambda target: target == matcher
+    return lambda target: search(target) is not None

@@ -1,0 +1,229 @@
+"""The lifetime of the hook system: its parts are built and wired once.
+
+``initialize()`` is idempotent and safe to call from several tasks at once;
+``dispose()`` lets calls in flight finish and takes nothing new from the bus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+
+from hookline.config import Config
+from hookline.errors import HookSystemNotInitializedError, JournalError
+from hookline.executors.command import CommandExecutor
+from hookline.executors.contract import Executor, HookFunction, RegisteredHook
+from hookline.executors.dialect import DialectExecutor
+from hookline.executors.plugin import PluginExecutor
+from hookline.executors.python import PythonExecutor
+from hookline.log import DebugLogger, LoggingDebugLogger, logger
+from hookline.processes.limits import ProcessSlots
+from hookline.protocol.events import HookEventName
+from hookline.settings.model import DEFAULT_TIMEOUT_MS, HookGroup, HookType, TrustStatus
+
+from .admission import HookGuard
+from .breaker import TimeoutMemory
+from .handler import HookEventHandler, Reporter
+from .planner import HookPlanner
+from .registry import HookRegistry, function_config
+from .runner import HookRunner
+
+if TYPE_CHECKING:
+    from hookline.bus.contracts import HookBus
+    from hookline.executors.worker import WorkerExecutor
+    from hookline.journal.record import JournalRecorder
+
+F = TypeVar("F", bound=HookFunction)
+
+
+class HookSystemStatus(Struct, frozen=True):
+    """What a hook system is up to."""
+
+    initialized: bool
+    total_hooks: int
+
+
+class HookSystem:
+    """Owns registry, planner, runner and handler of one Config."""
+
+    def __init__(
+        self,
+        config: Config,
+        message_bus: HookBus | None = None,
+        debug_logger: DebugLogger | None = None,
+        *,
+        start_workers: bool = False,
+    ) -> None:
+        """Set up, and start nothing; ``start_workers`` is for ``initialize()``."""
+        config.adopt(self)
+        self._config = config
+        self._bus = message_bus
+        self._debug_logger = debug_logger or LoggingDebugLogger()
+        self._registry = HookRegistry(config.settings)
+        self._guard = HookGuard(TimeoutMemory(config.working_dir))
+        slots = ProcessSlots(config.settings.global_options.max_processes)
+        self._workers = _workers(self._registry, slots)
+        executors = _executors(slots, self._workers)
+        self._runner = HookRunner(executors, self._guard)
+        self._start_workers = start_workers
+        self._handler: HookEventHandler | None = None
+        self._journal: JournalRecorder | None = None
+        self._record = config.settings.global_options.journal
+
+    @property
+    def status(self) -> HookSystemStatus:
+        """Whether it is initialised, and how many hooks there are."""
+        total = len(self._registry.all_hooks())
+        return HookSystemStatus(self._handler is not None, total)
+
+    @property
+    def event_handler(self) -> HookEventHandler:
+        """What events are fired on."""
+        if self._handler is None:
+            raise HookSystemNotInitializedError("event_handler")
+        return self._handler
+
+    @property
+    def registry(self) -> HookRegistry:
+        """All registered hooks."""
+        if self._handler is None:
+            raise HookSystemNotInitializedError("registry")
+        return self._registry
+
+    async def initialize(self) -> None:
+        """Build what is missing; calls at the same time share one run."""
+        if self._handler is not None:
+            return
+        _tell_about(self._config)
+        self._journal = _start_journal(self._record, self._config)
+        self._handler = HookEventHandler(
+            self._config,
+            self._registry,
+            HookPlanner(self._registry),
+            self._runner,
+            Reporter(self._debug_logger),
+            self._journal,
+        )
+        if self._bus is not None:
+            self._handler.listen(self._bus)
+        if self._start_workers and self._workers is not None:
+            hooks = filter(_may_start, self._registry.all_hooks())
+            self._workers.start(hooks, self._config.working_dir)
+
+    async def dispose(self) -> None:
+        """Give everything back; the system may be initialised again."""
+        if self._handler is None:
+            return
+        handler, self._handler = self._handler, None
+        await handler.dispose()
+        await self._runner.close()
+        if self._journal is not None:
+            # Waits for the disk, which the event loop must not.
+            await asyncio.to_thread(self._journal.close)
+        self._debug_logger.flush()
+
+    def record_to(self, path: str | None = None) -> None:
+        """Record events from the next ``initialize()`` on, whatever settings say.
+
+        Without a path it is the one that settings name, or the default one.
+        """
+        self._record = path or self._record or True
+
+    def on(
+        self,
+        event: HookEventName | str,
+        matcher: str | None = None,
+        *,
+        name: str | None = None,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+        sequential: bool = False,
+    ) -> Callable[[F], F]:
+        """Register the decorated function as a hook of this process."""
+        known = HookEventName.of(event)
+
+        def register(function: F) -> F:
+            config = function_config(function, name, timeout_ms)
+            group = HookGroup(hooks=(config,), matcher=matcher, sequential=sequential)
+            options = self._config.settings.hook_options(None, config)
+            self._registry.add_function(known, function, config, group, options)
+            return function
+
+        return register
+
+    def set_hook_enabled(self, name: str, enabled: bool) -> None:
+        """Switch all hooks of a name on or off (DELTA-HSYS-002)."""
+        self._registry.set_enabled(name, enabled)
+
+    def get_all_hooks(self) -> list[RegisteredHook]:
+        """All hooks, switched off ones too (DELTA-HSYS-002)."""
+        return self._registry.all_hooks()
+
+    async def __aenter__(self) -> HookSystem:
+        await self.initialize()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.dispose()
+
+
+def _executors(
+    slots: ProcessSlots, workers: WorkerExecutor | None
+) -> dict[HookType, Executor]:
+    executors: dict[HookType, Executor] = {
+        HookType.COMMAND: DialectExecutor(CommandExecutor(slots)),
+        HookType.PYTHON: PythonExecutor(),
+        HookType.PLUGIN: PluginExecutor(),
+    }
+    if workers is not None:
+        executors[HookType.WORKER] = DialectExecutor(workers)
+    return executors
+
+
+def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | None:
+    if not any(hook.config.type is HookType.WORKER for hook in registry.all_hooks()):
+        return None
+    # Most hosts have no worker, and need not load what keeps one warm.
+    from hookline.executors.worker import WorkerExecutor
+
+    return WorkerExecutor(slots)
+
+
+def _may_start(hook: RegisteredHook) -> bool:
+    if hook.config.type is not HookType.WORKER or not hook.enabled:
+        return False
+    if hook.trust is not TrustStatus.TRUSTED:
+        return False
+    return hook.seal is None or hook.seal.examine()[0] is None
+
+
+def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None:
+    if not option:
+        return None
+    from hookline.journal.record import JournalRecorder
+    from hookline.journal.store import recording_path
+
+    try:
+        path = recording_path(option, config.working_dir)
+    except JournalError as error:
+        logger.warning("%s", error)
+        return None
+    if path is None:
+        return None
+    journal = JournalRecorder(path, translator=config.translator)
+    journal.start()
+    return journal
+
+
+def _tell_about(config: Config) -> None:
+    """Say once what is wrong with the settings."""
+    for problem in (*config.settings.errors, *config.settings.warnings):
+        logger.warning("%s", problem)

@@ -1,0 +1,170 @@
+"""What the end of a hook means: exit code, stdout and stderr to a result.
+
+This is the table of PROTOCOL section 4 (HOOK-063..070), for processes, warm workers and
+functions alike.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from msgspec import Struct, structs
+
+from hookline.executors.contract import RegisteredHook
+from hookline.protocol.jsontext import TooDeepError, decode
+from hookline.protocol.outputs import read_output
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.settings.model import Expect
+
+EXIT_BLOCK = 2
+MAX_MESSAGE_BYTES = 64 * 1024
+MAX_WARNING_BYTES = 4 * 1024
+DEFAULT_BLOCK_REASON = "Blocked by hook"
+
+_NOT_STARTED = (126, 127)
+_CUT = "[...]"
+
+
+class RunEnd(Struct, frozen=True, kw_only=True):
+    """How a run ended, whoever ran it."""
+
+    exit_code: int | None
+    stdout: str = ""
+    stderr: str = ""
+    stdout_truncated: bool = False
+    truncated: bool = False
+    duration: float = 0.0
+    reran: bool = False
+
+
+def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
+    """Read a run that ended by itself."""
+    if end.exit_code == 0:
+        return _read_success(hook, end)
+    if end.exit_code == EXIT_BLOCK:
+        reason = _head(end.stderr) or DEFAULT_BLOCK_REASON
+        said = {"decision": "deny", "reason": reason}
+        return with_output(blank_result(hook, end, success=False), said)
+    return _read_crash(hook, end)
+
+
+def failed_result(
+    hook: RegisteredHook, end: RunEnd, cause: FailureCause, error: str
+) -> HookExecutionResult:
+    """A run that was broken and said nothing that counts."""
+    blank = blank_result(hook, end, success=False)
+    return structs.replace(
+        blank, error=error, cause=cause, timed_out=cause is FailureCause.TIMEOUT
+    )
+
+
+def with_output(
+    result: HookExecutionResult, said: dict[str, Any]
+) -> HookExecutionResult:
+    """Add what the hook said, read for its event."""
+    output, warnings = read_output(said, result.event_name)
+    if output.system_message:
+        message = _head(output.system_message)
+        output = structs.replace(output, system_message=message)
+    return structs.replace(
+        result, output=output, said=said, warnings=(*result.warnings, *warnings)
+    )
+
+
+def blank_result(
+    hook: RegisteredHook, end: RunEnd, *, success: bool
+) -> HookExecutionResult:
+    """A result without an output."""
+    return HookExecutionResult(
+        hook_name=hook.name,
+        hook_type=hook.config.type,
+        source=hook.source,
+        event_name=hook.event,
+        success=success,
+        exit_code=end.exit_code,
+        stdout=end.stdout,
+        stderr=end.stderr,
+        duration=end.duration,
+        truncated=end.truncated,
+        reran=end.reran,
+    )
+
+
+def as_text(stream: bytes) -> str:
+    """Decode a complete stream and trim it; a byte order mark counts as blank."""
+    return stream.decode("utf-8", "replace").strip().strip("\ufeff").strip()
+
+
+def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
+    if end.stdout_truncated:
+        return failed_result(
+            hook,
+            end,
+            FailureCause.OUTPUT,
+            "printed more than maxOutputBytes: none of it was read",
+        )
+    result = blank_result(hook, end, success=True)
+    if not end.stdout:
+        return result
+    try:
+        said = said_object(end.stdout)
+    except TooDeepError as error:
+        return failed_result(hook, end, FailureCause.OUTPUT, str(error))
+    if said is None and hook.config.expect is Expect.JSON:
+        return failed_result(
+            hook, end, FailureCause.OUTPUT, "printed text where JSON was expected"
+        )
+    if said is None:
+        said = {"decision": "allow", "systemMessage": _head(end.stdout)}
+    return with_output(result, said)
+
+
+def said_object(text: str) -> dict[str, Any] | None:
+    """The object that a text holds, also as a JSON string that holds an object."""
+    try:
+        found = decode(text)
+        if isinstance(found, str):
+            found = decode(found)
+    except TooDeepError:
+        raise
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _read_crash(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
+    cause = FailureCause.SPAWN if end.exit_code in _NOT_STARTED else FailureCause.CRASH
+    result = failed_result(hook, end, cause, _describe(end.exit_code))
+    if not end.stderr:
+        return result
+    warning = f"Warning: {_tail(end.stderr)}"
+    return with_output(result, {"decision": "allow", "systemMessage": warning})
+
+
+def _describe(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "ended, but its exit status was taken by somebody else"
+    if exit_code >= 0:
+        return f"exited with status {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = "an unknown signal"
+    return f"was killed by signal {-exit_code} ({name})"
+
+
+def _head(text: str) -> str:
+    if len(text) <= MAX_MESSAGE_BYTES // 4:
+        return text
+    cut = text.encode("utf-8", "replace")
+    if len(cut) <= MAX_MESSAGE_BYTES:
+        return text
+    return cut[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore") + _CUT
+
+
+def _tail(text: str) -> str:
+    cut = text.encode("utf-8", "replace")
+    if len(cut) <= MAX_WARNING_BYTES:
+        return text
+    return _CUT + cut[-MAX_WARNING_BYTES:].decode("utf-8", "ignore")

@@ -1,0 +1,1 @@
+"""Other people's coding agents: migration of their hooks."""

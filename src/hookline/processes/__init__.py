@@ -1,0 +1,1 @@
+"""One child process: spawn, feed, limit, time out, kill, reap."""

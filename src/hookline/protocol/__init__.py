@@ -1,0 +1,1 @@
+"""The protocol: events, inputs, outputs, results, dialects, JSON text, validators."""

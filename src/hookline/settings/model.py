@@ -1,0 +1,202 @@
+"""What settings hold, as typed values: hooks, groups, options, layers.
+
+A *layer* is one settings file, or one mapping from an extension; ``Settings`` is all
+layers of a run in priority order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from hookline.protocol.events import HookEventName
+from hookline.protocol.results import FailureCause
+
+DEFAULT_TIMEOUT_MS = 60_000
+DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024
+DEFAULT_MAX_DEPTH = 4
+DEFAULT_WORKER_IDLE_MS = 300_000
+
+
+class HookSource(StrEnum):
+    """Where a hook comes from, highest priority first."""
+
+    RUNTIME = "runtime"
+    PROJECT = "project"
+    USER = "user"
+    SYSTEM = "system"
+    EXTENSIONS = "extensions"
+
+
+class HookType(StrEnum):
+    """What kind of thing a hook runs."""
+
+    COMMAND = "command"
+    WORKER = "worker"
+    PYTHON = "python"
+    PLUGIN = "plugin"
+
+    __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
+
+
+class OnFailure(StrEnum):
+    """What a failed hook means for the event."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+
+
+class EnvPolicy(StrEnum):
+    """Which of the host's environment variables a hook sees."""
+
+    INHERIT = "inherit"
+    CLEAN = "clean"
+
+
+class HookMode(StrEnum):
+    """Whether a hook's verdict counts."""
+
+    ENFORCE = "enforce"
+    OBSERVE = "observe"
+
+
+class Dialect(StrEnum):
+    """Whose spelling of events, tools and fields a hook expects."""
+
+    HOOKLINE = "hookline"
+    CLAUDE = "claude"
+
+
+class Expect(StrEnum):
+    """What a hook is expected to print."""
+
+    ANY = "any"
+    JSON = "json"
+
+
+class ToolSelection(StrEnum):
+    """How the tool lists of several hooks are combined."""
+
+    UNION = "union"
+    INTERSECT = "intersect"
+
+
+class FailurePolicy(Struct, frozen=True):
+    """What each cause of failure means; None is: as the layer above says."""
+
+    spawn: OnFailure | None = None
+    crash: OnFailure | None = None
+    timeout: OnFailure | None = None
+    output: OnFailure | None = None
+    changed: OnFailure | None = None
+
+    def get(self, cause: FailureCause) -> OnFailure | None:
+        """What is said of one cause, if anything."""
+        return getattr(self, cause.value)  # type: ignore[no-any-return]
+
+
+class Breaker(Struct, frozen=True):
+    """When a hook that keeps timing out is skipped, and for how long."""
+
+    timeouts: int = 3
+    cooldown_ms: float = 300_000
+
+
+class HookConfig(Struct, frozen=True, kw_only=True):
+    """One configured hook."""
+
+    type: HookType
+    command: str | None = None
+    function: str | None = None
+    name: str
+    description: str | None = None
+    timeout_ms: float = DEFAULT_TIMEOUT_MS
+    env: dict[str, str] = {}
+    shell: str | None = None
+    on_error: FailurePolicy = FailurePolicy()
+    expect: Expect = Expect.ANY
+    env_policy: EnvPolicy | None = None
+    mode: HookMode = HookMode.ENFORCE
+    dialect: Dialect = Dialect.HOOKLINE
+    trust_files: tuple[str, ...] = ()
+    pool: int = 1
+    managed: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Hooks with the same key are the same hook within one plan."""
+        return (self.type, self.name, self.command or self.function or "")
+
+
+class HookGroup(Struct, frozen=True, kw_only=True):
+    """Hooks that share a matcher."""
+
+    hooks: tuple[HookConfig, ...]
+    matcher: str | None = None
+    sequential: bool = False
+
+
+class HooksOptions(Struct, frozen=True, kw_only=True):
+    """The ``hooksConfig`` of one layer; None is: not said here."""
+
+    disabled: frozenset[str] = frozenset()
+    tool_selection: ToolSelection | None = None
+    on_error: FailurePolicy = FailurePolicy()
+    env_policy: EnvPolicy | None = None
+    journal: bool | str | None = None
+    max_output_bytes: int | None = None
+    max_processes: int | None = None
+    breaker: Breaker | bool | None = None
+    """False switches the breaker off."""
+    max_depth: int | None = None
+    worker_idle_ms: float | None = None
+    on_ask: OnFailure | None = None
+
+
+class TrustStatus(StrEnum):
+    """Whether a person has agreed to a hook, byte for byte."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+    CHANGED = "changed"
+
+
+Stamp = tuple[tuple[int, ...] | None, ...]
+"""What the file system says about some paths."""
+
+
+class Seal(Protocol):
+    """Tells of a trusted hook whether it is still what was trusted."""
+
+    def examine(self) -> tuple[str | None, Stamp]:
+        """What has changed, in words, if anything; and a stamp for ``holds``."""
+        ...
+
+    def holds(self, stamp: Stamp) -> bool:
+        """Whether nothing was touched since the stamp was taken."""
+        ...
+
+    def digest_of(self, path: str) -> str | None:
+        """The trusted SHA-256 of a file, if it is one of the hook's."""
+        ...
+
+
+class SettingsLayer(Struct, frozen=True, kw_only=True):
+    """What one file or one extension contributes."""
+
+    source: HookSource
+    file: str | None = None
+    """The path of the file, or a name such as ``extension 'acme'``."""
+    enable_hooks: bool = True
+    groups: dict[HookEventName, tuple[HookGroup, ...]] = {}
+    options: HooksOptions = HooksOptions()
+    explicit: bool = False
+    """Named by the user (``--settings``), and trusted by that act."""
+    warnings: tuple[str, ...] = ()
+    raw: dict[str, Any] = {}
+    """The mapping as it was read."""
+    trust: Callable[[HookConfig], Seal | None] | None = None
+    """Of a project: gives a hook its seal; None where nobody has trusted it."""

@@ -1,0 +1,342 @@
+"""A hooked google-genai client, with the SDK's automatic function calling."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google import genai
+from google.genai import types
+
+from hookline import Config
+from hookline.agent import hooked, hooked_tool
+from hookline.agent.client import ClientHooks
+from hookline.testing.modelapi import Answer, ModelServer
+from hookline.translators.genai import GenerateContentRequest
+
+from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific
+from .servers import genai_client
+
+TOOL_CALL = Answer("", (("write_file", {"path": "a.txt", "size": 3}),))
+WAYS = ("sync", "stream", "aio", "aio stream", "chat", "chat stream", "aio chat")
+ALL_EVENTS = (
+    "BeforeToolSelection",
+    "BeforeModel",
+    "AfterModel",
+    "BeforeTool",
+    "AfterTool",
+)
+
+
+class Files:
+    """A callable for the SDK to run, and what it was called with."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, int]] = []
+        self.threads: set[str] = set()
+
+    def tool(self) -> Callable[..., str]:
+        def write_file(path: str, size: int) -> str:
+            """Write a file."""
+            self.written.append((path, size))
+            self.threads.add(threading.current_thread().name)
+            return f"wrote {path}"
+
+        return write_file
+
+
+async def generate(client: genai.Client, way: str, tools: list[Any]) -> str:
+    """Generate in one of the SDK's ways; the text of all that came back."""
+    config = types.GenerateContentConfig(tools=tools, temperature=0.5)
+    given: dict[str, Any] = {"model": "m", "contents": "go", "config": config}
+    if way == "sync":
+        return client.models.generate_content(**given).text or ""
+    if way == "stream":
+        return _joined(list(client.models.generate_content_stream(**given)))
+    if way == "aio":
+        return (await client.aio.models.generate_content(**given)).text or ""
+    if way == "aio stream":
+        stream = await client.aio.models.generate_content_stream(**given)
+        return _joined([chunk async for chunk in stream])
+    if way == "aio chat":
+        chat = client.aio.chats.create(model="m", config=config)
+        return (await chat.send_message("go")).text or ""
+    plain = client.chats.create(model="m", config=config)
+    if way == "chat stream":
+        return _joined(list(plain.send_message_stream("go")))
+    return plain.send_message("go").text or ""
+
+
+def _joined(chunks: list[types.GenerateContentResponse]) -> str:
+    texts = []
+    for chunk in chunks:
+        content = chunk.candidates[0].content if chunk.candidates else None
+        parts = (content.parts if content else None) or []
+        texts += [part.text or "" for part in parts]
+    return "".join(texts)
+
+
+async def play(
+    config: Config,
+    way: str,
+    answers: list[Answer | str],
+    **more: Any,
+) -> tuple[str, ModelServer, Files]:
+    files = Files()
+    with ModelServer(answers) as server:
+        client = genai_client(server)
+        async with config:
+            text = await generate(hooked(client, config, **more), way, [files.tool()])
+        await client.aio.aclose()
+        client.close()
+    return text, server, files
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_inner_call_passes_its_hooks(tmp_path: Path, way: str) -> None:
+    """Automatic function calling: tool hooks for callables, model hooks for each."""
+    config = config_of(tmp_path, dict.fromkeys(ALL_EVENTS, runs("true")))
+    text, server, files = await play(config, way, [TOOL_CALL, "all done"])
+    assert text == "all done"
+    assert files.written == [("a.txt", 3)]
+    assert len(server.requests) == 2
+    model = ["BeforeToolSelection", "BeforeModel", "AfterModel"]
+    assert names(tmp_path) == [*model, "BeforeTool", "AfterTool", *model]
+    assert events(tmp_path)[3]["tool_input"] == {"path": "a.txt", "size": 3}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_blocked_function_is_not_called_and_the_model_is_told(
+    tmp_path: Path, way: str
+) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("echo no files >&2; exit 2")})
+    text, server, files = await play(config, way, [TOOL_CALL, "sorry"])
+    assert (text, files.written) == ("sorry", [])
+    assert "no files" in str(server.requests[1].body["contents"][-1])
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_changed_input_is_what_the_function_gets(
+    tmp_path: Path, way: str
+) -> None:
+    hooks = {
+        "BeforeTool": specific(tool_input={"path": "src/a.txt"}),
+        "AfterTool": specific(additionalContext="note this"),
+    }
+    config = config_of(tmp_path, hooks)
+    _, server, files = await play(config, way, [TOOL_CALL, "ok"])
+    assert files.written == [("src/a.txt", 3)]
+    answer = str(server.requests[1].body["contents"][-1])
+    assert "wrote src/a.txt" in answer
+    assert "note this" in answer
+
+
+@pytest.mark.parametrize("way", ["sync", "aio stream", "chat"])
+async def test_a_blocked_model_call_makes_no_http_request(
+    tmp_path: Path, way: str
+) -> None:
+    config = config_of(tmp_path, {"BeforeModel": runs("echo no >&2; exit 2")})
+    text, server, _ = await play(config, way, ["never"])
+    assert (text, server.requests) == ("", [])
+
+
+async def test_a_blocked_model_call_says_why_in_the_prompt_feedback(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"BeforeModel": runs("echo no >&2; exit 2")})
+    with ModelServer() as server, genai_client(server) as client:
+        async with config:
+            response = hooked(client, config).models.generate_content(
+                model="m", contents="hi"
+            )
+    assert response.prompt_feedback is not None
+    assert response.prompt_feedback.block_reason_message == "no"
+
+
+@pytest.mark.parametrize("way", ["sync", "stream", "aio", "aio stream", "chat"])
+async def test_a_synthetic_response_comes_back_without_a_request(
+    tmp_path: Path, way: str
+) -> None:
+    hook = says(
+        {"decision": "block", "hookSpecificOutput": {"llm_response": {"text": "no!"}}}
+    )
+    text, server, _ = await play(config_of(tmp_path, {"BeforeModel": hook}), way, [])
+    assert (text, server.requests) == ("no!", [])
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_changes_of_request_and_answer_take_effect(
+    tmp_path: Path, way: str
+) -> None:
+    hooks = {
+        "BeforeModel": specific(llm_request={"config": {"temperature": 0.125}}),
+        "AfterModel": specific(llm_response={"text": "call [phone]"}),
+    }
+    text, server, _ = await play(config_of(tmp_path, hooks), way, ["call 123"])
+    assert text == "call [phone]"
+    assert server.requests[0].body["generationConfig"]["temperature"] == 0.125
+
+
+@pytest.mark.parametrize("way", ["sync", "aio stream", "chat"])
+@pytest.mark.parametrize("event", ["BeforeTool", "AfterTool", "AfterModel"])
+async def test_a_stop_ends_the_sdks_loop_without_another_request(
+    tmp_path: Path, way: str, event: str
+) -> None:
+    stops: list[str] = []
+    hook = says({"continue": False, "stopReason": "enough"})
+    config = config_of(tmp_path, {event: hook})
+    _, server, files = await play(
+        config, way, [TOOL_CALL, "never"], on_stop=stops.append
+    )
+    assert stops == ["enough"]
+    assert len(server.requests) == 1
+    assert len(files.written) == (1 if event == "AfterTool" else 0)
+
+
+@pytest.mark.parametrize("way", ["sync", "aio stream", "chat"])
+async def test_a_function_outside_the_list_is_left_out_and_refused(
+    tmp_path: Path, way: str
+) -> None:
+    hook = specific(toolConfig={"mode": "NONE"})
+    config = config_of(tmp_path, {"BeforeToolSelection": hook})
+    _, server, files = await play(config, way, [TOOL_CALL, "ok"])
+    calling = server.requests[0].body["toolConfig"]["functionCallingConfig"]
+    assert calling["mode"] == "NONE"
+    assert files.written == []
+    assert "not allowed" in str(server.requests[1].body["contents"][-1])
+
+
+@pytest.mark.parametrize("event", ALL_EVENTS)
+@pytest.mark.parametrize(
+    ("way", "failure"),
+    [("sync", "crash with a word"), ("aio stream", "timeout"), ("chat", "wrong parts")],
+)
+async def test_the_client_goes_on_when_a_hook_fails(
+    tmp_path: Path, way: str, event: str, failure: str
+) -> None:
+    config = config_of(tmp_path, {event: BROKEN[failure]}, seen=False)
+    text, server, files = await play(config, way, [TOOL_CALL, "all done"])
+    assert (text, files.written) == ("all done", [("a.txt", 3)])
+    assert len(server.requests) == 2
+
+
+async def test_an_async_function_is_hooked_too(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def look_up(word: str) -> str:
+        """Look a word up."""
+        seen.append(word)
+        return "found"
+
+    hook: Hook = specific(tool_input={"word": "changed"})
+    config = config_of(tmp_path, {"BeforeTool": hook})
+    with ModelServer([Answer("", (("look_up", {"word": "x"}),)), "ok"]) as server:
+        client = genai_client(server)
+        async with config:
+            await generate(hooked(client, config), "aio", [look_up])
+        await client.aio.aclose()
+        client.close()
+    assert seen == ["changed"]
+
+
+async def test_a_function_with_its_own_hooks_is_not_hooked_twice(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("true")})
+    files = Files()
+    tool = hooked_tool(config)(files.tool())
+    with ModelServer([TOOL_CALL, "ok"]) as server, genai_client(server) as client:
+        async with config:
+            await generate(hooked(client, config), "sync", [tool])
+    assert names(tmp_path) == ["BeforeTool"]
+
+
+async def test_the_declaration_of_a_hooked_function_is_its_own(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("true")})
+    tool = Files().tool()
+    with ModelServer(["ok", "ok"]) as server, genai_client(server) as client:
+        await generate(client, "sync", [tool])
+        async with config:
+            await generate(hooked(client, config), "sync", [tool])
+    without, with_hooks = (asked.body["tools"] for asked in server.requests)
+    assert with_hooks == without
+    assert "write_file" in str(without)
+
+
+async def test_the_client_itself_stays_without_hooks(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"BeforeModel": runs("exit 2")})
+    with ModelServer(["hello"]) as server, genai_client(server) as client:
+        async with config:
+            wrapped = hooked(client, config)
+            assert wrapped.files is client.files
+            assert await generate(client, "sync", []) == "hello"
+
+
+async def test_chunks_pass_before_after_model_when_the_mode_says_so(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"AfterModel": runs("true")})
+    with ModelServer(["one two"]) as server, genai_client(server) as client:
+        async with config:
+            wrapped = hooked(client, config, stream_mode="pass")
+            stream = wrapped.models.generate_content_stream(model="m", contents="x")
+            next(stream)
+            assert names(tmp_path) == []
+            list(stream)
+            assert names(tmp_path) == ["AfterModel"]
+
+
+async def test_an_aborted_stream_fires_no_after_model(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"AfterModel": runs("true")})
+    with ModelServer(["one two"]) as server, genai_client(server) as client:
+        async with config:
+            wrapped = hooked(client, config, stream_mode="pass")
+            stream = wrapped.models.generate_content_stream(model="m", contents="x")
+            next(stream)
+            stream.close()  # type: ignore[attr-defined]  # it is a generator
+    assert names(tmp_path) == []
+
+
+async def test_a_message_after_the_model_goes_into_the_next_inner_request(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"AfterModel": says({"systemMessage": "mind it"})})
+    _, server, _ = await play(config, "sync", [TOOL_CALL, "ok"])
+    first, second = (str(asked.body) for asked in server.requests)
+    assert "mind it" not in first
+    assert "mind it" in second
+
+
+async def test_a_stream_without_chunks_fires_no_after_model(tmp_path: Path) -> None:
+    hooks = ClientHooks(config_of(tmp_path, {"AfterModel": runs("true")}))
+    assert hooks.whole([]) is None
+    assert hooks.whole([object()]) is None
+    request = GenerateContentRequest("m", "hi")
+    after = await hooks.after(hooks.new_state(), request, None)
+    assert (after.response, names(tmp_path)) == (None, [])
+
+
+async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {})
+    with ModelServer(["one", "two"]) as server:
+        async with hooked(genai_client(server), config).aio as client:
+            given: dict[str, Any] = {"model": "m", "contents": "hi"}
+            assert (await client.models.generate_content(**given)).text == "one"
+        with hooked(genai_client(server), config) as plain:
+            assert plain.models.generate_content(**given).text == "two"
+        with pytest.raises(RuntimeError, match="closed"):
+            plain.models.generate_content(**given)
+    await config.dispose()
+
+
+async def test_servers_whose_tools_no_hook_sees_are_warned_about_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = ClientHooks(config_of(tmp_path, {}))
+    config = {"tools": [{"mcp_servers": [{"name": "far"}]}]}
+    for _ in range(2):
+        hooks.with_hooked_tools(config, hooks.new_state(), for_async=True)
+    assert [r.getMessage()[:20] for r in caplog.records] == ["tools of mcp_servers"]

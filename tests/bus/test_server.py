@@ -1,0 +1,374 @@
+"""Requests from a bus: the order of checks, the codes, one response each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from hookline.bus import InMemoryMessageBus, MessageBusType
+from hookline.bus.server import RequestMediator
+from hookline.protocol.events import HookEventName
+from hookline.protocol.outputs import Decision, HookOutput
+from hookline.protocol.results import (
+    AggregatedHookResult,
+    HookError,
+    HookExecutionResult,
+    ProcessedHookResult,
+    Stage,
+)
+
+from .fakes import (
+    GatedHandler,
+    RaisingHandler,
+    RecordingHandler,
+    failed_at,
+    said,
+)
+
+REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
+RESPONSE = MessageBusType.HOOK_EXECUTION_RESPONSE
+TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+
+
+def asking(**changes: Any) -> dict[str, Any]:
+    request = {"eventName": "BeforeTool", "input": TOOL, "correlationId": "c-1"}
+    return {k: v for k, v in (request | changes).items() if v is not ...}
+
+
+async def answer(payload: Any, handler: Any = None) -> dict[str, Any]:
+    mediator = RequestMediator(handler or RecordingHandler())
+    return dict(await mediator.handle_request(payload))
+
+
+async def test_no_match_is_a_success_with_nothing_in_it() -> None:
+    """DELTA-HFAIL-003."""
+    assert await answer(asking()) == {
+        "correlationId": "c-1",
+        "success": True,
+        "output": {
+            "success": True,
+            "finalOutput": None,
+            "allOutputs": [],
+            "errors": [],
+            "hookResults": [],
+            "totalDuration": 0,
+        },
+        "processed": {
+            "shouldStop": False,
+            "stopReason": None,
+            "systemMessage": None,
+            "suppressOutput": False,
+            "blocked": False,
+            "reason": None,
+            "ask": False,
+        },
+    }
+
+
+async def test_hook_that_blocks_is_a_completed_request() -> None:
+    """PROTOCOL 8: success says that all stages completed."""
+    result = said({"decision": "block", "reason": "no"}, HookEventName.BeforeTool)
+    response = await answer(asking(), RecordingHandler(result))
+    assert response["success"] is True
+    assert response["processed"]["blocked"] is True
+    assert response["processed"]["reason"] == "no"
+    assert response["output"]["finalOutput"] == {"decision": "block", "reason": "no"}
+    assert response["output"]["hookResults"][0]["name"] == "guard"
+
+
+async def test_hook_that_crashed_is_a_completed_request() -> None:
+    crashed = HookExecutionResult(
+        hook_name="guard",
+        hook_type="command",
+        source="user",
+        event_name=HookEventName.BeforeTool,
+        success=False,
+        exit_code=1,
+    )
+    aggregated = AggregatedHookResult(
+        success=False,
+        hook_results=[crashed],
+        errors=[HookError(stage=Stage.EXECUTION, message="exit 1", hook_name="guard")],
+    )
+    result = ProcessedHookResult(aggregated=aggregated)
+    response = await answer(asking(), RecordingHandler(result))
+    assert response["success"] is True
+    assert response["output"]["success"] is False
+    assert response["output"]["errors"] == [
+        {"stage": "execution", "message": "exit 1", "hook_name": "guard"}
+    ]
+
+
+REFUSED = [
+    pytest.param(None, "invalid_request", "not an object", id="null"),
+    pytest.param([asking()], "invalid_request", "not an object", id="list"),
+    pytest.param({}, "invalid_request", "no eventName", id="empty"),
+    pytest.param(
+        asking(eventName=...), "invalid_request", "no eventName", id="no event"
+    ),
+    pytest.param(asking(input=...), "invalid_request", "no input", id="no input"),
+    pytest.param(
+        asking(eventName="BeforeTol"),
+        "unsupported_event",
+        "did you mean 'BeforeTool'",
+        id="misspelt",
+    ),
+    pytest.param(
+        asking(eventName="before" * 100_000), "unsupported_event", "no hook", id="long"
+    ),
+    pytest.param(asking(eventName=[1]), "unsupported_event", "no hook", id="no name"),
+    pytest.param(
+        asking(eventName="Nope", input=5), "unsupported_event", "Nope", id="event first"
+    ),
+    pytest.param(
+        asking(input=5), "validation_failure", "expected an object", id="input kind"
+    ),
+    pytest.param(
+        asking(input={"tool_name": 5}),
+        "validation_failure",
+        "BeforeTool input: tool_name: expected a non-empty string, got 5",
+        id="field",
+    ),
+]
+
+
+@pytest.mark.parametrize(("payload", "code", "message"), REFUSED)
+async def test_request_that_fails_a_check_never_reaches_the_handler(
+    payload: Any, code: str, message: str
+) -> None:
+    """DELTA-HPAY-002, DELTA-HEVT-003, DELTA-HFAIL-002, rule V2."""
+    handler = RecordingHandler()
+    response = await answer(payload, handler)
+    assert response["success"] is False
+    assert response["error"]["code"] == code
+    assert message in response["error"]["message"]
+    assert response["error"]["details"]["stage"] == "validation"
+    assert "eventName" in response["error"]["details"]
+    assert handler.calls == []
+    assert len(str(response)) < 2000
+
+
+async def test_request_may_call_its_input_payload() -> None:
+    handler = RecordingHandler()
+    response = await answer(asking(input=..., payload=TOOL), handler)
+    assert response["success"] is True
+    assert handler.calls[0]["fields"] == TOOL
+
+
+@pytest.mark.parametrize(
+    ("stage", "code"),
+    [
+        (Stage.TRANSLATION, "translation_failure"),
+        (Stage.PLANNING, "planning_failure"),
+        (Stage.EXECUTION, "execution_failure"),
+        (Stage.AGGREGATION, "aggregation_failure"),
+        (Stage.INTERNAL, "internal_error"),
+    ],
+)
+async def test_failed_stage_has_a_code_of_its_own(stage: Stage, code: str) -> None:
+    """DELTA-HFAIL-002, DELTA-HPAY-004."""
+    response = await answer(asking(), RecordingHandler(failed_at(stage)))
+    assert response == {
+        "correlationId": "c-1",
+        "success": False,
+        "error": {
+            "code": code,
+            "message": "it broke",
+            "details": {
+                "stage": stage.value,
+                "eventName": "BeforeTool",
+                "cause": "ValueError",
+            },
+        },
+    }
+
+
+async def test_failed_stage_that_a_policy_turned_into_a_block_still_blocks() -> None:
+    block = HookOutput(decision=Decision.BLOCK, reason="closed")
+    error = HookError(stage=Stage.EXECUTION, message="broken")
+    result = ProcessedHookResult(
+        aggregated=AggregatedHookResult(
+            success=False, final_output=block, all_outputs=[block], errors=[error]
+        ),
+        blocked=True,
+        reason="closed",
+    )
+    response = await answer(asking(), RecordingHandler(result))
+    assert response["success"] is False
+    assert response["processed"]["blocked"] is True
+    assert response["processed"]["reason"] == "closed"
+
+
+async def test_raising_handler_is_an_internal_error() -> None:
+    response = await answer(asking(), RaisingHandler())
+    assert response["error"]["code"] == "internal_error"
+    assert response["error"]["message"] == "the handler broke"
+    assert response["error"]["details"] == {
+        "stage": "internal",
+        "eventName": "BeforeTool",
+    }
+
+
+@pytest.mark.parametrize("given", ["c-1", " ", "日本", "x" * 10_000])
+async def test_correlation_id_is_echoed_to_the_letter(given: str) -> None:
+    """Rule C1, DELTA-HEVT-002."""
+    handler = RecordingHandler()
+    response = await answer(asking(correlationId=given), handler)
+    assert response["correlationId"] == given
+    assert handler.calls[0]["correlation_id"] == given
+
+
+@pytest.mark.parametrize("given", [..., None, "", 5, ["c"]])
+async def test_correlation_id_is_made_when_there_is_none(given: Any) -> None:
+    """Rule C2, DELTA-HBUS-003."""
+    first = await answer(asking(correlationId=given))
+    second = await answer(asking(correlationId=given))
+    assert UUID(first["correlationId"]).version == 4
+    assert first["correlationId"] != second["correlationId"]
+    assert first["success"] is True
+
+
+async def test_request_sets_session_and_transcript_but_not_place_event_or_time() -> (
+    None
+):
+    """PROTOCOL 8: nobody on the bus chooses where a process runs."""
+    handler = RecordingHandler()
+    own = {
+        "cwd": "/elsewhere",
+        "hook_event_name": "AfterTool",
+        "timestamp": "1999-01-01T00:00:00.000Z",
+        "session_id": "s-9",
+        "transcript_path": "/tmp/t",
+        "requester": {"agent": "planner"},
+        "note": "kept",
+    }
+    await answer(asking(input=TOOL | own), handler)
+    assert handler.calls == [
+        {
+            "event": HookEventName.BeforeTool,
+            "fields": TOOL | {"requester": {"agent": "planner"}, "note": "kept"},
+            "session_id": "s-9",
+            "transcript_path": "/tmp/t",
+            "correlation_id": "c-1",
+        }
+    ]
+
+
+async def test_requester_that_is_no_object_is_left_out() -> None:
+    handler = RecordingHandler()
+    await answer(asking(input=TOOL | {"requester": "me"}), handler)
+    assert handler.calls[0]["fields"] == TOOL
+    assert handler.calls[0]["session_id"] is None
+
+
+class Wire:
+    """A bus with a mediator on it, and all responses seen on it."""
+
+    def __init__(self, handler: Any, **options: Any) -> None:
+        self.bus = InMemoryMessageBus()
+        self.mediator = RequestMediator(handler, self.bus, **options)
+        self.responses: list[Any] = []
+        self.bus.subscribe(RESPONSE, self.responses.append)
+
+    async def ask(self, *ids: str) -> None:
+        for one in ids:
+            await self.bus.publish(REQUEST, asking(correlationId=one))
+
+
+async def test_every_request_gets_exactly_one_response() -> None:
+    """Rule C3."""
+    wire = Wire(RecordingHandler())
+    wire.mediator.subscribe()
+    wire.mediator.subscribe()
+    ids = [f"c-{n}" for n in range(50)]
+    await wire.ask(*ids)
+    await wire.bus.publish(REQUEST, "nonsense")
+    await wire.mediator.finished()
+    assert sorted(r["correlationId"] for r in wire.responses if r["success"]) == sorted(
+        ids
+    )
+    assert len(wire.responses) == 51
+
+
+async def test_slow_request_does_not_hold_up_others() -> None:
+    handler = GatedHandler()
+    wire = Wire(handler)
+    wire.mediator.subscribe()
+    await wire.ask("slow")
+    await handler.until_inside(1)
+    await wire.bus.publish(REQUEST, asking(input=5, correlationId="quick"))
+    while not wire.responses:  # noqa: ASYNC110 - the bus has no event to wait on
+        await asyncio.sleep(0)
+    assert wire.responses[0]["correlationId"] == "quick"
+    handler.gate.set()
+    await wire.mediator.finished()
+    assert [r["correlationId"] for r in wire.responses] == ["quick", "slow"]
+
+
+async def test_requests_beyond_the_limit_wait_and_are_not_dropped() -> None:
+    handler = GatedHandler()
+    wire = Wire(handler, max_concurrent=3)
+    wire.mediator.subscribe()
+    await wire.ask(*(f"c-{n}" for n in range(20)))
+    await handler.until_inside(3)
+    handler.gate.set()
+    await wire.mediator.finished()
+    assert handler.most_inside == 3
+    assert len(wire.responses) == 20
+
+
+def test_limit_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_concurrent"):
+        RequestMediator(RecordingHandler(), max_concurrent=0)
+
+
+async def test_disposed_mediator_ignores_messages_and_finishes_calls_in_flight() -> (
+    None
+):
+    """DELTA-HEVT-004, rule L1, domain model 3.1."""
+    handler = GatedHandler()
+    wire = Wire(handler)
+    wire.mediator.subscribe()
+    await wire.ask("before")
+    await handler.until_inside(1)
+    wire.mediator.dispose()
+    wire.mediator.dispose()
+    await wire.ask("after")
+    handler.gate.set()
+    await wire.mediator.finished()
+    assert [r["correlationId"] for r in wire.responses] == ["before"]
+    assert not wire.bus.has_subscribers(REQUEST)
+
+
+async def test_mediator_without_a_bus_needs_no_disposing() -> None:
+    """DELTA-HBUS-002, rule L3, domain model 5.3."""
+    mediator = RequestMediator(RecordingHandler())
+    mediator.subscribe()
+    mediator.dispose()
+    await mediator.finished()
+    assert (await mediator.handle_request(asking()))["success"] is True
+
+
+class DeadBus:
+    """A host's bus that cannot publish."""
+
+    def subscribe(self, message_type: str, handler: Any) -> Any:
+        self.handler = handler
+        return lambda: None
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        raise OSError("the line is dead")
+
+
+async def test_bus_that_cannot_publish_does_not_break_the_mediator(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bus = DeadBus()
+    mediator = RequestMediator(RecordingHandler(), bus)
+    mediator.subscribe()
+    bus.handler(asking())
+    await mediator.finished()
+    assert "the line is dead" in caplog.text

@@ -1,0 +1,264 @@
+"""``hookline trust``: what a person is shown, asked, and has remembered."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookline.settings.model import HookConfig, HookType
+from hookline.trust.names import named_paths, names_nothing
+from hookline.trust.pins import Pins, take_pin
+from hookline.trust.records import all_records
+from hookline.trust.snapshot import PinnedPaths
+from tests.support.project import GUARD, Project
+
+FOREVER_NS = 1 << 62
+
+
+def run(project: Project, *words: str, stdin: int = subprocess.DEVNULL) -> str:
+    command = [sys.executable, "-m", "hookline.cli.main", "trust", *words]
+    done = subprocess.run(
+        command,
+        cwd=project.folder,
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"{done.stdout}{done.stderr}[{done.returncode}]"
+
+
+def answer(project: Project, said: str) -> str:
+    """Run the command at a terminal and give it an answer."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, said.encode())
+        return run(project, stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_trust_shows_each_new_hook_with_its_command(project: Project) -> None:
+    project.write("tools/other.sh", "true")
+    other = {"type": "command", "name": "other", "command": "bash tools/other.sh"}
+    project.settings(GUARD, other)
+    shown = run(project, "--yes")
+    assert "new      guard  on BeforeTool *  (command)" in shown
+    assert "runs   bash .hookline/hooks/guard.sh" in shown
+    assert "pins   tools/other.sh" in shown
+    assert shown.endswith("trusted\n[0]")
+
+
+def test_trust_says_so_when_a_command_names_no_file(project: Project) -> None:
+    project.guarded()
+    assert "names no file" not in run(project, "--yes")
+    project.settings({**GUARD, "command": "make check"})
+    assert "names no file" in run(project, "--yes")
+
+
+def test_trust_shows_a_file_that_was_added_to_a_trusted_project(
+    project: Project,
+) -> None:
+    project.guarded()
+    project.trust()
+    project.write(".hookline/hooks/more.sh", "echo more")
+    shown = run(project, "--yes")
+    assert "changed .hookline/hooks/more.sh" in shown
+    assert "+echo more" in shown
+    assert shown.endswith("trusted\n[0]")
+
+
+def test_trust_shows_what_changed_as_a_diff_against_the_trusted_copy(
+    project: Project,
+) -> None:
+    project.guarded()
+    run(project, "--yes")
+    project.write(".hookline/hooks/guard.sh", "exit 0")
+    project.settings({**GUARD, "timeout": 5})
+    shown = run(project)
+    assert "changed  guard" in shown
+    assert "-echo 'the guard says no' >&2; exit 2" in shown
+    assert "+exit 0" in shown
+    assert '+  "timeout_ms": 5' in shown
+
+
+def test_trust_shows_a_hook_that_is_gone(project: Project) -> None:
+    project.guarded()
+    run(project, "--yes")
+    (project.folder / ".hookline/settings.json").unlink()
+    assert "removed  guard" in run(project)
+    assert "forgotten" in run(project, "--yes")
+    assert project.record_files() == []
+
+
+def test_trust_does_not_agree_by_itself_when_there_is_no_terminal(
+    project: Project,
+) -> None:
+    project.guarded()
+    assert run(project).endswith("if you agree\n[1]")
+    assert project.record_files() == []
+
+
+@pytest.mark.parametrize(("said", "trusted"), [("y\n", 1), ("n\n", 0), ("\n", 0)])
+def test_trust_asks_at_a_terminal(project: Project, said: str, trusted: int) -> None:
+    project.guarded()
+    assert "[y/N]" in answer(project, said)
+    assert len(project.record_files()) == trusted
+
+
+def test_trust_has_nothing_to_ask_when_nothing_changed(project: Project) -> None:
+    assert "no project hooks" in run(project)
+    project.guarded()
+    run(project, "--yes")
+    assert run(project) == "trusted already\n[0]"
+
+
+def test_trust_lists_and_revokes(project: Project) -> None:
+    project.guarded()
+    run(project, "--yes")
+    assert str(project.folder) in run(project, "--list")
+    assert "trusted no more" in run(project, "--revoke")
+    assert run(project, "--list") == "no project is trusted\n[0]"
+    assert list(project.state.rglob("copies/*")) == []
+
+
+def test_trust_refuses_to_run_inside_a_hook(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.guarded()
+    monkeypatch.setenv("HOOKLINE_DEPTH", "1")
+    assert run(project, "--yes").endswith("run this yourself\n[1]")
+    assert project.record_files() == []
+
+
+def test_foreign_text_cannot_drive_the_terminal(project: Project) -> None:
+    project.settings({**GUARD, "command": "true\x1b[2J\x07"})
+    assert "\x1b" not in run(project, "--yes")
+
+
+def test_two_processes_trusting_at_once_lose_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    folders = [tmp_path / f"p{number}" for number in range(6)]
+    for folder in folders:
+        Project(folder, project.state).guarded(name=folder.name)
+    command = [sys.executable, "-m", "hookline.cli.main", "trust", "--yes", "--cwd"]
+    started = [
+        subprocess.Popen([*command, str(folder)], stdout=subprocess.DEVNULL)
+        for folder in folders
+    ]
+    assert [process.wait() for process in started] == [0] * len(folders)
+    assert [Path(record.project) for record in all_records()] == folders
+    leftovers = [path for path in project.state.rglob(".*") if path.name != ".lock"]
+    assert leftovers == []
+
+
+@pytest.mark.parametrize("command", ["list", "check", "explain"])
+def test_looking_at_hooks_never_imports_or_runs_one(
+    project: Project, command: str
+) -> None:
+    marker = project.folder / "ran"
+    project.write("guards.py", f"open({str(marker)!r}, 'w')\ndef check(event): ...")
+    python = {"type": "python", "function": "guards:check"}
+    project.settings(python, {"type": "command", "command": f"touch '{marker}'"})
+    project.trust()
+    main = [sys.executable, "-m", "hookline.cli.main"]
+    known = subprocess.run(
+        [*main, "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    if f"\n  {command} " not in known:
+        pytest.skip(f"there is no 'hookline {command}' yet")
+    event = ["BeforeTool", "--tool", "x"] if command == "explain" else []
+    subprocess.run([*main, command, *event], cwd=project.folder, check=False)
+    assert not marker.exists()
+
+
+def test_list_says_what_is_untrusted_and_what_changed(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from hookline.cli.main import main
+
+    def states() -> list[str]:
+        capfd.readouterr()
+        main(["list", "--json", "--cwd", str(project.folder)])
+        return [hook["trust"] for hook in json.loads(capfd.readouterr().out)]
+
+    project.guarded()
+    assert states() == ["untrusted"]
+    project.trust()
+    assert states() == ["trusted"]
+    project.write(".hookline/hooks/guard.sh", "exit 0")
+    assert states() == ["changed"]
+
+
+class CountedLook:
+    """Looks at one file, and counts how often."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.looks = 0
+
+    def __call__(self) -> Pins:
+        self.looks += 1
+        return {self.path: take_pin(self.path)}
+
+
+def test_bytes_are_read_again_only_when_the_file_system_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "guard.sh"
+    file.write_text("one")
+    look = CountedLook(file)
+    pinned = PinnedPaths(look(), look, clock_ns=lambda: FOREVER_NS)
+    assert [pinned.examine()[0] for _ in range(5)] == [None] * 5
+    assert look.looks == 2
+    file.write_text("two")
+    assert pinned.examine()[0] == str(file)
+
+
+def test_bytes_are_read_every_time_while_the_clock_is_too_coarse_to_tell(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "guard.sh"
+    file.write_text("one")
+    look = CountedLook(file)
+    pinned = PinnedPaths(look(), look, clock_ns=lambda: file.stat().st_mtime_ns)
+    for _ in range(5):
+        pinned.examine()
+    assert look.looks == 6
+
+
+def hook(command: str) -> HookConfig:
+    return HookConfig(type=HookType.COMMAND, name="h", command=command)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("python3 tools/a.py", "tools/a.py"),
+        ("python3 'my tools/a b.py'", "my tools/a b.py"),
+        (r"python3 my\ tools/a\ b.py", "my tools/a b.py"),
+        ("python3 -m tools.a --strict", "tools/a.py"),
+        ("python3 tools", "tools/__main__.py"),
+        ("guard --config=tools/a.py", "tools/a.py"),
+        ("PYTHONPATH=tools:x python3 x", "tools/__main__.py"),
+        ("$PWD/tools/a.py", "tools/a.py"),
+        ("(cd tools; ./a.py)|cat>/dev/null", "tools/a.py"),
+    ],
+)
+def test_paths_are_found_in_a_command(tmp_path: Path, command: str, named: str) -> None:
+    for folder in ("tools", "my tools"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tools/a.py").touch()
+    (tmp_path / "my tools/a b.py").touch()
+    assert str(tmp_path / named) in named_paths(hook(command), str(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["true", "make check", "cat /etc/passwd", "../x"])
+def test_a_command_may_name_nothing(tmp_path: Path, command: str) -> None:
+    assert names_nothing(hook(command), str(tmp_path))

@@ -1,0 +1,46 @@
+"""Settings and outputs that nobody wrote: read without a crash, a block never lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from soak.fuzzing import BYTES, check_outputs, check_settings, makers
+
+from hookline.protocol.events import HookEventName
+
+bounds = settings(
+    max_examples=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@bounds
+@given(BYTES)
+def test_any_settings_can_be_read_and_planned(data: bytes) -> None:
+    for maker in makers(data):
+        check_settings(maker.settings())
+
+
+@bounds
+@given(BYTES)
+def test_no_output_invents_a_block_or_loses_one(data: bytes) -> None:
+    events = list(HookEventName)
+    for maker in makers(data):
+        event = events[maker.below(len(events))]
+        check_outputs(event, [maker.run() for _ in range(1 + maker.below(3))])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        HookEventName.AfterTool,
+        HookEventName.AfterModel,
+        HookEventName.BeforeToolSelection,
+    ],
+)
+def test_what_policy_closed_no_later_hook_opens(event: HookEventName) -> None:
+    opening = (
+        b'{"hookSpecificOutput": {"withholdResult": false, '
+        b'"llm_response": {"text": "secret", "candidates": []}, '
+        b'"toolConfig": {"mode": "ANY", "allowedFunctionNames": ["rm"]}}}'
+    )
+    check_outputs(event, [(b"", 1), (opening, 0)])

@@ -1,0 +1,147 @@
+"""PROTOCOL section 11: what is logged."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from hookline import HookSystem
+from hookline.log import LoggingDebugLogger
+from tests.support.workshop import Workshop
+
+
+class ListLogger:
+    """Keeps the records it is given."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+        self.records: list[tuple[int, str, Mapping[str, Any]]] = []
+
+    def enabled(self, level: int) -> bool:
+        return level >= self.level
+
+    def log(self, level: int, name: str, record: Mapping[str, Any]) -> None:
+        self.records.append((level, name, record))
+
+    def flush(self) -> None:
+        pass
+
+    def named(self, name: str) -> list[Mapping[str, Any]]:
+        return [record for _, found, record in self.records if found == name]
+
+
+async def fire(workshop: Workshop, level: int, *hooks: dict[str, Any]) -> ListLogger:
+    log = ListLogger(level)
+    config = workshop.config(workshop.settings("BeforeTool", *hooks))
+    async with HookSystem(config, debug_logger=log) as system:
+        await system.event_handler.fire_before_tool_event("write_file", {})
+    return log
+
+
+async def test_every_hook_has_a_result_record(workshop: Workshop) -> None:
+    """DELTA-HTEL-001, rule O1."""
+    log = await fire(
+        workshop,
+        logging.DEBUG,
+        workshop.runs("echo out; echo err >&2", "good"),
+        workshop.runs("echo bad >&2; exit 3", "bad"),
+    )
+    good, bad = log.named("hook:result")
+    assert (good["event"], good["hook"], good["success"]) == (
+        "BeforeTool",
+        "good",
+        True,
+    )
+    assert (good["exit_code"], good["stdout"], good["stderr"]) == (0, "out", "err")
+    assert good["duration_ms"] > 0
+    assert (bad["success"], bad["exit_code"], bad["error"]) == (
+        False,
+        3,
+        "exited with status 3",
+    )
+
+
+async def test_every_failure_has_a_record_of_its_own(workshop: Workshop) -> None:
+    """DELTA-HTEL-003, rule O3; exit 2 is a block and no failure."""
+    log = await fire(
+        workshop,
+        logging.WARNING,
+        workshop.runs("exit 3", "bad"),
+        workshop.runs("exit 2", "blocker"),
+    )
+    assert [record["hook"] for record in log.named("hook:failure")] == ["bad"]
+    assert log.named("hook:result") == []
+
+
+async def test_every_fire_has_one_summary(workshop: Workshop) -> None:
+    """DELTA-HTEL-002, rule O2."""
+    log = await fire(
+        workshop,
+        logging.DEBUG,
+        workshop.runs("exit 2", "blocker"),
+        workshop.runs("exit 3", "bad"),
+    )
+    (summary,) = log.named("hook:batch_summary")
+    assert (summary["total"], summary["succeeded"], summary["failed"]) == (2, 1, 1)
+    assert summary["duration_ms"] > 0
+
+
+async def test_a_fire_without_a_match_has_a_summary_with_no_hooks(
+    workshop: Workshop,
+) -> None:
+    """Domain model 5.1."""
+    log = await fire(workshop, logging.DEBUG)
+    (summary,) = log.named("hook:batch_summary")
+    assert (summary["total"], summary["duration_ms"]) == (0, 0)
+
+
+async def test_every_fire_has_one_line_for_people(workshop: Workshop) -> None:
+    """Seed 004 section 10."""
+    log = await fire(workshop, logging.DEBUG, workshop.runs("echo no >&2; exit 2"))
+    lines = [name for _, name, _ in log.records if name.startswith("BeforeTool fired")]
+    assert len(lines) == 1
+    assert lines[0].startswith("BeforeTool fired for 'write_file': 1 hook, ")
+    assert lines[0].endswith("blocked (no)")
+
+
+async def test_nothing_is_built_where_nobody_listens(workshop: Workshop) -> None:
+    log = await fire(workshop, logging.CRITICAL, workshop.runs("exit 3"))
+    assert log.records == []
+
+
+def test_writing_never_blocks_the_caller() -> None:
+    class SlowHandler(logging.Handler):
+        def __init__(self) -> None:
+            super().__init__()
+            self.may_write = threading.Event()
+            self.written: list[str] = []
+
+        def emit(self, record: logging.LogRecord) -> None:
+            self.may_write.wait(30)
+            self.written.append(record.getMessage())
+
+    handler = SlowHandler()
+    target = logging.Logger("slow", logging.DEBUG)
+    target.addHandler(handler)
+    log = LoggingDebugLogger(target)
+    for number in range(100):
+        log.log(logging.DEBUG, "hook:result", {"number": number})
+    assert handler.written == []
+    handler.may_write.set()
+    log.flush()
+    assert len(handler.written) == 100
+    assert handler.written[0].startswith("hook:result number=")
+
+
+def test_a_handler_that_raises_harms_nobody() -> None:
+    class BrokenHandler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError("disk full")
+
+    target = logging.Logger("broken", logging.DEBUG)
+    target.addHandler(BrokenHandler())
+    log = LoggingDebugLogger(target)
+    log.log(logging.WARNING, "hook:failure", {})
+    log.flush()

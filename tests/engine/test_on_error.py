@@ -1,0 +1,241 @@
+"""What a failure means, by cause, on every path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hookline import Config, HookSystem, InMemoryMessageBus, Settings
+from hookline.bus.client import HookBusClient
+from hookline.engine.admission import HookGuard
+from hookline.engine.handler import HookEventHandler, Reporter
+from hookline.engine.planner import HookPlanner
+from hookline.engine.registry import HookRegistry
+from hookline.engine.runner import HookRunner
+from hookline.executors.contract import HookPlan
+from hookline.log import LoggingDebugLogger
+from hookline.protocol.events import HookEventName
+from hookline.protocol.results import FailureCause, Stage
+from tests.support.workshop import INPUTS, Workshop
+
+CAUSES = {
+    "exit 127": FailureCause.SPAWN,
+    "exit 126": FailureCause.SPAWN,
+    "/no/such/program": FailureCause.SPAWN,
+    "exit 1": FailureCause.CRASH,
+    "kill -9 $$": FailureCause.CRASH,
+    "sleep 60": FailureCause.TIMEOUT,
+    "echo hello": FailureCause.OUTPUT,
+    "head -c 5000 /dev/zero | tr '\\0' x": FailureCause.OUTPUT,
+}
+causes = pytest.mark.parametrize(("command", "cause"), CAUSES.items(), ids=str)
+LIMITS = {"maxOutputBytes": 4000, "breaker": False}
+MORE: dict[str, Any] = {"timeout": 300, "expect": "json"}
+
+
+@causes
+async def test_a_failure_allows_by_default(
+    workshop: Workshop, command: str, cause: FailureCause
+) -> None:
+    hook = workshop.runs(command, **MORE)
+    result = await workshop.fire("BeforeTool", hook, config=LIMITS)
+    assert [one.cause for one in result.aggregated.hook_results] == [cause]
+    assert not result.blocked
+
+
+HOW = ["hook", "hook by cause", "default", "default by cause"]
+
+
+@causes
+@pytest.mark.parametrize("how", HOW)
+async def test_a_failure_blocks_where_the_policy_says_so(
+    workshop: Workshop, command: str, cause: FailureCause, how: str
+) -> None:
+    said: Any = {cause.value: "block"} if "cause" in how else "block"
+    own = {"onError": said} if how.startswith("hook") else {}
+    general = {"onError": said} if how.startswith("default") else {}
+    hook = workshop.runs(command, "guard", **MORE, **own)
+    result = await workshop.fire("BeforeTool", hook, config={**LIMITS, **general})
+    assert result.blocked
+    assert result.reason is not None
+    assert "Blocked by policy: hook 'guard' failed" in result.reason
+
+
+@causes
+async def test_a_policy_for_other_causes_does_not_count(
+    workshop: Workshop, command: str, cause: FailureCause
+) -> None:
+    others = {one.value: "block" for one in FailureCause if one is not cause}
+    hook = workshop.runs(command, onError=others, **MORE)
+    assert not (await workshop.fire("BeforeTool", hook, config=LIMITS)).blocked
+
+
+async def test_a_block_is_no_failure(workshop: Workshop) -> None:
+    hook = workshop.runs("echo own reason >&2; exit 2", onError="block")
+    result = await workshop.fire("BeforeTool", hook)
+    assert result.reason == "own reason"
+    assert result.aggregated.hook_results[0].cause is None
+
+
+async def test_the_hooks_own_word_counts_more_than_the_default(
+    workshop: Workshop,
+) -> None:
+    hook = workshop.runs("exit 1", onError="allow")
+    result = await workshop.fire("BeforeTool", hook, config={"onError": "block"})
+    assert not result.blocked
+
+
+CLOSED = {
+    HookEventName.AfterTool: ("withholdResult", True),
+    HookEventName.BeforeToolSelection: (
+        "toolConfig",
+        {"mode": "NONE", "allowedFunctionNames": []},
+    ),
+}
+
+
+@pytest.mark.parametrize(("event", "closed"), CLOSED.items(), ids=str)
+async def test_an_event_that_cannot_block_takes_its_closed_form(
+    workshop: Workshop, event: HookEventName, closed: tuple[str, Any]
+) -> None:
+    result = await workshop.fire(event, workshop.runs("exit 1", onError="block"))
+    assert not result.blocked
+    assert result.final_output is not None
+    assert result.final_output.hook_specific_output[closed[0]] == closed[1]
+
+
+async def test_after_model_replaces_the_response_by_a_notice(
+    workshop: Workshop,
+) -> None:
+    hook = workshop.runs("exit 1", "guard", onError="block")
+    result = await workshop.fire("AfterModel", hook)
+    assert result.final_output is not None
+    response = result.final_output.llm_response
+    assert response is not None
+    assert response["text"].startswith("Blocked by policy: hook 'guard'")
+    assert response["candidates"][0]["content"]["parts"] == [response["text"]]
+
+
+MODEL_EVENTS = [
+    HookEventName.BeforeModel,
+    HookEventName.AfterModel,
+    HookEventName.BeforeToolSelection,
+]
+
+
+@pytest.mark.parametrize("event", MODEL_EVENTS)
+async def test_a_failed_translation_carries_the_block_or_its_closed_form(
+    workshop: Workshop, event: HookEventName
+) -> None:
+    hook = workshop.runs("true", "guard", onError="block")
+    wrong = {"llm_request": 17, "llm_response": 17}
+    result = await workshop.fire(event, hook, given=wrong)
+    assert [e.stage for e in result.aggregated.errors] == [Stage.TRANSLATION]
+    assert result.blocked is (event is HookEventName.BeforeModel)
+    assert result.final_output is not None
+    reason = "Blocked by the policy of hook 'guard': translation failed"
+    assert str(result.final_output.reason).startswith(reason)
+    assert bool(result.final_output.hook_specific_output) is not result.blocked
+
+
+class BrokenPlanner(HookPlanner):
+    """A planner with a fault of its own."""
+
+    def plan(self, event: HookEventName, target: str | None) -> HookPlan | None:
+        raise RuntimeError("lost the plan")
+
+
+@pytest.mark.parametrize("policy", ["allow", "block"])
+async def test_a_failure_of_planning_goes_by_the_policy(
+    workshop: Workshop, policy: str
+) -> None:
+    hook = workshop.runs("true", "guard", onError=policy)
+    config = workshop.config(workshop.settings("BeforeTool", hook))
+    registry = HookRegistry(config.settings)
+    handler = HookEventHandler(
+        config,
+        registry,
+        BrokenPlanner(registry),
+        HookRunner({}, HookGuard()),
+        Reporter(LoggingDebugLogger()),
+    )
+    result = await handler.fire_before_tool_event("x", {})
+    assert [e.stage for e in result.aggregated.errors] == [Stage.PLANNING]
+    assert result.blocked is (policy == "block")
+
+
+@pytest.mark.parametrize("policy", ["allow", "block"])
+async def test_an_input_of_the_wrong_shape_goes_by_the_policy(
+    workshop: Workshop, policy: str
+) -> None:
+    hook = workshop.runs("true", "guard", onError=policy)
+    wrong: Any = 17
+    result = await workshop.fire("BeforeTool", hook, given=wrong)
+    assert [e.stage for e in result.aggregated.errors] == [Stage.VALIDATION]
+    assert result.blocked is (policy == "block")
+
+
+async def test_a_failure_inside_hookline_allows_where_nobody_asked_for_more(
+    workshop: Workshop,
+) -> None:
+    hook = workshop.runs("true")
+    result = await workshop.fire("BeforeModel", hook, given={"llm_request": 17})
+    assert not result.aggregated.success
+    assert not result.blocked
+
+
+@pytest.mark.parametrize("mode", [{"mode": "observe"}, {}], ids=["observe", "enforce"])
+async def test_a_hook_that_only_observes_has_no_policy_for_hookline_itself(
+    workshop: Workshop, mode: dict[str, str]
+) -> None:
+    hook = workshop.runs("true", onError="block", **mode)
+    result = await workshop.fire("BeforeModel", hook, given={"llm_request": 17})
+    assert result.blocked is not bool(mode)
+
+
+async def test_the_policy_holds_over_the_bus(workshop: Workshop) -> None:
+    bus = InMemoryMessageBus()
+    hook = workshop.runs("exit 1", onError="block")
+    config = workshop.config(workshop.settings("BeforeTool", hook))
+    async with HookSystem(config, message_bus=bus):
+        client = HookBusClient(bus)
+        answer = await client.request("BeforeTool", INPUTS[HookEventName.BeforeTool])
+    assert answer["success"] is True
+    assert answer["processed"]["blocked"] is True
+
+
+async def test_the_policy_holds_for_functions_of_this_process(
+    workshop: Workshop,
+) -> None:
+    settings = Settings.from_mapping({"hooksConfig": {"onError": "block"}})
+    async with HookSystem(Config("s", workshop.folder, settings)) as hooks:
+
+        @hooks.on("BeforeTool")
+        def guard(_: dict[str, Any]) -> None:
+            raise KeyError("lost")
+
+        result = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert result.blocked
+    assert result.reason is not None
+    assert "onError says block for crash" in result.reason
+
+
+async def test_one_hooks_breakage_does_not_take_anothers_block_away(
+    workshop: Workshop,
+) -> None:
+    """An executor that raises is a failure of that one hook, whoever is to blame."""
+    blocking = workshop.runs("sleep 0.2; exit 2", "guard")
+    config = workshop.config(workshop.settings("BeforeTool", blocking))
+    async with HookSystem(config) as hooks:
+
+        class Cursed(dict[str, Any]):
+            def items(self) -> Any:
+                raise RuntimeError("not even this works")
+
+        @hooks.on("BeforeTool")
+        def answers_nonsense(_: dict[str, Any]) -> Any:
+            return Cursed(decision="allow")
+
+        result = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert result.blocked

@@ -1,0 +1,302 @@
+"""Every fire is recorded, as it was, and nothing else changes by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import HookEventName
+
+from .support import (
+    command,
+    entries,
+    names,
+    on,
+    only_entry,
+    record,
+    system_at,
+    wait_until,
+)
+
+SAYS_BLOCK = """cat >/dev/null; echo '{"decision": "block", "reason": "no"}'"""
+
+
+async def test_a_fire_is_recorded_with_input_plan_results_and_verdict(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeTool", command(SAYS_BLOCK, "guard"), command("true", "other"))
+    fields = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+    result = await record(tmp_path, journal, "BeforeTool", fields, hooks)
+    assert result.blocked
+    full = only_entry(journal)
+    assert full.entry.verdict == "blocked"
+    assert full.entry.reason == "no"
+    assert full.entry.blockers == "guard"
+    assert full.entry.session == "s-1"
+    assert full.input["tool_input"] == {"path": "a"}
+    assert full.input["hook_event_name"] == "BeforeTool"
+    assert full.plan is not None
+    assert [hook["name"] for hook in full.plan["hooks"]] == ["guard", "other"]
+    assert [hook["name"] for hook in full.hooks] == ["guard", "other"]
+    assert full.hooks[0]["output"] == {"decision": "block", "reason": "no"}
+    assert full.decided.blocked
+
+
+async def test_a_fire_that_matched_nothing_is_recorded(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeTool", command(SAYS_BLOCK), matcher="other")
+    fields = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+    await record(tmp_path, journal, "BeforeTool", fields, hooks)
+    full = only_entry(journal)
+    assert (full.entry.verdict, full.entry.hook_count, full.plan) == (
+        "allowed",
+        0,
+        None,
+    )
+    assert full.input["tool_name"] == "write_file"
+
+
+@pytest.mark.parametrize("event", list(HookEventName))
+async def test_every_event_is_recorded(tmp_path: Path, event: HookEventName) -> None:
+    from tests.support.workshop import INPUTS
+
+    journal = tmp_path / "j.sqlite"
+    result = await record(tmp_path, journal, event.value, INPUTS[event])
+    assert result.aggregated.success
+    full = only_entry(journal)
+    assert full.entry.event == event.value
+    if "llm_request" in INPUTS[event]:
+        assert full.input["llm_request"]["messages"] == [
+            {"role": "user", "content": "hi"}
+        ]
+
+
+async def test_what_the_host_changes_after_the_fire_is_not_recorded(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeTool", command("true"), matcher="matched")
+    async with system_at(tmp_path, journal, hooks) as system:
+        for tool in ("matched", "unmatched"):
+            tool_input = {"list": [1], "path": "a"}
+            await system.event_handler.fire_before_tool_event(tool, tool_input)
+            tool_input["list"].append(2)  # type: ignore[attr-defined]
+            tool_input["path"] = "changed"
+    assert names(entries(journal)) == ["matched", "unmatched"]
+    for full in entries(journal):
+        assert full.input["tool_input"] == {"list": [1], "path": "a"}
+
+
+async def test_what_a_tool_does_to_its_changed_input_is_not_recorded(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    async with system_at(tmp_path, journal) as system:
+
+        @system.on("BeforeTool")
+        def change(event: dict[str, Any]) -> dict[str, Any]:
+            return {"hookSpecificOutput": {"tool_input": {"lines": [1]}}}
+
+        result = await system.event_handler.fire_before_tool_event("t", {"path": "a"})
+        assert result.final_output is not None
+        changed = result.final_output.modified_tool_input
+        assert changed == {"path": "a", "lines": [1]}
+        changed["lines"].append(2)
+        changed["path"] = "b"
+    full = only_entry(journal)
+    assert full.decided.tool_input == '{"lines":[1],"path":"a"}'
+    assert full.hooks[0]["output"] == {
+        "hookSpecificOutput": {"tool_input": {"lines": [1]}}
+    }
+    assert full.entry.verdict == "changed"
+    assert full.entry.in_code
+
+
+async def test_odd_values_are_recorded_as_hooks_would_see_them(tmp_path: Path) -> None:
+    """PROTOCOL 4: no input slips past by being hard to encode."""
+    journal = tmp_path / "j.sqlite"
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    odd = {
+        "lone": "\ud800",
+        "nan": float("nan"),
+        "bytes": b"\xff",
+        "set": {1},
+        "object": Path("x"),
+        "cycle": cycle,
+        "huge": 10**40,
+        3: "key",
+    }
+    for value in (odd, {k: v for k, v in odd.items() if k not in ("object", "cycle")}):
+        fields = {"tool_name": "t\ud800", "tool_input": value}
+        await record(tmp_path, journal, "BeforeTool", fields)
+    first, second = entries(journal)
+    for full in (first, second):
+        seen = full.input["tool_input"]
+        assert seen["lone"] == "\ufffd"
+        assert seen["nan"] is None
+        assert seen["bytes"] == "\ufffd"
+        assert seen["set"] == [1]
+        assert seen["3"] == "key"
+    assert "PosixPath" in first.input["tool_input"]["object"]
+
+
+async def test_a_payload_that_no_translator_knows_changes_no_verdict(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    async with system_at(tmp_path, journal) as system:
+        result = await system.event_handler.fire_before_model_event(object())
+    assert result.aggregated.success
+    assert "object object" in only_entry(journal).input["llm_request"]
+
+
+async def test_a_fire_that_hookline_failed_on_is_recorded(tmp_path: Path) -> None:
+    """DELTA-HFAIL-001."""
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeModel", command("true"))
+    async with system_at(tmp_path, journal, hooks) as system:
+        result = await system.event_handler.fire_before_model_event(object())
+    assert not result.aggregated.success
+    full = only_entry(journal)
+    assert full.entry.failed
+    assert full.errors[0]["stage"] == "translation"
+
+
+async def test_a_failed_hook_is_recorded_with_its_error(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeAgent", command("echo oops >&2; exit 7", "crash"))
+    await record(tmp_path, journal, "BeforeAgent", {"prompt": "x"}, hooks)
+    full = only_entry(journal)
+    assert full.entry.failed
+    assert full.entry.failing == "crash"
+    (hook,) = full.hooks
+    assert (hook["exit_code"], hook["stderr"], hook["failed"]) == (7, "oops", True)
+
+
+async def test_an_observed_block_is_recorded_as_one_that_would_block(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeTool", command(SAYS_BLOCK, mode="observe"))
+    fields = {"tool_name": "t", "tool_input": {}}
+    await record(tmp_path, journal, "BeforeTool", fields, hooks)
+    full = only_entry(journal)
+    assert full.entry.verdict == "allowed"
+    assert (full.hooks[0]["blocked"], full.hooks[0]["would_block"]) == (False, True)
+    assert full.hooks[0]["output"] == {"decision": "block", "reason": "no"}
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022])
+async def test_the_files_are_for_their_owner_alone_from_the_start(
+    tmp_path: Path, mask: int
+) -> None:
+    journal = tmp_path / "new" / "j.sqlite"
+    before = os.umask(mask)
+    try:
+        async with system_at(tmp_path, journal) as system:
+            await system.event_handler.fire_before_agent_event("x")
+            side = journal.with_name("j.sqlite-wal")
+            wait_until(side.exists)
+            found = {
+                file.name: stat.S_IMODE(file.stat().st_mode)
+                for file in journal.parent.iterdir()
+                if file.exists()
+            }
+    finally:
+        os.umask(before)
+    assert {"j.sqlite", "j.sqlite-wal", "j.sqlite-shm"} <= set(found)
+    assert set(found.values()) == {0o600}
+    assert stat.S_IMODE(journal.parent.stat().st_mode) == 0o700
+
+
+async def test_a_journal_that_others_could_read_is_closed_to_them(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    await record(tmp_path, journal, "BeforeAgent", {"prompt": "x"})
+    journal.chmod(0o644)
+    await record(tmp_path, journal, "BeforeAgent", {"prompt": "y"})
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+    assert len(entries(journal)) == 2
+
+
+async def test_a_call_in_flight_during_dispose_is_recorded(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    system = system_at(tmp_path, journal)
+    async with system:
+        handler = system.event_handler
+        await handler.fire_before_agent_event("before")
+    await handler.fire_before_agent_event("after")
+    wait_until(lambda: len(entries(journal)) == 2)
+    await system.initialize()
+    await system.event_handler.fire_before_agent_event("again")
+    await system.dispose()
+    prompts = [full.input["prompt"] for full in entries(journal)]
+    assert prompts == ["before", "after", "again"]
+
+
+async def test_credentials_are_masked_in_input_and_output(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    said = {
+        "decision": "block",
+        "reason": "found password=hunter2",
+        "hookSpecificOutput": {"tool_input": {"api_key": "hunter2"}},
+    }
+    hooks = on("BeforeTool", command(f"echo '{json.dumps(said)}'"))
+    given = {
+        "url": "x",
+        "headers": {"Authorization": "Bearer hunter2"},
+        "body": '{"password": "hunter2"}',
+        "list": [{"client_secret": ["hunter2"]}],
+    }
+    fields = {"tool_name": "fetch", "tool_input": given}
+    await record(tmp_path, journal, "BeforeTool", fields, hooks)
+    full = only_entry(journal)
+    assert full.entry.input_masked
+    assert full.entry.output_masked
+    assert full.input["tool_input"]["url"] == "x"
+    assert full.input["tool_input"]["headers"] == {"Authorization": "[masked]"}
+    for file in tmp_path.iterdir():
+        assert b"hunter2" not in file.read_bytes()
+
+
+async def test_what_is_over_the_limit_is_cut_and_marked(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    hooks = on("BeforeTool", command("head -c 300000 /dev/zero | tr '\\0' x"))
+    long = {"path": "a", "content": "y" * 400_000, "lines": [["z"]] * 50_000}
+    fields = {"tool_name": "write_file", "tool_input": long}
+    await record(tmp_path, journal, "BeforeTool", fields, hooks)
+    full = only_entry(journal)
+    assert full.entry.input_cut
+    assert full.entry.output_cut
+    assert full.entry.input_bytes > 400_000
+    seen = full.input["tool_input"]
+    assert seen["path"] == "a"
+    assert seen["content"].startswith("yyy")
+    assert "[cut: 400000 characters]" in seen["content"]
+    assert "[cut: 300000 characters]" in full.hooks[0]["stdout"]
+    assert journal.stat().st_size < 1_000_000
+
+
+async def test_nothing_is_recorded_unless_asked_for(tmp_path: Path) -> None:
+    from hookline import Config, HookSystem, Settings
+
+    system = HookSystem(Config("s", tmp_path, Settings.from_mapping({})))
+    async with system:
+        await system.event_handler.fire_before_agent_event("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_nothing_is_recorded_in_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOKLINE_REPLAY", "1")
+    await record(tmp_path, tmp_path / "j.sqlite", "BeforeAgent", {"prompt": "x"})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from hookline.journal.record import JournalWriter
+from hookline.journal.rows import Limits
+
+from .support import entries, is_intact, occurrence
+
+DAY = 86400
+
+
+def write(path: Path, count: int, limits: Limits | None = None, age: float = 0) -> None:
+    writer = JournalWriter(str(path), limits)
+    for number in range(count):
+        given = {"n": number, "content": "x" * 3000}
+        writer.put(occurrence(given, at=time.time() - age))
+    writer.close()
+
+
+def test_events_older_than_the_limit_are_forgotten_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "j.sqlite"
+    write(path, 5, age=31 * DAY)
+    assert len(entries(path)) == 5
+    write(path, 2, age=29 * DAY)
+    assert [full.entry.id for full in entries(path)] == [6, 7]
+
+
+def test_the_oldest_events_go_when_the_file_is_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    write(path, 300)
+    large = path.stat().st_size
+    limits = Limits(total_bytes=large // 2)
+    write(path, 1, limits)
+    found = entries(path)
+    assert 50 < len(found) < 250
+    assert found[-1].entry.id == 301
+    assert [full.entry.id for full in found] == list(
+        range(found[0].entry.id, found[-1].entry.id + 1)
+    )
+    assert path.stat().st_size <= limits.total_bytes * 1.1
+    assert is_intact(path)
+
+
+def test_ids_are_never_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    write(path, 3, age=31 * DAY)
+    write(path, 0)
+    write(path, 1)
+    assert [full.entry.id for full in entries(path)] == [4]
+
+
+def test_a_journal_that_cannot_keep_up_stops_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "j.sqlite"
+    with caplog.at_level(logging.WARNING, "hookline"):
+        write(path, 50, Limits(pending_bytes=20_000))
+    (warning,) = caplog.messages
+    assert "cannot keep up" in warning
+    assert 0 < len(entries(path)) < 50

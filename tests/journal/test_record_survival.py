@@ -1,0 +1,198 @@
+"""The journal and the ends of processes: nothing written is lost, no file corrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from .support import (
+    PATIENCE_S,
+    entries,
+    is_intact,
+    names,
+    run_python,
+    start_python,
+)
+
+FIRES = """
+    import asyncio, os, sys
+    from pathlib import Path
+    from hookline import Config, HookSystem, Settings
+
+    journal, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+    async def fire(system, number):
+        await system.event_handler.fire_before_tool_event(f"{name}-{number}", {})
+
+    async def main(end):
+        settings = Settings.from_mapping({"hooksConfig": {"journal": journal}})
+        system = HookSystem(Config("s-" + name, ".", settings))
+        await system.initialize()
+        for number in range(count):
+            await fire(system, number)
+        await end(system)
+"""
+
+
+def test_what_is_older_than_a_second_survives_a_kill(tmp_path: Path) -> None:
+    """Killed with SIGKILL while it fires: all but the last second is there."""
+    journal = tmp_path / "j.sqlite"
+    script = """
+    async def end(system):
+        import time
+        number = count
+        while True:
+            await fire(system, number)
+            number += 1
+            print(number, time.monotonic(), flush=True)
+            await asyncio.sleep(0.001)
+
+    asyncio.run(main(end))
+    """
+    process = start_python(FIRES + script, str(journal), "t", "5")
+    assert process.stdout is not None
+    told: list[tuple[int, float]] = []
+    for line in process.stdout:
+        number, at = line.split()
+        told.append((int(number), float(at)))
+        if at and told[-1][1] - told[0][1] > 2.5:
+            break
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+    safe = max(number for number, at in told if at <= told[-1][1] - 1.0)
+    found = names(entries(journal))
+    assert found == [f"t-{number}" for number in range(len(found))]
+    assert len(found) >= safe
+    assert is_intact(journal)
+
+
+def test_a_kill_at_any_moment_leaves_an_intact_file(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    script = """
+    async def end(system):
+        print("fired", flush=True)
+        number = count
+        while True:
+            await fire(system, number)
+            number += 1
+            if number % 50 == 0:
+                await asyncio.to_thread(system._journal.flush)
+                print(number, flush=True)
+
+    asyncio.run(main(end))
+    """
+    for lines in range(1, 6):
+        process = start_python(FIRES + script, str(journal), f"r{lines}", "1")
+        assert process.stdout is not None
+        for _ in range(lines):
+            process.stdout.readline()
+        process.kill()
+        process.communicate(timeout=PATIENCE_S)
+        if journal.exists():
+            assert is_intact(journal)
+    assert len(entries(journal)) >= 50
+
+
+def test_a_host_that_ends_without_dispose_loses_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    script = """
+    async def end(system):
+        pass
+
+    asyncio.run(main(end))
+    """
+    done = run_python(FIRES + script, str(journal), "t", "20")
+    assert done.returncode == 0, done.stderr
+    assert names(entries(journal)) == [f"t-{number}" for number in range(20)]
+
+
+def test_many_processes_write_to_one_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    script = """
+    async def end(system):
+        await system.dispose()
+
+    asyncio.run(main(end))
+    """
+    running = [
+        start_python(FIRES + script, str(journal), f"p{number}", "200")
+        for number in range(4)
+    ]
+    for process in running:
+        _, problems = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, problems) == (0, b"")
+    found = entries(journal)
+    for number in range(4):
+        own = [f"p{number}-{place}" for place in range(200)]
+        assert [n for n in names(found) if n and n.startswith(f"p{number}-")] == own
+    assert is_intact(journal)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_records_on_its_own(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    script = """
+    kept = []
+
+    async def end(system):
+        kept.append(system)
+
+    async def finish(name):
+        await fire(kept[0], name)
+        await kept[0].dispose()
+
+    asyncio.run(main(end))
+    child = os.fork()
+    asyncio.run(finish("parent" if child else "child"))
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    """
+    done = run_python(FIRES + script, str(journal), "t", "1")
+    assert done.returncode == 0, done.stderr
+    found = names(entries(journal))
+    assert sorted(str(name) for name in found) == ["t-0", "t-child", "t-parent"]
+
+
+def test_another_process_that_holds_the_file_for_a_while_costs_no_event(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "j.sqlite"
+    script = """
+    async def end(system):
+        print("fired", flush=True)
+        await system.dispose()
+
+    asyncio.run(main(end))
+    """
+    assert run_python(FIRES + script, str(journal), "a", "1").returncode == 0
+    with closing(sqlite3.connect(journal, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        process = start_python(FIRES + script, str(journal), "b", "1")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"fired\n"
+        holder.execute("COMMIT")
+    assert process.communicate(timeout=PATIENCE_S)[1] == b""
+    assert names(entries(journal)) == ["a-0", "b-0"]
+
+
+def test_an_interrupted_host_loses_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    script = """
+    async def end(system):
+        print("fired", flush=True)
+        await asyncio.sleep(60)
+
+    asyncio.run(main(end))
+    """
+    process = start_python(FIRES + script, str(journal), "t", "3")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+    assert names(entries(journal)) == ["t-0", "t-1", "t-2"]

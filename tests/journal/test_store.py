@@ -1,0 +1,233 @@
+"""No journal, or no room for one: refused by name, never deleted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hookline.errors import JournalError
+from hookline.journal.query import read_journal
+from hookline.journal.record import JournalWriter
+from hookline.journal.store import move_aside, open_for_writing
+
+from .support import (
+    entries,
+    is_intact,
+    occurrence,
+    record,
+    run_python,
+    system_at,
+    wait_until,
+)
+
+
+def foreign_text(path: Path) -> None:
+    path.write_text("precious notes\n" * 100)
+
+
+def foreign_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
+def empty_file(path: Path) -> None:
+    path.touch()
+
+
+def damaged_journal(path: Path) -> None:
+    open_for_writing(str(path)).close()
+    content = bytearray(path.read_bytes())
+    content[100:] = b"\xff" * (len(content) - 100)
+    path.write_bytes(content)
+
+
+def cut_journal(path: Path) -> None:
+    open_for_writing(str(path)).close()
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+BAD_FILES = [foreign_text, foreign_database, empty_file, damaged_journal, cut_journal]
+
+
+@pytest.mark.parametrize("make", BAD_FILES)
+async def test_a_bad_file_is_refused_by_name_and_left_as_it_was(
+    make: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert callable(make)
+    journal = tmp_path / "j.sqlite"
+    make(journal)
+    before = journal.read_bytes()
+    with caplog.at_level(logging.WARNING, "hookline"):
+        async with system_at(tmp_path, journal) as system:
+            for _ in range(3):
+                result = await system.event_handler.fire_before_agent_event("x")
+                assert result.aggregated.success
+    (warning,) = caplog.messages
+    assert str(journal) in warning
+    assert "--move-aside" in warning
+    assert journal.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["j.sqlite"]
+
+
+@pytest.mark.parametrize("make", BAD_FILES)
+async def test_a_bad_file_can_be_moved_aside_whole(
+    make: object, tmp_path: Path
+) -> None:
+    assert callable(make)
+    journal = tmp_path / "j.sqlite"
+    make(journal)
+    before = journal.read_bytes()
+    aside = Path(move_aside(str(journal)))
+    assert not journal.exists()
+    assert aside.read_bytes() == before
+    await record(tmp_path, journal, "BeforeAgent", {"prompt": "x"})
+    assert len(entries(journal)) == 1
+
+
+def test_moving_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    moved = []
+    for text in ("one", "two", "three"):
+        journal.write_text(text)
+        moved.append(Path(move_aside(str(journal))))
+    assert [file.read_text() for file in moved] == ["one", "two", "three"]
+
+
+def test_a_journal_in_use_is_not_moved_from_under_its_writer(tmp_path: Path) -> None:
+    writer = JournalWriter(str(tmp_path / "j.sqlite"))
+    writer.put(occurrence())
+    writer.flush()
+    try:
+        with pytest.raises(JournalError, match="in use"):
+            move_aside(writer.path)
+    finally:
+        writer.close()
+    assert len(entries(Path(writer.path))) == 1
+    assert Path(move_aside(writer.path)).exists()
+
+
+def test_moving_aside_what_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="nothing to move"):
+        move_aside(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "device", "loop"])
+def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/null")
+    else:
+        path.symlink_to(path)
+    for opened in (open_for_writing, lambda p: read_journal(p).__enter__()):
+        with pytest.raises(JournalError):
+            opened(str(path))
+
+
+def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with closing(open_for_writing(str(path))) as connection:
+        connection.execute("PRAGMA user_version=99")
+    with pytest.raises(JournalError, match="newer hookline"):
+        open_for_writing(str(path))
+
+
+def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    writer = JournalWriter(str(path))
+    for number in range(200):
+        writer.put(occurrence({"content": str(number) * 1000}))
+    writer.close()
+    content = bytearray(path.read_bytes())
+    content[60_000:] = os.urandom(len(content) - 60_000)
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match=r"j\.sqlite: is damaged .*--move-aside"):
+        entries(path)
+
+
+def test_a_journal_removed_while_in_use_stops_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "j.sqlite"
+    writer = JournalWriter(str(path))
+    writer.put(occurrence())
+    writer.flush()
+    path.unlink()
+    with caplog.at_level(logging.WARNING, "hookline"):
+        writer.put(occurrence())
+        writer.flush()
+        wait_until(lambda: writer.stopped)
+        writer.put(occurrence())
+        writer.close()
+    (warning,) = caplog.messages
+    assert "moved or removed" in warning
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("no right to mount a small disk here; the next test stands in")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_a_full_disk_stops_the_journal_with_one_warning_and_no_agent(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = small_disk / "j.sqlite"
+    with caplog.at_level(logging.WARNING, "hookline"):
+        async with system_at(small_disk, journal) as system:
+            for number in range(2000):
+                text = f"{number}" * 200
+                result = await system.event_handler.fire_before_agent_event(text)
+                assert result.aggregated.success
+    (warning,) = caplog.messages
+    assert "full" in warning
+    assert str(journal) in warning
+
+
+def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
+    tmp_path: Path,
+) -> None:
+    script = """
+    import asyncio, logging, resource, sys
+    from hookline import Config, HookSystem, Settings
+
+    async def main():
+        settings = Settings.from_mapping({"hooksConfig": {"journal": sys.argv[1]}})
+        async with HookSystem(Config("s", ".", settings)) as system:
+            fire = system.event_handler.fire_before_agent_event
+            await fire("first")
+            await asyncio.to_thread(system._journal.flush)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+            for number in range(2000):
+                assert (await fire("x" * 2000)).aggregated.success
+        print("went on")
+
+    logging.basicConfig()
+    asyncio.run(main())
+    """
+    journal = tmp_path / "j.sqlite"
+    done = run_python(script, str(journal))
+    assert done.stdout == "went on\n", done.stderr
+    assert done.stderr.count("Nothing is recorded") == 1
+    assert is_intact(journal)
+    assert entries(journal)[0].input["prompt"] == "first"

@@ -1,0 +1,223 @@
+"""Claude Code's spelling: the tables of ``hookline.dialects``, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookline.protocol.dialects import (
+    CLAUDE_EVENTS,
+    CLAUDE_TOOLS,
+    claude_input,
+    claude_output,
+    claude_text,
+)
+from hookline.protocol.events import HookEventName as E
+
+BASE = {"session_id": "s", "cwd": "/p", "transcript_path": "", "timestamp": "t"}
+
+
+def shown(event: E, **fields: Any) -> dict[str, Any]:
+    return claude_input(event, {**BASE, "hook_event_name": event.value, **fields})
+
+
+@pytest.mark.parametrize(("theirs", "ours"), CLAUDE_EVENTS.items())
+def test_event_has_their_name_and_common_fields(theirs: str, ours: E) -> None:
+    seen = shown(ours)
+    assert seen["hook_event_name"] == theirs
+    assert seen["session_id"] == "s"
+    assert seen["cwd"] == "/p"
+    assert seen["permission_mode"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("tool", "tool_input", "name", "seen"),
+    [
+        ("run_shell_command", {"command": "ls"}, "Bash", {"command": "ls"}),
+        ("read_file", {"absolute_path": "/a"}, "Read", {"file_path": "/a"}),
+        (
+            "read_file",
+            {"path": "/a", "limit": 3},
+            "Read",
+            {"file_path": "/a", "limit": 3},
+        ),
+        (
+            "write_file",
+            {"file_path": "a", "content": "x"},
+            "Write",
+            {"file_path": "a", "content": "x"},
+        ),
+        ("write_file", {"path": "a"}, "Write", {"file_path": "a"}),
+        (
+            "replace",
+            {"file_path": "a", "old_string": "x", "new_string": "y"},
+            "Edit",
+            {"file_path": "a", "old_string": "x", "new_string": "y"},
+        ),
+        ("glob", {"pattern": "*"}, "Glob", {"pattern": "*"}),
+        (
+            "search_file_content",
+            {"pattern": "x", "include": "*.py", "dir_path": "d"},
+            "Grep",
+            {"pattern": "x", "glob": "*.py", "path": "d"},
+        ),
+        ("list_directory", {"dir_path": "d"}, "LS", {"path": "d"}),
+        (
+            "web_fetch",
+            {"prompt": "sum up https://a.org/x please"},
+            "WebFetch",
+            {"prompt": "sum up https://a.org/x please", "url": "https://a.org/x"},
+        ),
+        ("google_web_search", {"query": "q"}, "WebSearch", {"query": "q"}),
+        ("todo_write", {"todos": []}, "TodoWrite", {"todos": []}),
+        ("task", {"prompt": "p"}, "Task", {"prompt": "p"}),
+        ("my_tool", {"path": "a"}, "my_tool", {"path": "a"}),
+    ],
+)
+def test_tool_has_their_name_and_keys(
+    tool: str, tool_input: dict[str, Any], name: str, seen: dict[str, Any]
+) -> None:
+    event = shown(E.BeforeTool, tool_name=tool, tool_input=tool_input)
+    assert (event["tool_name"], event["tool_input"]) == (name, seen)
+
+
+def test_tool_of_a_server_is_named_in_their_manner() -> None:
+    context = {"server_name": "memory", "tool_name": "store"}
+    event = shown(E.BeforeTool, tool_name="store", tool_input={}, mcp_context=context)
+    assert event["tool_name"] == "mcp__memory__store"
+
+
+@pytest.mark.parametrize(
+    ("tool", "response", "seen"),
+    [
+        (
+            "run_shell_command",
+            {"llmContent": "out", "returnDisplay": "out"},
+            {"stdout": "out", "stderr": "", "interrupted": False},
+        ),
+        (
+            "run_shell_command",
+            {"llmContent": "", "error": {"message": "bad"}},
+            {"stdout": "", "stderr": "bad"},
+        ),
+        (
+            "write_file",
+            {"llmContent": "ok"},
+            {"filePath": "/a", "success": True},
+        ),
+        ("replace", {"error": "no"}, {"filePath": "/a", "success": False}),
+        (
+            "read_file",
+            {"llmContent": [{"text": "one"}, "two"]},
+            {"type": "text", "file": {"filePath": "/a", "content": "onetwo"}},
+        ),
+        ("other", {"llmContent": "x"}, {"content": "x", "success": True}),
+    ],
+)
+def test_response_has_their_keys(
+    tool: str, response: dict[str, Any], seen: dict[str, Any]
+) -> None:
+    event = shown(
+        E.AfterTool,
+        tool_name=tool,
+        tool_input={"file_path": "/a"},
+        tool_response=response,
+    )
+    assert event["tool_response"] == {**event["tool_response"], **seen, **response}
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "seen"),
+    [
+        (E.BeforeAgent, {"prompt": "p"}, {"prompt": "p"}),
+        (
+            E.AfterAgent,
+            {"prompt": "p", "prompt_response": "r", "stop_hook_active": True},
+            {"stop_hook_active": True, "last_assistant_message": "r"},
+        ),
+        (E.SessionStart, {"source": "resume"}, {"source": "resume"}),
+        (E.SessionEnd, {"reason": "exit"}, {"reason": "other"}),
+        (E.SessionEnd, {"reason": "logout"}, {"reason": "logout"}),
+        (
+            E.Notification,
+            {"message": "m", "notification_type": "ToolPermission"},
+            {"message": "m", "notification_type": "permission_prompt"},
+        ),
+        (
+            E.PreCompress,
+            {"trigger": "auto"},
+            {"trigger": "auto", "custom_instructions": ""},
+        ),
+    ],
+)
+def test_other_events_have_their_fields(
+    event: E, fields: dict[str, Any], seen: dict[str, Any]
+) -> None:
+    found = shown(event, **fields)
+    assert found == {**found, **seen}
+
+
+def test_updated_input_replaces_the_whole_in_the_spelling_of_the_host() -> None:
+    given_input = {"tool_name": "write_file", "tool_input": {"path": "a", "mode": "w"}}
+    said = {"hookSpecificOutput": {"updatedInput": {"file_path": "b", "content": ""}}}
+    ours = claude_output(E.BeforeTool, said, given_input)["hookSpecificOutput"]
+    assert ours == {
+        "tool_input": {"path": "b", "content": ""},
+        "replacesToolInput": True,
+    }
+
+
+def test_address_taken_from_a_prompt_is_not_handed_to_the_tool() -> None:
+    given_input = {"tool_name": "web_fetch", "tool_input": {"prompt": "see http://a"}}
+    seen = shown(E.BeforeTool, **given_input)["tool_input"]
+    said = {"hookSpecificOutput": {"updatedInput": seen}}
+    ours = claude_output(E.BeforeTool, said, given_input)["hookSpecificOutput"]
+    assert ours["tool_input"] == given_input["tool_input"]
+
+
+def test_decisions_keep_their_words_and_deferring_asks() -> None:
+    said = {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "defer",
+        }
+    }
+    ours = claude_output(E.BeforeTool, said)["hookSpecificOutput"]
+    assert ours == {"hookEventName": "BeforeTool", "permissionDecision": "ask"}
+    kept = {"decision": "block", "reason": "r", "continue": False}
+    assert claude_output(E.BeforeTool, kept) == kept
+
+
+@pytest.mark.parametrize("event", [E.BeforeAgent, E.SessionStart])
+def test_plain_text_is_context_where_they_read_it_so(event: E) -> None:
+    assert claude_text(event, "hi") == {
+        "hookSpecificOutput": {"additionalContext": "hi"}
+    }
+    assert claude_text(E.AfterTool, "hi") == {}
+
+
+KEYS = st.sampled_from(
+    ["file_path", "absolute_path", "path", "content", "pattern", "x"]
+)
+INPUTS = st.dictionaries(KEYS, st.text(max_size=5), max_size=4)
+
+
+@given(
+    tool=st.sampled_from(
+        sorted({our for ours in CLAUDE_TOOLS.values() for our in ours})
+    ),
+    tool_input=INPUTS,
+)
+@settings(max_examples=200)
+def test_input_handed_back_unchanged_is_the_input(
+    tool: str, tool_input: dict[str, Any]
+) -> None:
+    """A hook that echoes what it was shown changes nothing."""
+    event_input = {"tool_name": tool, "tool_input": tool_input}
+    seen = claude_input(E.BeforeTool, event_input)["tool_input"]
+    said = {"hookSpecificOutput": {"updatedInput": seen}}
+    ours = claude_output(E.BeforeTool, said, event_input)["hookSpecificOutput"]
+    assert ours["tool_input"] == tool_input

@@ -1,0 +1,103 @@
+"""JSON in both directions, for values nobody controls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.protocol.jsontext import TooDeepError, decode, encode
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary()
+    | st.complex_numbers()
+    | st.dates(),
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.frozensets(st.integers() | st.binary())
+        | st.dictionaries(
+            st.text(st.characters()) | st.integers() | st.none() | st.binary(), inner
+        )
+    ),
+    max_leaves=10,
+)
+plain: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(anything)
+def test_any_value_becomes_json_that_every_parser_reads(value: Any) -> None:
+    written = encode(value)
+    assert written.decode("utf-8") == written.decode("utf-8", "strict")
+    json.loads(written, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+@given(plain)
+def test_what_json_can_hold_comes_back_as_it_was(value: Any) -> None:
+    assert decode(encode(value)) == value
+    assert decode(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["NaN", "[Infinity]", '{"a": -Infinity}', "", "{", "'x'"]
+)
+def test_what_is_no_json_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - any ValueError will do
+        decode(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"n": 1e999, "decision": "block"}', {"n": None, "decision": "block"}),
+        (r'{"a": "\ud800", "decision": "block"}', {"a": "\ufffd", "decision": "block"}),
+        (r'"\ud83d\ude00"', "\N{GRINNING FACE}"),
+        ("-" + "9" * 9000, -(10**9000 - 1)),
+        (b'{"a": 1}', {"a": 1}),
+    ],
+    ids=["float out of range", "lone surrogate", "pair", "huge number", "bytes"],
+)
+def test_json_that_parsers_stumble_over_is_still_read(text: str, value: Any) -> None:
+    """A verdict must not be lost to an odd value beside it."""
+    assert (decode(text) == value) is True
+
+
+def test_json_nested_too_deeply_has_an_error_of_its_own() -> None:
+    with pytest.raises(TooDeepError):
+        decode('{"a":' * 100_000 + "1" + "}" * 100_000)
+
+
+class Point(msgspec.Struct):
+    x: int
+
+
+def test_structs_are_written_by_their_fields() -> None:
+    assert decode(encode({"point": Point(1), "text": "\ud800"})) == {
+        "point": {"x": 1},
+        "text": "\ufffd",
+    }
+
+
+def test_subclasses_of_plain_types_are_written_as_such() -> None:
+    class Word(str):
+        __slots__ = ()
+
+    class Count(int):
+        pass
+
+    assert decode(encode({Word("k"): [Word("v"), Count(5), True]})) == {
+        "k": ["v", 5, True]
+    }

@@ -1,0 +1,217 @@
+"""Typed predicates at the bus (DELTA-HPAY-001, -005; rules V1 to V4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookline.protocol import validators
+from hookline.protocol.events import HookEventName
+from hookline.protocol.validators import FIELDS, explain
+
+E = HookEventName
+TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
+REQUEST = {"model": "m", "messages": []}
+
+VALID: list[tuple[HookEventName, dict[str, Any]]] = [
+    (E.BeforeTool, TOOL),
+    (E.BeforeTool, TOOL | {"mcp_context": {"a": 1}, "original_request_name": "w"}),
+    (E.BeforeTool, TOOL | {"mcp_context": None, "session_id": "s"}),
+    (E.AfterTool, TOOL | {"tool_response": {"llmContent": "x"}}),
+    (E.BeforeAgent, {"prompt": ""}),
+    (E.AfterAgent, {"prompt": "a", "prompt_response": "b"}),
+    (E.AfterAgent, {"prompt": "a", "prompt_response": "b", "stop_hook_active": True}),
+    (E.BeforeModel, {"llm_request": REQUEST}),
+    (E.BeforeModel, {"model_request": REQUEST}),
+    (E.AfterModel, {"llm_request": REQUEST, "model_response": {"text": "x"}}),
+    (E.BeforeToolSelection, {"llm_request": REQUEST}),
+    (E.BeforeToolSelection, {"model_request": REQUEST, "available_tools": ["a"]}),
+    (E.Notification, {"message": "hello"}),
+    (E.Notification, {"message": "", "level": "info", "details": {"a": 1}}),
+    (E.SessionStart, {"source": "startup"}),
+    (E.SessionEnd, {"reason": "prompt_input_exit"}),
+    (E.PreCompress, {"trigger": "auto"}),
+]
+
+WRONG: list[tuple[HookEventName, Any, str]] = [
+    (E.BeforeTool, 5, "expected an object, got 5"),
+    (E.BeforeTool, [TOOL], "expected an object, got a list"),
+    (E.BeforeTool, {}, "tool_name: expected a non-empty string, got nothing"),
+    (
+        E.BeforeTool,
+        TOOL | {"tool_name": 5},
+        "tool_name: expected a non-empty string, got 5",
+    ),
+    (
+        E.BeforeTool,
+        TOOL | {"tool_name": ""},
+        "tool_name: expected a non-empty string, got ''",
+    ),
+    (
+        E.BeforeTool,
+        TOOL | {"tool_input": "x" * 100},
+        f"tool_input: expected an object, got '{'x' * 80}'...",
+    ),
+    (
+        E.BeforeTool,
+        TOOL | {"tool_input": None},
+        "tool_input: expected an object, got null",
+    ),
+    (
+        E.BeforeTool,
+        TOOL | {"mcp_context": []},
+        "mcp_context: expected an object, got a list",
+    ),
+    (E.BeforeTool, TOOL | {"session_id": 7}, "session_id: expected a string, got 7"),
+    (
+        E.BeforeTool,
+        TOOL | {"transcript_path": {}},
+        "transcript_path: expected a string, got an object",
+    ),
+    (E.AfterTool, TOOL, "tool_response: expected an object, got nothing"),
+    (
+        E.AfterTool,
+        TOOL | {"tool_response": True},
+        "tool_response: expected an object, got true",
+    ),
+    (E.BeforeAgent, {"prompt": 1.5}, "prompt: expected a string, got 1.5"),
+    (E.AfterAgent, {"prompt": "a"}, "prompt_response: expected a string, got nothing"),
+    (
+        E.AfterAgent,
+        {"prompt": "a", "prompt_response": "b", "stop_hook_active": "no"},
+        "stop_hook_active: expected true or false, got 'no'",
+    ),
+    (
+        E.BeforeModel,
+        {},
+        "llm_request or model_request: expected an object, got nothing",
+    ),
+    (
+        E.BeforeModel,
+        {"llm_request": REQUEST, "model_request": 3},
+        "model_request: expected an object, got 3",
+    ),
+    (
+        E.AfterModel,
+        {"llm_request": REQUEST},
+        "llm_response or model_response: expected an object, got nothing",
+    ),
+    (
+        E.BeforeToolSelection,
+        {"llm_request": REQUEST, "available_tools": {}},
+        "available_tools: expected a list, got an object",
+    ),
+    (E.Notification, {"message": None}, "message: expected a string, got null"),
+    (
+        E.Notification,
+        {"message": "m", "notification_type": ""},
+        "notification_type: expected a non-empty string, got ''",
+    ),
+    (
+        E.SessionStart,
+        {"source": "boot"},
+        "source: expected one of startup, resume, clear, got 'boot'",
+    ),
+    (
+        E.SessionEnd,
+        {"reason": 10**400},
+        (
+            "reason: expected one of exit, clear, logout, prompt_input_exit, other, "
+            "got a huge number"
+        ),
+    ),
+    (
+        E.PreCompress,
+        {"trigger": ["auto"]},
+        "trigger: expected one of manual, auto, got a list",
+    ),
+]
+
+PREDICATES: dict[HookEventName, Callable[[object], bool]] = {
+    E.BeforeTool: validators.is_before_tool_input,
+    E.AfterTool: validators.is_after_tool_input,
+    E.BeforeAgent: validators.is_before_agent_input,
+    E.AfterAgent: validators.is_after_agent_input,
+    E.BeforeModel: validators.is_before_model_input,
+    E.AfterModel: validators.is_after_model_input,
+    E.BeforeToolSelection: validators.is_before_tool_selection_input,
+    E.Notification: validators.is_notification_input,
+    E.SessionStart: validators.is_session_start_input,
+    E.SessionEnd: validators.is_session_end_input,
+    E.PreCompress: validators.is_pre_compress_input,
+}
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+valid_inputs = st.sampled_from(VALID)
+
+
+@pytest.mark.parametrize(("event", "value"), VALID, ids=str)
+def test_validator_accepts_a_valid_input(
+    event: HookEventName, value: dict[str, Any]
+) -> None:
+    assert explain(event, value) is None
+    assert PREDICATES[event](value)
+
+
+@pytest.mark.parametrize(
+    ("event", "value", "problem"), WRONG, ids=lambda v: str(v)[:40]
+)
+def test_validator_says_which_field_is_wrong_and_what_it_expected(
+    event: HookEventName, value: Any, problem: str
+) -> None:
+    assert explain(event, value) == f"{event.value} input: {problem}"
+    assert not PREDICATES[event](value)
+
+
+def test_every_event_has_a_validator() -> None:
+    assert set(FIELDS) == set(PREDICATES) == set(HookEventName)
+
+
+@given(event=st.sampled_from(HookEventName), value=json_values)
+@settings(max_examples=200)
+def test_validator_never_raises_and_agrees_with_its_explanation(
+    event: HookEventName, value: Any
+) -> None:
+    problem = explain(event, value)
+    assert PREDICATES[event](value) is (problem is None)
+    assert problem is None or problem.startswith(f"{event.value} input: ")
+
+
+@given(case=valid_inputs, extra=st.dictionaries(st.text(), json_values, max_size=4))
+@settings(max_examples=100)
+def test_validator_tolerates_unknown_fields(
+    case: tuple[HookEventName, dict[str, Any]], extra: dict[str, Any]
+) -> None:
+    """Rule V4."""
+    event, value = case
+    assert explain(event, extra | value) is None or set(extra) & {
+        field.name for field in FIELDS[event]
+    } | set(extra) & {"session_id", "transcript_path"}
+
+
+@given(case=valid_inputs, data=st.data())
+@settings(max_examples=150)
+def test_validator_refuses_a_required_field_of_any_other_type(
+    case: tuple[HookEventName, dict[str, Any]], data: st.DataObject
+) -> None:
+    """DELTA-HPAY-002: what is refused here never reaches the planner."""
+    event, value = case
+    field = data.draw(
+        st.sampled_from([field for field in FIELDS[event] if field.required])
+    )
+    wrong = data.draw(json_values.filter(lambda v: not field.fits(v)))
+    broken = {k: v for k, v in value.items() if k != field.other_name}
+    problem = explain(event, broken | {field.name: wrong})
+    assert problem is not None
+    assert f"expected {field.expected}" in problem

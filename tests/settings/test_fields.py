@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookline.cli.main import main
+from hookline.protocol.events import HookEventName
+from hookline.settings.fields import Report, settings_schema
+from hookline.settings.lint import audit
+from hookline.settings.model import HookSource, HookType
+from hookline.settings.parse import read_layer
+
+from .tinyschema import TinySchema
+
+SCHEMA = settings_schema()
+HOOK = {"type": "command", "command": "x"}
+HOOK_KEYS = {
+    *("type", "command", "function", "name", "description", "timeout", "env", "shell"),
+    *("onError", "expect", "envPolicy", "mode", "dialect", "trustFiles", "pool"),
+    "managed",
+}
+OPTION_KEYS = {
+    *("disabled", "toolSelection", "onError", "envPolicy", "journal", "maxDepth"),
+    *("maxOutputBytes", "maxProcesses", "breaker", "workerIdleMs", "onAsk"),
+    "notifications",
+}
+
+
+def properties(*steps: str) -> dict[str, Any]:
+    found: Any = SCHEMA
+    for step in steps:
+        found = found[step]
+    keys: dict[str, Any] = found["properties"]
+    return keys
+
+
+def with_hook(**fields: Any) -> dict[str, Any]:
+    return {"hooks": {"BeforeTool": [{"hooks": [{**HOOK, **fields}]}]}}
+
+
+def problems_in(raw: dict[str, Any]) -> list[str]:
+    """What parse and check have to say, but for what only a machine can know."""
+    _, problems = read_layer(raw, HookSource.SYSTEM)
+    report = Report(problems)
+    audit(raw, None, report)
+    return [str(problem) for problem in report.problems]
+
+
+def test_schema_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == SCHEMA
+    assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_schema_has_the_keys_of_the_protocol_and_no_others() -> None:
+    """PROTOCOL 2: all keys, so that nothing is invented twice."""
+    assert set(properties("$defs", "hook")) == HOOK_KEYS
+    assert set(properties("$defs", "group")) == {"matcher", "sequential", "hooks"}
+    assert set(properties("properties", "hooksConfig")) == OPTION_KEYS
+    assert set(properties()) == {"$schema", "enableHooks", "hooks", "hooksConfig"}
+    assert set(properties("properties", "hooks")) == set(HookEventName)
+
+
+def test_schema_describes_every_key() -> None:
+    for table in (
+        properties(),
+        properties("properties", "hooks"),
+        properties("properties", "hooksConfig"),
+        properties("$defs", "group"),
+        properties("$defs", "hook"),
+    ):
+        assert all(entry["description"] for entry in table.values())
+
+
+@pytest.mark.parametrize("key", sorted(HOOK_KEYS))
+def test_parse_reads_every_hook_key_of_the_schema(key: str) -> None:
+    """A wrong value is noticed, so the key is read."""
+    assert any(key in problem for problem in problems_in(with_hook(**{key: [[]]})))
+
+
+@pytest.mark.parametrize("key", sorted(OPTION_KEYS - {"notifications"}))
+def test_parse_reads_every_option_of_the_schema(key: str) -> None:
+    (problem, *_) = problems_in({"hooksConfig": {key: 0.5j}})
+    assert problem.startswith(f"hooksConfig.{key}: ignored: expected ")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param({}, id="empty"),
+        pytest.param({"$schema": "./s.json", "enableHooks": False}, id="top level"),
+        pytest.param(with_hook(), id="hook"),
+        pytest.param(with_hook(timeout=1500.5, pool=2.0, env={"A": 5}), id="numbers"),
+        pytest.param(with_hook(onError={"crash": "block"}), id="policy"),
+        pytest.param(with_hook(type="plugin"), id="plugin"),
+        pytest.param(with_hook(type="python", function="a.b:c"), id="python"),
+        pytest.param({"hooksConfig": {"breaker": False}}, id="breaker off"),
+        pytest.param({"hooksConfig": {"journal": "j.db"}}, id="journal"),
+    ],
+)
+def test_schema_and_parse_accept_the_same(raw: dict[str, Any]) -> None:
+    assert problems_in(raw) == []
+    assert TinySchema(SCHEMA).fits(raw)
+
+
+hook_values = st.one_of(
+    st.sampled_from(
+        ["", " ", "x", "a:b", "json", "clean", "block", "observe", *HookType]
+    ),
+    st.sampled_from([None, True, False, 0, 1, 1.0, 150.5, -1, 2**53, 2**54, [], ["a"]]),
+    st.sampled_from([{}, {"A": 1}, {"A=": "x"}, {"A": None}, {"crash": "block"}]),
+    st.sampled_from([{"crash": 1}, {"crahs": "block"}, [1], ["a", ""], {"x": "y"}]),
+    st.sampled_from([{"timeouts": 2}, {"cooldownMs": 150}, {"timeouts": 0}, "union"]),
+)
+hooks = st.dictionaries(
+    st.sampled_from(sorted(HOOK_KEYS)), hook_values, max_size=4
+).map(lambda more: {**HOOK, **more})
+options = st.dictionaries(st.sampled_from(sorted(OPTION_KEYS)), hook_values, max_size=4)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(hooks | hook_values, max_size=2),
+    options | hook_values,
+    st.dictionaries(
+        st.sampled_from(["matcher", "sequential", "x"]), hook_values, max_size=2
+    ),
+)
+def test_schema_fits_exactly_what_has_no_problems(
+    entries: list[Any], config: Any, group: dict[str, Any]
+) -> None:
+    raw = {
+        "hooks": {"AfterTool": [{**group, "hooks": entries}]},
+        "hooksConfig": config,
+    }
+    # A timeout in seconds is well-formed: only check doubts it.
+    problems = [text for text in problems_in(raw) if "looks like seconds" not in text]
+    assert TinySchema(SCHEMA).fits(raw) is (problems == [])

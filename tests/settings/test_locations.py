@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from hookline.errors import SettingsError
+from hookline.settings.locations import (
+    SettingsPlaces,
+    default_user_dir,
+    find_settings_file,
+)
+from hookline.settings.model import HookSource
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's")
+
+
+def test_places_are_those_of_the_protocol(tmp_path: Path) -> None:
+    """PROTOCOL 2."""
+    folders = SettingsPlaces(project_dir=tmp_path).folders()
+    assert list(folders.items()) == [
+        (HookSource.PROJECT, str(tmp_path / ".hookline")),
+        (HookSource.USER, platformdirs.user_config_dir("hookline")),
+        (HookSource.SYSTEM, "/etc/hookline"),
+    ]
+
+
+@linux_only
+def test_user_place_follows_xdg_config_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert default_user_dir() == str(tmp_path / "hookline")
+    assert default_user_dir() == platformdirs.user_config_dir("hookline")
+
+
+@linux_only
+@pytest.mark.parametrize("configured", ["", "relative", "./here"])
+def test_user_place_is_never_relative_to_a_project(
+    configured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be trusted, and be whatever a cloned repository holds."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", configured)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_user_dir() == str(tmp_path / ".config" / "hookline")
+
+
+@linux_only
+def test_user_place_is_none_when_there_is_no_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", "nowhere")
+    assert default_user_dir() is None
+    assert HookSource.USER not in SettingsPlaces().folders()
+
+
+def test_no_environment_variable_moves_the_system_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("XDG_CONFIG_DIRS", "HOOKLINE_SYSTEM_DIR", "HOOKLINE_CONFIG", "HOME"):
+        monkeypatch.setenv(name, "/elsewhere")
+    assert SettingsPlaces().folders()[HookSource.SYSTEM] == "/etc/hookline"
+
+
+@pytest.mark.parametrize("name", ["settings.json", "settings.toml"])
+def test_settings_file_is_found_in_either_language(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("")
+    assert find_settings_file(tmp_path) == str(tmp_path / name)
+
+
+def test_settings_file_is_absent_in_an_absent_folder(tmp_path: Path) -> None:
+    assert find_settings_file(tmp_path / "nowhere") is None
+    (tmp_path / "file").write_text("")
+    assert find_settings_file(tmp_path / "file") is None
+
+
+def test_place_that_cannot_be_looked_into_is_no_absence(tmp_path: Path) -> None:
+    """A managed hook must not vanish because its folder cannot be read."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(SettingsError, match="cannot be looked up"):
+        find_settings_file(tmp_path / "loop")
+    with pytest.raises(SettingsError, match="cannot be looked up"):
+        find_settings_file(Path("a\0b"))

@@ -1,0 +1,208 @@
+"""The packages and their imports, the public names, and where everything is caught."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import hookline
+
+SOURCE = Path(hookline.__file__).parent
+
+PACKAGES = [
+    *("errors", "log", "protocol", "shelltext", "settings", "trust", "config"),
+    *("processes", "executors", "translators", "bus", "journal", "telemetry"),
+    *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
+    *("testing", "cli"),
+]
+"""In the order of imports: a package knows only those before it."""
+
+BUILDS_WHAT_LIES_BELOW = {("hookline.config", "hookline.engine.system")}
+"""``Config.get_hook_system()`` makes the system that is built from the config."""
+
+
+def sources() -> Iterator[Path]:
+    """All modules, without the hook scripts that are shipped as files to run."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        if file.parent.name not in {"hooks", "starter"}:
+            yield file
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(file): file for file in sources()}
+
+
+def package_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def imported_modules(module: str) -> Iterator[tuple[str, int]]:
+    """Our modules that a module imports: when it is loaded, later, or for types."""
+    file = MODULES[module]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name in MODULES:
+                    yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(package, node)
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                found = name if name in MODULES else base
+                if found in MODULES:
+                    yield found, node.lineno
+
+
+def _absolute(package: str, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    base = parts[: len(parts) - node.level + 1]
+    return ".".join([*base, node.module] if node.module else base)
+
+
+@pytest.mark.parametrize("module", list(MODULES))
+def test_a_package_imports_only_packages_before_it(module: str) -> None:
+    if module in {"hookline", "hookline.script", "hookline.types"}:
+        return
+    own = package_of(module)
+    assert own in PACKAGES, f"{own} is not among the packages"
+    for other, line in imported_modules(module):
+        if (module, other) in BUILDS_WHAT_LIES_BELOW or package_of(other) == own:
+            continue
+        in_order = PACKAGES.index(package_of(other)) < PACKAGES.index(own)
+        assert in_order, f"line {line} imports {other}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {
+        module: {
+            other
+            for other, _ in imported_modules(module)
+            if (module, other) not in BUILDS_WHAT_LIES_BELOW and other != module
+        }
+        for module in MODULES
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError with the modules in it
+
+
+def test_hookline_script_imports_nothing_of_ours() -> None:
+    assert list(imported_modules("hookline.script")) == []
+
+
+BROAD = {
+    # The three edges: the handler, the triggers, the command line.
+    "engine/handler.py": 2,
+    "bus/server.py": 2,
+    "agent/triggers.py": 2,
+    "cli/main.py": 1,
+    # A hook beside others: what breaks around it must not take their verdicts.
+    "engine/runner.py": 1,
+    # Foreign code: hooks in this process, subscribers and carriers, extensions,
+    # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
+    "agent/model_calls.py": 2,
+    "agent/decorator.py": 1,
+    "agent/client.py": 1,
+    "agent/scheduler.py": 1,
+    "agent/tool_calls.py": 2,
+    "bus/memory.py": 2,
+    "bus/nats.py": 2,
+    "bus/remote.py": 1,
+    "executors/python.py": 3,
+    "journal/rows.py": 1,
+    "protocol/jsontext.py": 2,
+    "log.py": 1,
+    "script.py": 1,
+    "settings/load.py": 1,
+}
+"""Where everything is caught and not raised again, and how often."""
+
+
+def swallows_everything(handler: ast.ExceptHandler) -> bool:
+    caught = "" if handler.type is None else ast.unparse(handler.type)
+    if caught not in {"", "Exception", "BaseException"}:
+        return False
+    return not any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+
+
+def test_a_broad_except_stands_only_in_these_places() -> None:
+    found: dict[str, int] = {}
+    for file in sources():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ExceptHandler) and swallows_everything(node):
+                name = str(file.relative_to(SOURCE))
+                found[name] = found.get(name, 0) + 1
+    assert found == BROAD
+
+
+PUBLIC = [
+    "Config",
+    "HookBusClient",
+    "HookEventName",
+    "HookSystem",
+    "HookSystemNotInitializedError",
+    "HooklineError",
+    "InMemoryMessageBus",
+    "NotificationType",
+    "PreCompressTrigger",
+    "ProcessedHookResult",
+    "RemoteHooks",
+    "SessionEndReason",
+    "SessionStartSource",
+    "Settings",
+    "SettingsError",
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert hookline.__all__ == PUBLIC
+    for name in PUBLIC:
+        assert getattr(hookline, name).__name__ == name
+    assert set(PUBLIC) <= set(dir(hookline))
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = hookline.Nothing
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return {name.partition(".")[0] for name in found.stdout.split()}
+
+
+EXTRAS = {"rich", "google", "openai", "anthropic", "nats", "pydantic", "httpx"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import hookline; [getattr(hookline, n) for n in hookline.__all__]",
+        "import hookline.engine.system, hookline.translators",
+        "import hookline.cli.fire, hookline.cli.main",
+    ],
+)
+def test_import_hookline_loads_no_extra(statement: str) -> None:
+    loaded = loaded_by(statement)
+    assert "msgspec" in loaded
+    assert not loaded & EXTRAS
+
+
+def test_hookline_script_loads_nothing_beyond_the_standard_library() -> None:
+    bare = loaded_by("pass")
+    beyond = loaded_by("import hookline.script") - bare - set(sys.stdlib_module_names)
+    assert beyond == {"hookline"}
