@@ -160,7 +160,7 @@ def check_outputs(event: HookEventName, runs: list[tuple[bytes, int]]) -> None:
     """Whatever hooks print, a block is neither invented nor lost."""
     results = [enforce(_read(event, *run), _hook(event)) for run in runs]
     for result in results:
-        asked = result.exit_code == 2 or result.closed or _says_block(result.said)
+        asked = result.exit_code == 2 or result.closed or _says_block(result.raw_output)
         if result.output is not None and result.output.is_blocking:
             assert asked, result
     event_input: dict[str, Any] = {"tool_input": {"a": 1}}

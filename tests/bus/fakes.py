@@ -99,7 +99,7 @@ def said(
         event_name=event,
         success=True,
         output=output,
-        said=wire,
+        raw_output=wire,
         exit_code=0,
         stdout=stdout,
         duration=1.5,

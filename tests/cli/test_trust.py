@@ -215,10 +215,10 @@ def test_bytes_are_read_again_only_when_the_file_system_says_so(tmp_path: Path) 
     file.write_text("one")
     look = CountedLook(file)
     pinned = PinnedPaths(look(), look, clock_ns=lambda: FOREVER_NS)
-    assert [pinned.examine()[0] for _ in range(5)] == [None] * 5
+    assert [pinned.check()[0] for _ in range(5)] == [None] * 5
     assert look.looks == 2
     file.write_text("two")
-    assert pinned.examine()[0] == str(file)
+    assert pinned.check()[0] == str(file)
 
 
 def test_bytes_are_read_every_time_while_the_clock_is_too_coarse_to_tell(
@@ -229,7 +229,7 @@ def test_bytes_are_read_every_time_while_the_clock_is_too_coarse_to_tell(
     look = CountedLook(file)
     pinned = PinnedPaths(look(), look, clock_ns=lambda: file.stat().st_mtime_ns)
     for _ in range(5):
-        pinned.examine()
+        pinned.check()
     assert look.looks == 6
 
 

@@ -14,7 +14,7 @@ async def test_exit_0_with_a_json_object_is_that_output(workshop: Workshop) -> N
     said = {"decision": "block", "reason": "no", "other": 1}
     result = await workshop.fire("BeforeTool", workshop.says(said))
     hook = result.aggregated.hook_results[0]
-    assert (hook.success, hook.said, hook.exit_code) == (True, said, 0)
+    assert (hook.success, hook.raw_output, hook.exit_code) == (True, said, 0)
     assert (result.blocked, result.reason) == (True, "no")
 
 
@@ -38,7 +38,7 @@ async def test_exit_0_with_any_other_text_is_a_system_message(
     result = await workshop.fire("BeforeTool", workshop.runs(f"printf '%s' '{text}'"))
     hook = result.aggregated.hook_results[0]
     assert hook.success
-    assert hook.said == {"decision": "allow", "systemMessage": text}
+    assert hook.raw_output == {"decision": "allow", "systemMessage": text}
     assert result.system_message == text
     assert not result.blocked
 
@@ -49,7 +49,7 @@ async def test_exit_0_with_nothing_allows_and_changes_nothing(
     """HOOK-065."""
     result = await workshop.fire("BeforeTool", workshop.runs("printf ' \\n\\t'"))
     hook = result.aggregated.hook_results[0]
-    assert (hook.success, hook.output, hook.said) == (True, None, None)
+    assert (hook.success, hook.output, hook.raw_output) == (True, None, None)
     assert (result.blocked, result.final_output) == (False, None)
 
 
@@ -75,7 +75,7 @@ async def test_exit_2_blocks_with_stderr_and_does_not_parse_stdout(
     )
     hook = result.aggregated.hook_results[0]
     assert (hook.success, hook.exit_code) == (False, 2)
-    assert hook.said == {"decision": "deny", "reason": "no way"}
+    assert hook.raw_output == {"decision": "deny", "reason": "no way"}
     assert (result.blocked, result.reason) == (True, "no way")
     assert result.aggregated.errors == []
 
@@ -97,7 +97,7 @@ async def test_other_exit_codes_fail_open_with_a_warning(
     result = await workshop.fire("BeforeTool", workshop.runs(f"{said}; exit {code}"))
     hook = result.aggregated.hook_results[0]
     assert (hook.success, hook.exit_code) == (False, code)
-    assert hook.said == {"decision": "allow", "systemMessage": "Warning: oops"}
+    assert hook.raw_output == {"decision": "allow", "systemMessage": "Warning: oops"}
     assert (result.blocked, result.system_message) == (False, "Warning: oops")
     assert "hook " in result.aggregated.errors[0].message
 

@@ -293,7 +293,7 @@ def _result(wire: Mapping[str, Any], event: HookEventName) -> HookExecutionResul
         event_name=event,
         success=wire.get("success") is True,
         output=_output(said, event),
-        said=said if isinstance(said, dict) else None,
+        raw_output=said if isinstance(said, dict) else None,
         exit_code=exit_code if isinstance(exit_code, int) else None,
         stdout=_text(wire.get("stdout")) or "",
         stderr=_text(wire.get("stderr")) or "",

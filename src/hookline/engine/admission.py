@@ -30,15 +30,15 @@ class HookGuard:
         self, hook: RegisteredHook, call: HookCall, run: Run
     ) -> HookExecutionResult:
         """Run a hook if it may run, and remember how it went."""
-        seal = hook.seal
-        if seal is None:
+        approval = hook.approval
+        if approval is None:
             return await self._attempt(hook, call, run)
-        problem, stamp = seal.examine()
+        problem, stamp = approval.check()
         if problem is not None:
             error = f"{problem}: a person has to look and run 'hookline trust'"
             return _refused(hook, FailureCause.CHANGED, error)
         result = await self._attempt(hook, call, run)
-        if seal.holds(stamp) or _blocks(result):
+        if approval.unchanged_since(stamp) or _blocks(result):
             return result
         # Which bytes ran cannot be told: they may have been swapped and put back.
         return _refused(hook, FailureCause.CHANGED, "its files moved while it ran")

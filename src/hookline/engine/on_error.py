@@ -31,9 +31,9 @@ def enforce(result: HookExecutionResult, hook: RegisteredHook) -> HookExecutionR
         f"Blocked by policy: hook {hook.name!r} failed ({result.error}) "
         f"and onError says block for {result.cause.value}"
     )
-    said = (result.said or {}) | closed_form(result.event_name, reason)
-    output, _ = read_output(said, result.event_name)
-    return structs.replace(result, output=output, said=said, closed=True)
+    raw = (result.raw_output or {}) | fail_closed_output(result.event_name, reason)
+    output, _ = read_output(raw, result.event_name)
+    return structs.replace(result, output=output, raw_output=raw, closed=True)
 
 
 def enforce_on_envelope(
@@ -53,7 +53,7 @@ def enforce_on_envelope(
     error = envelope.errors[0]
     whose = f"the policy of hook {strict[0]!r}" if strict else "Hookline"
     reason = f"Blocked by {whose}: {error.stage.value} failed ({error.message})"
-    output, _ = read_output(closed_form(event, reason), event)
+    output, _ = read_output(fail_closed_output(event, reason), event)
     return structs.replace(envelope, final_output=output, all_outputs=[output])
 
 
@@ -66,11 +66,11 @@ def _is_strict(hook: RegisteredHook) -> bool:
     )
 
 
-def closed_form(event: HookEventName, reason: str) -> dict[str, Any]:
+def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
     """The strictest output that an event heeds."""
     if TRAITS[event].can_block:
         return {"decision": "deny", "reason": reason}
-    specific = _CLOSED_FORMS.get(event)
+    specific = _FAIL_CLOSED.get(event)
     if specific is None:
         return {}
     return {"reason": reason, "hookSpecificOutput": specific(reason)}
@@ -92,7 +92,7 @@ def _no_tools(_: str) -> dict[str, Any]:
     return {"toolConfig": {"mode": "NONE", "allowedFunctionNames": []}}
 
 
-_CLOSED_FORMS = {
+_FAIL_CLOSED = {
     HookEventName.AfterTool: _withheld,
     HookEventName.AfterModel: _replaced,
     HookEventName.BeforeToolSelection: _no_tools,

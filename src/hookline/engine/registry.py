@@ -17,11 +17,11 @@ from hookline.executors.contract import HookFunction, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import HookOptions, Settings
 from hookline.settings.model import (
+    Approval,
     HookConfig,
     HookGroup,
     HookSource,
     HookType,
-    Seal,
     SettingsLayer,
     TrustStatus,
 )
@@ -103,13 +103,13 @@ class HookRegistry:
         group: HookGroup,
         config: HookConfig,
     ) -> RegisteredHook:
-        trust, seal = _trust_of(layer, config)
+        trust, approval = _trust_of(layer, config)
         return RegisteredHook(
             config=config,
             event=event,
             source=layer.source,
             trust=trust,
-            seal=seal,
+            approval=approval,
             options=settings.hook_options(layer, config),
             matcher=group.matcher,
             sequential=group.sequential,
@@ -121,14 +121,14 @@ class HookRegistry:
 
 def _trust_of(
     layer: SettingsLayer, config: HookConfig
-) -> tuple[TrustStatus, Seal | None]:
+) -> tuple[TrustStatus, Approval | None]:
     if layer.source is not HookSource.PROJECT or layer.explicit:
         return TrustStatus.TRUSTED, None
     if layer.trust is None:
         return TrustStatus.UNTRUSTED, None
-    seal = layer.trust(config)
-    broken = seal is not None and seal.examine()[0] is not None
-    return (TrustStatus.CHANGED if broken else TrustStatus.TRUSTED), seal
+    approval = layer.trust(config)
+    broken = approval is not None and approval.check()[0] is not None
+    return (TrustStatus.CHANGED if broken else TrustStatus.TRUSTED), approval
 
 
 def function_config(

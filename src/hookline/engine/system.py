@@ -202,7 +202,7 @@ def _may_start(hook: RegisteredHook) -> bool:
         return False
     if hook.trust is not TrustStatus.TRUSTED:
         return False
-    return hook.seal is None or hook.seal.examine()[0] is None
+    return hook.approval is None or hook.approval.check()[0] is None
 
 
 def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None:

@@ -48,7 +48,7 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
         env[name] = call.cwd
     env["PWD"] = call.cwd
     env["HOOKLINE_PYTHON"] = sys.executable
-    if hook.seal is not None:
+    if hook.approval is not None:
         # A cached module beside a trusted one would count as a change of the folder.
         env["PYTHONDONTWRITEBYTECODE"] = "1"
     env |= request_environment(hook, call)

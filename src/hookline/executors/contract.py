@@ -11,7 +11,13 @@ from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.load import HookOptions
-from hookline.settings.model import HookConfig, HookSource, OnFailure, Seal, TrustStatus
+from hookline.settings.model import (
+    Approval,
+    HookConfig,
+    HookSource,
+    OnFailure,
+    TrustStatus,
+)
 
 HookFunction = Callable[[dict[str, Any]], Any]
 
@@ -29,7 +35,7 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     enabled: bool = True
     trust: TrustStatus = TrustStatus.TRUSTED
     """As it was when the hook was registered."""
-    seal: Seal | None = None
+    approval: Approval | None = None
     """Of a trusted project's hook: whether it may run is asked each time."""
     function: HookFunction | None = None
     serial: int = 0

@@ -40,7 +40,7 @@ class DialectExecutor:
 def _retold(result: HookExecutionResult, call: HookCall) -> HookExecutionResult:
     from hookline.protocol.dialects import claude_output, claude_text
 
-    if result.exit_code != 0 or result.said is None:
+    if result.exit_code != 0 or result.raw_output is None:
         return result
     said = said_object(result.stdout)
     if said is None:

@@ -68,7 +68,7 @@ def with_output(
         message = _head(output.system_message)
         output = structs.replace(output, system_message=message)
     return structs.replace(
-        result, output=output, said=said, warnings=(*result.warnings, *warnings)
+        result, output=output, raw_output=said, warnings=(*result.warnings, *warnings)
     )
 
 

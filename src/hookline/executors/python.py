@@ -23,27 +23,29 @@ from hookline.executors.contract import HookFunction, RegisteredHook
 from hookline.processes.limits import OneDeeper
 from hookline.protocol.jsontext import decode
 from hookline.protocol.results import FailureCause, HookExecutionResult
-from hookline.settings.model import Seal
+from hookline.settings.model import Approval
 
 from .contract import HookCall
 from .exit_table import RunEnd, failed_result, read_end, with_output
 
 
-def import_sealed(name: str, seal: Seal) -> ModuleType:
+def import_pinned(name: str, approval: Approval) -> ModuleType:
     """Import a module and the packages around it; raises ``ImportError``."""
     parent: ModuleType | None = None
     at = ""
     for step in name.split("."):
         at = f"{at}.{step}" if at else step
-        parent = sys.modules.get(at) or _load(at, step, parent, seal)
+        parent = sys.modules.get(at) or _load(at, step, parent, approval)
     assert parent is not None  # a name has at least one step
     return parent
 
 
-def _load(name: str, step: str, parent: ModuleType | None, seal: Seal) -> ModuleType:
+def _load(
+    name: str, step: str, parent: ModuleType | None, approval: Approval
+) -> ModuleType:
     spec = _spec(name, parent)
     module = module_from_spec(spec)
-    source = _trusted_source(spec, seal)
+    source = _trusted_source(spec, approval)
     sys.modules[name] = module
     try:
         if source is not None and spec.origin and not spec.origin.endswith(".py"):
@@ -70,12 +72,12 @@ def _spec(name: str, parent: ModuleType | None) -> ModuleSpec:
     return spec
 
 
-def _trusted_source(spec: ModuleSpec, seal: Seal) -> bytes | None:
+def _trusted_source(spec: ModuleSpec, approval: Approval) -> bytes | None:
     if spec.origin is None or not spec.has_location:
         return None  # a package without a file of its own
     with open(spec.origin, "rb") as file:  # noqa: PTH123
         source = file.read()
-    if hashlib.sha256(source).hexdigest() != seal.digest_of(spec.origin):
+    if hashlib.sha256(source).hexdigest() != approval.digest_of(spec.origin):
         raise ImportError(
             f"{spec.origin} is not what was trusted: run 'hookline trust'"
         )
@@ -115,8 +117,8 @@ class PythonExecutor:
         path = hook.config.function or ""
         if path not in self._found:
             module, _, name = path.partition(":")
-            if hook.seal is not None:
-                import_sealed(module, hook.seal)
+            if hook.approval is not None:
+                import_pinned(module, hook.approval)
             found = getattr(import_module(module), name)
             if not callable(found):
                 raise TypeError(f"{path!r} is no function")

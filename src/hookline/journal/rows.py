@@ -145,7 +145,7 @@ def _changed(tool_input: Any, changes: dict[str, Any] | None) -> dict[str, Any]:
 def _outputs(result: ProcessedHookResult) -> Frozen | None:
     """What hooks said, also what counted for nothing, as in observe mode."""
     final = result.aggregated.final_output
-    said = [hook.said for hook in result.aggregated.hook_results]
+    said = [hook.raw_output for hook in result.aggregated.hook_results]
     if final is None and not any(said):
         return None
     return freeze([said, {} if final is None else final.hook_specific_output])

@@ -71,8 +71,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True):
     event_name: HookEventName
     success: bool
     output: HookOutput | None = None
-    said: dict[str, Any] | None = None
-    """The output as the hook worded it, wrong fields included."""
+    raw_output: dict[str, Any] | None = None
+    """The output as the hook gave it, invalid fields included."""
     exit_code: int | None = None
     stdout: str = ""
     stderr: str = ""
@@ -108,7 +108,7 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True):
             "would_block": self.would_block,
             "reran": self.reran,
             "duration_ms": round(self.duration, 3),
-            "output": self.said,
+            "output": self.raw_output,
             "stdout": self.stdout,
             "stderr": self.stderr,
             "error": self.error,

@@ -168,14 +168,14 @@ Stamp = tuple[tuple[int, ...] | None, ...]
 """What the file system says about some paths."""
 
 
-class Seal(Protocol):
+class Approval(Protocol):
     """Tells of a trusted hook whether it is still what was trusted."""
 
-    def examine(self) -> tuple[str | None, Stamp]:
-        """What has changed, in words, if anything; and a stamp for ``holds``."""
+    def check(self) -> tuple[str | None, Stamp]:
+        """What has changed, if anything, and a stamp for ``unchanged_since``."""
         ...
 
-    def holds(self, stamp: Stamp) -> bool:
+    def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether nothing was touched since the stamp was taken."""
         ...
 
@@ -198,5 +198,5 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     raw: dict[str, Any] = {}
     """The mapping as it was read."""
-    trust: Callable[[HookConfig], Seal | None] | None = None
-    """Of a project: gives a hook its seal; None where nobody has trusted it."""
+    trust: Callable[[HookConfig], Approval | None] | None = None
+    """Of a project: gives a hook its approval; None where nobody has trusted it."""

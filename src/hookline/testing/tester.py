@@ -304,7 +304,7 @@ def _story(result: ProcessedHookResult) -> str:
         lines.append("  no hook ran")
     for hook in hooks:
         ended = hook.error or f"exit code {hook.exit_code}"
-        lines.append(f"  {hook.hook_name}: {ended}, said {hook.said!r}")
+        lines.append(f"  {hook.hook_name}: {ended}, said {hook.raw_output!r}")
         if hook.stderr:
             lines.append(f"    stderr: {hook.stderr}")
     return "\n".join(lines)

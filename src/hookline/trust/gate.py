@@ -27,7 +27,7 @@ from hookline.settings.model import (
 from hookline.settings.parse import parse_layer
 
 from .records import TrustRecord, record_path, settings_text
-from .snapshot import ProjectSeal
+from .snapshot import ProjectApproval
 
 VARIABLE = "HOOKLINE_TRUST"
 """``all`` trusts every project: for sealed environments such as CI containers."""
@@ -39,7 +39,9 @@ def gated(settings: Settings, cwd: str) -> Settings:
     if not own and settings.project_dir is None:
         return settings
     if trusts_all():
-        return _with_project(settings, [replace(one, trust=_no_seal) for one in own])
+        return _with_project(
+            settings, [replace(one, trust=_always_approved) for one in own]
+        )
     project = os.path.realpath(settings.project_dir or cwd)
     path = record_path(project)
     if path is None or not os.path.lexists(path):
@@ -105,8 +107,8 @@ def _unreadable(layer: SettingsLayer, problem: str) -> SettingsLayer:
         event: tuple(_with_default_policy(group) for group in defined)
         for event, defined in layer.groups.items()
     }
-    seal = _BrokenSeal(problem)
-    return replace(untrusted(replace(layer, groups=groups)), trust=lambda _: seal)
+    approval = _UnreadableApproval(problem)
+    return replace(untrusted(replace(layer, groups=groups)), trust=lambda _: approval)
 
 
 def _with_default_policy(group: HookGroup) -> HookGroup:
@@ -114,23 +116,23 @@ def _with_default_policy(group: HookGroup) -> HookGroup:
     return replace(group, hooks=tuple(hooks))
 
 
-class _BrokenSeal:
-    """The seal of a hook whose record cannot be read."""
+class _UnreadableApproval:
+    """The approval of a hook whose record cannot be read."""
 
     def __init__(self, problem: str) -> None:
         self._problem = problem
 
-    def examine(self) -> tuple[str, Stamp]:
+    def check(self) -> tuple[str, Stamp]:
         return self._problem, ()
 
-    def holds(self, _: Stamp) -> bool:
+    def unchanged_since(self, _: Stamp) -> bool:
         return False
 
     def digest_of(self, path: str) -> None:
         return None
 
 
-def _no_seal(_: HookConfig) -> None:
+def _always_approved(_: HookConfig) -> None:
     """Trusted whatever it holds."""
 
 
@@ -152,12 +154,14 @@ def trusted_layers(
         (one for one in found if settings_text(one.raw) == record.settings), None
     )
     trusted = same or parse_layer(record.mapping(), HookSource.PROJECT, record.file)
-    seal = ProjectSeal(path, record, os.path.realpath(cwd), journal_files(trusted, cwd))
-    moved, _ = seal.tree.examine()
+    approval = ProjectApproval(
+        path, record, os.path.realpath(cwd), journal_files(trusted, cwd)
+    )
+    moved, _ = approval.tree.check()
     warnings = same.warnings if same is not None else ()
     if moved is not None:
         warnings = (*warnings, _notice(record, moved))
-    layer = replace(trusted, trust=seal, warnings=warnings)
+    layer = replace(trusted, trust=approval, warnings=warnings)
     others = [_what_is_new(one, layer) for one in found if one is not same]
     return [layer, *others]
 

@@ -50,7 +50,7 @@ class PinnedPaths:
         self._clock_ns = clock_ns
         self._seen: Stamp | None = None
 
-    def examine(self) -> tuple[str | None, Stamp]:
+    def check(self) -> tuple[str | None, Stamp]:
         """The first path that is not as it was trusted, if any; and a stamp for later.
 
         The stamp is older than the look at the bytes: it misses no later change.
@@ -71,7 +71,7 @@ class PinnedPaths:
         return take_stamp(self._heeded)
 
 
-class ProjectSeal:
+class ProjectApproval:
     """The trusted state of one project: its ``.hookline``, and what hooks name."""
 
     def __init__(
@@ -84,9 +84,9 @@ class ProjectSeal:
         self.record = record
         self.tree = self._pinned_tree()
 
-    def __call__(self, hook: HookConfig) -> HookSeal:
-        """The seal of one of the project's hooks."""
-        return HookSeal(self, hook)
+    def __call__(self, hook: HookConfig) -> HookApproval:
+        """The approval of one of the project's hooks."""
+        return HookApproval(self, hook)
 
     def pinned_files(self, hook: HookConfig) -> PinnedPaths:
         """What one hook names, now or when it was trusted."""
@@ -126,26 +126,26 @@ class ProjectSeal:
         return PinnedPaths(tree, take, heed_folders=not self._skipped)
 
 
-class HookSeal:
+class HookApproval:
     """Tells of one hook whether all that it was trusted with is unchanged."""
 
-    def __init__(self, project: ProjectSeal, hook: HookConfig) -> None:
+    def __init__(self, project: ProjectApproval, hook: HookConfig) -> None:
         self._project = project
         self._hook = hook
         self._files = project.pinned_files(hook)
 
-    def examine(self) -> tuple[str | None, Stamp]:
-        """What has changed, in words, if anything; and a stamp for ``holds``."""
-        moved, stamp = self._examine()
+    def check(self) -> tuple[str | None, Stamp]:
+        """What has changed, if anything, and a stamp for ``unchanged_since``."""
+        moved, stamp = self._check()
         if moved is not None and self._project.trusted_anew():
             self._files = self._project.pinned_files(self._hook)
-            moved, stamp = self._examine()
+            moved, stamp = self._check()
         if moved is None:
             return None, stamp
         shown = os.path.relpath(moved, self._project.record.project)
         return f"{shown} is not what was trusted", stamp
 
-    def holds(self, stamp: Stamp) -> bool:
+    def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether nothing was touched since the stamp was taken."""
         return self._project.tree.stamp() + self._files.stamp() == stamp
 
@@ -156,9 +156,9 @@ class HookSeal:
         pin = record.tree.get(path) or named.get(path)
         return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
 
-    def _examine(self) -> tuple[str | None, Stamp]:
-        tree, tree_stamp = self._project.tree.examine()
-        files, files_stamp = self._files.examine()
+    def _check(self) -> tuple[str | None, Stamp]:
+        tree, tree_stamp = self._project.tree.check()
+        files, files_stamp = self._files.check()
         return tree or files, tree_stamp + files_stamp
 
 
