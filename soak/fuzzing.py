@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from hookline import Settings, SettingsError
 from hookline.engine.merge import aggregate
-from hookline.engine.on_error import enforce
+from hookline.engine.on_error import apply_policy
 from hookline.engine.planner import make_plan
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
@@ -158,7 +158,7 @@ def check_settings(found: Any) -> None:
 
 def check_outputs(event: HookEventName, runs: list[tuple[bytes, int]]) -> None:
     """Whatever hooks print, a block is neither invented nor lost."""
-    results = [enforce(_read(event, *run), _hook(event)) for run in runs]
+    results = [apply_policy(_read(event, *run), _hook(event)) for run in runs]
     for result in results:
         asked = result.exit_code == 2 or result.closed or _says_block(result.raw_output)
         if result.output is not None and result.output.is_blocking:

@@ -108,7 +108,11 @@ BROAD = {
     "agent/triggers.py": 2,
     "cli/main.py": 1,
     # A hook beside others: what breaks around it must not take their verdicts.
-    "engine/runner.py": 1,
+    "engine/registry.py": 1,
+    # Hooks that cannot be registered at all: events fail by policy, the host goes on.
+    "engine/system.py": 1,
+    "engine/on_error.py": 1,
+    "engine/run_hook.py": 1,
     # Foreign code: hooks in this process, subscribers and carriers, extensions,
     # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
     "agent/model_calls.py": 2,

@@ -63,10 +63,14 @@ class Config:
             HookSystem(self)
         return self._hook_system
 
-    def adopt(self, system: HookSystem) -> None:
-        """Make a system this config's own; there is only one."""
+    def refuse_second_system(self) -> None:
+        """Raise if this config already has a HookSystem."""
         if self._hook_system is not None:
             raise HookSystemExistsError
+
+    def adopt(self, system: HookSystem) -> None:
+        """Make a complete system this config's own; there is only one."""
+        self.refuse_second_system()
         self._hook_system = system
 
     def use_hooks(self, firer: object) -> None:
@@ -80,7 +84,8 @@ class Config:
     async def dispose(self) -> None:
         """Dispose of the system, if one was ever built, and what stands on it."""
         while self._closers:
-            await self._closers.pop()()
+            await self._closers[-1]()
+            self._closers.pop()  # only now: a cancelled one is called again
         if self._hook_system is not None:
             await self._hook_system.dispose()
 

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
-from hookline.engine.breaker import TimeoutMemory
+from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
-from hookline.processes.limits import ProcessSlots, current_depth
+from hookline.executors.contract import current_depth
+from hookline.processes.process import ProcessSlots
+from hookline.protocol.results import FailureCause
 from hookline.settings.locations import SettingsPlaces, locked
 from hookline.settings.model import HookSource
 from tests.support.workshop import Workshop
@@ -93,16 +95,16 @@ def registered(hook: dict[str, Any]) -> Any:
 
 def test_a_tripped_hook_gets_another_chance_after_the_cooldown() -> None:
     clock, hook = Clock(), registered(HANG)
-    memory = TimeoutMemory(clock=clock)
+    breaker = CircuitBreaker(clock=clock)
     for _ in range(3):
-        memory.add(hook, hook.options.breaker)
-    assert memory.tripped(hook) == 3
+        breaker.note(hook, FailureCause.TIMEOUT)
+    assert breaker.open_for(hook) == 3
     clock.now += 299
-    assert memory.tripped(hook) == 3
+    assert breaker.open_for(hook) == 3
     clock.now += 2
-    assert memory.tripped(hook) == 0
-    memory.add(hook, hook.options.breaker)
-    assert memory.tripped(hook) == 4
+    assert breaker.open_for(hook) == 0
+    breaker.note(hook, FailureCause.TIMEOUT)
+    assert breaker.open_for(hook) == 4
 
 
 def fire_in_a_process(folder: Path) -> dict[str, Any]:
@@ -392,11 +394,13 @@ async def test_a_project_does_not_widen_what_the_user_keeps_clean(
     assert ("hunter2" in seen) is (who == "user")
 
 
-def test_a_lock_that_somebody_sits_on_does_not_hold_the_memory_up(
+def test_a_lock_held_elsewhere_neither_waits_nor_loses_the_count(
     tmp_path: Path,
 ) -> None:
     """The event loop must not wait for another process."""
     hook = registered(HANG)
     with locked(str(tmp_path / "state" / "hookline" / "timeouts")):
-        TimeoutMemory(str(tmp_path)).add(hook, hook.options.breaker)
-    assert TimeoutMemory(str(tmp_path)).add(hook, hook.options.breaker).count == 2
+        CircuitBreaker(str(tmp_path)).note(hook, FailureCause.TIMEOUT)
+    for _ in range(2):
+        CircuitBreaker(str(tmp_path)).note(hook, FailureCause.TIMEOUT)
+    assert CircuitBreaker(str(tmp_path)).open_for(hook) == 3

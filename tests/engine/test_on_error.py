@@ -8,7 +8,7 @@ import pytest
 
 from hookline import Config, HookSystem, InMemoryMessageBus, Settings
 from hookline.bus.client import HookBusClient
-from hookline.engine.admission import HookGuard
+from hookline.engine.admission import CircuitBreaker
 from hookline.engine.handler import HookEventHandler, Reporter
 from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
@@ -157,7 +157,7 @@ async def test_a_failure_of_planning_goes_by_the_policy(
         config,
         registry,
         BrokenPlanner(registry),
-        HookRunner({}, HookGuard()),
+        HookRunner({}, CircuitBreaker()),
         Reporter(LoggingDebugLogger()),
     )
     result = await handler.fire_before_tool_event("x", {})

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hookline import (
     Config,
-    HookEventName,
     HooklineError,
     HookSystem,
     HookSystemNotInitializedError,
-    ProcessedHookResult,
     Settings,
 )
+from hookline.agent import execute_tool_with_hooks
 from hookline.engine.system import HookSystemStatus
 from hookline.errors import HookSystemExistsError, UnknownHookError
-from hookline.protocol.results import FailureCause
+from hookline.protocol.results import Stage
+from hookline.settings.model import HookSource
 from tests.support.workshop import Workshop
 
 
@@ -117,142 +118,6 @@ async def test_hooks_are_switched_by_name_and_listed(workshop: Workshop) -> None
             hooks.set_hook_enabled("gard", False)
 
 
-async def fire_with(function: Any, **options: Any) -> ProcessedHookResult:
-    async with HookSystem(Config()) as hooks:
-        hooks.on("BeforeTool", **options)(function)
-        return await hooks.event_handler.fire_before_tool_event("write_file", {"a": 1})
-
-
-async def test_a_plain_function_blocks() -> None:
-    result = await fire_with(lambda event: {"decision": "block", "reason": "no"})
-    assert (result.blocked, result.reason) == (True, "no")
-    assert result.aggregated.hook_results[0].source == "runtime"
-
-
-async def test_an_async_function_blocks_and_the_decorator_gives_it_back() -> None:
-    async with HookSystem(Config()) as hooks:
-
-        @hooks.on(HookEventName.BeforeTool, matcher="write_.*")
-        async def guard(event: dict[str, Any]) -> dict[str, Any]:
-            await asyncio.sleep(0)
-            return {"decision": "block", "reason": event["tool_name"]}
-
-        result = await hooks.event_handler.fire_before_tool_event("write_file", {})
-        other = await hooks.event_handler.fire_before_tool_event("read_file", {})
-        assert (await guard({"tool_name": "x"}))["reason"] == "x"
-    assert (result.reason, other.blocked) == ("write_file", False)
-    assert result.aggregated.hook_results[0].hook_name == "guard"
-
-
-async def test_a_value_of_hookline_script_is_an_answer() -> None:
-    from hookline.script import block
-
-    assert (await fire_with(lambda event: block("never"))).reason == "never"
-
-
-async def test_a_function_gets_a_private_copy_of_the_event() -> None:
-    given = {"deep": {"list": [1]}}
-
-    def meddler(event: dict[str, Any]) -> None:
-        event["tool_input"]["deep"]["list"].append(2)
-        event.clear()
-
-    seen: list[Any] = []
-    async with HookSystem(Config()) as hooks:
-        hooks.on("BeforeTool")(meddler)
-        hooks.on("BeforeTool")(lambda event: seen.append(event["tool_input"]))
-        await hooks.event_handler.fire_before_tool_event("t", given)
-    assert given == {"deep": {"list": [1]}}
-    assert seen == [given]
-
-
-async def test_a_function_that_raises_fails_open() -> None:
-    def broken(event: dict[str, Any]) -> None:
-        raise KeyError("missing")
-
-    result = await fire_with(broken)
-    hook = result.aggregated.hook_results[0]
-    assert (hook.success, hook.cause, result.blocked) == (
-        False,
-        FailureCause.CRASH,
-        False,
-    )
-    assert "KeyError: 'missing'" in (hook.error or "")
-    assert "broken" in hook.stderr
-
-
-async def test_a_timeout_error_of_the_functions_own_is_a_crash() -> None:
-    async def broken(event: dict[str, Any]) -> None:
-        raise TimeoutError("mine")
-
-    hook = (await fire_with(broken)).aggregated.hook_results[0]
-    assert (hook.cause, hook.timed_out) == (FailureCause.CRASH, False)
-
-
-async def test_an_async_function_is_cancelled_at_its_timeout() -> None:
-    cancelled = []
-
-    async def slow(event: dict[str, Any]) -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
-
-    hook = (await fire_with(slow, timeout_ms=50)).aggregated.hook_results[0]
-    assert (hook.success, hook.timed_out) == (False, True)
-    assert "timed out after 50 ms" in (hook.error or "")
-    assert cancelled == [True]
-
-
-async def test_cancelling_the_caller_cancels_the_function() -> None:
-    state: list[str] = []
-    started = asyncio.Event()
-
-    async def slow(event: dict[str, Any]) -> None:
-        state.append("started")
-        started.set()
-        try:
-            await asyncio.sleep(60)
-        finally:
-            state.append("ended")
-
-    task = asyncio.create_task(fire_with(slow))
-    await started.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await asyncio.sleep(0)
-    assert state == ["started", "ended"]
-
-
-@pytest.mark.parametrize(
-    ("code", "blocked", "success"),
-    [(2, True, False), (0, False, True), (None, False, True), (3, False, False)],
-)
-async def test_system_exit_is_read_by_the_table(
-    code: int | None, blocked: bool, success: bool
-) -> None:
-    def leaves(event: dict[str, Any]) -> None:
-        raise SystemExit(code)
-
-    result = await fire_with(leaves)
-    assert (result.blocked, result.aggregated.success) == (blocked, success)
-
-
-async def test_system_exit_with_a_text_is_a_warning() -> None:
-    def leaves(event: dict[str, Any]) -> None:
-        raise SystemExit("went wrong")
-
-    assert (await fire_with(leaves)).system_message == "Warning: went wrong"
-
-
-async def test_an_answer_of_no_known_kind_is_a_failure() -> None:
-    hook = (await fire_with(lambda event: "block")).aggregated.hook_results[0]
-    assert (hook.success, hook.cause) == (False, FailureCause.OUTPUT)
-    assert "returned str" in (hook.error or "")
-
-
 async def test_runtime_hooks_come_first_in_the_plan(workshop: Workshop) -> None:
     """PROTOCOL 2: priority."""
     config = workshop.config(workshop.settings("AfterTool", workshop.runs("echo file")))
@@ -260,28 +125,6 @@ async def test_runtime_hooks_come_first_in_the_plan(workshop: Workshop) -> None:
         hooks.on("AfterTool")(lambda event: {"systemMessage": "code"})
         result = await hooks.event_handler.fire_after_tool_event("t", {}, {})
     assert result.system_message == "code\nfile"
-
-
-async def test_python_hooks_are_named_in_settings(workshop: Workshop) -> None:
-    hook = {"type": "python", "function": "tests.executors.functions:guard"}
-    assert (await workshop.fire("BeforeTool", hook)).reason == "write_file"
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        "no.such.module:guard",
-        "tests.executors.functions:missing",
-        "tests.executors.functions:NOT",
-    ],
-)
-async def test_a_python_hook_that_cannot_be_loaded_fails_open(
-    workshop: Workshop, function: str
-) -> None:
-    hook = {"type": "python", "function": function}
-    found = (await workshop.fire("BeforeTool", hook)).aggregated.hook_results[0]
-    assert (found.success, found.cause) == (False, FailureCause.SPAWN)
-    assert function in (found.error or "")
 
 
 async def test_a_plugin_hook_fails_open_and_says_what_to_use(
@@ -296,3 +139,93 @@ async def test_a_plugin_hook_fails_open_and_says_what_to_use(
 def test_an_event_name_that_does_not_exist_is_refused_at_the_edge() -> None:
     with pytest.raises(HooklineError, match="did you mean 'BeforeTool'"):
         HookSystem(Config()).on("BeforTool")
+
+
+async def test_off_removes_a_function_from_all_its_events() -> None:
+    async with HookSystem(Config()) as hooks:
+
+        @hooks.on("BeforeAgent")
+        @hooks.on("BeforeTool")
+        def guard(event: dict[str, Any]) -> dict[str, str]:
+            return {"decision": "block"}
+
+        assert hooks.status.total_hooks == 2
+        hooks.off(guard)
+        assert hooks.status.total_hooks == 0
+        assert not (await hooks.event_handler.fire_before_tool_event("t", {})).blocked
+        with pytest.raises(UnknownHookError, match="guard"):
+            hooks.off(guard)
+
+
+def unusable_settings(hook: dict[str, Any]) -> Settings:
+    """Settings that no registry can be built from."""
+    other = {"type": "command", "command": "exit 0"}
+    found = {"hooks": {"BeforeTool": [{"hooks": [hook, other]}]}}
+    (layer,) = Settings.from_mapping(found, HookSource.SYSTEM).layers
+    options = structs.replace(layer.options, disabled=None)
+    return Settings(layers=(structs.replace(layer, options=options),))
+
+
+@pytest.mark.parametrize("more", [{"onError": "block"}, {"managed": True}, {}])
+async def test_hooks_that_cannot_be_registered_fail_by_policy(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    """A host goes on without hooks only where no hook asks for more."""
+    hook = {"type": "command", "name": "guard", "command": "exit 0", **more}
+    config = Config("s-1", tmp_path)
+    config.settings = unusable_settings(hook)
+    system = config.get_hook_system()
+    assert system is not None
+    await system.initialize()
+    result = await system.event_handler.fire_before_tool_event("write_file", {})
+    assert (result.blocked, result.aggregated.success) == (bool(more), False)
+    assert result.aggregated.errors[0].stage is Stage.INTERNAL
+    assert config.get_hook_system() is system
+    await config.dispose()
+
+
+async def test_triggers_block_where_the_hooks_cannot_be_registered(
+    tmp_path: Path,
+) -> None:
+    hook = {"type": "command", "name": "g", "command": "exit 0", "onError": "block"}
+    config = Config("s-1", tmp_path)
+    config.settings = unusable_settings(hook)
+    ran = []
+
+    async def write(tool_input: dict[str, Any]) -> str:
+        ran.append(tool_input)
+        return "written"
+
+    result = await execute_tool_with_hooks(config, "write_file", {}, write)
+    assert ran == []
+    assert "Blocked by" in str(result.llm_content)
+    await config.dispose()
+
+
+class RefusingBus:
+    """A bus that cannot be subscribed to at first."""
+
+    def __init__(self) -> None:
+        self.subscribed = 0
+        self.refuses = True
+
+    def subscribe(self, message_type: Any, handler: Any) -> Any:
+        if self.refuses:
+            raise ConnectionError("no bus")
+        self.subscribed += 1
+        return lambda: None
+
+    async def publish(self, message_type: Any, payload: Any) -> None:
+        raise NotImplementedError
+
+
+async def test_initialize_subscribes_or_fails() -> None:
+    bus = RefusingBus()
+    system = HookSystem(Config(), bus)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            await system.initialize()
+    bus.refuses = False
+    await system.initialize()
+    assert bus.subscribed == 1
+    await system.dispose()

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from hookline.executors.command import default_shell_is_bash, direct_start, shell_argv
-from hookline.processes.process import ProcessOutcome, ProcessSpec, run_process
+from hookline.processes.process import ProcessOutcome, run_process
+from hookline.processes.spawn import ProcessSpec
 
 pytestmark = pytest.mark.skipif(not default_shell_is_bash(), reason="needs bash")
 

@@ -155,7 +155,7 @@ async def test_cancelling_the_caller_kills_the_worker_and_its_children(
         assert not lives(bench.pids()[0])
 
 
-async def test_worker_that_speaks_unasked_is_replaced(bench: WorkerBench) -> None:
+async def test_worker_with_unexpected_output_is_replaced(bench: WorkerBench) -> None:
     misdeed = """
 for answer in (1, 2):
     said = {'id': frame['id'], 'exit_code': 0, 'stdout': '', 'stderr': ''}
@@ -295,3 +295,38 @@ def test_worker_serves_one_event_loop_after_the_other(tmp_path: Path) -> None:
     assert asyncio.run(fire())
     asyncio.run(hooks.dispose())
     assert not any(map(lives, bench.pids()))
+
+
+def test_idle_worker_ends_also_in_a_second_event_loop(tmp_path: Path) -> None:
+    bench = WorkerBench(tmp_path)
+    hook = bench.hook(RECORDED.format(body="return block('no')"))
+    hooks = bench.system(hook, config={"workerIdleMs": 50})
+
+    async def fire(*, wait: bool) -> None:
+        await hooks.initialize()
+        assert (await hooks.event_handler.fire("BeforeTool", TOOL)).blocked
+        if wait:
+            await until(lambda: not any(map(lives, bench.pids())))
+
+    asyncio.run(fire(wait=False))
+    asyncio.run(fire(wait=True))
+    assert len(bench.pids()) == 2
+    asyncio.run(hooks.dispose())
+
+
+async def test_cancelled_dispose_is_finished_by_the_next(bench: WorkerBench) -> None:
+    stubborn = """
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """
+    source = dedent(stubborn) + dedent(RECORDED.format(body="return block('no')"))
+    hooks = bench.system(bench.hook(source + "\nimport time; time.sleep(600)\n"))
+    await hooks.initialize()
+    assert (await hooks.event_handler.fire("BeforeTool", TOOL)).blocked
+    (pid,) = bench.pids()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await hooks.dispose()
+    assert lives(pid)
+    await hooks.dispose()
+    assert not lives(pid)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hookline import HookSystem, ProcessedHookResult
-from hookline.processes.process import GRACE_S
+from hookline.processes.spawn import GRACE_S
 from hookline.protocol.results import FailureCause
 from tests.support.processes import children, descriptors, marked, until
 from tests.support.workshop import Workshop

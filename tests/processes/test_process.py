@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from hookline.processes.process import ProcessOutcome, ProcessSpec, run_process
+from hookline.processes.process import ProcessOutcome, run_process
+from hookline.processes.spawn import ProcessSpec
 from tests.support.workshop import Workshop
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookEventName, HookSystem
-from hookline.engine.admission import HookGuard
+from hookline.engine.admission import CircuitBreaker
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.runner import HookRunner
 from hookline.errors import EncodingError
@@ -151,7 +151,7 @@ async def test_an_event_that_no_guard_could_be_told_of_is_blocked(
     config = workshop.config(workshop.settings(event, *listed))
     async with HookSystem(config) as system:
         executors: dict[HookType, Executor] = {HookType.COMMAND: UnencodableExecutor()}
-        runner = HookRunner(executors, HookGuard())
+        runner = HookRunner(executors, CircuitBreaker())
         system.event_handler._runner = runner
         result = await system.event_handler.fire(event, INPUTS[HookEventName(event)])
     assert result.blocked is blocked

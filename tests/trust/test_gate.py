@@ -283,7 +283,7 @@ async def test_files_swapped_during_the_run_count_as_changed(project: Project) -
     result = await project.fire()
     assert result.blocked
     assert result.reason is not None
-    assert "moved while it ran" in result.reason
+    assert "changed during the run" in result.reason
 
 
 @pytest.mark.parametrize(

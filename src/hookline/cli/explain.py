@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.config import Config
-from hookline.engine.admission import HookGuard
-from hookline.engine.breaker import TimeoutMemory
+from hookline.engine.admission import CircuitBreaker, refusal
 from hookline.engine.planner import (
     MAX_TARGET_LENGTH,
     JudgedHook,
@@ -27,9 +26,8 @@ from hookline.engine.planner import (
 )
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
-from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.executors.contract import HookCall, RegisteredHook, current_depth
 from hookline.log import logger
-from hookline.processes.limits import current_depth
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.jsontext import encode
@@ -204,11 +202,11 @@ class _Question:
         self.target_known = target_known
         fields = base_fields(event, config.session_id, config.working_dir, "")
         self._call = HookCall(event, fields, current_depth())
-        self._guard = HookGuard(TimeoutMemory(config.working_dir))
+        self._breaker = CircuitBreaker(config.working_dir)
 
     def refusal(self, hook: RegisteredHook) -> str | None:
         """Why a hook of the plan would be held back all the same."""
-        refused = self._guard.refusal(hook, self._call)
+        refused = refusal(hook, self._call, self._breaker)
         return None if refused is None else refused.error
 
 

@@ -6,8 +6,7 @@ import argparse
 from typing import Any
 
 from hookline.config import Config
-from hookline.engine.admission import HookGuard
-from hookline.engine.breaker import TimeoutMemory
+from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
 from hookline.log import logger
@@ -46,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
     for problem in (*config.settings.errors, *config.settings.warnings):
         logger.warning("%s", problem)
     hooks = HookRegistry(config.settings).all_hooks()
-    is_tripped = HookGuard(TimeoutMemory(config.working_dir)).is_tripped
+    breaker = CircuitBreaker(config.working_dir)
     if options.json:
-        print_json([_entry(hook, is_tripped(hook)) for hook in hooks])
+        print_json([_entry(hook, bool(breaker.open_for(hook))) for hook in hooks])
     elif hooks:
-        _print_table([_row(hook, is_tripped(hook)) for hook in hooks])
+        _print_table([_row(hook, bool(breaker.open_for(hook))) for hook in hooks])
     else:
         print(_nothing(config))
     return 0

@@ -7,7 +7,7 @@ import os
 import sys
 
 from hookline.errors import HooklineError
-from hookline.processes.limits import current_depth
+from hookline.executors.contract import current_depth
 from hookline.trust.records import (
     TrustRecord,
     all_records,

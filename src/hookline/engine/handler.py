@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from logging import DEBUG, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from hookline.config import Config
 from hookline.errors import EncodingError, UnknownEventError
-from hookline.executors.contract import HookCall, HookPlan
+from hookline.executors.contract import HookCall, HookPlan, current_depth
 from hookline.log import DebugLogger, logger
-from hookline.processes.limits import current_depth
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.firing import EventFirer, Fields
 from hookline.protocol.inputs import base_fields, event_fields
@@ -31,7 +32,7 @@ from hookline.protocol.results import (
 )
 
 from .merge import aggregate, disagreements
-from .on_error import enforce_on_envelope
+from .on_error import BrokenSystem, apply_policy_to_envelope
 from .planner import HookPlanner
 from .registry import HookRegistry
 from .runner import HookRunner
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """Writes the records of one hook system."""
+    """Writes the log records of one hook system."""
 
     def __init__(self, debug_logger: DebugLogger) -> None:
         self._log = debug_logger
@@ -50,7 +51,7 @@ class Reporter:
     def report(
         self, event: HookEventName, fields: dict[str, Any], result: ProcessedHookResult
     ) -> None:
-        """Log the hooks of one event and their sum."""
+        """Log the hooks of one event and a summary."""
         debug = self._log.enabled(DEBUG)
         warn = self._log.enabled(WARNING)
         if not debug and not warn:
@@ -61,7 +62,7 @@ class Reporter:
             if warn and (hook_result.cause is not None or hook_result.warnings):
                 self._warn_about(hook_result)
         if warn and result.aggregated.all_outputs:
-            self._warn_of_unheeded(event, result)
+            self._warn_of_ignored(event, result)
         if debug:
             self._log.log(DEBUG, "hook:batch_summary", _summary(event, result))
             self._log.log(DEBUG, _human_line(event, fields, result), {})
@@ -74,12 +75,12 @@ class Reporter:
             self._log.log(DEBUG, f"{event.value} fired: 0 hooks matched, skipped", {})
 
     def report_failure(self, error: HookError) -> None:
-        """Log that Hookline itself failed on an event."""
+        """Log that an event failed outside its hooks."""
         if self._log.enabled(WARNING):
             self._log.log(WARNING, "hook:failure", error.to_wire())
 
     def warn(self, messages: Iterable[str]) -> None:
-        """Log what is odd about an event."""
+        """Log warnings about an event."""
         for message in messages:
             logger.warning("%s", message)
 
@@ -90,18 +91,18 @@ class Reporter:
             record = {"hook": result.hook_name, "event": result.event_name.value}
             self._log.log(WARNING, "hook:warning", record | {"message": warning})
 
-    def _warn_of_unheeded(
+    def _warn_of_ignored(
         self, event: HookEventName, result: ProcessedHookResult
     ) -> None:
         traits = TRAITS[event]
         outputs = result.aggregated.all_outputs
-        unheeded = []
+        ignored = []
         if not traits.can_block and any(output.is_blocking for output in outputs):
-            unheeded.append("block")
+            ignored.append("block")
         if not traits.can_stop and any(output.stops for output in outputs):
-            unheeded.append("stop")
-        for word in unheeded:
-            record = {"event": event.value, "message": f"cannot {word}: not heeded"}
+            ignored.append("stop")
+        for word in ignored:
+            record = {"event": event.value, "message": f"cannot {word}: ignored"}
             self._log.log(WARNING, "hook:warning", record)
 
 
@@ -172,8 +173,21 @@ _PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
 _EXECUTION, _AGGREGATION = Stage.EXECUTION, Stage.AGGREGATION
 
 
+class EventOrigin(Struct, frozen=True):
+    """Where an event came from, as far as it is not the config's own session."""
+
+    session_id: str | None = None
+    transcript_path: str | None = None
+    correlation_id: str | None = None
+    translated: bool = False
+    """Whether model payloads are in the stable shape already."""
+
+
+_OWN_SESSION = EventOrigin()
+
+
 class Recorder(Protocol):
-    """Keeps what happened; must neither block nor raise."""
+    """Records events; must neither block nor raise."""
 
     def record(
         self,
@@ -181,9 +195,9 @@ class Recorder(Protocol):
         plan: HookPlan | None,
         result: ProcessedHookResult,
     ) -> None:
-        """Take one event as it is now, whether or not a hook matched it.
+        """Record one event, whether or not a hook matched it.
 
-        Without a plan its model payloads may be as the host handed them over.
+        Without a plan its model payloads may be in an SDK's own shape.
         """
         ...
 
@@ -199,6 +213,7 @@ class HookEventHandler(EventFirer):
         runner: HookRunner,
         reporter: Reporter,
         recorder: Recorder | None = None,
+        broken: BrokenSystem | None = None,
     ) -> None:
         self._config = config
         self._registry = registry
@@ -206,12 +221,13 @@ class HookEventHandler(EventFirer):
         self._runner = runner
         self._reporter = reporter
         self._recorder = recorder
+        self._broken = broken
         self._mediator: RequestMediator | None = None
         self._tool_selection = config.settings.global_options.tool_selection
 
     def listens(self, event: HookEventName) -> bool:
         """Whether any hook would run for an event that takes no matcher."""
-        return self._planner.plan(event, None) is not None
+        return self._broken is not None or self._planner.plan(event, None) is not None
 
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
@@ -223,47 +239,38 @@ class HookEventHandler(EventFirer):
         except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
             known = HookEventName(event_name) if event_name in _NAMES else None
             return self._failed(error, Stage.VALIDATION, FailureMeta(event_name=known))
-        return await self._fire(
-            event,
-            fields,
-            session_id=event_input.get("session_id"),
-            transcript_path=event_input.get("transcript_path"),
-        )
+        given = event_input.get
+        origin = EventOrigin(given("session_id"), given("transcript_path"))
+        return await self._fire(event, fields, origin)
 
     async def _fire(
-        self,
-        event: HookEventName,
-        fields: Fields,
-        *,
-        session_id: str | None = None,
-        transcript_path: str | None = None,
-        correlation_id: str | None = None,
+        self, event: HookEventName, fields: Fields, origin: EventOrigin = _OWN_SESSION
     ) -> ProcessedHookResult:
         """The whole way of an event."""
+        if self._broken is not None:
+            meta = _meta(event, origin)
+            return self._failed(self._broken.error, Stage.INTERNAL, meta)
         stage = _PLANNING
         try:
             plan = self._planner.plan_for(event, fields)
             if plan is None:
                 result = self._nothing_matched(event)
-                if self._recorder is None:
-                    return result
-                return self._unseen(event, fields, session_id, transcript_path, result)
+                return self._record_unseen(event, fields, origin, result)
             stage = _TRANSLATION
-            fields = self._translated(event, fields)
+            if TRAITS[event].model_fields and not origin.translated:
+                fields = self._translated(event, fields)
             stage = _EXECUTION
-            event_input = self._input(event, fields, session_id, transcript_path)
-            call = HookCall(event, event_input, current_depth())
-            call.payload  # noqa: B018 - fails here or nowhere
+            call = self._call(event, fields, origin)
+            call.encode()
             started = time.perf_counter()
             results = await self._runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000
             stage = _AGGREGATION
-            result = self._merge(plan, results, event_input, duration)
-        # The edge of the pipeline: the caller gets the truth as data.
+            result = self._merge(plan, results, call, duration)
+        # The edge of the pipeline: the caller gets the failure as data.
         except Exception as error:  # noqa: BLE001
-            meta = FailureMeta(event_name=event, correlation_id=correlation_id)
-            result = self._failed(error, stage, meta)
-            return self._unseen(event, fields, session_id, transcript_path, result)
+            result = self._failed(error, stage, _meta(event, origin))
+            return self._record_unseen(event, fields, origin, result)
         self._reporter.report(event, fields, result)
         if self._recorder is not None:
             self._recorder.record(call, plan, result)
@@ -278,22 +285,17 @@ class HookEventHandler(EventFirer):
         transcript_path: str | None = None,
         correlation_id: str | None = None,
     ) -> ProcessedHookResult:
-        """Fire what came in over a bus: translated first, then planned (section 8)."""
-        meta = FailureMeta(event_name=event, correlation_id=correlation_id)
+        """Fire an event from a bus: translated first, then planned (section 8)."""
+        origin = EventOrigin(session_id, transcript_path, correlation_id, True)
         try:
-            translated = self._translated(event, event_fields(event, fields))
+            translated = event_fields(event, fields)
+            if TRAITS[event].model_fields:
+                translated = self._translated(event, translated)
         # Translators read foreign objects; what they raise is a boundary failure.
         except Exception as error:  # noqa: BLE001
-            result = self._failed(error, Stage.TRANSLATION, meta)
-            own = dict(fields)
-            return self._unseen(event, own, session_id, transcript_path, result)
-        return await self._fire(
-            event,
-            translated,
-            session_id=session_id,
-            transcript_path=transcript_path,
-            correlation_id=correlation_id,
-        )
+            result = self._failed(error, Stage.TRANSLATION, _meta(event, origin))
+            return self._record_unseen(event, dict(fields), origin, result)
+        return await self._fire(event, translated, origin)
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
@@ -301,43 +303,38 @@ class HookEventHandler(EventFirer):
         self._mediator.subscribe()
 
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
-        """Answer one request in the wire's spelling; never raises (section 8)."""
+        """Answer one bus request; never raises (section 8)."""
         if self._mediator is None:
             self._mediator = self._make_mediator(None)
         return await self._mediator.handle_request(payload)
 
     async def dispose(self) -> None:
-        """Take nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
+        """Accept nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
         if self._mediator is not None:
             self._mediator.dispose()
             await self._mediator.finished()
 
     def _make_mediator(self, bus: HookBus | None) -> RequestMediator:
-        # Most hosts have no bus, and need not load what serves one.
+        # Most hosts have no bus and need not load this module.
         from hookline.bus.server import RequestMediator
 
         return RequestMediator(self, bus)
 
-    def _input(
-        self,
-        event: HookEventName,
-        fields: Fields,
-        session_id: str | None,
-        transcript_path: str | None,
-    ) -> Fields:
+    def _call(
+        self, event: HookEventName, fields: Fields, origin: EventOrigin
+    ) -> HookCall:
         config = self._config
+        session, transcript = origin.session_id, origin.transcript_path
         base = base_fields(
             event,
-            config.session_id if session_id is None else session_id,
+            config.session_id if session is None else session,
             config.working_dir,
-            config.transcript_path if transcript_path is None else transcript_path,
+            config.transcript_path if transcript is None else transcript,
         )
-        return base | fields
+        return HookCall(event, base | fields, current_depth())
 
     def _translated(self, event: HookEventName, fields: Fields) -> Fields:
-        if not TRAITS[event].model_fields:
-            return fields
-        # Tool events, the most frequent ones, need none of this.
+        # Tool events, the most frequent ones, need no translators.
         from hookline.translators import stable_fields
 
         return stable_fields(event, fields, self._config.translator)
@@ -346,11 +343,11 @@ class HookEventHandler(EventFirer):
         self,
         plan: HookPlan,
         results: list[HookExecutionResult],
-        event_input: Fields,
+        call: HookCall,
         duration: float,
     ) -> ProcessedHookResult:
         aggregated = aggregate(
-            results, plan.event, event_input, duration, self._tool_selection
+            results, plan.event, call.input, duration, self._tool_selection
         )
         if len(results) > 1 and not plan.sequential:
             self._reporter.warn(disagreements(results))
@@ -364,36 +361,32 @@ class HookEventHandler(EventFirer):
     def _failed(
         self, error: Exception, stage: Stage, meta: FailureMeta
     ) -> ProcessedHookResult:
-        first = _first_of(error)
-        envelope = build_failure_envelope(first, stage, meta)
+        envelope = build_failure_envelope(error, stage, meta)
         self._reporter.report_failure(envelope.errors[0])
         event = meta.event_name
-        if event is None:  # no event that we know: nobody can have a policy for it
+        if event is None:  # an unknown event: no hook can have a policy for it
             return ProcessedHookResult(aggregated=envelope)
-        unseen = isinstance(first, EncodingError)
-        hooks = self._registry.for_event(event)
-        envelope = enforce_on_envelope(envelope, event, hooks, always=unseen)
+        closed = self._broken is not None and event in self._broken.closed
+        envelope = apply_policy_to_envelope(
+            envelope,
+            event,
+            self._registry.for_event(event),
+            always=closed or isinstance(error, EncodingError),
+        )
         return process_common_hook_output_fields(envelope, event)
 
-    def _unseen(
+    def _record_unseen(
         self,
         event: HookEventName,
         fields: Fields,
-        session_id: str | None,
-        transcript_path: str | None,
+        origin: EventOrigin,
         result: ProcessedHookResult,
     ) -> ProcessedHookResult:
         """Record an event that no hook saw; the recorder translates it."""
-        if self._recorder is None:
-            return result
-        event_input = self._input(event, fields, session_id, transcript_path)
-        call = HookCall(event, event_input, current_depth())
-        self._recorder.record(call, None, result)
+        if self._recorder is not None:
+            self._recorder.record(self._call(event, fields, origin), None, result)
         return result
 
 
-def _first_of(error: BaseException) -> BaseException:
-    """The first thing that a task group wraps."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _meta(event: HookEventName, origin: EventOrigin) -> FailureMeta:
+    return FailureMeta(event_name=event, correlation_id=origin.correlation_id)

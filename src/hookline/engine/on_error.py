@@ -1,18 +1,20 @@
 """What a failed hook means for its event.
 
-By default nothing: the agent goes on. Where settings say ``"onError": "block"`` the
-failure becomes a block, or on an event that cannot block its closed form: the tool's
-result is withheld, the model's answer replaced, no tool is allowed.
+By default nothing: the agent goes on. With ``"onError": "block"`` the failure becomes a
+block or, on an event that cannot block, the strictest output it has: the tool's result
+is withheld, the model's answer replaced, no tool allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import structs
 
+from hookline.errors import EncodingError
 from hookline.executors.contract import RegisteredHook
+from hookline.executors.exit_table import RunEnd, failed_result
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import (
@@ -20,10 +22,19 @@ from hookline.protocol.results import (
     FailureCause,
     HookExecutionResult,
 )
-from hookline.settings.model import HookMode, OnFailure, TrustStatus
+from hookline.settings.load import Settings
+from hookline.settings.model import (
+    HookConfig,
+    HookMode,
+    OnFailure,
+    SettingsLayer,
+    TrustStatus,
+)
 
 
-def enforce(result: HookExecutionResult, hook: RegisteredHook) -> HookExecutionResult:
+def apply_policy(
+    result: HookExecutionResult, hook: RegisteredHook
+) -> HookExecutionResult:
     """Turn a failure into what the hook's policy says."""
     if result.cause is None or hook.on(result.cause) is OnFailure.ALLOW:
         return result
@@ -31,21 +42,28 @@ def enforce(result: HookExecutionResult, hook: RegisteredHook) -> HookExecutionR
         f"Blocked by policy: hook {hook.name!r} failed ({result.error}) "
         f"and onError says block for {result.cause.value}"
     )
-    raw = (result.raw_output or {}) | fail_closed_output(result.event_name, reason)
-    output, _ = read_output(raw, result.event_name)
-    return structs.replace(result, output=output, raw_output=raw, closed=True)
+    return _closed(result, reason)
 
 
-def enforce_on_envelope(
+def block_unseen(hook: RegisteredHook, error: EncodingError) -> HookExecutionResult:
+    """A hook that could not be shown the event; whatever its policy, that blocks."""
+    message = f"could not be shown the event: {error}"
+    result = failed_result(hook, RunEnd(exit_code=None), FailureCause.CRASH, message)
+    if not TRAITS[hook.event].can_block:
+        return apply_policy(result, hook)
+    return _closed(result, f"Blocked by Hookline: hook {hook.name!r} {message}")
+
+
+def apply_policy_to_envelope(
     envelope: AggregatedHookResult,
     event: HookEventName,
     hooks: Iterable[RegisteredHook],
     *,
     always: bool = False,
 ) -> AggregatedHookResult:
-    """Let an envelope carry a block where a hook of its event asked for one.
+    """Let a failure envelope carry a block if a hook of its event asks for one.
 
-    ``always``: the input could not even be encoded, so no guard has seen it.
+    ``always``: the input could not be encoded, so no guard has seen it.
     """
     strict = [hook.name for hook in hooks if _is_strict(hook)]
     if not strict and not (always and TRAITS[event].can_block):
@@ -57,17 +75,33 @@ def enforce_on_envelope(
     return structs.replace(envelope, final_output=output, all_outputs=[output])
 
 
-def _is_strict(hook: RegisteredHook) -> bool:
-    counts = hook.enabled and hook.config.mode is HookMode.ENFORCE
-    return (
-        counts
-        and hook.trust is not TrustStatus.UNTRUSTED
-        and hook.on(FailureCause.CRASH) is OnFailure.BLOCK
-    )
+class BrokenSystem:
+    """Hooks that could not be registered: every event fails, by policy."""
+
+    def __init__(self, error: Exception, settings: Settings) -> None:
+        self.error = error
+        try:
+            self.closed = frozenset(_events_with_strict_hooks(settings))
+        # What broke the registry may break this too: then nothing is let through.
+        except Exception:  # noqa: BLE001
+            self.closed = frozenset(HookEventName)
+
+
+def _events_with_strict_hooks(settings: Settings) -> Iterator[HookEventName]:
+    for layer in settings.layers:
+        for event, groups in settings.groups_of(layer).items():
+            hooks = [hook for group in groups for hook in group.hooks]
+            if any(hook.managed or _blocks(settings, layer, hook) for hook in hooks):
+                yield event
+
+
+def _blocks(settings: Settings, layer: SettingsLayer, hook: HookConfig) -> bool:
+    options = settings.hook_options(layer, hook)
+    return options.on_error.get(FailureCause.CRASH) is OnFailure.BLOCK
 
 
 def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
-    """The strictest output that an event heeds."""
+    """The strictest output that an event can have."""
     if TRAITS[event].can_block:
         return {"decision": "deny", "reason": reason}
     specific = _FAIL_CLOSED.get(event)
@@ -76,11 +110,26 @@ def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
     return {"reason": reason, "hookSpecificOutput": specific(reason)}
 
 
-def _withheld(reason: str) -> dict[str, Any]:
+def _closed(result: HookExecutionResult, reason: str) -> HookExecutionResult:
+    raw = (result.raw_output or {}) | fail_closed_output(result.event_name, reason)
+    output, _ = read_output(raw, result.event_name)
+    return structs.replace(result, output=output, raw_output=raw, closed=True)
+
+
+def _is_strict(hook: RegisteredHook) -> bool:
+    return (
+        hook.enabled
+        and hook.config.mode is HookMode.ENFORCE
+        and hook.trust is not TrustStatus.UNTRUSTED
+        and hook.on(FailureCause.CRASH) is OnFailure.BLOCK
+    )
+
+
+def _withhold(reason: str) -> dict[str, Any]:
     return {"withholdResult": True, "additionalContext": reason}
 
 
-def _replaced(reason: str) -> dict[str, Any]:
+def _replace_answer(reason: str) -> dict[str, Any]:
     candidate = {
         "content": {"role": "model", "parts": [reason]},
         "finishReason": "STOP",
@@ -88,12 +137,12 @@ def _replaced(reason: str) -> dict[str, Any]:
     return {"llm_response": {"text": reason, "candidates": [candidate]}}
 
 
-def _no_tools(_: str) -> dict[str, Any]:
+def _allow_no_tools(_: str) -> dict[str, Any]:
     return {"toolConfig": {"mode": "NONE", "allowedFunctionNames": []}}
 
 
 _FAIL_CLOSED = {
-    HookEventName.AfterTool: _withheld,
-    HookEventName.AfterModel: _replaced,
-    HookEventName.BeforeToolSelection: _no_tools,
+    HookEventName.AfterTool: _withhold,
+    HookEventName.AfterModel: _replace_answer,
+    HookEventName.BeforeToolSelection: _allow_no_tools,
 }

@@ -1,12 +1,11 @@
-"""The registered hooks of all sources, and which of them are switched on.
+"""The registered hooks of all sources, and which of them are enabled.
 
-The registry is read through ``for_event``; its ``version`` goes up with every change,
-so that whoever keeps plans can see that they are out of date.
+Its ``version`` goes up with every change, so that cached plans can be invalidated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -25,6 +24,7 @@ from hookline.settings.model import (
     SettingsLayer,
     TrustStatus,
 )
+from hookline.trust.gate import FailedApproval
 
 
 class HookRegistry:
@@ -38,7 +38,7 @@ class HookRegistry:
             self._add_layer(settings, layer)
 
     def for_event(self, event: HookEventName) -> tuple[RegisteredHook, ...]:
-        """All hooks on one event, highest priority first, switched off ones too."""
+        """All hooks on one event, highest priority first, disabled ones included."""
         return self._hooks.get(event, ())
 
     def all_hooks(self) -> list[RegisteredHook]:
@@ -62,8 +62,8 @@ class HookRegistry:
         config: HookConfig,
         group: HookGroup,
         options: HookOptions,
-    ) -> Callable[[], None]:
-        """Register a function of the host's; the value returned takes it away again."""
+    ) -> None:
+        """Register a function of the host's."""
         hook = RegisteredHook(
             config=config,
             event=event,
@@ -76,11 +76,14 @@ class HookRegistry:
         )
         runtime, others = _split_runtime(self.for_event(event))
         self._replace(event, (*runtime, hook, *others))
-        return lambda: self._remove(hook)
 
-    def _remove(self, hook: RegisteredHook) -> None:
-        kept = (h for h in self.for_event(hook.event) if h.serial != hook.serial)
-        self._replace(hook.event, kept)
+    def remove_function(self, function: HookFunction) -> None:
+        """Remove a function of the host's from all its events."""
+        if not any(hook.function is function for hook in self.all_hooks()):
+            name = getattr(function, "__name__", repr(function))
+            raise UnknownHookError(name, {hook.name for hook in self.all_hooks()})
+        for event, hooks in list(self._hooks.items()):
+            self._replace(event, (h for h in hooks if h.function is not function))
 
     def _replace(self, event: HookEventName, hooks: Iterable[RegisteredHook]) -> None:
         self._hooks[event] = tuple(hooks)
@@ -126,15 +129,20 @@ def _trust_of(
         return TrustStatus.TRUSTED, None
     if layer.trust is None:
         return TrustStatus.UNTRUSTED, None
-    approval = layer.trust(config)
-    broken = approval is not None and approval.check()[0] is not None
-    return (TrustStatus.CHANGED if broken else TrustStatus.TRUSTED), approval
+    try:
+        approval = layer.trust(config)
+        changed = approval is not None and approval.check()[0] is not None
+    # One hook's files must not keep the others from being registered.
+    except Exception as error:  # noqa: BLE001
+        problem = f"its approval could not be checked ({type(error).__name__}: {error})"
+        return TrustStatus.CHANGED, FailedApproval(problem)
+    return (TrustStatus.CHANGED if changed else TrustStatus.TRUSTED), approval
 
 
 def function_config(
     function: HookFunction, name: str | None, timeout_ms: float, **more: Any
 ) -> HookConfig:
-    """Describe a function of the host's as a hook."""
+    """The configuration of an in-process hook."""
     found = name or getattr(function, "__name__", None) or repr(function)
     return HookConfig(type=HookType.PYTHON, name=found, timeout_ms=timeout_ms, **more)
 

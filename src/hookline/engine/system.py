@@ -1,7 +1,7 @@
 """The lifetime of the hook system: its parts are built and wired once.
 
 ``initialize()`` is idempotent and safe to call from several tasks at once;
-``dispose()`` lets calls in flight finish and takes nothing new from the bus.
+``dispose()`` lets calls in flight finish and accepts nothing new from the bus.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from hookline.config import Config
 from hookline.errors import HookSystemNotInitializedError, JournalError
 from hookline.executors.command import CommandExecutor
 from hookline.executors.contract import Executor, HookFunction, RegisteredHook
-from hookline.executors.dialect import DialectExecutor
-from hookline.executors.plugin import PluginExecutor
 from hookline.executors.python import PythonExecutor
 from hookline.log import DebugLogger, LoggingDebugLogger, logger
-from hookline.processes.limits import ProcessSlots
+from hookline.processes.process import ProcessSlots
 from hookline.protocol.events import HookEventName
+from hookline.settings.load import Settings
 from hookline.settings.model import DEFAULT_TIMEOUT_MS, HookGroup, HookType, TrustStatus
 
-from .admission import HookGuard
-from .breaker import TimeoutMemory
+from .admission import CircuitBreaker
 from .handler import HookEventHandler, Reporter
+from .on_error import BrokenSystem
 from .planner import HookPlanner
 from .registry import HookRegistry, function_config
 from .runner import HookRunner
@@ -41,7 +40,7 @@ F = TypeVar("F", bound=HookFunction)
 
 
 class HookSystemStatus(Struct, frozen=True):
-    """What a hook system is up to."""
+    """Whether a hook system is initialised, and how many hooks it has."""
 
     initialized: bool
     total_hooks: int
@@ -58,21 +57,23 @@ class HookSystem:
         *,
         start_workers: bool = False,
     ) -> None:
-        """Set up, and start nothing; ``start_workers`` is for ``initialize()``."""
-        config.adopt(self)
+        """Build the parts; ``initialize()`` starts what ``start_workers`` asks for."""
+        config.refuse_second_system()
         self._config = config
         self._bus = message_bus
         self._debug_logger = debug_logger or LoggingDebugLogger()
-        self._registry = HookRegistry(config.settings)
-        self._guard = HookGuard(TimeoutMemory(config.working_dir))
-        slots = ProcessSlots(config.settings.global_options.max_processes)
+        self._registry, self._broken = _build_registry(config.settings)
+        options = config.settings.global_options
+        slots = ProcessSlots(options.max_processes)
         self._workers = _workers(self._registry, slots)
         executors = _executors(slots, self._workers)
-        self._runner = HookRunner(executors, self._guard)
+        self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
+        self._disposing: HookEventHandler | None = None
         self._journal: JournalRecorder | None = None
-        self._record = config.settings.global_options.journal
+        self._record = options.journal
+        config.adopt(self)
 
     @property
     def status(self) -> HookSystemStatus:
@@ -95,41 +96,48 @@ class HookSystem:
         return self._registry
 
     async def initialize(self) -> None:
-        """Build what is missing; calls at the same time share one run."""
+        """Build what is missing; concurrent calls share one run."""
         if self._handler is not None:
             return
-        _tell_about(self._config)
+        _log_problems(self._config)
         self._journal = _start_journal(self._record, self._config)
-        self._handler = HookEventHandler(
+        handler = HookEventHandler(
             self._config,
             self._registry,
             HookPlanner(self._registry),
             self._runner,
             Reporter(self._debug_logger),
             self._journal,
+            self._broken,
         )
         if self._bus is not None:
-            self._handler.listen(self._bus)
+            handler.listen(self._bus)
+        self._handler = handler
         if self._start_workers and self._workers is not None:
             hooks = filter(_may_start, self._registry.all_hooks())
             self._workers.start(hooks, self._config.working_dir)
 
     async def dispose(self) -> None:
-        """Give everything back; the system may be initialised again."""
-        if self._handler is None:
+        """Release everything; the system may be initialised again.
+
+        If it is cancelled, calling it again finishes the work.
+        """
+        if self._handler is not None:
+            self._disposing, self._handler = self._handler, None
+        if self._disposing is None:
             return
-        handler, self._handler = self._handler, None
-        await handler.dispose()
+        await self._disposing.dispose()
         await self._runner.close()
         if self._journal is not None:
-            # Waits for the disk, which the event loop must not.
+            # Waits for the disk, which must not hold up the event loop.
             await asyncio.to_thread(self._journal.close)
         self._debug_logger.flush()
+        self._disposing = None
 
     def record_to(self, path: str | None = None) -> None:
         """Record events from the next ``initialize()`` on, whatever settings say.
 
-        Without a path it is the one that settings name, or the default one.
+        Without a path it is the one in the settings, or the default one.
         """
         self._record = path or self._record or True
 
@@ -142,7 +150,7 @@ class HookSystem:
         timeout_ms: float = DEFAULT_TIMEOUT_MS,
         sequential: bool = False,
     ) -> Callable[[F], F]:
-        """Register the decorated function as a hook of this process."""
+        """Register the decorated function as an in-process hook."""
         known = HookEventName.of(event)
 
         def register(function: F) -> F:
@@ -154,12 +162,16 @@ class HookSystem:
 
         return register
 
+    def off(self, function: HookFunction) -> None:
+        """Remove a function that was registered with ``on``, from all its events."""
+        self._registry.remove_function(function)
+
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off (DELTA-HSYS-002)."""
         self._registry.set_enabled(name, enabled)
 
     def get_all_hooks(self) -> list[RegisteredHook]:
-        """All hooks, switched off ones too (DELTA-HSYS-002)."""
+        """All hooks, including disabled ones (DELTA-HSYS-002)."""
         return self._registry.all_hooks()
 
     async def __aenter__(self) -> HookSystem:
@@ -175,23 +187,32 @@ class HookSystem:
         await self.dispose()
 
 
+def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | None]:
+    """Register all hooks; if that fails, none, and every event fails by policy."""
+    try:
+        return HookRegistry(settings), None
+    # A host must neither crash nor go on as if there were no hooks.
+    except Exception as error:  # noqa: BLE001
+        logger.error("the hooks could not be registered: %r", error)
+        return HookRegistry(Settings()), BrokenSystem(error, settings)
+
+
 def _executors(
     slots: ProcessSlots, workers: WorkerExecutor | None
 ) -> dict[HookType, Executor]:
     executors: dict[HookType, Executor] = {
-        HookType.COMMAND: DialectExecutor(CommandExecutor(slots)),
+        HookType.COMMAND: CommandExecutor(slots),
         HookType.PYTHON: PythonExecutor(),
-        HookType.PLUGIN: PluginExecutor(),
     }
     if workers is not None:
-        executors[HookType.WORKER] = DialectExecutor(workers)
+        executors[HookType.WORKER] = workers
     return executors
 
 
 def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | None:
     if not any(hook.config.type is HookType.WORKER for hook in registry.all_hooks()):
         return None
-    # Most hosts have no worker, and need not load what keeps one warm.
+    # Most hosts have no worker hooks and need not load this module.
     from hookline.executors.worker import WorkerExecutor
 
     return WorkerExecutor(slots)
@@ -223,7 +244,6 @@ def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None
     return journal
 
 
-def _tell_about(config: Config) -> None:
-    """Say once what is wrong with the settings."""
+def _log_problems(config: Config) -> None:
     for problem in (*config.settings.errors, *config.settings.warnings):
         logger.warning("%s", problem)

@@ -9,14 +9,9 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hookline.executors.contract import RegisteredHook
-from hookline.processes.limits import DEPTH_VARIABLE, ProcessSlots
-from hookline.processes.process import (
-    DirectStart,
-    ProcessOutcome,
-    ProcessSpec,
-    run_process,
-)
+from hookline.executors.contract import DEPTH_VARIABLE, RegisteredHook
+from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
+from hookline.processes.spawn import DirectStart, ProcessSpec
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import EnvPolicy
 

@@ -1,8 +1,10 @@
-"""What the runner and the executors agree on."""
+"""What the engine and the executors share: hooks, plans, calls, and the depth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -19,11 +21,46 @@ from hookline.settings.model import (
     TrustStatus,
 )
 
+DEPTH_VARIABLE = "HOOKLINE_DEPTH"
+"""Counts up in the environment of every hook's process."""
+
+_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
+_MAX_DIGITS = 9
+_raw_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+_RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
+
+
+def current_depth() -> int:
+    """How deep the caller is nested in hooks: in processes, and in this one."""
+    inside = _inside.get()
+    # Most hosts are at depth 0: the raw mapping tells that a microsecond faster.
+    if _RAW_NAME not in _raw_environment:
+        return inside
+    text = os.environ.get(DEPTH_VARIABLE, "")
+    outside = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
+    return max(outside, inside)
+
+
+class OneDeeper:
+    """Counts what runs inside, and the tasks it starts, as one hook deeper."""
+
+    __slots__ = ("_depth", "_token")
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth + 1
+
+    def __enter__(self) -> None:
+        self._token = _inside.set(self._depth)
+
+    def __exit__(self, *_: object) -> None:
+        _inside.reset(self._token)
+
+
 HookFunction = Callable[[dict[str, Any]], Any]
 
 
 class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
-    """One hook on one event, with all that settings say about it."""
+    """One hook on one event, with its effective options."""
 
     config: HookConfig
     event: HookEventName
@@ -36,20 +73,20 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     trust: TrustStatus = TrustStatus.TRUSTED
     """As it was when the hook was registered."""
     approval: Approval | None = None
-    """Of a trusted project's hook: whether it may run is asked each time."""
+    """Of a trusted project's hook: checked each time it runs."""
     function: HookFunction | None = None
     serial: int = 0
-    """Tells hooks apart for as long as the system lives."""
+    """Unique within one hook system."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people see."""
         return self.config.name
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """Equal keys are one hook; hooks registered in code are never equal."""
-        # A hook that will not run must not push an equal one out.
+        """Hooks with equal keys are duplicates; those registered in code never are."""
+        # A hook that will not run must not displace an equal one.
         alone = self.source is HookSource.RUNTIME or self.trust is TrustStatus.CHANGED
         own = self.serial if alone else 0
         return (*self.config.key, own)
@@ -68,9 +105,9 @@ class HookPlan(Struct, frozen=True):
 
 
 class HookCall:
-    """One event on its way to its hooks; encoded once, however many they are."""
+    """One event on its way to its hooks; encoded once for all of them."""
 
-    __slots__ = ("_payload", "cwd", "depth", "event", "input", "session_id")
+    __slots__ = ("cwd", "depth", "event", "input", "payload", "session_id")
 
     def __init__(
         self,
@@ -83,34 +120,29 @@ class HookCall:
         self.cwd: str = event_input["cwd"]
         self.session_id: str = event_input["session_id"]
         self.depth = depth
-        self._payload: bytes | None = None
+        self.payload = b""
+        """The input as JSON; empty until ``encode()``, and where no hook runs."""
 
-    @property
-    def payload(self) -> bytes:
-        """The input as JSON; raises ``EncodingError`` where all else fails."""
-        if self._payload is None:
-            self._payload = encode(self.input)
-        return self._payload
-
-    @property
-    def is_encoded(self) -> bool:
-        """Whether the payload is there already."""
-        return self._payload is not None
+    def encode(self) -> None:
+        """Write the input as JSON; raises ``EncodingError`` where all else fails."""
+        self.payload = encode(self.input)
 
     def with_input(self, event_input: dict[str, Any]) -> HookCall:
         """The same event with another input, for the next hook of a chain."""
         if event_input is self.input:
             return self
-        return HookCall(self.event, event_input, self.depth)
+        call = HookCall(self.event, event_input, self.depth)
+        call.encode()
+        return call
 
 
 class Executor(Protocol):
-    """Runs the hooks of one type; a crash, a timeout or a missing program is data."""
+    """Runs the hooks of one type; a crash, a timeout or a missing file is a result."""
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Run one hook to its end."""
         ...
 
     async def close(self) -> None:
-        """Give back what is kept between events."""
+        """Release what is kept between events."""
         ...

@@ -77,7 +77,7 @@ def blank_result(
 ) -> HookExecutionResult:
     """A result without an output."""
     return HookExecutionResult(
-        hook_name=hook.name,
+        hook_name=hook.config.name,
         hook_type=hook.config.type,
         source=hook.source,
         event_name=hook.event,
@@ -108,7 +108,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if not end.stdout:
         return result
     try:
-        said = said_object(end.stdout)
+        said = parse_object(end.stdout)
     except TooDeepError as error:
         return failed_result(hook, end, FailureCause.OUTPUT, str(error))
     if said is None and hook.config.expect is Expect.JSON:
@@ -120,7 +120,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     return with_output(result, said)
 
 
-def said_object(text: str) -> dict[str, Any] | None:
+def parse_object(text: str) -> dict[str, Any] | None:
     """The object that a text holds, also as a JSON string that holds an object."""
     try:
         found = decode(text)

@@ -1,8 +1,8 @@
-"""Import a trusted module from the very bytes that were trusted.
+"""Python hooks: functions that are called in this process.
 
-Python prefers a cached ``.pyc`` beside a module as long as the times in it look right,
-and whoever can write there can make them look right. So the source is read, compared
-with its pin, compiled and run here, for the module and for the packages around it.
+A module of a trusted project is imported from the very bytes that were approved:
+Python would prefer a cached ``.pyc`` beside it, which anybody who can write there can
+forge. So its source is read, compared with its pin, compiled and run here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from inspect import isawaitable
 from types import ModuleType
 from typing import Any
 
-from hookline.executors.contract import HookFunction, RegisteredHook
-from hookline.processes.limits import OneDeeper
+from hookline.executors.contract import HookFunction, OneDeeper, RegisteredHook
 from hookline.protocol.jsontext import decode
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Approval
@@ -79,17 +78,16 @@ def _trusted_source(spec: ModuleSpec, approval: Approval) -> bytes | None:
         source = file.read()
     if hashlib.sha256(source).hexdigest() != approval.digest_of(spec.origin):
         raise ImportError(
-            f"{spec.origin} is not what was trusted: run 'hookline trust'"
+            f"{spec.origin} changed since it was approved: run 'hookline trust'"
         )
     return source
 
 
 _CANCEL_GRACE_S = 5.0
-_EXPIRED = "the hook's time is over"
 
 
 class PythonExecutor:
-    """Calls functions: those registered in code, and those that settings name."""
+    """Calls functions registered in code or named in settings."""
 
     def __init__(self) -> None:
         self._found: dict[str, HookFunction] = {}
@@ -121,7 +119,7 @@ class PythonExecutor:
                 import_pinned(module, hook.approval)
             found = getattr(import_module(module), name)
             if not callable(found):
-                raise TypeError(f"{path!r} is no function")
+                raise TypeError(f"{path!r} is not callable")
             self._found[path] = found
         return self._found[path]
 
@@ -133,7 +131,9 @@ async def _call(
         with OneDeeper(call.depth):
             answer = function(decode(call.payload))
             if answer is not None and type(answer) is not dict and isawaitable(answer):
-                answer = await _within(answer, hook.config.timeout_ms / 1000)
+                answer = await _TimedCall(
+                    answer, hook.config.timeout_ms / 1000
+                ).result()
     except TimeoutError as error:
         if not isinstance(error, _HookTimeout):
             return _crashed(hook, error, started)
@@ -142,86 +142,78 @@ async def _call(
         return failed_result(hook, end, FailureCause.TIMEOUT, message)
     except SystemExit as error:
         return read_end(hook, _exit_end(error, started))
-    # The hook is the author's code: it may raise anything, and that is data.
+    # The hook is the author's code and may raise anything: a result, no exception.
     except Exception as error:  # noqa: BLE001
         return _crashed(hook, error, started)
     return _read_answer(hook, answer, started)
 
 
 class _HookTimeout(TimeoutError):  # noqa: N818 - never leaves this module
-    """The hook's own time is over, unlike a TimeoutError that it raises itself."""
+    """The hook timed out, unlike a TimeoutError that it raises itself."""
 
 
-async def _within(answer: Awaitable[Any], timeout_s: float) -> Any:
-    """Await a hook's answer in a task of its own, and for so long only.
+class _TimedCall:
+    """An async hook in a task of its own, cancelled at its timeout.
 
-    The task reports to ``outcome`` itself: a hook that swallows its cancellation is
-    left behind, and nobody waits for it.
+    A hook that swallows the cancellation has timed out all the same; one that goes on
+    for longer than a grace period is left behind.
     """
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[Any] = loop.create_future()
-    task = _start(_reporting(answer, outcome), loop)
-    if task.done() and outcome.done():
-        return outcome.result()
-    watch = _Watch(loop, task, outcome, timeout_s)
-    try:
-        return await outcome
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    finally:
-        watch.timer.cancel()
 
+    def __init__(self, answer: Awaitable[Any], timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._outcome: asyncio.Future[Any] = self._loop.create_future()
+        self._expired = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._task = _start(self._report(answer), self._loop)
+        if not self._task.done():
+            self._timer = self._loop.call_later(timeout_s, self._expire)
 
-class _Watch:
-    """Cancels a task at its timeout, and gives up on it after a grace."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        task: asyncio.Task[None],
-        outcome: asyncio.Future[Any],
-        timeout_s: float,
-    ) -> None:
-        self._loop = loop
-        self._task = task
-        self._outcome = outcome
-        self.timer = loop.call_later(timeout_s, self._expire)
+    async def result(self) -> Any:
+        """What the hook returns or raises; raises ``_HookTimeout``."""
+        try:
+            return await self._outcome
+        except asyncio.CancelledError:
+            self._task.cancel()
+            raise
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
 
     def _expire(self) -> None:
-        self.timer = self._loop.call_later(_CANCEL_GRACE_S, self._give_up)
-        self._task.cancel(_EXPIRED)
+        self._expired = True
+        self._timer = self._loop.call_later(_CANCEL_GRACE_S, self._give_up)
+        self._task.cancel()
 
     def _give_up(self) -> None:
         if not self._outcome.done():
             self._outcome.set_exception(_HookTimeout())
 
-
-async def _reporting(answer: Awaitable[Any], outcome: asyncio.Future[Any]) -> None:
-    error: BaseException
-    try:
-        value = await answer
-    except asyncio.CancelledError as cancelled:
-        if outcome.cancelled():
-            raise  # the caller went away
-        expired = _EXPIRED in cancelled.args
-        error = _HookTimeout() if expired else RuntimeError("the hook cancelled itself")
-    # What the hook raises is the caller's to read, SystemExit too.
-    except BaseException as raised:  # noqa: BLE001
-        error = raised
-    else:
-        if not outcome.done():
-            outcome.set_result(value)
-        return
-    if not outcome.done():
-        outcome.set_exception(error)
+    async def _report(self, answer: Awaitable[Any]) -> None:
+        error: BaseException | None = None
+        value = None
+        try:
+            value = await answer
+        except asyncio.CancelledError:
+            if self._outcome.cancelled():
+                raise  # the caller is gone
+            error = RuntimeError("the hook cancelled itself")
+        # What the hook raises is for the caller to read, SystemExit too.
+        except BaseException as raised:  # noqa: BLE001
+            error = raised
+        if self._outcome.done():
+            return
+        if self._expired:
+            self._outcome.set_exception(_HookTimeout())
+        elif error is not None:
+            self._outcome.set_exception(error)
+        else:
+            self._outcome.set_result(value)
 
 
 def _start(
     work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
 ) -> asyncio.Task[None]:
-    # From Python 3.12 on, a hook that does not wait for anything costs no turn of
-    # the event loop.
+    # From Python 3.12 on, a hook that awaits nothing needs no turn of the event loop.
     if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
         return asyncio.Task(work, loop=loop, eager_start=True)
     return loop.create_task(work)

@@ -18,13 +18,12 @@ from msgspec import Struct
 from hookline.log import logger
 from hookline.processes.process import (
     DRAIN_S,
-    GRACE_S,
+    POLL_FIRST_S,
+    POLL_LAST_S,
     Collector,
-    ProcessSpec,
-    open_pipes,
-    start_program,
+    ProcessGroup,
 )
-from hookline.processes.spawn import POLL_FIRST_S, POLL_LAST_S, ProcessGroup, spawn
+from hookline.processes.spawn import GRACE_S, ProcessSpec, close_all, spawn, start
 from hookline.protocol.jsontext import decode
 
 _SHELL = "/bin/sh"
@@ -43,26 +42,26 @@ for one in $live; do kill -s KILL -- "-$one"; done 2>/dev/null
 """
 
 
-class Guardian:
-    """Holds one end of the pipe; told of every worker that starts or ends."""
+class Watchdog:
+    """Kills the workers if the host dies without ending them."""
 
     def __init__(self) -> None:
         self._fd: int | None = None
         self._shell: ProcessGroup | None = None
         self._ended = asyncio.Event()
 
-    def guard(self, group: int) -> None:
-        """Let a group be killed should the host go away."""
+    def watch(self, group: int) -> None:
+        """Kill this process group if the host dies."""
         if self._fd is None:
             self._start()
         self._tell(f"+ {group}\n")
 
-    def release(self, group: int) -> None:
-        """A group is gone; its number may be another's soon."""
+    def unwatch(self, group: int) -> None:
+        """Forget a group that has ended: its number may be reused."""
         self._tell(f"- {group}\n")
 
     async def close(self) -> None:
-        """End the shell; there must be nobody left to guard."""
+        """End the shell; no worker must be left."""
         self._stop()
         shell, self._shell = self._shell, None
         if shell is not None and shell.loop is not asyncio.get_running_loop():
@@ -102,20 +101,20 @@ class Guardian:
         try:
             os.write(self._fd, line.encode())
         except OSError:
-            self._stop()  # somebody killed it; the next worker starts another
+            self._stop()  # it was killed; the next worker starts another
 
 
 _READ_SIZE = 64 * 1024
 _LAST_READS = 8
 _STDERR_BYTES = 16 * 1024
 _GROWTH = 6
-"""A byte takes at most so many in JSON: ``\\u0000``."""
+"""A byte takes up to six in JSON: ``\\u0000``."""
 _FRAME_BYTES = 4096
-"""What an answer needs beside its texts."""
+"""Room for the rest of an answer."""
 
 
 class Answer(Struct, frozen=True):
-    """What a worker says to one request."""
+    """A worker's answer to one request."""
 
     id: int
     exit_code: int
@@ -124,18 +123,18 @@ class Answer(Struct, frozen=True):
 
 
 class WorkerLostError(Exception):
-    """The worker died or talked nonsense: the event has no answer yet."""
+    """The worker died or gave an invalid answer."""
 
 
-class WorkerTalksTooMuchError(Exception):
-    """The answer is longer than any that keeps to ``maxOutputBytes``."""
+class WorkerOutputLimitError(Exception):
+    """The answer is longer than ``maxOutputBytes`` allows."""
 
 
 _decode_answer = msgspec.json.Decoder(Answer).decode
 
 
 class WarmProcess:
-    """A worker and everything that is open for it; belongs to one event loop."""
+    """A worker process with its pipes; belongs to one event loop."""
 
     def __init__(
         self, spec: ProcessSpec, on_end: Callable[[WarmProcess], None]
@@ -144,15 +143,8 @@ class WarmProcess:
         self.idle_since = self.loop.time()
         self._on_end = on_end
         self._max_line = 2 * _GROWTH * spec.max_output_bytes + _FRAME_BYTES
-        pipes = open_pipes()
-        try:
-            pid = start_program(spec, pipes)
-        except BaseException:
-            pipes.close_parent()
-            raise
-        finally:
-            pipes.close_child()
-        self._stdin, self._stdout, stderr = pipes.parent
+        pid, pipes = start(spec)
+        self._stdin, self._stdout, stderr = pipes
         self._open = True
         self._asked = 0
         self._pieces: list[bytes] = []
@@ -160,7 +152,11 @@ class WarmProcess:
         self._unsent = memoryview(b"")
         self._answer: asyncio.Future[Answer] | None = None
         self._gone: asyncio.Future[None] = self.loop.create_future()
-        self._group = self._watched(pid)
+        try:
+            self._group = ProcessGroup(pid, self.loop, self._exited)
+        except OSError:
+            close_all(pipes)
+            raise
         self._stderr = Collector(self.loop, stderr, _STDERR_BYTES, lambda: None)
         self._stderr.watch()
         self.loop.add_reader(self._stdout, self._readable)
@@ -172,13 +168,13 @@ class WarmProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be asked something."""
+        """Whether it can take a request."""
         return self._open and self._answer is None and not self._group.reaped
 
     async def ask(self, event_input: bytes, env: bytes, timeout_s: float) -> Answer:
         """Send one request and wait for its answer; raises ``TimeoutError``.
 
-        However this fails, the worker is of no use afterwards.
+        If it fails, the worker cannot be used again.
         """
         self._asked += 1
         answer: asyncio.Future[Answer] = self.loop.create_future()
@@ -195,7 +191,7 @@ class WarmProcess:
             self.idle_since = self.loop.time()
 
     async def end(self, grace_s: float = GRACE_S) -> None:
-        """Close its input; then terminate and at last kill the whole group."""
+        """Close its input, then terminate and finally kill the group."""
         self._close()
         try:
             await asyncio.wait({self._gone}, timeout=DRAIN_S)
@@ -215,7 +211,7 @@ class WarmProcess:
         await self._wait_gone(DRAIN_S)
 
     async def kill(self) -> None:
-        """Kill the group at once and wait for its leader to be gone."""
+        """Kill the group and wait until its leader is gone."""
         self._close()
         self._group.kill()
         if not self._gone.done():
@@ -225,15 +221,6 @@ class WarmProcess:
         """Kill and reap it without the event loop."""
         self._close()
         self._group.abandon()
-
-    def _watched(self, pid: int) -> ProcessGroup:
-        try:
-            return ProcessGroup(pid, self.loop, self._exited)
-        except OSError:
-            # The event loop cannot watch it (no descriptor left): it must not run on.
-            os.killpg(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise
 
     async def _wait_gone(self, limit_s: float) -> None:
         deadline, delay = self.loop.time() + limit_s, POLL_FIRST_S
@@ -272,7 +259,7 @@ class WarmProcess:
         if not piece:
             self._lose("it ended")
         elif self._answer is None or self._answer.done():
-            self._lose("it speaks unasked")
+            self._lose("unexpected output")
         else:
             self._collect(piece)
 
@@ -284,16 +271,16 @@ class WarmProcess:
             self._pieces, self._read_bytes = [], 0
             self._receive(line)
         elif self._read_bytes > self._max_line:
-            self._fail(WorkerTalksTooMuchError())
+            self._fail(WorkerOutputLimitError())
 
     def _receive(self, line: bytes) -> None:
         try:
             answer = _parse(line)
         except ValueError as error:
-            self._lose(f"its answer makes no sense: {error}")
+            self._lose(f"invalid answer: {error}")
             return
         if answer.id != self._asked:
-            self._lose(f"it answers request {answer.id}, not {self._asked}")
+            self._lose(f"answer to request {answer.id}, expected {self._asked}")
         elif self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 
@@ -301,7 +288,7 @@ class WarmProcess:
         self._fail(WorkerLostError(why))
 
     def _fail(self, error: Exception) -> None:
-        """Stop listening to it, whoever waits for it or not."""
+        """Stop listening; a waiting caller gets the error."""
         waiting = self._answer
         self._close()
         if waiting is not None and not waiting.done():
@@ -313,7 +300,7 @@ class WarmProcess:
         if not self._gone.done():
             self._gone.set_result(None)
         if self._open:
-            # Its last words may be the answer: they are read before the end is.
+            # Its last output may be the answer: read it before the end of file.
             self.loop.call_soon(self._readable_at_last)
         self._on_end(self)
 
@@ -343,11 +330,11 @@ def _expire(answer: asyncio.Future[Answer]) -> None:
 
 def _parse(line: bytes) -> Answer:
     if line.index(b"\n") != len(line) - 1:
-        raise ValueError("it goes on after its answer")
+        raise ValueError("more output after the answer")
     try:
         return _decode_answer(line)
     except msgspec.MsgspecError:
-        pass  # a lone surrogate in a text is still JSON
+        pass  # msgspec refuses lone surrogates, which are valid JSON
     try:
         return msgspec.convert(decode(line), Answer)
     except msgspec.MsgspecError as error:

@@ -19,8 +19,7 @@ from msgspec import structs
 
 from hookline.executors.contract import RegisteredHook
 from hookline.log import logger
-from hookline.processes.limits import ProcessSlots
-from hookline.processes.process import run_process
+from hookline.processes.process import ProcessSlots, run_process
 from hookline.protocol.jsontext import encode
 from hookline.protocol.results import HookExecutionResult
 
@@ -35,14 +34,14 @@ from .contract import HookCall
 from .exit_table import RunEnd, read_end
 from .warm import (
     Answer,
-    Guardian,
     WarmProcess,
+    Watchdog,
     WorkerLostError,
-    WorkerTalksTooMuchError,
+    WorkerOutputLimitError,
 )
 
 Stamp = tuple[tuple[int, int, int, int] | None, ...]
-"""What tells one state of some files from another."""
+"""What the file system tells about some files."""
 
 
 class WorkerPool:
@@ -53,17 +52,18 @@ class WorkerPool:
         hook: RegisteredHook,
         cwd: str,
         live: set[WarmProcess],
-        guardian: Guardian,
+        watchdog: Watchdog,
     ) -> None:
         self.places = ProcessSlots(hook.config.pool)
         self._hook = hook
         self._files = named_files(hook, cwd)
         self._live = live
-        self._guardian = guardian
+        self._watchdog = watchdog
         self._idle: list[WarmProcess] = []
         self._stamps: dict[WarmProcess, Stamp] = {}
         self._ending: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._idle_loop: asyncio.AbstractEventLoop | None = None
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``."""
@@ -84,24 +84,34 @@ class WorkerPool:
         if not worker.usable:
             return
         self._idle.append(worker)
-        if self._timer is None:
+        # A timer of an event loop that is closed never fires.
+        if self._idle_timer is None or self._idle_loop is not worker.loop:
             self._watch_idle(self._idle_s)
 
     def start_ahead(self, call: HookCall) -> None:
-        """Have a worker ready before it is needed."""
+        """Start a worker before the first event."""
         if not self._idle:
             self.give_back(self._start(call, _stamp(self._files)))
 
     async def close(self) -> None:
-        """Wait for the workers that are busy, then end them all."""
-        for _ in range(self._hook.config.pool):
-            await self.places.acquire()
-        if self._timer is not None:
-            self._timer.cancel()
-        while self._idle:
-            self._retire(self._idle.pop())
-        if self._ending:
-            await asyncio.wait(self._ending)
+        """Wait for the workers that are busy, then end them all.
+
+        If it is cancelled, calling it again finishes the work.
+        """
+        taken = 0
+        try:
+            while taken < self._hook.config.pool:
+                await self.places.acquire()
+                taken += 1
+            if self._idle_timer is not None:
+                self._idle_timer.cancel()
+            while self._idle:
+                self._retire(self._idle.pop())
+            if self._ending:
+                await asyncio.wait(self._ending)
+        finally:
+            for _ in range(taken):
+                self.places.release()
 
     @property
     def _idle_s(self) -> float:
@@ -112,14 +122,14 @@ class WorkerPool:
         worker = WarmProcess(spec, self._forget)
         self._stamps[worker] = stamp
         self._live.add(worker)
-        self._guardian.guard(worker.group)
+        self._watchdog.watch(worker.group)
         return worker
 
     def _forget(self, worker: WarmProcess) -> None:
-        """A worker has ended, whoever ended it."""
+        """A worker has ended."""
         if worker in self._live:
             self._live.discard(worker)
-            self._guardian.release(worker.group)
+            self._watchdog.unwatch(worker.group)
         self._stamps.pop(worker, None)
         if worker in self._idle:
             self._idle.remove(worker)
@@ -134,11 +144,11 @@ class WorkerPool:
         task.add_done_callback(self._ending.discard)
 
     def _watch_idle(self, delay: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(delay, self._end_idle)
+        self._idle_loop = loop = asyncio.get_running_loop()
+        self._idle_timer = loop.call_later(delay, self._end_idle)
 
     def _end_idle(self) -> None:
-        self._timer = None
+        self._idle_timer = None
         now = asyncio.get_running_loop().time()
         for worker in tuple(self._idle):
             if worker.idle_since + self._idle_s <= now:
@@ -187,13 +197,13 @@ class WorkerExecutor:
     def __init__(self, slots: ProcessSlots) -> None:
         self._slots = slots
         self._pools: dict[tuple[int, str], WorkerPool] = {}
-        self._guardian = Guardian()
+        self._watchdog = Watchdog()
         self._live: set[WarmProcess] = set()
-        # The last resort: at exit, or when a system was forgotten without dispose().
-        weakref.finalize(self, _abandon, self._live, self._guardian)
+        # The last resort: at exit, or if a system is dropped without dispose().
+        weakref.finalize(self, _abandon, self._live, self._watchdog)
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
-        """Ask a worker once; waiting for one does not eat the timeout."""
+        """Ask a worker once; waiting for one does not count against the timeout."""
         pool = self._pool(hook, call)
         await pool.places.acquire()
         try:
@@ -215,16 +225,16 @@ class WorkerExecutor:
                 logger.warning("worker %r could not be started: %s", hook.name, error)
 
     async def close(self) -> None:
-        """End all workers; those at work finish first."""
-        pools, self._pools = list(self._pools.values()), {}
-        await asyncio.gather(*(pool.close() for pool in pools))
-        await self._guardian.close()
+        """End all workers; those that are busy finish first."""
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+        self._pools = {}
+        await self._watchdog.close()
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
         pool = self._pools.get(key)
         if pool is None:
-            pool = WorkerPool(hook, call.cwd, self._live, self._guardian)
+            pool = WorkerPool(hook, call.cwd, self._live, self._watchdog)
             self._pools[key] = pool
         return pool
 
@@ -243,13 +253,13 @@ class _Request:
         try:
             worker = self._pool.take(self._call)
         except (OSError, ValueError):
-            return await self._run_cold(reran=False)  # it says why it cannot start
+            return await self._run_cold(reran=False)  # reports why it cannot start
         try:
             answer = await self._ask(worker)
         except TimeoutError:
             await worker.terminate()
             return timed_out_result(self._hook, self._end())
-        except WorkerTalksTooMuchError:
+        except WorkerOutputLimitError:
             await worker.kill()
             return read_end(self._hook, structs.replace(self._end(0), **_CUT_OFF))
         except WorkerLostError as error:
@@ -301,7 +311,7 @@ _CUT_OFF = {"stdout_truncated": True, "truncated": True}
 
 
 def _within(text: str, limit: int) -> tuple[str, bool]:
-    """A text trimmed, cut to so many bytes, and whether it had to be cut."""
+    """A text trimmed and truncated to so many bytes, and whether it was truncated."""
     if len(text) * 4 > limit:
         data = text.encode("utf-8", "replace")
         if len(data) > limit:
@@ -309,7 +319,7 @@ def _within(text: str, limit: int) -> tuple[str, bool]:
     return text.strip().strip("\ufeff").strip() if text else "", False
 
 
-def _abandon(live: set[WarmProcess], guardian: Guardian) -> None:
+def _abandon(live: set[WarmProcess], watchdog: Watchdog) -> None:
     for worker in tuple(live):
         worker.abandon()
-    guardian.abandon()
+    watchdog.abandon()

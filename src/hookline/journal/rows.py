@@ -127,7 +127,7 @@ def thawed_result(occurrence: Occurrence) -> tuple[ProcessedHookResult, list[Any
 
 def _input(call: HookCall, translator: str) -> tuple[Frozen, str | None]:
     """The input, and who is to translate it later."""
-    if call.is_encoded:
+    if call.payload:
         return Frozen(call.payload, True), None
     if not TRAITS[call.event].model_fields:
         return freeze(call.input), None

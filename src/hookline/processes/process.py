@@ -7,58 +7,150 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable
 from subprocess import SubprocessError
 
 from msgspec import Struct
 
-from .spawn import POLL_FIRST_S, POLL_LAST_S, ProcessGroup, spawn
+from .spawn import ProcessSpec, close_all, start
+
+POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
+
+
+class ProcessGroup:
+    """A child and what it started: signals it, notices its end and reaps it."""
+
+    def __init__(
+        self,
+        pid: int,
+        loop: asyncio.AbstractEventLoop,
+        on_exit: Callable[[], None],
+    ) -> None:
+        self.pid = pid
+        self.exit_code: int | None = None
+        """None also if somebody else has reaped it."""
+        self.reaped = False
+        self.loop = loop
+        self._on_exit = on_exit
+        self._pidfd = self._watch()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the whole group."""
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # already gone, or only zombies are left (macOS)
+
+    def kill(self) -> None:
+        """Kill what is left of the group."""
+        if not self.reaped or group_lives(self.pid):
+            self.signal(signal.SIGKILL)
+
+    def lives(self) -> bool:
+        """Whether anything of the group is left, not counting zombies."""
+        return not self.reaped or group_lives(self.pid)
+
+    def abandon(self) -> None:
+        """Kill and reap at once, without the event loop, which may be closed."""
+        self.kill()
+        if self.reaped:
+            return
+        self.reaped = True
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass  # already reaped
+        self._unwatch()
+
+    def _watch(self) -> int | None:
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            # Not Linux, or no descriptor left: poll.
+            self.loop.call_later(POLL_FIRST_S, self._poll, POLL_FIRST_S)
+            return None
+        try:
+            self.loop.add_reader(pidfd, self._reap)
+        except BaseException:
+            # A child that cannot be watched must not go on running.
+            os.close(pidfd)
+            os.killpg(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            raise
+        return pidfd
+
+    def _unwatch(self) -> None:
+        if self._pidfd is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def _poll(self, delay: float) -> None:
+        if not self._reap():
+            delay = min(delay * 2, POLL_LAST_S)
+            self.loop.call_later(delay, self._poll, delay)
+
+    def _reap(self) -> bool:
+        if self.reaped:
+            return True
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            # The host ignores SIGCHLD or reaps all children: the status is lost.
+            pid, status = self.pid, None
+        if pid == 0:
+            return False
+        self.reaped = True
+        self.exit_code = None if status is None else os.waitstatus_to_exitcode(status)
+        self._unwatch()
+        self._on_exit()
+        return True
+
+
+def group_lives(group: int) -> bool:
+    """Whether a process group has members other than zombies."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _has_members_beside_zombies(group)
+
+
+def _has_members_beside_zombies(group: int) -> bool:
+    # A container's first process may never reap orphans, and signalling a zombie
+    # succeeds: only /proc tells them apart.
+    try:
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return True
+    return any(_is_living_member(pid, group) for pid in pids) if pids else True
+
+
+def _is_living_member(pid: str, group: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return int(fields[2]) == group and fields[0] not in {b"Z", b"X"}
+
 
 _READ_SIZE = 64 * 1024
 _DRAIN_READS = 64
 PIPE_SIZE = 64 * 1024
-"""What a pipe holds, as a rule, before its writer has to wait."""
+"""What a pipe usually holds before its writer has to wait."""
 
 
 _F_SETPIPE_SZ: int | None = getattr(fcntl, "F_SETPIPE_SZ", None)
-_BIG_PIPE_SIZE = 256 * 1024  # much more would no longer fit the processor's cache
-
-
-class PipeEnds(Struct, frozen=True):
-    """Descriptors for stdin, stdout and stderr: the child's and the parent's ends."""
-
-    child: tuple[int, int, int]
-    parent: tuple[int, int, int]
-
-    def close_child(self) -> None:
-        """Close the ends that belong to the child alone once it runs."""
-        for fd in self.child:
-            os.close(fd)
-
-    def close_parent(self) -> None:
-        """Close the ends that nobody will use, since nothing was started."""
-        for fd in self.parent:
-            os.close(fd)
-
-
-def open_pipes() -> PipeEnds:
-    """Open three pipes; where descriptors run out, none stays open."""
-    opened: list[int] = []
-    try:
-        for _ in range(3):
-            opened += os.pipe()
-    except OSError:
-        for fd in opened:
-            os.close(fd)
-        raise
-    in_read, in_write, out_read, out_write, err_read, err_write = opened
-    for fd in (in_write, out_read, err_read):
-        os.set_blocking(fd, False)
-    return PipeEnds((in_read, out_write, err_write), (in_write, out_read, err_read))
+_BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
 
 
 class Feeder:
-    """Writes one payload into a pipe and closes it, also where nobody reads."""
+    """Writes one payload into a pipe and closes it, even if nobody reads."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, fd: int, payload: bytes
@@ -118,17 +210,17 @@ class Collector:
         self._watched = False
 
     def watch(self) -> None:
-        """Read whenever there is something, from now on."""
+        """Start reading whenever data arrives."""
         if not self.ended and not self._watched:
             self._loop.add_reader(self._fd, self._on_readable)
             self._watched = True
 
     def data(self) -> bytes:
-        """What was kept."""
+        """The output that was kept."""
         return b"".join(self._pieces)
 
     def drain(self) -> None:
-        """Read what is there already; an endless writer gets a bounded share."""
+        """Read what is already there, up to a limit for endless writers."""
         for _ in range(_DRAIN_READS):
             if not self._read():
                 return
@@ -146,7 +238,7 @@ class Collector:
             self._on_end()
 
     def _read(self) -> bool:
-        """Read once; False where nothing is there now or ever."""
+        """Read once; False if there is nothing to read."""
         if self.ended:
             return False
         try:
@@ -171,53 +263,28 @@ class Collector:
 
 
 def _enlarge(fd: int) -> None:
-    """Spare the loop wake-ups for a big payload, where the kernel grants it."""
+    """Enlarge a pipe for a big payload: fewer wake-ups of the event loop."""
     if _F_SETPIPE_SZ is not None:
         try:
             fcntl.fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
         except OSError:
-            pass  # over the user's share of pipe memory: the default size works too
+            pass  # over the user's limit of pipe memory: the default size will do
 
-
-GRACE_S = 5.0
-"""From SIGTERM to SIGKILL."""
 
 DRAIN_S = 0.25
-"""How long output is still read after the child's own exit."""
+"""How long output is still read after the child exits."""
 
 UNWATCHED_S = 0.005
-"""How long nobody looks at the output of a young child, unless it ends."""
+"""Output is not watched before this time, unless the child ends."""
 
-_ABORT_S = 1.0  # SIGKILL works at once, unless the kernel itself is stuck.
-
-
-class DirectStart(Struct, frozen=True):
-    """How to start the same program without its shell."""
-
-    program: str
-    argv: Sequence[str]
-    env: Mapping[str, str]
-
-
-class ProcessSpec(Struct, frozen=True, kw_only=True):
-    """What to run and within which bounds."""
-
-    argv: Sequence[str]
-    cwd: str
-    env: Mapping[str, str]
-    stdin: bytes
-    timeout_s: float
-    max_output_bytes: int
-    grace_s: float = GRACE_S
-    direct: DirectStart | None = None
-    """Tried first; where it cannot be executed, ``argv`` is started after all."""
+_ABORT_S = 1.0  # SIGKILL works at once, unless the kernel is stuck
 
 
 class ProcessOutcome(Struct, frozen=True, kw_only=True):
-    """How a process ended; a program that cannot be started is an outcome too."""
+    """How a process ended, or why it could not be started."""
 
     exit_code: int | None = None
-    """Minus the signal number where a signal ended it; None where it never ran."""
+    """Minus the signal number if a signal ended it; None if it never ran."""
     stdout: bytes = b""
     stderr: bytes = b""
     stdout_truncated: bool = False
@@ -231,7 +298,7 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
     """Run one process to its end; cancelling the caller kills its whole group."""
     started = time.perf_counter()
     try:
-        child = _spawn(spec)
+        child = _Child(spec)
     except (OSError, ValueError, SubprocessError) as error:
         return ProcessOutcome(
             spawn_error=_explain(error, spec),
@@ -247,36 +314,6 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
     return child.outcome((time.perf_counter() - started) * 1000)
 
 
-def _spawn(spec: ProcessSpec) -> _Child:
-    pipes = open_pipes()
-    try:
-        pid = start_program(spec, pipes)
-    except BaseException:
-        pipes.close_parent()
-        raise
-    finally:
-        pipes.close_child()
-    try:
-        return _Child(pid, pipes, spec)
-    except OSError:
-        # The event loop cannot watch it (no descriptor left): it must not run on.
-        os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        pipes.close_parent()
-        raise
-
-
-def start_program(spec: ProcessSpec, pipes: PipeEnds) -> int:
-    """Start the program and return its process id; raises ``OSError``."""
-    if spec.direct is not None:
-        direct = spec.direct
-        try:
-            return spawn(direct.argv, spec.cwd, direct.env, pipes.child, direct.program)
-        except OSError:
-            pass  # a script without "#!", say: nothing has run yet, the shell knows
-    return spawn(spec.argv, spec.cwd, spec.env, pipes.child)
-
-
 def _explain(error: Exception, spec: ProcessSpec) -> str:
     if isinstance(error, OSError):
         if not os.path.isdir(spec.cwd):  # noqa: PTH112 - no Path on this path
@@ -286,26 +323,31 @@ def _explain(error: Exception, spec: ProcessSpec) -> str:
 
 
 class _Child:
-    """A running process and everything that is open for it.
+    """A running process with its pipes and timers.
 
-    ``finished`` is resolved when the outcome is known. All of it runs in callbacks of
-    the event loop: no thread, and no task per stream.
+    ``finished`` is resolved when the outcome is known. Everything runs in callbacks of
+    the event loop: no threads, no task per stream.
     """
 
-    def __init__(self, pid: int, pipes: PipeEnds, spec: ProcessSpec) -> None:
+    def __init__(self, spec: ProcessSpec) -> None:
         self._spec = spec
         self._loop = asyncio.get_running_loop()
+        pid, pipes = start(spec)
         self.finished: asyncio.Future[None] = self._loop.create_future()
         self._exited: asyncio.Future[None] | None = None
         self._timed_out = False
         self._timers: list[asyncio.TimerHandle] = []
-        self._group = ProcessGroup(pid, self._loop, self._ended)
-        stdin, stdout, stderr = pipes.parent
+        try:
+            self._group = ProcessGroup(pid, self._loop, self._ended)
+        except OSError:
+            close_all(pipes)
+            raise
+        stdin, stdout, stderr = pipes
         limit = spec.max_output_bytes
         self._out = Collector(self._loop, stdout, limit, self._stream_ended)
         self._err = Collector(self._loop, stderr, limit, self._stream_ended)
-        # Most hooks say little and end soon: one look at their pipes when they have
-        # ended saves a wake-up for every piece and every end of a stream.
+        # Most hooks print little and end soon: reading their pipes once at the end
+        # saves a wake-up for every piece of output.
         if len(spec.stdin) > PIPE_SIZE or spec.timeout_s <= UNWATCHED_S:
             self._settle(spec.timeout_s)
         else:
@@ -324,15 +366,15 @@ class _Child:
         )
 
     async def abort(self) -> None:
-        """Kill the group at once and wait for its leader to be gone."""
-        self._group.kill()  # what a leader left behind too, be it gone already
+        """Kill the group and wait until its leader is gone."""
+        self._group.kill()  # also what an ended leader left behind
         if self._group.reaped:
             return
         self._exited = self._loop.create_future()
         await asyncio.wait({self._exited}, timeout=_ABORT_S)
 
     def close(self) -> None:
-        """Close the pipes and timers; a child not yet dead is reaped when it dies."""
+        """Close the pipes and timers; a child still running is reaped when it ends."""
         for timer in self._timers:
             timer.cancel()
         self._stdin.close()
@@ -358,7 +400,7 @@ class _Child:
             self._after(DRAIN_S, self._finish)
 
     def _settle(self, timeout_s: float) -> None:
-        """Treat it as one that takes its time."""
+        """Start the timeout and watch the output of a longer run."""
         self._after(timeout_s, self._time_out)
         self._watch()
 
@@ -380,7 +422,7 @@ class _Child:
         self._after(self._spec.grace_s, self._kill)
 
     def _await_group(self, delay: float) -> None:
-        """Wait for what the leader started, so that nothing of it is left behind."""
+        """Wait until everything that the leader started is gone."""
         if self.finished.done():
             return
         if not self._group.lives():
@@ -398,3 +440,45 @@ class _Child:
 
     def _after(self, delay: float, call: Callable[..., None], *args: object) -> None:
         self._timers.append(self._loop.call_later(delay, call, *args))
+
+
+class ProcessSlots:
+    """A limit on concurrent processes; waiters get slots in order."""
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> None:
+        """Take a slot, or wait for one."""
+        if self._free > 0:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # handed over just before the cancellation
+            raise
+
+    def release(self) -> None:
+        """Give the slot to the next waiter, or put it back."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if turn.done():  # cancelled
+                continue
+            loop = turn.get_loop()
+            if loop is asyncio.get_running_loop():
+                turn.set_result(None)
+            else:  # hooks of plain functions run on a background loop
+                loop.call_soon_threadsafe(self._hand_over, turn)
+            return
+        self._free += 1
+
+    def _hand_over(self, turn: asyncio.Future[None]) -> None:
+        if turn.done():
+            self.release()
+        else:
+            turn.set_result(None)

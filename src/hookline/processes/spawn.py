@@ -1,22 +1,92 @@
-"""Start a child process in a group of its own, and end that group."""
+"""Start a child process in a process group of its own, with pipes to it."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
+from msgspec import Struct
+
+GRACE_S = 5.0
+"""From SIGTERM to SIGKILL."""
+
 Streams = tuple[int, int, int]
 """The child's stdin, stdout and stderr."""
 
 _KNOWN_VERSIONS = ((3, 11), (3, 12), (3, 13))
 _MAX_REPORT = 50_000
+
+
+class DirectStart(Struct, frozen=True):
+    """How to start the same program without a shell."""
+
+    program: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+
+class ProcessSpec(Struct, frozen=True, kw_only=True):
+    """What to run, and its limits."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes
+    timeout_s: float
+    max_output_bytes: int
+    grace_s: float = GRACE_S
+    direct: DirectStart | None = None
+    """Tried first; if it cannot be executed, ``argv`` is started."""
+
+
+def start(spec: ProcessSpec) -> tuple[int, Streams]:
+    """Start a program; returns its process id and our ends of its three pipes."""
+    child, own = _open_pipes()
+    try:
+        pid = _start_program(spec, child)
+    except BaseException:
+        close_all(own)
+        raise
+    finally:
+        close_all(child)
+    return pid, own
+
+
+def close_all(fds: Streams) -> None:
+    """Close three descriptors."""
+    for fd in fds:
+        os.close(fd)
+
+
+def _open_pipes() -> tuple[Streams, Streams]:
+    """Open three pipes: the child's ends and ours; all or none."""
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened += os.pipe()
+    except OSError:
+        for fd in opened:
+            os.close(fd)
+        raise
+    in_read, in_write, out_read, out_write, err_read, err_write = opened
+    for fd in (in_write, out_read, err_read):
+        os.set_blocking(fd, False)
+    return (in_read, out_write, err_write), (in_write, out_read, err_read)
+
+
+def _start_program(spec: ProcessSpec, streams: Streams) -> int:
+    direct = spec.direct
+    if direct is not None:
+        try:
+            return spawn(direct.argv, spec.cwd, direct.env, streams, direct.program)
+        except OSError:
+            pass  # for example a script without "#!": the shell can still run it
+    return spawn(spec.argv, spec.cwd, spec.env, streams)
 
 
 def spawn(
@@ -26,9 +96,9 @@ def spawn(
     streams: Streams,
     program: str | None = None,
 ) -> int:
-    """Start a program and return its process id; ``program`` is its file if known."""
+    """Start a program and return its process id; ``program`` is its path if known."""
     if _fork_exec is None or min(streams) < 3:
-        # A host with closed standard streams: Popen sorts the descriptors out.
+        # With closed standard streams a pipe may be 0 to 2; Popen handles that.
         return spawn_by_popen(argv, cwd, env, streams, program)
     return _spawn_directly(_fork_exec, argv, cwd, env, streams, program)
 
@@ -40,7 +110,7 @@ def spawn_by_popen(
     streams: Streams,
     program: str | None = None,
 ) -> int:
-    """Do the same by public means alone."""
+    """The same with the public API of ``subprocess`` only."""
     session = has_terminal()
     popen = subprocess.Popen(
         argv,
@@ -53,18 +123,18 @@ def spawn_by_popen(
         start_new_session=session,
         process_group=None if session else 0,
     )
-    popen.returncode = 0  # the caller reaps it; this keeps Popen from doing it too
+    popen.returncode = 0  # the caller reaps it, Popen must not
     return popen.pid
 
 
 def has_terminal() -> bool:
-    """Whether this process, and so a child in its session, could open a terminal."""
+    """Whether a child in this session could open a terminal."""
     return _has_terminal_now(int(time.monotonic()))
 
 
 @lru_cache(maxsize=1)
 def _has_terminal_now(_second: int) -> bool:
-    # Asked once a second: a process without a terminal hardly ever gets one.
+    # Checked once a second: a process without a terminal rarely gets one.
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except FileNotFoundError:
@@ -119,7 +189,7 @@ def _spawn_directly(
                 True,  # restore signals
                 session,
                 -1 if session else 0,  # a session is a process group too
-                *(None, None, None, -1),  # group, groups, user, umask: as here
+                *(None, None, None, -1),  # group, groups, user, umask: inherited
                 None,
                 getattr(subprocess, "_USE_VFORK", True),
             )
@@ -143,7 +213,7 @@ _last_entries: tuple[Mapping[str, str], list[bytes]] = ({}, [])
 
 
 def _entries(env: Mapping[str, str]) -> list[bytes]:
-    """The environment as the system takes it, mostly the same as the last time."""
+    """The environment for ``exec``; cached, since it rarely changes between events."""
     global _last_entries  # noqa: PLW0603 - one pair, replaced as a whole
     last, entries = _last_entries
     if env != last:
@@ -160,135 +230,14 @@ def _entry(name: str, value: str) -> bytes:
 
 
 def _fail(pid: int, problem: bytes) -> None:
-    """Reap the child that could not become the program, and say why it could not."""
+    """Reap the child whose ``exec`` failed, and raise the reason."""
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:
-        pass  # the host ignores SIGCHLD: the system has reaped it
+        pass  # the host ignores SIGCHLD: already reaped
     kind, _, rest = problem.partition(b":")
     number, _, _ = rest.partition(b":")
     if kind != b"OSError":
         raise subprocess.SubprocessError(problem.decode("utf-8", "replace"))
     code = int(number, 16)
     raise OSError(code, os.strerror(code))
-
-
-POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
-
-
-class ProcessGroup:
-    """Knows when its leader has ended, and reaps it: no zombie, no descriptor left."""
-
-    def __init__(
-        self,
-        pid: int,
-        loop: asyncio.AbstractEventLoop,
-        on_exit: Callable[[], None],
-    ) -> None:
-        self.pid = pid
-        self.exit_code: int | None = None
-        """None also where somebody else has taken the status."""
-        self.reaped = False
-        self.loop = loop
-        self._on_exit = on_exit
-        self._pidfd = self._watch()
-
-    def signal(self, number: signal.Signals) -> None:
-        """Signal the leader and everything that it started."""
-        try:
-            os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass  # gone already, or only zombies are left (macOS)
-
-    def kill(self) -> None:
-        """Kill what is left of the group, the leader or what it started."""
-        if not self.reaped or group_lives(self.pid):
-            self.signal(signal.SIGKILL)
-
-    def lives(self) -> bool:
-        """Whether anything of the group is left, zombies aside."""
-        return not self.reaped or group_lives(self.pid)
-
-    def abandon(self) -> None:
-        """Kill and reap at once, without the event loop: it may be closed already."""
-        self.kill()
-        if self.reaped:
-            return
-        self.reaped = True
-        try:
-            os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            pass  # reaped by the system or by the host
-        self._unwatch()
-
-    def _watch(self) -> int | None:
-        try:
-            pidfd = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
-            # Not Linux, or no descriptor left: look for the end now and then.
-            self.loop.call_later(POLL_FIRST_S, self._poll, POLL_FIRST_S)
-            return None
-        try:
-            self.loop.add_reader(pidfd, self._reap)
-        except BaseException:
-            os.close(pidfd)
-            raise
-        return pidfd
-
-    def _unwatch(self) -> None:
-        if self._pidfd is not None:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = None
-
-    def _poll(self, delay: float) -> None:
-        if not self._reap():
-            delay = min(delay * 2, POLL_LAST_S)
-            self.loop.call_later(delay, self._poll, delay)
-
-    def _reap(self) -> bool:
-        if self.reaped:
-            return True
-        try:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:
-            # The host ignores SIGCHLD or waits for strangers: the code is lost.
-            pid, status = self.pid, None
-        if pid == 0:
-            return False
-        self.reaped = True
-        self.exit_code = None if status is None else os.waitstatus_to_exitcode(status)
-        self._unwatch()
-        self._on_exit()
-        return True
-
-
-def group_lives(group: int) -> bool:
-    """Whether a process group has members that are no zombies."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return _has_members_beside_zombies(group)
-
-
-def _has_members_beside_zombies(group: int) -> bool:
-    # A container's first process may never reap orphans, and a signal reaches
-    # zombies too: only /proc can tell the living from the dead.
-    try:
-        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-    except OSError:
-        return True
-    return any(_is_living_member(pid, group) for pid in pids) if pids else True
-
-
-def _is_living_member(pid: str, group: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
-            fields = stat.read().rpartition(b")")[2].split()
-    except OSError:
-        return False
-    return int(fields[2]) == group and fields[0] not in {b"Z", b"X"}

@@ -107,7 +107,7 @@ def _unreadable(layer: SettingsLayer, problem: str) -> SettingsLayer:
         event: tuple(_with_default_policy(group) for group in defined)
         for event, defined in layer.groups.items()
     }
-    approval = _UnreadableApproval(problem)
+    approval = FailedApproval(problem)
     return replace(untrusted(replace(layer, groups=groups)), trust=lambda _: approval)
 
 
@@ -116,20 +116,22 @@ def _with_default_policy(group: HookGroup) -> HookGroup:
     return replace(group, hooks=tuple(hooks))
 
 
-class _UnreadableApproval:
-    """The approval of a hook whose record cannot be read."""
+class FailedApproval:
+    """The approval of a hook whose files or record cannot be checked."""
 
     def __init__(self, problem: str) -> None:
         self._problem = problem
 
     def check(self) -> tuple[str, Stamp]:
+        """The problem, and no stamp."""
         return self._problem, ()
 
     def unchanged_since(self, _: Stamp) -> bool:
+        """Never."""
         return False
 
     def digest_of(self, path: str) -> None:
-        return None
+        """No file is approved."""
 
 
 def _always_approved(_: HookConfig) -> None:

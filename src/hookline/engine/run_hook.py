@@ -1,0 +1,107 @@
+"""Run one hook: may it run, run it, what does a failure mean, does it only observe.
+
+All of it happens inside one ``try``. Whatever breaks around a hook, our own code
+included, is that hook's failure with its policy applied; no other hook's verdict is
+touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from hookline.errors import EncodingError
+from hookline.executors.contract import Executor, HookCall, RegisteredHook
+from hookline.executors.exit_table import parse_object, with_output
+from hookline.protocol.events import TRAITS
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.settings.model import Dialect, HookMode, HookType
+
+from .admission import CircuitBreaker, refusal, refused
+from .on_error import apply_policy, block_unseen
+
+Executors = Mapping[HookType, Executor]
+
+
+async def run_hook(
+    hook: RegisteredHook,
+    call: HookCall,
+    executors: Executors,
+    breaker: CircuitBreaker,
+) -> HookExecutionResult:
+    """Run a hook if it may run; never raises, except for cancellation."""
+    try:
+        approval = hook.approval
+        changed, stamp = (None, ()) if approval is None else approval.check()
+        if changed is not None:
+            error = f"{changed}: review it with 'hookline trust'"
+            result = refused(hook, FailureCause.CHANGED, error)
+        elif no := refusal(hook, call, breaker):
+            result = no
+        else:
+            result = await _execute(hook, call, executors)
+            breaker.note(hook, result.cause)
+            if approval is not None and not approval.unchanged_since(stamp):
+                result = _changed_during_run(hook, result)
+        if result.cause is not None:
+            result = apply_policy(result, hook)
+    except EncodingError as error:
+        result = block_unseen(hook, error)
+    # The edge of one hook: nothing that breaks here may reach the others.
+    except Exception as error:  # noqa: BLE001
+        message = f"could not be run: {type(error).__name__}: {error}"
+        result = apply_policy(refused(hook, FailureCause.CRASH, message), hook)
+    if hook.config.mode is HookMode.OBSERVE:
+        return _observed(result, hook)
+    return result
+
+
+async def _execute(
+    hook: RegisteredHook, call: HookCall, executors: Executors
+) -> HookExecutionResult:
+    executor = executors.get(hook.config.type)
+    if executor is None:
+        error = (
+            f'hooks of "type": "{hook.config.type}" cannot run on {call.event}: '
+            'use "command", "worker" or "python"'
+        )
+        return refused(hook, FailureCause.SPAWN, error)
+    if hook.config.dialect is Dialect.CLAUDE and hook.config.command is not None:
+        return await _execute_claude(executor, hook, call)
+    return await executor.run(hook, call)
+
+
+async def _execute_claude(
+    executor: Executor, hook: RegisteredHook, call: HookCall
+) -> HookExecutionResult:
+    """Show the hook Claude Code's names, and read its answer as Claude Code does."""
+    # Most hosts have no such hook and need not load the tables.
+    from hookline.protocol.dialects import claude_input, claude_output, claude_text
+
+    shown = call.with_input(claude_input(call.event, call.input))
+    result = await executor.run(hook, shown)
+    if result.exit_code != 0 or result.raw_output is None:
+        return result
+    parsed = parse_object(result.stdout)
+    if parsed is None:
+        ours = claude_text(call.event, result.stdout)
+    else:
+        ours = claude_output(call.event, parsed, call.input)
+    return with_output(structs.replace(result, warnings=()), ours)
+
+
+def _changed_during_run(
+    hook: RegisteredHook, result: HookExecutionResult
+) -> HookExecutionResult:
+    """Which bytes ran is unknown: only a block still counts."""
+    if result.output is not None and result.output.is_blocking:
+        return result
+    error = "its files changed during the run"
+    return refused(hook, FailureCause.CHANGED, error)
+
+
+def _observed(result: HookExecutionResult, hook: RegisteredHook) -> HookExecutionResult:
+    blocks = result.output is not None and result.output.is_blocking
+    would_block = blocks and TRAITS[hook.event].can_block
+    return structs.replace(result, observed=True, would_block=would_block)

@@ -1,0 +1,162 @@
+"""One hook: what breaks around it is its own failure, and no other hook's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from hookline import Config, HookSystem, ProcessedHookResult, Settings
+from hookline.protocol.results import FailureCause
+from hookline.settings.model import HookSource, SettingsLayer, Stamp
+from tests.support.project import Project
+from tests.support.workshop import Workshop
+
+GUARD = {"type": "command", "name": "guard", "command": "echo no >&2; exit 2"}
+PASSES = {"type": "command", "name": "passes", "command": "exit 0"}
+
+
+class FailingApproval:
+    """An approval that raises at one step, as a fault of our own would."""
+
+    def __init__(self, step: str, registered: Callable[[], bool]) -> None:
+        self._step = step
+        self._registered = registered
+
+    def check(self) -> tuple[None, Stamp]:
+        if self._step == "registration" or (
+            self._step == "check" and self._registered()
+        ):
+            raise RuntimeError("the approval broke")
+        return None, ()
+
+    def unchanged_since(self, _: Stamp) -> bool:
+        if self._step == "after the run":
+            raise RuntimeError("the approval broke")
+        return True
+
+    def digest_of(self, path: str) -> None:
+        return None
+
+
+def project_layer(hook: dict[str, Any], step: str, state: list[bool]) -> SettingsLayer:
+    """A trusted project's layer whose approval breaks."""
+    (layer,) = Settings.from_mapping(
+        {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    ).layers
+    approval = FailingApproval(step, lambda: bool(state))
+    return structs.replace(layer, explicit=False, trust=lambda _: approval)
+
+
+async def fire_beside_a_guard(
+    folder: Path, step: str, **more: Any
+) -> ProcessedHookResult:
+    """A user's guard blocks, beside a project's hook whose approval breaks."""
+    state: list[bool] = []
+    user = Settings.from_mapping(
+        {"hooks": {"BeforeTool": [{"hooks": more.pop("user", [GUARD])}]}},
+        HookSource.USER,
+    )
+    config = Config("s-1", folder)
+    broken = project_layer({**PASSES, **more}, step, state)
+    config.settings = Settings(layers=(broken, *user.layers))
+    async with HookSystem(config) as hooks:
+        state.append(True)
+        return await hooks.event_handler.fire_before_tool_event("write_file", {})
+
+
+ALLOW = {"crash": "allow", "changed": "allow"}
+STEPS = ["registration", "check", "after the run"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_fault_around_one_hook_leaves_anothers_block(
+    tmp_path: Path, step: str
+) -> None:
+    """PROTOCOL 5: one hook's failure never takes another's output away."""
+    result = await fire_beside_a_guard(tmp_path, step, onError=ALLOW)
+    assert (result.blocked, result.reason) == (True, "no")
+    failed, guard = result.aggregated.hook_results
+    assert "the approval broke" in (failed.error or "")
+    assert guard.exit_code == 2
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_fault_around_a_hook_goes_by_its_policy(
+    tmp_path: Path, step: str
+) -> None:
+    closed = await fire_beside_a_guard(tmp_path, step, onError="block", user=[])
+    assert closed.blocked
+    assert "the approval broke" in (closed.reason or "")
+    open_ = await fire_beside_a_guard(tmp_path, step, onError=ALLOW, user=[])
+    assert not open_.blocked
+
+
+async def spoil(path: Path, how: str) -> None:
+    if how == "corrupt":
+        path.write_bytes(b"{not json")
+    else:
+        path.chmod(0o666)
+
+
+@pytest.mark.parametrize("how", ["corrupt", "world-writable"])
+async def test_a_spoilt_timeouts_file_takes_no_block_away(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    slow = {**PASSES, "name": "slow", "command": "sleep 60", "timeout": 50}
+    settings = workshop.settings("BeforeTool", slow, GUARD)
+    async with HookSystem(workshop.config(settings)) as hooks:
+        fire = hooks.event_handler.fire_before_tool_event
+        assert (await fire("x", {})).reason == "no"
+        (stored,) = (tmp_path / "state" / "hookline" / "timeouts").glob("*.json")
+        await spoil(stored, how)
+        result = await fire("x", {})
+    assert (result.blocked, result.reason) == (True, "no")
+    assert result.aggregated.hook_results[0].cause is FailureCause.TIMEOUT
+
+
+async def test_a_hook_that_cannot_be_shown_the_event_blocks_and_keeps_other_verdicts(
+    workshop: Workshop,
+) -> None:
+    """PROTOCOL 4: where encoding fails, no guard has seen the event."""
+    claude = {**PASSES, "dialect": "claude"}
+    stops = workshop.says({"continue": False, "stopReason": "enough"}, "stops")
+    deep: Any = "x"
+    for _ in range(499):
+        deep = [deep]
+    settings = workshop.settings("BeforeTool", claude, stops)
+    async with HookSystem(workshop.config(settings)) as hooks:
+        result = await hooks.event_handler.fire_before_tool_event("x", {"a": deep})
+    assert result.stop_reason == "enough"
+
+
+async def test_a_block_counts_though_the_hooks_files_changed_during_the_run(
+    project: Project,
+) -> None:
+    touch = "cp .hookline/hooks/guard.sh k; cp k .hookline/hooks/guard.sh"
+    project.write(".hookline/hooks/guard.sh", f"{touch}; echo 'not this' >&2; exit 2")
+    project.settings(
+        {"type": "command", "name": "guard", "command": "bash .hookline/hooks/guard.sh"}
+    )
+    project.trust()
+    result = await project.fire()
+    assert (result.blocked, result.reason) == (True, "not this")
+
+
+async def test_an_untrusted_strict_hook_does_not_close_a_failed_event(
+    project: Project,
+) -> None:
+    """An untrusted project contributes nothing, its failure policy included."""
+    project.settings({**PASSES, "onError": "block"})
+    async with HookSystem(Config.load(project.folder)) as hooks:
+        result = await hooks.event_handler.fire("SessionStart", {"source": None})
+        assert result.aggregated.errors
+        failed = await hooks.event_handler.fire(
+            "BeforeModel", {"llm_request": object()}
+        )
+    assert not result.blocked
+    assert not failed.blocked

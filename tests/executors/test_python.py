@@ -1,0 +1,193 @@
+"""Python hooks: functions in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hookline import (
+    Config,
+    HookEventName,
+    HookSystem,
+    ProcessedHookResult,
+)
+from hookline.protocol.results import FailureCause
+from tests.support.workshop import Workshop
+
+
+async def fire_with(function: Any, **options: Any) -> ProcessedHookResult:
+    async with HookSystem(Config()) as hooks:
+        hooks.on("BeforeTool", **options)(function)
+        return await hooks.event_handler.fire_before_tool_event("write_file", {"a": 1})
+
+
+async def test_a_plain_function_blocks() -> None:
+    result = await fire_with(lambda event: {"decision": "block", "reason": "no"})
+    assert (result.blocked, result.reason) == (True, "no")
+    assert result.aggregated.hook_results[0].source == "runtime"
+
+
+async def test_an_async_function_blocks_and_the_decorator_gives_it_back() -> None:
+    async with HookSystem(Config()) as hooks:
+
+        @hooks.on(HookEventName.BeforeTool, matcher="write_.*")
+        async def guard(event: dict[str, Any]) -> dict[str, Any]:
+            await asyncio.sleep(0)
+            return {"decision": "block", "reason": event["tool_name"]}
+
+        result = await hooks.event_handler.fire_before_tool_event("write_file", {})
+        other = await hooks.event_handler.fire_before_tool_event("read_file", {})
+        assert (await guard({"tool_name": "x"}))["reason"] == "x"
+    assert (result.reason, other.blocked) == ("write_file", False)
+    assert result.aggregated.hook_results[0].hook_name == "guard"
+
+
+async def test_a_value_of_hookline_script_is_an_answer() -> None:
+    from hookline.script import block
+
+    assert (await fire_with(lambda event: block("never"))).reason == "never"
+
+
+async def test_a_function_gets_a_private_copy_of_the_event() -> None:
+    given = {"deep": {"list": [1]}}
+
+    def meddler(event: dict[str, Any]) -> None:
+        event["tool_input"]["deep"]["list"].append(2)
+        event.clear()
+
+    seen: list[Any] = []
+    async with HookSystem(Config()) as hooks:
+        hooks.on("BeforeTool")(meddler)
+        hooks.on("BeforeTool")(lambda event: seen.append(event["tool_input"]))
+        await hooks.event_handler.fire_before_tool_event("t", given)
+    assert given == {"deep": {"list": [1]}}
+    assert seen == [given]
+
+
+async def test_a_function_that_raises_fails_open() -> None:
+    def broken(event: dict[str, Any]) -> None:
+        raise KeyError("missing")
+
+    result = await fire_with(broken)
+    hook = result.aggregated.hook_results[0]
+    assert (hook.success, hook.cause, result.blocked) == (
+        False,
+        FailureCause.CRASH,
+        False,
+    )
+    assert "KeyError: 'missing'" in (hook.error or "")
+    assert "broken" in hook.stderr
+
+
+async def test_a_timeout_error_of_the_functions_own_is_a_crash() -> None:
+    async def broken(event: dict[str, Any]) -> None:
+        raise TimeoutError("mine")
+
+    hook = (await fire_with(broken)).aggregated.hook_results[0]
+    assert (hook.cause, hook.timed_out) == (FailureCause.CRASH, False)
+
+
+async def test_an_async_function_is_cancelled_at_its_timeout() -> None:
+    cancelled = []
+
+    async def slow(event: dict[str, Any]) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    hook = (await fire_with(slow, timeout_ms=50)).aggregated.hook_results[0]
+    assert (hook.success, hook.timed_out) == (False, True)
+    assert "timed out after 50 ms" in (hook.error or "")
+    assert cancelled == [True]
+
+
+async def test_cancelling_the_caller_cancels_the_function() -> None:
+    state: list[str] = []
+    started = asyncio.Event()
+
+    async def slow(event: dict[str, Any]) -> None:
+        state.append("started")
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            state.append("ended")
+
+    task = asyncio.create_task(fire_with(slow))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    assert state == ["started", "ended"]
+
+
+@pytest.mark.parametrize(
+    ("code", "blocked", "success"),
+    [(2, True, False), (0, False, True), (None, False, True), (3, False, False)],
+)
+async def test_system_exit_is_read_by_the_table(
+    code: int | None, blocked: bool, success: bool
+) -> None:
+    def leaves(event: dict[str, Any]) -> None:
+        raise SystemExit(code)
+
+    result = await fire_with(leaves)
+    assert (result.blocked, result.aggregated.success) == (blocked, success)
+
+
+async def test_system_exit_with_a_text_is_a_warning() -> None:
+    def leaves(event: dict[str, Any]) -> None:
+        raise SystemExit("went wrong")
+
+    assert (await fire_with(leaves)).system_message == "Warning: went wrong"
+
+
+async def test_an_answer_of_no_known_kind_is_a_failure() -> None:
+    hook = (await fire_with(lambda event: "block")).aggregated.hook_results[0]
+    assert (hook.success, hook.cause) == (False, FailureCause.OUTPUT)
+    assert "returned str" in (hook.error or "")
+
+
+async def test_python_hooks_are_named_in_settings(workshop: Workshop) -> None:
+    hook = {"type": "python", "function": "tests.executors.functions:guard"}
+    assert (await workshop.fire("BeforeTool", hook)).reason == "write_file"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "no.such.module:guard",
+        "tests.executors.functions:missing",
+        "tests.executors.functions:NOT",
+    ],
+)
+async def test_a_python_hook_that_cannot_be_loaded_fails_open(
+    workshop: Workshop, function: str
+) -> None:
+    hook = {"type": "python", "function": function}
+    found = (await workshop.fire("BeforeTool", hook)).aggregated.hook_results[0]
+    assert (found.success, found.cause) == (False, FailureCause.SPAWN)
+    assert function in (found.error or "")
+
+
+@pytest.mark.parametrize("answer", [None, {"decision": "allow"}])
+async def test_a_function_that_swallows_its_cancellation_has_timed_out(
+    answer: dict[str, str] | None,
+) -> None:
+    """PROTOCOL 4: an async hook is cancelled at its timeout."""
+
+    async def stubborn(event: dict[str, Any]) -> dict[str, str] | None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+        return answer
+
+    hook = (await fire_with(stubborn, timeout_ms=50)).aggregated.hook_results[0]
+    assert (hook.success, hook.cause) == (False, FailureCause.TIMEOUT)
+    assert hook.output is None
