@@ -23,104 +23,6 @@ from hookline.protocol.results import (
 from hookline.settings.model import ToolSelection
 
 EventInput = dict[str, Any]
-
-
-def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
-    """Make the next hook's input."""
-    return _CHAINS[by](event_input, output)
-
-
-def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
-    """Apply a model request or response part by its keys, ``config`` key by key."""
-    base = part if isinstance(part, dict) else {}
-    merged = {**base, **changes}
-    if isinstance(base.get("config"), dict) and isinstance(changes.get("config"), dict):
-        merged["config"] = {**base["config"], **changes["config"]}
-    return merged
-
-
-def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
-    """The tool input after one output: key by key, or replaced as a whole."""
-    changes = output.tool_input or {}
-    if isinstance(tool_input, dict) and not output.replaces_tool_input:
-        return {**tool_input, **changes}
-    return dict(changes)
-
-
-def _chain_tool_input(event_input: EventInput, output: HookOutput) -> EventInput:
-    if output.tool_input is None:
-        return event_input
-    changed = changed_tool_input(event_input.get("tool_input"), output)
-    return {**event_input, "tool_input": changed}
-
-
-def _chain_prompt(event_input: EventInput, output: HookOutput) -> EventInput:
-    context = output.additional_context
-    if context is None:
-        return event_input
-    return {**event_input, "prompt": f"{event_input.get('prompt', '')}\n\n{context}"}
-
-
-def _chain_request(event_input: EventInput, output: HookOutput) -> EventInput:
-    if output.llm_request is None:
-        return event_input
-    part = merged_part(event_input.get("llm_request"), output.llm_request)
-    return {**event_input, "llm_request": part}
-
-
-def _chain_response(event_input: EventInput, output: HookOutput) -> EventInput:
-    if output.llm_response is None:
-        return event_input
-    part = merged_part(event_input.get("llm_response"), output.llm_response)
-    return {**event_input, "llm_response": part}
-
-
-def _chain_nothing(event_input: EventInput, _: HookOutput) -> EventInput:
-    return event_input
-
-
-_CHAINS: dict[Chain, Callable[[EventInput, HookOutput], EventInput]] = {
-    Chain.TOOL_INPUT: _chain_tool_input,
-    Chain.PROMPT: _chain_prompt,
-    Chain.LLM_REQUEST: _chain_request,
-    Chain.LLM_RESPONSE: _chain_response,
-    Chain.NOTHING: _chain_nothing,
-}
-
-
-def merge_tool_configs(
-    configs: Sequence[dict[str, Any]], selection: ToolSelection
-) -> dict[str, Any]:
-    """Merge at least one ``toolConfig``; a hook that names no tool adds none."""
-    mode = _strictest(config.get("mode") for config in configs)
-    lists = [names for config in configs if (names := allowed_names(config))]
-    names = _combined(lists, selection)
-    if mode == "NONE" or (lists and not names):
-        return {"mode": "NONE", "allowedFunctionNames": []}
-    return {"mode": mode, "allowedFunctionNames": sorted(names)}
-
-
-def allowed_names(config: dict[str, Any]) -> set[str]:
-    """The names in one ``toolConfig``, leaving out what is no name."""
-    names = config.get("allowedFunctionNames")
-    if not isinstance(names, list):
-        return set()
-    return {name for name in names if isinstance(name, str)}
-
-
-def _strictest(modes: Iterable[Any]) -> str:
-    said = {mode for mode in modes if mode in MODES}
-    return next((mode for mode in MODES if mode in said), "AUTO")
-
-
-def _combined(lists: list[set[str]], selection: ToolSelection) -> set[str]:
-    if not lists:
-        return set()
-    if selection is ToolSelection.INTERSECT:
-        return set.intersection(*lists)
-    return set.union(*lists)
-
-
 Outputs = Sequence[HookOutput]
 
 
@@ -132,20 +34,18 @@ def aggregate(
     tool_selection: ToolSelection = ToolSelection.UNION,
 ) -> AggregatedHookResult:
     """Merge the results of one event (HOOK-166)."""
-    if len(results) == 1 and _has_nothing_to_add(results[0]):
-        return AggregatedHookResult(
-            success=True, hook_results=results, total_duration=total_duration
-        )
     counted = [result for result in results if not result.observed]
     outputs = [result.output for result in counted if result.output is not None]
-    # Later outputs win; what a policy closed, no other hook may open again.
-    by_weight = sorted(counted, key=lambda result: result.closed)
-    weighed = [result.output for result in by_weight if result.output is not None]
+    ordered = outputs
+    if any(result.closed for result in counted):
+        # Later outputs win: what a policy closed goes last, so nothing reopens it.
+        by_weight = sorted(counted, key=lambda result: result.closed)
+        ordered = [result.output for result in by_weight if result.output is not None]
     return AggregatedHookResult(
         success=all(result.success for result in counted),
-        final_output=_final(weighed, event, event_input, tool_selection),
+        final_output=_final(ordered, event, event_input, tool_selection),
         all_outputs=outputs,
-        errors=[_error(result) for result in counted if result.failed],
+        errors=[_error(result) for result in counted if result.cause is not None],
         hook_results=results,
         total_duration=total_duration,
     )
@@ -178,10 +78,6 @@ def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
                 )
             chosen[key] = (result.hook_name, value)
     return found
-
-
-def _has_nothing_to_add(result: HookExecutionResult) -> bool:
-    return result.output is None and result.success and result.cause is None
 
 
 def _final(
@@ -238,7 +134,7 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
 
 
 def _merge_alone(output: HookOutput) -> HookOutput:
-    """The same merge for the one hook that spoke, as it is most of the time."""
+    """The same merge for a single output, the most frequent case."""
     alone = (output,)
     return HookOutput(
         decision=_decision(alone, alone if output.is_blocking else ()),
@@ -371,3 +267,70 @@ _MERGES: dict[Merge, Callable[[Outputs], HookOutput]] = {
     Merge.FIELDS: _merge_fields,
     Merge.LAST_WINS: _merge_last_wins,
 }
+
+
+def merge_tool_configs(
+    configs: Sequence[dict[str, Any]], selection: ToolSelection
+) -> dict[str, Any]:
+    """Merge at least one ``toolConfig``; a hook that names no tool adds none."""
+    mode = _strictest(config.get("mode") for config in configs)
+    lists = [names for config in configs if (names := allowed_names(config))]
+    names = _combined(lists, selection)
+    if mode == "NONE" or (lists and not names):
+        return {"mode": "NONE", "allowedFunctionNames": []}
+    return {"mode": mode, "allowedFunctionNames": sorted(names)}
+
+
+def allowed_names(config: dict[str, Any]) -> set[str]:
+    """The names in one ``toolConfig``, leaving out what is no name."""
+    names = config.get("allowedFunctionNames")
+    if not isinstance(names, list):
+        return set()
+    return {name for name in names if isinstance(name, str)}
+
+
+def _strictest(modes: Iterable[Any]) -> str:
+    said = {mode for mode in modes if mode in MODES}
+    return next((mode for mode in MODES if mode in said), "AUTO")
+
+
+def _combined(lists: list[set[str]], selection: ToolSelection) -> set[str]:
+    if not lists:
+        return set()
+    if selection is ToolSelection.INTERSECT:
+        return set.intersection(*lists)
+    return set.union(*lists)
+
+
+def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
+    """The next hook's input in a sequential plan."""
+    if by is Chain.TOOL_INPUT and output.tool_input is not None:
+        changed = changed_tool_input(event_input.get("tool_input"), output)
+        return {**event_input, "tool_input": changed}
+    if by is Chain.PROMPT and output.additional_context is not None:
+        prompt = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
+        return {**event_input, "prompt": prompt}
+    if by is Chain.LLM_REQUEST and output.llm_request is not None:
+        part = merged_part(event_input.get("llm_request"), output.llm_request)
+        return {**event_input, "llm_request": part}
+    if by is Chain.LLM_RESPONSE and output.llm_response is not None:
+        part = merged_part(event_input.get("llm_response"), output.llm_response)
+        return {**event_input, "llm_response": part}
+    return event_input
+
+
+def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    """Apply a model request or response part by its keys, ``config`` key by key."""
+    base = part if isinstance(part, dict) else {}
+    merged = {**base, **changes}
+    if isinstance(base.get("config"), dict) and isinstance(changes.get("config"), dict):
+        merged["config"] = {**base["config"], **changes["config"]}
+    return merged
+
+
+def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
+    """The tool input after one output: key by key, or replaced as a whole."""
+    changes = output.tool_input or {}
+    if isinstance(tool_input, dict) and not output.replaces_tool_input:
+        return {**tool_input, **changes}
+    return dict(changes)
