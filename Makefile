@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: demo test conformance check format bench soak coverage clean
+.PHONY: demo test conformance architecture check format bench soak coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -22,6 +22,9 @@ test: $(READY)
 # Run the cases of other folders: make conformance DIR="one another"
 conformance: $(READY)
 	CONFORMANCE="$(DIR)" $(BIN)/python -m pytest $(PYTEST_ARGS) tests/conformance -k holds
+
+architecture: $(READY)
+	$(BIN)/python -m tests.support.architecture
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -3,73 +3,27 @@
 from __future__ import annotations
 
 import ast
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
 import hookline
-
-SOURCE = Path(hookline.__file__).parent
-
-PACKAGES = [
-    *("errors", "log", "protocol", "shelltext", "settings", "trust", "config"),
-    *("processes", "executors", "translators", "bus", "journal", "telemetry"),
-    *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
-    *("testing", "cli"),
-]
-"""In the order of imports: a package knows only those before it."""
-
-BUILDS_WHAT_LIES_BELOW = {("hookline.config", "hookline.engine.system")}
-"""``Config.get_hook_system()`` makes the system that is built from the config."""
-
-
-def sources() -> Iterator[Path]:
-    """All modules, without the hook scripts that are shipped as files to run."""
-    for file in sorted(SOURCE.rglob("*.py")):
-        if file.parent.name not in {"hooks", "starter"}:
-            yield file
-
-
-def module_name(file: Path) -> str:
-    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(file): file for file in sources()}
-
-
-def package_of(module: str) -> str:
-    return module.split(".")[1]
-
-
-def imported_modules(module: str) -> Iterator[tuple[str, int]]:
-    """Our modules that a module imports: when it is loaded, later, or for types."""
-    file = MODULES[module]
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name in MODULES:
-                    yield alias.name, node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            base = _absolute(package, node)
-            for alias in node.names:
-                name = f"{base}.{alias.name}"
-                found = name if name in MODULES else base
-                if found in MODULES:
-                    yield found, node.lineno
-
-
-def _absolute(package: str, node: ast.ImportFrom) -> str:
-    if not node.level:
-        return node.module or ""
-    parts = package.split(".")
-    base = parts[: len(parts) - node.level + 1]
-    return ".".join([*base, node.module] if node.module else base)
+from tests.support.architecture import (
+    BUILDS_WHAT_LIES_BELOW,
+    MODULES,
+    PACKAGES,
+    PAGE,
+    SOURCE,
+    draw_packages,
+    function_lengths,
+    imported_modules,
+    package_of,
+    sources,
+    trace_event,
+)
 
 
 @pytest.mark.parametrize("module", list(MODULES))
@@ -95,6 +49,20 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         for module in MODULES
     }
     TopologicalSorter(graph).prepare()  # raises CycleError with the modules in it
+
+
+async def test_one_event_walks_a_short_way() -> None:
+    path = await trace_event()
+    assert len(path.modules) <= 20, path.modules
+    assert path.changes <= 35, path.calls
+
+
+def test_functions_are_short() -> None:
+    assert statistics.median(function_lengths()) <= 8
+
+
+def test_the_page_on_the_architecture_shows_the_present_imports() -> None:
+    assert draw_packages() in PAGE.read_text(), "run 'make architecture'"
 
 
 def test_hookline_script_imports_nothing_of_ours() -> None:

@@ -180,24 +180,19 @@ def process_common_hook_output_fields(
     if final is None:
         return ProcessedHookResult(aggregated=aggregated)
     traits = TRAITS[event]
-    outputs = aggregated.all_outputs or [final]
-    stopping = [output for output in outputs if output.stops]
-    blocking = [output for output in outputs if output.is_blocking]
-    stopped, blocked = (
-        traits.can_stop and bool(stopping),
-        traits.can_block and bool(blocking),
-    )
+    stop_reason, reasons = None, []
+    for output in aggregated.all_outputs or [final]:
+        if traits.can_stop and stop_reason is None and output.stops:
+            stop_reason = output.effective_stop_reason
+        if traits.can_block and output.is_blocking:
+            reasons.append(output.effective_reason)
     return ProcessedHookResult(
         aggregated=aggregated,
-        should_stop=stopped,
-        stop_reason=stopping[0].effective_stop_reason if stopped else None,
+        should_stop=stop_reason is not None,
+        stop_reason=stop_reason,
         system_message=final.system_message,
         suppress_output=final.suppress_output is True,
-        blocked=blocked,
-        reason=_joined(blocking) if blocked else None,
-        ask=traits.can_block and not blocked and final.asks,
+        blocked=bool(reasons),
+        reason="\n".join(reasons) if reasons else None,
+        ask=traits.can_block and not reasons and final.asks,
     )
-
-
-def _joined(blocking: list[HookOutput]) -> str:
-    return "\n".join(output.effective_reason for output in blocking)
