@@ -1,7 +1,7 @@
 """Choose which hooks run for one event, and in what order.
 
-Pure but for its cache: no I/O, no clock, no awaiting. Plans are kept for each event
-and target, and thrown away when the registry changes.
+No I/O, no clock, no awaiting. Plans are cached for each event and target until the
+registry changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hookline.settings.model import HookMode, TrustStatus
 from .registry import HookRegistry
 
 MAX_TARGET_LENGTH = 256
-"""A longer name matches every matcher: no clever name slips past a guard."""
+"""A longer name matches every matcher, so that it cannot evade a guard."""
 
 _MAX_CACHED = 4096
 
 
 class Judgement(StrEnum):
-    """Why a hook runs or does not, in the order in which it is decided."""
+    """Why a hook runs or not, in the order of the checks."""
 
     DISABLED = "disabled"
     UNTRUSTED = "untrusted"
@@ -39,7 +39,7 @@ class Judgement(StrEnum):
 
 
 class JudgedHook(Struct, frozen=True):
-    """A hook and what the planner makes of it."""
+    """A hook and the planner's decision."""
 
     hook: RegisteredHook
     judgement: Judgement
@@ -57,20 +57,20 @@ class HookPlanner:
     def plan_for(
         self, event: HookEventName, fields: Mapping[str, Any]
     ) -> HookPlan | None:
-        """The plan for an event with these fields; None where nothing is to run."""
+        """The plan for an event with these fields; None if no hook runs."""
         field = TRAITS[event].matched_field
         value = fields.get(field) if field else None
         try:
             if self._version == self._registry.version:
                 return self._plans[event][value]
-        except (KeyError, TypeError):  # not planned yet, or no name at all
+        except (KeyError, TypeError):  # not planned yet, or not a string
             pass
         return self.plan(event, target_of(value))
 
     def plan(self, event: HookEventName, target: str | None) -> HookPlan | None:
-        """The plan for an event; None where nothing is to run.
+        """The plan for an event; None if no hook runs.
 
-        ``target`` is what matchers are held against; None matches all of them.
+        ``target`` is what matchers are compared with; None matches all of them.
         """
         if self._version != self._registry.version:
             self._plans = {}
@@ -105,7 +105,7 @@ def make_plan(
 def judge(
     hooks: Iterable[RegisteredHook], event: HookEventName, target: str | None
 ) -> list[JudgedHook]:
-    """Say of every hook whether it runs, and if not, why."""
+    """Decide for every hook whether it runs, and if not, why."""
     listed = list(hooks)
     alone = [_judge_alone(hook, event, target) for hook in listed]
     kept = _claims(listed, alone)
@@ -122,18 +122,18 @@ def judge(
 
 
 def target_of(value: object) -> str | None:
-    """What matchers are held against; None where every matcher must match."""
+    """What matchers are compared with; None if every matcher matches."""
     if isinstance(value, str) and len(value) <= MAX_TARGET_LENGTH:
         return value
     return None
 
 
 def matches(matcher: str | None, event: HookEventName, target: str | None) -> bool:
-    """Whether a group's matcher lets its hooks run (PROTOCOL section 3)."""
+    """Whether a group's matcher matches (PROTOCOL section 3)."""
     matching = TRAITS[event].matching
     if matching is Matching.NOTHING or target is None:
         return True
-    # Spaces around it are nobody's intention: Gemini CLI does not heed them either.
+    # Gemini CLI ignores surrounding spaces too.
     matcher = "" if matcher is None else matcher.strip()
     if matcher in {"", "*"}:
         return True
@@ -145,9 +145,9 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
 def _claims(
     hooks: list[RegisteredHook], judgements: list[Judgement]
 ) -> dict[object, RegisteredHook]:
-    """Let no equal hook of a higher source push out a managed or an enforcing one.
+    """Keep a managed or enforcing hook over an equal one of a higher source.
 
-    Else a project could make a guard of the user's a mere observer by repeating it.
+    Otherwise a project could disarm a guard of the user's by repeating it.
     """
     runs = [
         hook
@@ -180,12 +180,12 @@ def _judge_alone(
 def _searcher(matcher: str) -> Callable[[str], bool]:
     try:
         with warnings.catch_warnings():
-            # Oddities that Python merely frowns on must not raise in a strict host.
+            # A mere warning about the pattern must not raise in a strict host.
             warnings.simplefilter("ignore")
             search = re.compile(matcher).search
     except (re.error, RecursionError, OverflowError) as error:
         logger.warning(
-            "matcher %r is no regular expression (%s): compared literally",
+            "matcher %r is not a valid regular expression (%s): compared literally",
             matcher,
             error,
         )

@@ -1,7 +1,6 @@
-"""What the end of a hook means: exit code, stdout and stderr to a result.
+"""The exit table: from exit code, stdout and stderr to a result.
 
-This is the table of PROTOCOL section 4 (HOOK-063..070), for processes, warm workers and
-functions alike.
+PROTOCOL section 4 (HOOK-063..070), for processes, warm workers and functions alike.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _CUT = "[...]"
 
 
 class RunEnd(Struct, frozen=True, kw_only=True):
-    """How a run ended, whoever ran it."""
+    """How a run ended."""
 
     exit_code: int | None
     stdout: str = ""
@@ -39,7 +38,7 @@ class RunEnd(Struct, frozen=True, kw_only=True):
 
 
 def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
-    """Read a run that ended by itself."""
+    """The result of a run that ended by itself."""
     if end.exit_code == 0:
         return _read_success(hook, end)
     if end.exit_code == EXIT_BLOCK:
@@ -52,7 +51,7 @@ def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
 def failed_result(
     hook: RegisteredHook, end: RunEnd, cause: FailureCause, error: str
 ) -> HookExecutionResult:
-    """A run that was broken and said nothing that counts."""
+    """The result of a run that failed, without an output."""
     blank = blank_result(hook, end, success=False)
     return structs.replace(
         blank, error=error, cause=cause, timed_out=cause is FailureCause.TIMEOUT
@@ -62,7 +61,7 @@ def failed_result(
 def with_output(
     result: HookExecutionResult, said: dict[str, Any]
 ) -> HookExecutionResult:
-    """Add what the hook said, read for its event."""
+    """Add the hook's output, read for its event."""
     output, warnings = read_output(said, result.event_name)
     if output.system_message:
         message = _head(output.system_message)
@@ -92,7 +91,7 @@ def blank_result(
 
 
 def as_text(stream: bytes) -> str:
-    """Decode a complete stream and trim it; a byte order mark counts as blank."""
+    """Decode a complete stream and trim it, with any byte order mark."""
     return stream.decode("utf-8", "replace").strip().strip("\ufeff").strip()
 
 
@@ -102,7 +101,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
             hook,
             end,
             FailureCause.OUTPUT,
-            "printed more than maxOutputBytes: none of it was read",
+            "printed more than maxOutputBytes: the output is ignored",
         )
     result = blank_result(hook, end, success=True)
     if not end.stdout:
@@ -121,7 +120,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
-    """The object that a text holds, also as a JSON string that holds an object."""
+    """Parse a JSON object, or a JSON string that holds one."""
     try:
         found = decode(text)
         if isinstance(found, str):
@@ -144,7 +143,7 @@ def _read_crash(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
 
 def _describe(exit_code: int | None) -> str:
     if exit_code is None:
-        return "ended, but its exit status was taken by somebody else"
+        return "ended, but another part of the host took its exit status"
     if exit_code >= 0:
         return f"exited with status {exit_code}"
     try:
