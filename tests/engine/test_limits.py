@@ -107,6 +107,15 @@ def test_a_tripped_hook_gets_another_chance_after_the_cooldown() -> None:
     assert breaker.open_for(hook) == 4
 
 
+def test_a_clock_that_was_set_back_skips_no_hook_for_longer() -> None:
+    clock, hook = Clock(), registered(HANG)
+    breaker = CircuitBreaker(clock=clock)
+    for _ in range(3):
+        breaker.note(hook, FailureCause.TIMEOUT)
+    clock.now -= 100_000
+    assert breaker.open_for(hook) == 0
+
+
 def fire_in_a_process(folder: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "hookline.cli.main", "fire", "BeforeTool"]
     done = subprocess.run(

@@ -17,6 +17,7 @@ from hookline.executors.contract import HookPlan
 from hookline.log import LoggingDebugLogger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause, Stage
+from tests.support.project import Project
 from tests.support.workshop import INPUTS, Workshop
 
 CAUSES = {
@@ -239,3 +240,33 @@ async def test_one_hooks_breakage_does_not_take_anothers_block_away(
 
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.blocked
+
+
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
+async def test_only_a_trusted_hook_closes_an_event_that_fails_before_the_hooks(
+    project: Project, trusted: bool
+) -> None:
+    """PROTOCOL 2: an untrusted project contributes nothing, its policy included."""
+    hook = {"type": "command", "command": "exit 0", "onError": "block"}
+    project.settings(hook, event="BeforeModel")
+    if trusted:
+        project.trust()
+    unreadable = {"llm_request": object()}
+    async with project.system() as hooks:
+        handler = hooks.event_handler
+        result = await handler.fire_validated(HookEventName.BeforeModel, unreadable)
+    assert result.aggregated.errors[0].stage is Stage.TRANSLATION
+    assert result.blocked is trusted
+
+
+async def test_a_disabled_strict_hook_does_not_close_a_failed_event(
+    workshop: Workshop,
+) -> None:
+    strict = workshop.runs("exit 0", "strict", onError="block")
+    settings = workshop.settings("BeforeModel", strict, config={"disabled": ["strict"]})
+    async with HookSystem(workshop.config(settings)) as hooks:
+        result = await hooks.event_handler.fire_validated(
+            HookEventName.BeforeModel, {"llm_request": object()}
+        )
+    assert result.aggregated.errors[0].stage is Stage.TRANSLATION
+    assert not result.blocked

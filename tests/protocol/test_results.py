@@ -8,22 +8,16 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookEventName, HookSystem
-from hookline.engine.admission import CircuitBreaker
 from hookline.engine.handler import HookEventHandler
-from hookline.engine.runner import HookRunner
-from hookline.errors import EncodingError
-from hookline.executors.contract import Executor, HookCall, RegisteredHook
 from hookline.protocol.results import (
     AggregatedHookResult,
     FailureMeta,
-    HookExecutionResult,
     Stage,
     build_failure_envelope,
     make_empty_success_result,
     process_common_hook_output_fields,
 )
-from hookline.settings.model import HookType
-from tests.support.workshop import INPUTS, Workshop
+from tests.support.workshop import Workshop
 
 
 def test_the_empty_success_is_fresh_every_time() -> None:
@@ -127,36 +121,6 @@ async def test_a_broken_part_is_a_failure_envelope_at_its_stage(
     assert result.aggregated.errors[0].stage == stage
     assert "is broken" in result.aggregated.errors[0].message
     assert not result.blocked
-
-
-class UnencodableExecutor:
-    """Stands in for an executor whose hook needs an input that cannot be written."""
-
-    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
-        raise EncodingError(f"{hook.name} cannot be told of {call.event.value}")
-
-    async def close(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize("hooks", [1, 2], ids=["alone", "side by side"])
-@pytest.mark.parametrize(
-    ("event", "blocked"), [("BeforeTool", True), ("AfterTool", False)]
-)
-async def test_an_event_that_no_guard_could_be_told_of_is_blocked(
-    workshop: Workshop, event: str, blocked: bool, hooks: int
-) -> None:
-    """PROTOCOL 4: should encoding fail all the same, an event that can block is."""
-    listed = [workshop.runs("true", f"h{number}") for number in range(hooks)]
-    config = workshop.config(workshop.settings(event, *listed))
-    async with HookSystem(config) as system:
-        executors: dict[HookType, Executor] = {HookType.COMMAND: UnencodableExecutor()}
-        runner = HookRunner(executors, CircuitBreaker())
-        system.event_handler._runner = runner
-        result = await system.event_handler.fire(event, INPUTS[HookEventName(event)])
-    assert result.blocked is blocked
-    assert result.aggregated.success is False
-    assert "cannot be told of" in result.aggregated.errors[0].message
 
 
 async def test_cancellation_is_the_one_thing_that_comes_through(
