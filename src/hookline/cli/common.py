@@ -239,6 +239,9 @@ class Progress:
 @asynccontextmanager
 async def show_waiting(what: str) -> AsyncIterator[None]:
     """Show on the terminal how long something without steps takes."""
+    if not sys.stderr.isatty():
+        yield
+        return
     with Progress(what) as progress:
         ticker = asyncio.create_task(_tick(progress))
         try:

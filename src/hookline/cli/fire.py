@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -137,11 +136,8 @@ async def _fire(
     system = config.get_hook_system()
     if system is None:
         return ProcessedHookResult(aggregated=make_empty_success_result())
-    async with system:
-        if not sys.stderr.isatty():
-            return await system.event_handler.fire(event, event_input)
-        async with show_waiting("waiting for hooks"):
-            return await system.event_handler.fire(event, event_input)
+    async with system, show_waiting("waiting for hooks"):
+        return await system.event_handler.fire(event, event_input)
 
 
 def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:

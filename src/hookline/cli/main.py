@@ -1,6 +1,8 @@
 """``hookline``: the command line, with one module per command.
 
-Only the module of the command in use is imported: ``hookline fire`` must start fast.
+The module of a command has ``SUMMARY``, ``DESCRIPTION``, ``add_arguments(parser)`` and
+``run(options)``, which returns the exit status. Only the module in use is imported:
+``hookline fire`` must start fast.
 Exit status 1 is a usage error, with a message on stderr.
 """
 
@@ -11,12 +13,9 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from types import ModuleType
 
 from hookline.errors import HooklineError, nearest
-
-if TYPE_CHECKING:
-    from .common import Options, Parser
 
 COMMANDS = (
     *("demo", "init", "recipes", "migrate", "trust"),
@@ -27,21 +26,6 @@ COMMANDS = (
 """In the order of the overview; each is a module of this package."""
 
 _DEFAULT_COLUMNS = 80
-
-
-class Command(Protocol):
-    """The module of a command."""
-
-    SUMMARY: str
-    DESCRIPTION: str
-
-    def add_arguments(self, parser: Parser) -> None:
-        """Add the options."""
-        ...
-
-    def run(self, options: Options) -> int:
-        """Run the command and return the exit status."""
-        ...
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -92,7 +76,7 @@ def _run(name: str, arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help
         return 0
-    status = command.run(options)
+    status: int = command.run(options)
     sys.stdout.flush()
     return status
 
@@ -114,8 +98,8 @@ def _columns() -> int:
         return _DEFAULT_COLUMNS
 
 
-def _module(name: str) -> Command:
-    return cast("Command", import_module(f"hookline.cli.{name}"))
+def _module(name: str) -> ModuleType:
+    return import_module(f"hookline.cli.{name}")
 
 
 def _overview() -> str:

@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from enum import StrEnum
 from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
 from hookline.config import Config
@@ -27,7 +28,7 @@ from hookline.journal.rows import WORDS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import decode
+from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from .common import (
@@ -108,23 +109,17 @@ def run(options: Options) -> int:
     return _report(options, entries, found, elsewhere)
 
 
-class _OncePerMessage(logging.Filter):
-    """Drops repeated messages: thousands of events would repeat them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        is_new = message not in self._seen
-        self._seen.add(message)
-        return is_new
-
-
 def _log_messages_once() -> None:
+    """Drop repeated messages: thousands of events would repeat them."""
+    seen: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        known = len(seen)
+        seen.add(record.getMessage())
+        return len(seen) > known
+
     for handler in logger.handlers:
-        handler.addFilter(_OncePerMessage())
+        handler.addFilter(is_new)
     # The report sums up the failures of hooks.
     logging.getLogger("hookline.hooks").setLevel(logging.CRITICAL)
 
@@ -251,7 +246,19 @@ def _compare(before: Verdict, after: Verdict) -> list[Change]:
     values = [(flag, getattr(before, flag), getattr(after, flag)) for flag in flags]
     old, new = before.effects, after.effects
     values += [(what, old.get(field), new.get(field)) for field, what in WORDS.items()]
-    return [Change(what, was, now) for what, was, now in values if was != now]
+    return [
+        Change(what, _decoded(was), _decoded(now))
+        for what, was, now in values
+        if was != now
+    ]
+
+
+def _decoded(value: Any) -> Any:
+    """The value of an effect that is JSON text; a truncated one stays text."""
+    try:
+        return decode(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _inexact(entry: Entry) -> Inexact | None:
@@ -305,27 +312,10 @@ def _as_json(one: Replayed) -> dict[str, Any]:
         "target": one.entry.target,
         "before": one.before.word,
         "after": one.after.word,
-        "changes": [
-            {
-                "what": change.what,
-                "before": _decoded(change.before),
-                "after": _decoded(change.after),
-            }
-            for change in one.changes
-        ],
+        "changes": msgspec.to_builtins(one.changes),
         "reason": one.reason,
         "apart": one.inexact and one.inexact.value,
     }
-
-
-def _decoded(value: Any) -> Any:
-    """An effect as a JSON value; a truncated one stays text."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return decode(value)
-    except ValueError:
-        return value
 
 
 def _print_change(one: Replayed) -> None:
@@ -357,7 +347,7 @@ def _value(change: Change, value: Any) -> str:
         return change.what if value else f"not {change.what}"
     if value is None:
         return f"no {change.what}"
-    return f"{change.what}: {shorten(one_line(str(value)), _MAX_TEXT)}"
+    return f"{change.what}: {shorten(one_line(encode(value).decode()), _MAX_TEXT)}"
 
 
 def _summary(changed: list[Replayed]) -> str:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from hookline.errors import HooklineError
 from hookline.testing.cases import HookTestFile, find_files, read_file
-from hookline.testing.run import CaseResult, run_cases
+from hookline.testing.run import CaseResult, run_cases, write_junit
 
 from .common import (
     Options,
@@ -66,7 +66,8 @@ def run(options: Options) -> int:
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
     results = asyncio.run(_run(_select(options), options.jobs))
     if options.junit:
-        _write_junit(results, Path(options.junit))
+        with file_errors(f"--junit {options.junit}"):
+            write_junit(results, Path(options.junit))
     if options.json:
         print_json([_as_json(result) for result in results])
     else:
@@ -132,10 +133,3 @@ def _as_json(result: CaseResult) -> dict[str, object]:
         "problems": list(result.problems),
         "duration_ms": round(result.duration_ms, 3),
     }
-
-
-def _write_junit(results: list[CaseResult], target: Path) -> None:
-    from hookline.testing.run import write_junit
-
-    with file_errors(f"--junit {target}"):
-        write_junit(results, target)
