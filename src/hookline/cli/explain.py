@@ -34,6 +34,7 @@ from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import HookConfig, HookGroup, HookMode, SettingsLayer
 
+from . import fire
 from .common import (
     Options,
     Parser,
@@ -42,14 +43,6 @@ from .common import (
     log_to_stderr,
     paint,
     print_json,
-)
-from .fire import (
-    add_event_arguments,
-    exit_status,
-    fire_once,
-    print_verdict,
-    read_event_input,
-    to_json,
 )
 from .text import one_line, plural, shorten
 
@@ -76,7 +69,7 @@ _STYLES = {"runs": "green", "skipped": "yellow", "untrusted": "yellow"}
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_event_arguments(parser)
+    fire.add_event_arguments(parser)
     parser.add_flag("--run", "fire the event and show which hook set each field")
     parser.add_flag("--json", "print one JSON object")
     parser.add_settings()
@@ -87,13 +80,13 @@ def run(options: Options) -> int:
     log_to_stderr()
     event = HookEventName.of(options.event)
     config = load_config(options, options.session_id)
-    event_input = read_event_input(options, event, require_tool=options.run)
+    event_input = fire.read_event_input(options, event, require_tool=options.run)
     if options.run and config.get_hook_system() is None:
         raise HooklineError("hooks are disabled (enableHooks is false): nothing to run")
     field = TRAITS[event].matched_field
     target = event_input.get(field) if field else None
     hooks = explain_hooks(config, event, target, target_known=field in event_input)
-    result = fire_once(config, event, event_input) if options.run else None
+    result = fire.fire_once(config, event, event_input) if options.run else None
     if result is None:
         log_problems(config)
     if options.json:
@@ -103,9 +96,9 @@ def run(options: Options) -> int:
         _print_plan(event, target, hooks)
         if result is not None:
             print()
-            print_verdict(event, result)
+            fire.print_verdict(event, result)
             _print_fields(trace_fields(result))
-    return 0 if result is None else exit_status(result)
+    return 0 if result is None else fire.exit_status(result)
 
 
 class HookExplanation(Struct, frozen=True, kw_only=True):
@@ -364,7 +357,7 @@ def _as_json(
 
 def _result_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
     origins = msgspec.to_builtins(trace_fields(result))
-    return {"result": to_json(event, result), "origins": origins}
+    return {"result": fire.to_json(event, result), "origins": origins}
 
 
 def _print_plan(

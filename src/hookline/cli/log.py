@@ -20,6 +20,7 @@ from hookline.journal.query import (
 )
 from hookline.journal.store import identity, move_aside
 
+from . import journal
 from .common import (
     Options,
     Parser,
@@ -28,15 +29,6 @@ from .common import (
     paint,
     pretty_json,
     print_json,
-)
-from .journal import (
-    add_filter_arguments,
-    add_journal_arguments,
-    event_filter,
-    format_time,
-    format_utc,
-    journal_file,
-    open_journal,
 )
 from .text import format_duration, one_line, plural, printable, shorten
 
@@ -65,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "id", metavar="ID", nargs="?", type=int, help="show all details of this event"
     )
-    add_filter_arguments(parser)
+    journal.add_filter_arguments(parser)
     parser.add_flag("--blocked", "only events that were blocked or stopped")
     parser.add_flag("--failed", "only events on which a hook failed")
     text = "show the N newest events (default: 50; 0: all)"
@@ -74,16 +66,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--json", "print JSON")
     text = "rename the journal, so that a new one is started; nothing is deleted"
     parser.add_flag("--move-aside", text)
-    add_journal_arguments(parser)
+    journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> int:
     """Print the events."""
     log_to_stderr()
     if options.move_aside:
-        print(f"moved to {move_aside(journal_file(options))}")
+        print(f"moved to {move_aside(journal.journal_file(options))}")
         return 0
-    wanted = event_filter(options)
+    wanted = journal.event_filter(options)
     if options.id is not None:
         return _print_one(options)
     if options.follow:
@@ -92,7 +84,7 @@ def run(options: Options) -> int:
 
 
 def _print_one(options: Options) -> int:
-    with open_journal(options) as reader:
+    with journal.open_journal(options) as reader:
         full = None if reader is None else reader.find(options.id)
     if full is None:
         raise HooklineError(f"no event {options.id} is recorded: see 'hookline log'")
@@ -107,7 +99,7 @@ def _print_list(options: Options, wanted: EventFilter) -> int:
     entries: list[Entry] = []
     objects: list[object] = []
     total = 0
-    with open_journal(options) as reader:
+    with journal.open_journal(options) as reader:
         if reader is not None:
             entries = reader.newest(wanted, options.limit or None)
             objects = _objects(reader, entries) if options.json else []
@@ -135,7 +127,7 @@ def _objects(reader: JournalReader, entries: list[Entry]) -> list[object]:
 
 def _follow(options: Options, wanted: EventFilter) -> int:
     """Print old and new events until Ctrl-C."""
-    path = journal_file(options)
+    path = journal.journal_file(options)
     try:
         _wait_for(path)
         while True:
@@ -180,7 +172,7 @@ def _line(entry: Entry) -> str:
     verdict = paint(f"{entry.verdict:7}", _STYLES.get(entry.verdict, "green"))
     hooks = plural(entry.hook_count, "hook")
     what = f"{_name(entry):30.60} {hooks:>8} {format_duration(entry.duration_ms):>8}"
-    line = f"{entry.id:>6}  {format_time(entry.at)}  {verdict}  {what}"
+    line = f"{entry.id:>6}  {journal.format_time(entry.at)}  {verdict}  {what}"
     return f"{line}  {_remark(entry)}".rstrip()
 
 
@@ -201,7 +193,7 @@ def _as_json(full: FullEntry) -> dict[str, Any]:
     entry, verdict = full.entry, full.decided
     return {
         "id": entry.id,
-        "at": format_utc(entry.at),
+        "at": journal.format_utc(entry.at),
         "event": entry.event,
         "target": entry.target,
         "tool": full.input.get("tool_name"),
@@ -247,7 +239,7 @@ def _print_details(full: FullEntry) -> None:
 
 def _facts(full: FullEntry) -> Iterator[tuple[str, str]]:
     entry = full.entry
-    yield "when", f"{format_time(entry.at)} ({format_utc(entry.at)})"
+    yield "when", f"{journal.format_time(entry.at)} ({journal.format_utc(entry.at)})"
     yield "session", one_line(entry.session)
     yield "project", one_line(entry.cwd)
     yield "took", format_duration(entry.duration_ms)

@@ -31,6 +31,7 @@ from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
+from . import journal
 from .common import (
     Options,
     Parser,
@@ -40,14 +41,6 @@ from .common import (
     log_to_stderr,
     paint,
     print_json,
-)
-from .journal import (
-    add_filter_arguments,
-    add_journal_arguments,
-    event_filter,
-    format_time,
-    format_utc,
-    open_journal,
 )
 from .text import one_line, plural, shorten
 
@@ -78,7 +71,7 @@ Fire = Callable[[HookEventName, Mapping[str, Any]], Awaitable[ProcessedHookResul
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_filter_arguments(parser)
+    journal.add_filter_arguments(parser)
     parser.add_exclusive_flags(
         {"--here": "events of this project", "--everywhere": "events of all projects"}
     )
@@ -86,16 +79,16 @@ def add_arguments(parser: Parser) -> None:
     text = "sessions to replay at the same time (default: the number of processors)"
     parser.add_option("--jobs N", text, type=at_least(1), default=os.cpu_count() or 1)
     parser.add_flag("--json", "print one JSON object")
-    add_journal_arguments(parser)
+    journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> int:
     """Replay the events and report the changes."""
     log_to_stderr()
     _log_messages_once()
-    wanted = event_filter(options)
+    wanted = journal.event_filter(options)
     config = load_config(options)
-    with open_journal(options) as reader:
+    with journal.open_journal(options) as reader:
         if reader is None:
             return _report(options, [], [], 0)
         entries, elsewhere = _select(reader, wanted, options, config)
@@ -307,7 +300,7 @@ def _report(
 def _as_json(one: Replayed) -> dict[str, Any]:
     return {
         "id": one.entry.id,
-        "at": format_utc(one.entry.at),
+        "at": journal.format_utc(one.entry.at),
         "event": one.entry.event,
         "target": one.entry.target,
         "before": one.before.word,
@@ -319,7 +312,7 @@ def _as_json(one: Replayed) -> dict[str, Any]:
 
 
 def _print_change(one: Replayed) -> None:
-    print(f"event {one.entry.id}, {format_time(one.entry.at)}: {one.line}")
+    print(f"event {one.entry.id}, {journal.format_time(one.entry.at)}: {one.line}")
     for change in one.changes:
         print(f"  {paint(f'- {_value(change, change.before)}', 'red')}")
         print(f"  {paint(f'+ {_value(change, change.after)}', 'green')}")

@@ -15,13 +15,8 @@ from hookline.bus.contracts import (
 )
 from hookline.errors import BusConnectionError, HooklineError
 
+from . import connection
 from .common import Options, Parser, at_least, print_json, read_input
-from .connection import (
-    SAFE_PASSWORDS,
-    add_connection_arguments,
-    connect,
-    require_bus,
-)
 
 SUMMARY = "send one event to the workers of a bus"
 DESCRIPTION = f"""\
@@ -35,7 +30,7 @@ The response is a JSON object, on one line with --json. If no worker answers, it
 "success": false and an error. A request is sent once, because hooks can have side
 effects; --retries allows more.
 
-{SAFE_PASSWORDS}
+{connection.SAFE_PASSWORDS}
 
 exit status: 0 allowed, 2 blocked or stopped, 3 no verdict, 1 usage error"""
 
@@ -45,7 +40,7 @@ _MAX_CONNECT_S = 3.0
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("event", metavar="EVENT", help="such as BeforeTool")
-    add_connection_arguments(parser)
+    connection.add_connection_arguments(parser)
     parser.add_input()
     text = "seconds to wait for the verdict (default: 70)"
     parser.add_option("--timeout S", text, type=float, default=70.0)
@@ -56,7 +51,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     """Send the event and print the response."""
-    require_bus(options, "request BeforeTool")
+    connection.require_bus(options, "request BeforeTool")
     # Not "timeout <= 0": NaN would wait forever.
     if not 0 < options.timeout < math.inf:
         raise HooklineError("--timeout must be a number of seconds above 0")
@@ -72,7 +67,9 @@ async def _request(
 
     deadline = time.monotonic() + options.timeout
     try:
-        bus = await connect(options, timeout_s=min(options.timeout, _MAX_CONNECT_S))
+        bus = await connection.connect(
+            options, timeout_s=min(options.timeout, _MAX_CONNECT_S)
+        )
     except BusConnectionError as error:
         return failed_response(
             new_correlation_id(),

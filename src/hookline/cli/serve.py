@@ -12,14 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
 
+from . import connection
 from .common import Options, Parser, at_least, load_config, log_to_stderr
-from .connection import (
-    SAFE_PASSWORDS,
-    add_connection_arguments,
-    check_name,
-    connect,
-    require_bus,
-)
 from .text import plural
 
 if TYPE_CHECKING:
@@ -38,7 +32,7 @@ replies with the verdicts. Workers with the same --prefix and --queue share the 
 It prints one line when it is ready. On SIGTERM or Ctrl-C it accepts no new requests,
 finishes those in progress and exits; a second signal ends it at once.
 
-{SAFE_PASSWORDS}
+{connection.SAFE_PASSWORDS}
 
 exit status: 0 stopped by a signal, 1 usage error or connection lost"""
 
@@ -47,7 +41,7 @@ _log = logging.getLogger("hookline.serve")
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_connection_arguments(parser)
+    connection.add_connection_arguments(parser)
     text = "queue group that shares the load (default: hookline-workers)"
     parser.add_option("--queue Q", text, default="hookline-workers")
     text = "requests handled at the same time; others wait (default: 64)"
@@ -58,8 +52,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     """Serve until a signal arrives."""
-    require_bus(options, "serve")
-    check_name("--queue", options.queue)
+    connection.require_bus(options, "serve")
+    connection.check_name("--queue", options.queue)
     log_to_stderr(logging.INFO if options.verbose else logging.WARNING)
     return asyncio.run(_serve(load_config(options), options))
 
@@ -74,7 +68,7 @@ async def _serve(config: Config, options: Options) -> int:
         mediator = RequestMediator(
             system.event_handler, max_concurrent=options.concurrency
         )
-        bus = await connect(options, queue=options.queue)
+        bus = await connection.connect(options, queue=options.queue)
         try:
             bus.serve(_logged(mediator.handle_request))
             await bus.ready()

@@ -8,14 +8,8 @@ import msgspec
 
 from hookline.journal.query import HookFigures, figures_of
 
+from . import journal
 from .common import Options, Parser, log_to_stderr, paint, print_json, print_table
-from .journal import (
-    add_filter_arguments,
-    add_journal_arguments,
-    event_filter,
-    format_time,
-    open_journal,
-)
 from .text import format_duration, one_line, plural
 
 SUMMARY = "show runs, blocks, failures and times per hook"
@@ -41,18 +35,18 @@ _BAR = 24
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    add_filter_arguments(parser)
+    journal.add_filter_arguments(parser)
     parser.add_flag("--json", "print a JSON list")
-    add_journal_arguments(parser)
+    journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> int:
     """Print the numbers."""
     log_to_stderr()
-    wanted = event_filter(options)
+    wanted = journal.event_filter(options)
     figures: list[HookFigures] = []
     span = None
-    with open_journal(options) as reader:
+    with journal.open_journal(options) as reader:
         if reader is not None:
             figures = figures_of(reader.runs(wanted))
             span = reader.span(wanted)
@@ -64,7 +58,7 @@ def run(options: Options) -> int:
         print_table(_HEADINGS, rows, right=range(2, 8))
         if span is not None:
             events, first, last = span
-            times = f"from {format_time(first)} to {format_time(last)}"
+            times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
             print(f"{plural(events, 'event')} {times}")
     elif reader is not None:
         print("hookline: no runs of hooks are recorded", file=sys.stderr)
