@@ -15,8 +15,8 @@ from hookline.agent import (
     ChatReply,
     ChatSession,
     Role,
-    Says,
     ScriptedModel,
+    ScriptedReply,
     ToolSpec,
 )
 from hookline.agent.conversation import tools_turn
@@ -181,7 +181,7 @@ async def test_after_model_block_does_nothing(tmp_path: Path) -> None:
 
 async def test_after_model_message_is_kept_for_the_next_request(tmp_path: Path) -> None:
     """Seed 004 section 6.2; answers of tools still come right after their calls."""
-    model = ScriptedModel([Says("", (("t", {}),)), "done"])
+    model = ScriptedModel([ScriptedReply("", (("t", {}),)), "done"])
     hook = runs("cat >/dev/null; echo mind the gap")
     async with config_of(tmp_path, {"AfterModel": hook}) as config:
         chat = ChatSession(config, model, tools=[ToolSpec(name="t")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,9 @@ from google.genai import types
 
 from hookline import Config
 from hookline.agent import hooked, hooked_tool
-from hookline.agent.client import ClientHooks
+from hookline.agent.client import ClientHooks, HookedCall
+from hookline.agent.decorator import iterate_to_end
 from hookline.testing.modelapi import Answer, ModelServer
-from hookline.translators.genai import GenerateContentRequest
 
 from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific
 from .servers import genai_client
@@ -310,13 +311,37 @@ async def test_a_message_after_the_model_goes_into_the_next_inner_request(
     assert "mind it" in second
 
 
-async def test_a_stream_without_chunks_fires_no_after_model(tmp_path: Path) -> None:
-    hooks = ClientHooks(config_of(tmp_path, {"AfterModel": runs("true")}))
-    assert hooks.whole([]) is None
-    assert hooks.whole([object()]) is None
-    request = GenerateContentRequest("m", "hi")
-    after = await hooks.after(hooks.new_state(), request, None)
-    assert (after.response, names(tmp_path)) == (None, [])
+def streamed(config: Config, chunks: list[Any]) -> list[Any]:
+    """What a hooked call makes of the chunks that the SDK yields."""
+    call = HookedCall(ClientHooks(config), is_async=False)
+    given = {"model": "m", "contents": "hi", "config": None}
+    made = list(iterate_to_end(call.stream(lambda **_: iter(chunks), given)))
+    asyncio.run(config.dispose())
+    return made
+
+
+def test_a_stream_without_chunks_fires_no_after_model(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"AfterModel": runs("true")})
+    assert streamed(config, []) == []
+    assert names(tmp_path) == []
+
+
+def test_chunks_that_cannot_be_read_pass_when_no_policy_is_closed(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"AfterModel": runs("true")})
+    chunk = object()
+    assert streamed(config, [chunk]) == [chunk]
+
+
+def test_chunks_that_cannot_be_read_are_replaced_when_a_policy_is_closed(
+    tmp_path: Path,
+) -> None:
+    """No hook has seen them, so a hook with onError "block" withholds them."""
+    config = config_of(tmp_path, {"AfterModel": runs("true", onError="block")})
+    [response] = streamed(config, [object()])
+    assert isinstance(response, types.GenerateContentResponse)
+    assert "Blocked by the policy" in (response.text or "")
 
 
 async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
@@ -338,5 +363,5 @@ async def test_servers_whose_tools_no_hook_sees_are_warned_about_once(
     hooks = ClientHooks(config_of(tmp_path, {}))
     config = {"tools": [{"mcp_servers": [{"name": "far"}]}]}
     for _ in range(2):
-        hooks.with_hooked_tools(config, hooks.new_state(), for_async=True)
+        HookedCall(hooks, is_async=True).with_hooked_tools(config)
     assert [r.getMessage()[:20] for r in caplog.records] == ["tools of mcp_servers"]

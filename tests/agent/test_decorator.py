@@ -15,7 +15,7 @@ import pytest
 from hookline import Config, Settings
 from hookline.agent import hooked_tool
 from hookline.agent.conversation import arguments_of, as_tool, input_of
-from hookline.agent.decorator import background_of
+from hookline.agent.decorator import run_sync
 
 from .scenes import BROKEN, config_of, events, names, runs, says, specific
 
@@ -244,7 +244,7 @@ def test_a_background_loop_ends_with_a_config_that_is_forgotten(
     tmp_path: Path,
 ) -> None:
     config = config_of(tmp_path, {})
-    background_of(config)
+    run_sync(config, asyncio.sleep(0))
     [thread] = background_threads()
     del config
     thread.join(10)

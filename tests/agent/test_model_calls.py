@@ -212,6 +212,22 @@ async def test_an_unknown_shape_is_blocked_when_a_hooks_policy_is_closed(
     assert result.blocked
 
 
+@pytest.mark.parametrize(
+    "response",
+    [{"nothing": 1}, object(), {"candidates": 5}],
+    ids=["unknown dict", "unknown object", "unreadable genai"],
+)
+async def test_an_unreadable_response_is_replaced_when_a_hooks_policy_is_closed(
+    tmp_path: Path, response: Any
+) -> None:
+    """PROTOCOL 7: after a model call the closed form is a replaced response."""
+    hook = runs("true", onError="block")
+    async with config_of(tmp_path, {"AfterModel": hook}) as config:
+        result = await fire_after_model_hook(config, REQUEST, response)
+    assert result.response is not response
+    assert "Blocked by the policy" in str(result.response)
+
+
 async def test_model_triggers_do_nothing_when_hooks_are_switched_off(
     tmp_path: Path,
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Config, HookSystem, Settings
-from hookline.agent import Agent, Ending, Says, ScriptedModel
+from hookline.agent import Agent, Ending, ScriptedModel, ScriptedReply
 from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
 
 from .scenes import config_of, names, runs, specific
@@ -32,7 +32,7 @@ async def test_an_agent_obeys_hooks_that_are_reached_over_a_bus(
         return f"wrote {path}"
 
     here = Config("s-2", tmp_path, Settings.from_mapping({"enableHooks": False}))
-    model = ScriptedModel([Says("", (("write", {"path": "a"}),)), "done"])
+    model = ScriptedModel([ScriptedReply("", (("write", {"path": "a"}),)), "done"])
     async with HookSystem(there, message_bus=bus):
         here.use_hooks(RemoteHooks(HookBusClient(bus), session_id="s-2"))
         result = await Agent(here, model, [write]).run("go")

@@ -175,7 +175,7 @@ async def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model(
     scheduler = ToolScheduler(plain, [Meeting(1).meet])
     bad = ToolCall("c1", "meet", {}, "arguments are no JSON")
     batch = await scheduler.run([*calls("nothing"), bad])
-    assert contents(batch) == ["There is no tool 'nothing'", "arguments are no JSON"]
+    assert contents(batch) == ["Unknown tool 'nothing'", "arguments are no JSON"]
 
 
 async def test_a_tool_that_raises_takes_no_other_with_it(plain: Config) -> None:

@@ -1,4 +1,4 @@
-"""Agents that obey their hooks: the callers, who await the verdict and apply it.
+"""Agents that obey their hooks: the callers, which await the hooks and apply them.
 
 The names below are loaded on first use; an SDK is imported only by what needs it.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .backends.anthropic import AnthropicModel as AnthropicModel
-    from .backends.genai import GenAIModel as GenAIModel
-    from .backends.openai import OpenAIModel as OpenAIModel
-    from .backends.scripted import Says as Says
-    from .backends.scripted import ScriptedModel as ScriptedModel
+    from .backends import AnthropicModel as AnthropicModel
+    from .backends import GenAIModel as GenAIModel
+    from .backends import OpenAIModel as OpenAIModel
+    from .backends import Says as Says
+    from .backends import ScriptedModel as ScriptedModel
+    from .backends import ScriptedReply as ScriptedReply
     from .chat import ChatChunk as ChatChunk
     from .chat import ChatReply as ChatReply
     from .chat import ChatSession as ChatSession
@@ -55,64 +56,37 @@ if TYPE_CHECKING:
     from .triggers import fire_session_end_hook as fire_session_end_hook
     from .triggers import fire_session_start_hook as fire_session_start_hook
 
-_HOMES = {
-    "backends.anthropic": ("AnthropicModel",),
-    "backends.genai": ("GenAIModel",),
-    "backends.openai": ("OpenAIModel",),
-    "backends.scripted": ("Says", "ScriptedModel"),
-    "chat": ("ChatChunk", "ChatReply", "ChatSession", "StreamMode"),
-    "client": ("hooked",),
-    "conversation": (
-        "ModelClient",
-        "Role",
-        "Tool",
-        "ToolAnswer",
-        "ToolCall",
-        "ToolSpec",
-        "Turn",
-    ),
-    "decorator": ("hooked_tool",),
-    "loop": ("Agent", "AgentResult", "Ending"),
-    "model_calls": (
-        "AfterModelHookResult",
-        "BeforeModelHookResult",
-        "BeforeToolSelectionHookResult",
-        "fire_after_model_hook",
-        "fire_before_model_hook",
-        "fire_before_tool_selection_hook",
-    ),
-    "scheduler": ("CallStatus", "ToolBatch", "ToolScheduler"),
-    "tool_calls": (
-        "Confirmation",
-        "ToolResult",
-        "execute_tool_with_hooks",
-        "fire_after_tool_hook",
-        "fire_before_tool_hook",
-    ),
-    "triggers": (
-        "HookFirer",
-        "fire_after_agent_hook",
-        "fire_before_agent_hook",
-        "fire_notification_hook",
-        "fire_pre_compress_hook",
-        "fire_session_end_hook",
-        "fire_session_start_hook",
-    ),
+_MODULES = {
+    "backends": "AnthropicModel GenAIModel OpenAIModel Says ScriptedModel "
+    "ScriptedReply",
+    "chat": "ChatChunk ChatReply ChatSession StreamMode",
+    "client": "hooked",
+    "conversation": "ModelClient Role Tool ToolAnswer ToolCall ToolSpec Turn",
+    "decorator": "hooked_tool",
+    "loop": "Agent AgentResult Ending",
+    "model_calls": "AfterModelHookResult BeforeModelHookResult "
+    "BeforeToolSelectionHookResult fire_after_model_hook fire_before_model_hook "
+    "fire_before_tool_selection_hook",
+    "scheduler": "CallStatus ToolBatch ToolScheduler",
+    "tool_calls": "Confirmation ToolResult execute_tool_with_hooks "
+    "fire_after_tool_hook fire_before_tool_hook",
+    "triggers": "HookFirer fire_after_agent_hook fire_before_agent_hook "
+    "fire_notification_hook fire_pre_compress_hook fire_session_end_hook "
+    "fire_session_start_hook",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {
+    name: module for module, names in _MODULES.items() for name in names.split()
+}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - a list of the strings above
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - a list of the strings above
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        home = _HOME_OF[name]
-    except KeyError:
-        raise AttributeError(
-            f"module 'hookline.agent' has no attribute {name!r}"
-        ) from None
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'hookline.agent' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"hookline.agent.{home}"), name)
+    value = getattr(import_module(f"hookline.agent.{module}"), name)
     globals()[name] = value
     return value

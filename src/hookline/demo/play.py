@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.agent.backends.scripted import Says, ScriptedModel, Step
+from hookline.agent.backends import ScriptedModel, ScriptedReply, Step
 from hookline.agent.conversation import ToolAnswer
 from hookline.agent.loop import Agent, AgentResult, Ending
 from hookline.config import Config
@@ -91,8 +91,10 @@ class Scene(Struct, frozen=True):
     temperature: float = 0.2
 
 
-def _write(text: str, content: str) -> Says:
-    return Says(text, (("write_file", {"path": "config.py", "content": content}),))
+def _write(text: str, content: str) -> ScriptedReply:
+    return ScriptedReply(
+        text, (("write_file", {"path": "config.py", "content": content}),)
+    )
 
 
 SCENES = (
@@ -110,7 +112,7 @@ SCENES = (
         "Personal data stays inside",
         "Who reported ticket 17?",
         (
-            Says("", (("read_file", {"path": "tickets/17.md"}),)),
+            ScriptedReply("", (("read_file", {"path": "tickets/17.md"}),)),
             "Ada Byron, ada.byron@example.org, +44 20 7946 0018.",
         ),
     ),
@@ -118,15 +120,15 @@ SCENES = (
         "A review only reads",
         "Review the project and tidy it up.",
         (
-            Says("", (("delete_file", {"path": "src/app.py"}),)),
-            Says("I may not delete. I look instead.", (("list_files", {}),)),
+            ScriptedReply("", (("delete_file", {"path": "src/app.py"}),)),
+            ScriptedReply("I may not delete. I look instead.", (("list_files", {}),)),
             "Three files. I would remove nothing.",
         ),
     ),
     Scene(
         "A runaway is stopped",
         "Make the tests pass.",
-        tuple(Says("Once more.", (("run_tests", {}),)) for _ in range(9)),
+        tuple(ScriptedReply("Once more.", (("run_tests", {}),)) for _ in range(9)),
     ),
 )
 
