@@ -110,14 +110,26 @@ CALLS = {
 }
 
 
+class BrokenConfig(Config):
+    """A config that cannot build its hook system."""
+
+    def get_hook_system(self) -> HookSystem | None:
+        raise MemoryError("no room")
+
+
 @pytest.mark.parametrize("policy", ["allow", "block"])
 @pytest.mark.parametrize("event", list(CALLS))
+@pytest.mark.parametrize("broken", ["construction", "initialisation"])
 async def test_hooks_that_cannot_be_reached_block_only_where_their_policy_says_so(
-    tmp_path: Path, event: str, policy: str
+    tmp_path: Path, event: str, policy: str, broken: str
 ) -> None:
     """A hook with ``onError: block`` that did not run must not count as an allow."""
-    config = config_of(tmp_path, {event: runs("true", onError=policy)}, seen=False)
-    HookSystem(config, message_bus=BrokenBus())
+    hooks = {event: runs("true", onError=policy)}
+    config = config_of(tmp_path, hooks, seen=False)
+    if broken == "construction":
+        config = BrokenConfig("s-1", tmp_path, config.settings)
+    else:
+        HookSystem(config, message_bus=BrokenBus())
     assert ("Blocked by" in await CALLS[event](config)) is (policy == "block")
 
 

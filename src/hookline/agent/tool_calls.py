@@ -220,13 +220,14 @@ class ToolRun:
         before = await fire_before_tool_hook(
             self._config, self._name, self.tool_input, **self._context
         )
-        if before is None or before.final_output is None:
+        output = None if before is None else before.final_output
+        if before is None or output is None:
             return None
-        changed = before.final_output.modified_tool_input
+        changed = output.modified_tool_input
         if changed is not None:
             self.tool_input = changed
         self._annotate(before.system_message)
-        refusal = await self._refusal(before, before.final_output)
+        refusal = await self._refusal(before, output)
         return refusal and refusal.with_additions(self._annotations)
 
     async def finish(self, result: ToolResult) -> ToolResult:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from hookline.config import Config
-from hookline.engine.on_error import enforce_on_envelope
+from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
 from hookline.log import logger
 from hookline.protocol.events import (
     HookEventName,
@@ -75,13 +75,10 @@ def _failed(
 ) -> ProcessedHookResult:
     """Go on without hooks, or block if a hook of the event asks for that."""
     logger.warning("%s hooks did not run: %r", event.value, error)
-    envelope = build_failure_envelope(
-        error, Stage.INTERNAL, FailureMeta(event_name=event)
-    )
-    system = config.get_hook_system()
-    if system is not None:
-        hooks = (hook for hook in system.get_all_hooks() if hook.event is event)
-        envelope = enforce_on_envelope(envelope, event, hooks)
+    meta = FailureMeta(event_name=event)
+    envelope = build_failure_envelope(error, Stage.INTERNAL, meta)
+    is_closed = event in BrokenSystem(error, config.settings).closed
+    envelope = apply_policy_to_envelope(envelope, event, (), always=is_closed)
     return process_common_hook_output_fields(envelope, event)
 
 
