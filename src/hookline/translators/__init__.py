@@ -65,6 +65,8 @@ def pick_translator(value: object, name: str = "auto") -> HookTranslator:
 
 def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]:
     """What hooks see in an input field: ``llm_request`` or ``llm_response``."""
+    if isinstance(value, LLMRequest | LLMResponse):
+        return _stable_wire(value)
     translator = pick_translator(value, name)
     if field == "llm_request":
         return to_wire(translator.to_hook_llm_request(value))
@@ -172,3 +174,12 @@ def _described(value: object) -> str:
         keys = ", ".join(repr(key) for key in list(value)[:8])
         return f"a dict with {keys}" if keys else "an empty dict"
     return shown(value)
+
+
+def _stable_wire(value: LLMRequest | LLMResponse) -> dict[str, Any]:
+    """A value that a translator made already, with the text of its first candidate."""
+    wire = to_wire(value)
+    if isinstance(value, LLMResponse) and value.text is None and value.candidates:
+        texts = value.candidates[0].content.parts
+        return {**wire, "text": "".join(texts)} if texts else wire
+    return wire
