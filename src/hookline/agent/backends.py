@@ -25,9 +25,37 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from hookline.translators.genai import GenerateContentRequest
+    from hookline.translators.stable import HookTranslator
 
 
-class OpenAIModel:
+class _CreateModel:
+    """A model whose SDK streams with ``create(**request, stream=True)``."""
+
+    def __init__(
+        self, create: Any, translator: HookTranslator, options: dict[str, Any]
+    ) -> None:
+        self._create = create
+        self._options = options
+        self.translator = translator
+
+    async def stream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
+        """Call the model."""
+        async with await self._create(**request, stream=True) as stream:
+            async for chunk in stream:
+                yield chunk
+
+    def assemble(self, chunks: Sequence[Any]) -> Any:
+        """Build the SDK's complete response from the chunks."""
+        return self.translator.assemble_response(chunks)
+
+    def _request(self, messages: list[Any], tools: list[Any]) -> dict[str, Any]:
+        request = {**self._options, "messages": messages}
+        if tools:
+            request["tools"] = [*self._options.get("tools", ()), *tools]
+        return request
+
+
+class OpenAIModel(_CreateModel):
     """Chat Completions of OpenAI, streamed with ``client.chat.completions.create``.
 
     ``options`` go into every request: ``temperature`` and so on.
@@ -36,10 +64,8 @@ class OpenAIModel:
     def __init__(self, client: AsyncOpenAI, model: str, **options: Any) -> None:
         from hookline.translators.openai import OpenAITranslator
 
-        self._client = client
-        self._name = model
-        self._options = options
-        self.translator = OpenAITranslator()
+        create = client.chat.completions.create
+        super().__init__(create, OpenAITranslator(), {**options, "model": model})
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
@@ -48,30 +74,14 @@ class OpenAIModel:
         messages = [message for turn in turns for message in _openai_messages(turn)]
         if system is not None:
             messages.insert(0, {"role": "system", "content": system})
-        request = {**self._options, "model": self._name, "messages": messages}
-        if tools:
-            offered = [
-                {"type": "function", "function": to_builtins(tool)} for tool in tools
-            ]
-            request["tools"] = [*self._options.get("tools", ()), *offered]
-        return request
-
-    async def stream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
-        """Call the model."""
-        stream = await self._client.chat.completions.create(**request, stream=True)
-        async with stream:
-            async for chunk in stream:
-                yield chunk
+        offered = [{"type": "function", "function": to_builtins(t)} for t in tools]
+        return self._request(messages, offered)
 
     def text_of(self, chunk: Any) -> str:
         """The text of the first choice."""
         choices = get(chunk, "choices") or []
         message = get(choices[0], "delta", "message") if choices else None
         return get(message, "content") or ""
-
-    def assemble(self, chunks: Sequence[Any]) -> Any:
-        """Build one ChatCompletion from the chunks."""
-        return self.translator.assemble_response(chunks)
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool calls of the first choice."""
@@ -82,34 +92,30 @@ class OpenAIModel:
 def _openai_messages(turn: Turn) -> list[dict[str, Any]]:
     if turn.role is Role.TOOLS:
         return [
-            {
-                "role": "tool",
-                "tool_call_id": answer.call.id,
-                "content": answer.result.text,
-            }
-            for answer in turn.answers
+            {"role": "tool", "tool_call_id": a.call.id, "content": a.result.text}
+            for a in turn.answers
         ]
     if turn.role is not Role.MODEL:
         return [{"role": turn.role.value, "content": turn.text}]
     message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
     if turn.calls:
+        # The model's own spelling of the arguments, if it wrote the calls.
+        arguments = {
+            get(call, "id"): get(get(call, "function"), "arguments") or "{}"
+            for call in _openai_calls(turn.raw)
+        }
         message["tool_calls"] = [
-            {"type": "function", **call} for call in _openai_written_calls(turn)
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {
+                    "name": call.name,
+                    "arguments": arguments.get(call.id) or encode(call.input).decode(),
+                },
+            }
+            for call in turn.calls
         ]
     return [message] if turn.text or turn.calls else []
-
-
-def _openai_written_calls(turn: Turn) -> list[dict[str, Any]]:
-    """The calls as the model wrote them, or written anew if it did not."""
-    written = [
-        (get(call, "id"), get(function, "name"), get(function, "arguments") or "{}")
-        for call in _openai_calls(turn.raw)
-        for function in [get(call, "function")]
-    ] or [(call.id, call.name, encode(call.input).decode()) for call in turn.calls]
-    return [
-        {"id": call_id, "function": {"name": name, "arguments": arguments}}
-        for call_id, name, arguments in written
-    ]
 
 
 def _openai_calls(response: Any) -> list[Any]:
@@ -131,7 +137,7 @@ def _openai_call(call: Any) -> ToolCall:
     return ToolCall(get(call, "id"), name, arguments)
 
 
-class AnthropicModel:
+class AnthropicModel(_CreateModel):
     """Messages of Anthropic, streamed with ``client.messages.create``.
 
     ``options`` go into every request: ``thinking``, ``extra_body`` and so on.
@@ -146,36 +152,20 @@ class AnthropicModel:
     ) -> None:
         from hookline.translators.anthropic import AnthropicTranslator
 
-        self._client = client
-        self._options = {**options, "model": model, "max_tokens": max_tokens}
-        self.translator = AnthropicTranslator()
+        given = {**options, "model": model, "max_tokens": max_tokens}
+        super().__init__(client.messages.create, AnthropicTranslator(), given)
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
     ) -> dict[str, Any]:
         """Build the arguments of ``create``."""
         messages = [made for turn in turns if (made := _anthropic_message(turn))]
-        request: dict[str, Any] = {**self._options, "messages": messages}
-        if system is not None:
-            request["system"] = system
-        if tools:
-            offered = [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "input_schema": tool.parameters,
-                }
-                for tool in tools
-            ]
-            request["tools"] = [*self._options.get("tools", ()), *offered]
-        return request
-
-    async def stream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
-        """Call the model."""
-        stream = await self._client.messages.create(**request, stream=True)
-        async with stream:
-            async for event in stream:
-                yield event
+        offered = [
+            {"name": t.name, "description": t.description, "input_schema": t.parameters}
+            for t in tools
+        ]
+        request = self._request(messages, offered)
+        return request if system is None else {**request, "system": system}
 
     def text_of(self, chunk: Any) -> str:
         """The text of an event, or of a complete message."""
@@ -184,10 +174,6 @@ class AnthropicModel:
             return "".join(text or "" for text in texts)
         delta = get(chunk, "delta")
         return get(delta, "text") or "" if get(delta, "type") == "text_delta" else ""
-
-    def assemble(self, chunks: Sequence[Any]) -> Any:
-        """Build one Message from the events."""
-        return self.translator.assemble_response(chunks)
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool uses."""

@@ -20,7 +20,6 @@ from .conversation import (
     ToolCall,
     ToolSpec,
     Turn,
-    system_turn,
     user_turn,
 )
 from .model_calls import (
@@ -121,7 +120,7 @@ class ChatSession:
     def note(self, text: str | None) -> None:
         """Add a system message to the next request."""
         if text:
-            self._notes.append(system_turn(text))
+            self._notes.append(Turn(role=Role.SYSTEM, text=text))
 
     def add(self, turn: Turn) -> None:
         """Put a turn into the history without calling the model."""

@@ -109,11 +109,6 @@ def user_turn(text: str) -> Turn:
     return Turn(role=Role.USER, text=text)
 
 
-def system_turn(text: str) -> Turn:
-    """A message of the system."""
-    return Turn(role=Role.SYSTEM, text=text)
-
-
 def tools_turn(answers: Sequence[ToolAnswer]) -> Turn:
     """The answers of tools, in call order."""
     return Turn(role=Role.TOOLS, answers=tuple(answers))

@@ -69,11 +69,7 @@ async def fire_before_model_hook(
     """Fire BeforeModel and apply its output to the request."""
     chosen = _translator_for(config, translator, llm_request)
     stable = _stable_request(chosen, llm_request)
-    result = await fire(
-        config,
-        HookEventName.BeforeModel,
-        lambda firer: firer.fire_before_model_event(stable),
-    )
+    result = await fire(config, HookEventName.BeforeModel, stable)
     if result is None:
         return BeforeModelHookResult()
     ends = result.blocked or result.should_stop
@@ -106,11 +102,7 @@ async def fire_after_model_hook(
     response = _try(
         llm_response, lambda: chosen.to_hook_llm_response(llm_response), quiet=True
     )
-    result = await fire(
-        config,
-        HookEventName.AfterModel,
-        lambda firer: firer.fire_after_model_event(request, response),
-    )
+    result = await fire(config, HookEventName.AfterModel, request, response)
     if result is None:
         return AfterModelHookResult(response=llm_response)
     return AfterModelHookResult(
@@ -137,9 +129,7 @@ async def fire_before_tool_selection_hook(
             None, lambda: chosen.tool_names(llm_request) or None, quiet=True
         )
     result = await fire(
-        config,
-        HookEventName.BeforeToolSelection,
-        lambda firer: firer.fire_before_tool_selection_event(stable, available_tools),
+        config, HookEventName.BeforeToolSelection, stable, available_tools
     )
     if result is None:
         return BeforeToolSelectionHookResult()

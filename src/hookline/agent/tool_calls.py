@@ -134,12 +134,10 @@ async def fire_before_tool_hook(
     return await fire(
         config,
         HookEventName.BeforeTool,
-        lambda firer: firer.fire_before_tool_event(
-            tool_name,
-            tool_input,
-            mcp_context=mcp_context,
-            original_request_name=original_request_name,
-        ),
+        tool_name,
+        tool_input,
+        mcp_context=mcp_context,
+        original_request_name=original_request_name,
     )
 
 
@@ -156,13 +154,11 @@ async def fire_after_tool_hook(
     return await fire(
         config,
         HookEventName.AfterTool,
-        lambda firer: firer.fire_after_tool_event(
-            tool_name,
-            tool_input,
-            tool_response,
-            mcp_context=mcp_context,
-            original_request_name=original_request_name,
-        ),
+        tool_name,
+        tool_input,
+        tool_response,
+        mcp_context=mcp_context,
+        original_request_name=original_request_name,
     )
 
 

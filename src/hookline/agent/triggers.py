@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 from hookline.config import Config
@@ -26,18 +27,27 @@ from hookline.protocol.results import (
 
 HookFirer = EventFirer
 
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+_METHODS = {
+    event: f"fire_{_WORD.sub('_', event.value).lower()}_event"
+    for event in HookEventName
+}
+
 
 async def fire(
-    config: Config,
-    event: HookEventName,
-    send: Callable[[HookFirer], Awaitable[ProcessedHookResult]],
+    config: Config, event: HookEventName, *args: Any, **fields: Any
 ) -> ProcessedHookResult | None:
-    """Fire once; None if no hook returned an output or the hooks are unreachable."""
+    """Fire with the arguments of the event's method on ``HookFirer``.
+
+    None if no hook returned an output, or the hooks are unreachable.
+    """
     try:
         firer = await _firer_of(config)
         if firer is None:
             return None
-        result = await send(firer)
+        result: ProcessedHookResult = await getattr(firer, _METHODS[event])(
+            *args, **fields
+        )
     # The second documented edge: whatever fails in the hooks, the agent goes on.
     except Exception as error:  # noqa: BLE001
         result = _failed(config, event, error)
@@ -86,33 +96,21 @@ async def fire_session_start_hook(
     config: Config, source: SessionStartSource | str = SessionStartSource.Startup
 ) -> ProcessedHookResult | None:
     """A session starts: additional context is for the model."""
-    return await fire(
-        config,
-        HookEventName.SessionStart,
-        lambda firer: firer.fire_session_start_event(source),
-    )
+    return await fire(config, HookEventName.SessionStart, source)
 
 
 async def fire_session_end_hook(
     config: Config, reason: SessionEndReason | str = SessionEndReason.Exit
 ) -> ProcessedHookResult | None:
     """A session ends."""
-    return await fire(
-        config,
-        HookEventName.SessionEnd,
-        lambda firer: firer.fire_session_end_event(reason),
-    )
+    return await fire(config, HookEventName.SessionEnd, reason)
 
 
 async def fire_before_agent_hook(
     config: Config, prompt: str
 ) -> ProcessedHookResult | None:
     """A turn is about to start: hooks may block it or add context."""
-    return await fire(
-        config,
-        HookEventName.BeforeAgent,
-        lambda firer: firer.fire_before_agent_event(prompt),
-    )
+    return await fire(config, HookEventName.BeforeAgent, prompt)
 
 
 async def fire_after_agent_hook(
@@ -120,11 +118,7 @@ async def fire_after_agent_hook(
 ) -> ProcessedHookResult | None:
     """A turn has an answer: a block rejects it."""
     return await fire(
-        config,
-        HookEventName.AfterAgent,
-        lambda firer: firer.fire_after_agent_event(
-            prompt, prompt_response, stop_hook_active
-        ),
+        config, HookEventName.AfterAgent, prompt, prompt_response, stop_hook_active
     )
 
 
@@ -140,12 +134,10 @@ async def fire_notification_hook(
     return await fire(
         config,
         HookEventName.Notification,
-        lambda firer: firer.fire_notification_event(
-            message,
-            notification_type=notification_type,
-            details=details,
-            level=level,
-        ),
+        message,
+        notification_type=notification_type,
+        details=details,
+        level=level,
     )
 
 
@@ -153,8 +145,4 @@ async def fire_pre_compress_hook(
     config: Config, trigger: PreCompressTrigger | str = PreCompressTrigger.Auto
 ) -> ProcessedHookResult | None:
     """The history is about to be compressed."""
-    return await fire(
-        config,
-        HookEventName.PreCompress,
-        lambda firer: firer.fire_pre_compress_event(trigger),
-    )
+    return await fire(config, HookEventName.PreCompress, trigger)
