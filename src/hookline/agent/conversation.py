@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, get_type_hints
@@ -115,6 +116,7 @@ def tools_turn(answers: Sequence[ToolAnswer]) -> Turn:
 
 
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 
 class Tool(Struct, frozen=True):
@@ -163,8 +165,7 @@ def input_of(
     bound = signature.bind(*args, **kwargs)
     found: dict[str, Any] = {}
     for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
+        if signature.parameters[name].kind is _VAR_KEYWORD:
             found |= value
         else:
             found[name] = value
@@ -175,16 +176,14 @@ def arguments_of(
     signature: inspect.Signature, tool_input: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments that call a function with a tool's input."""
-    left = dict(tool_input)
-    kinds = {name: p.kind for name, p in signature.parameters.items()}
-    names = list(kinds)
-    star = next((n for n in names if kinds[n] is _VAR_POSITIONAL and left.get(n)), None)
-    positional = [n for n in names if kinds[n] is inspect.Parameter.POSITIONAL_ONLY]
-    if star is not None:
-        positional = names[: names.index(star)]
-    args = [left.pop(name) for name in positional if name in left]
-    more = left.pop(star) if star is not None else ()
-    return (*args, *more), left
+    known = OrderedDict(
+        (name, tool_input[name])
+        for name, parameter in signature.parameters.items()
+        if name in tool_input and parameter.kind is not _VAR_KEYWORD
+    )
+    bound = inspect.BoundArguments(signature, known)
+    others = {name: v for name, v in tool_input.items() if name not in known}
+    return bound.args, {**bound.kwargs, **others}
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
@@ -193,7 +192,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required = []
     for name, parameter in signature.parameters.items():
-        if parameter.kind in (_VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        if parameter.kind in (_VAR_POSITIONAL, _VAR_KEYWORD):
             continue
         properties[name] = _schema(hints.get(name, Any))
         if parameter.default is inspect.Parameter.empty:

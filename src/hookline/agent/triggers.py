@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hookline.config import Config
+from hookline.engine.handler import HookEventHandler
 from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
 from hookline.log import logger
 from hookline.protocol.events import (
@@ -57,13 +58,10 @@ async def fire(
 async def listens(config: Config, event: HookEventName) -> bool:
     """Whether a hook may run on an event; always true for hooks on a bus."""
     try:
-        if config.remote_hooks is not None:
-            return True
-        system = config.get_hook_system()
-        if system is None:
+        firer = await _firer_of(config)
+        if firer is None:
             return False
-        await system.initialize()
-        return system.event_handler.listens(event)
+        return not isinstance(firer, HookEventHandler) or firer.listens(event)
     # As above; the caller then waits for an answer before it shows anything.
     except Exception as error:  # noqa: BLE001
         logger.warning("cannot tell whether hooks listen: %r", error)
