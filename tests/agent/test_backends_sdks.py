@@ -117,7 +117,9 @@ async def test_a_restricted_tool_list_is_what_the_server_receives(
         assert tools_in(server.requests[0]) == {"read_file"}
 
 
-async def test_no_tool_is_left_when_a_hook_says_none(tmp_path: Path, sdk: str) -> None:
+async def test_no_tool_is_offered_when_a_hook_sets_mode_none(
+    tmp_path: Path, sdk: str
+) -> None:
     hook = specific(toolConfig={"mode": "NONE"})
     config = config_of(tmp_path, {"BeforeToolSelection": hook})
     with ModelServer([Answer("", (("read_file", {"path": "x"}),)), "ok"]) as server:
@@ -131,7 +133,7 @@ async def test_no_tool_is_left_when_a_hook_says_none(tmp_path: Path, sdk: str) -
     assert result.text == "ok"
 
 
-async def test_a_tool_turn_goes_back_in_the_services_own_words(
+async def test_a_tool_turn_goes_back_in_the_services_own_format(
     tmp_path: Path, sdk: str
 ) -> None:
     calls = (

@@ -110,7 +110,7 @@ async def test_every_inner_call_passes_its_hooks(tmp_path: Path, way: str) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_blocked_function_is_not_called_and_the_model_is_told(
+async def test_a_blocked_function_is_not_called_and_the_model_gets_the_reason(
     tmp_path: Path, way: str
 ) -> None:
     config = config_of(tmp_path, {"BeforeTool": runs("echo no files >&2; exit 2")})
@@ -144,7 +144,7 @@ async def test_a_blocked_model_call_makes_no_http_request(
     assert (text, server.requests) == ("", [])
 
 
-async def test_a_blocked_model_call_says_why_in_the_prompt_feedback(
+async def test_a_blocked_model_call_has_its_reason_in_the_prompt_feedback(
     tmp_path: Path,
 ) -> None:
     config = config_of(tmp_path, {"BeforeModel": runs("echo no >&2; exit 2")})
@@ -276,7 +276,7 @@ async def test_the_client_itself_stays_without_hooks(tmp_path: Path) -> None:
             assert await generate(client, "sync", []) == "hello"
 
 
-async def test_chunks_pass_before_after_model_when_the_mode_says_so(
+async def test_chunks_pass_before_after_model_in_mode_pass(
     tmp_path: Path,
 ) -> None:
     config = config_of(tmp_path, {"AfterModel": runs("true")})
@@ -357,7 +357,7 @@ async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
     await config.dispose()
 
 
-async def test_servers_whose_tools_no_hook_sees_are_warned_about_once(
+async def test_mcp_servers_without_tool_hooks_are_warned_about_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hooks = ClientHooks(config_of(tmp_path, {}))

@@ -28,7 +28,7 @@ from hookline.translators.openai import OpenAITranslator
 from .scenes import config_of, events, names, runs, specific
 
 
-async def test_an_agent_obeys_hooks_that_are_reached_over_a_bus(
+async def test_an_agent_obeys_hooks_on_a_bus(
     tmp_path: Path,
 ) -> None:
     """DESIGN: triggers, scheduler and chat work the same on RemoteHooks."""

@@ -165,7 +165,7 @@ def empty_response(translator: HookTranslator) -> Any:
 def _translator_for(
     config: Config, given: HookTranslator | None, *values: Any
 ) -> HookTranslator:
-    """The given one, else the one for the first value whose SDK is known."""
+    """The given translator, or the one for the first value of a known SDK."""
     found = given
     for value in values:
         found = found or _try(

@@ -307,7 +307,7 @@ async def _is_confirmed(confirm: Confirm, question: Confirmation) -> bool:
     try:
         answer = confirm(question)
         return (await answer if isawaitable(answer) else answer) is True
-    # The host's own code: if asking fails, nobody has agreed.
+    # The host's own code: if asking fails, the user has not agreed.
     except Exception as error:  # noqa: BLE001
         logger.warning("confirm raised %r: treated as declined", error)
         return False
