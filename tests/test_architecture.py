@@ -84,7 +84,6 @@ BROAD = {
     # Foreign code: hooks in this process, subscribers and carriers, extensions,
     # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
     "agent/model_calls.py": 1,
-    "agent/decorator.py": 1,
     "agent/client.py": 1,
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 2,

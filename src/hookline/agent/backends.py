@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from hookline.errors import MissingExtraError
 from hookline.protocol.jsontext import decode, encode
@@ -260,17 +260,23 @@ class GenAIModel:
         if system is not None:
             changes["system_instruction"] = system
         if tools:
-            offered = self._types.Tool(function_declarations=self._declared(tools))
+            declarations = [
+                self._types.FunctionDeclaration(
+                    name=tool.name,
+                    description=tool.description,
+                    parameters_json_schema=tool.parameters,
+                )
+                for tool in tools
+            ]
+            offered = self._types.Tool(function_declarations=declarations)
             changes["tools"] = [*(self._config.tools or []), offered]
         config = self._config.model_copy(update=changes)
         return GenerateContentRequest(self._name, contents, config)
 
     async def stream(self, request: GenerateContentRequest) -> AsyncIterator[Any]:
         """Call the model."""
-        stream = await self._client.aio.models.generate_content_stream(
-            model=request.model, contents=request.contents, config=request.config
-        )
-        async for chunk in stream:
+        send = self._client.aio.models.generate_content_stream
+        async for chunk in await send(**structs.asdict(request)):
             yield chunk
 
     def text_of(self, chunk: Any) -> str:
@@ -295,16 +301,6 @@ class GenAIModel:
             for at, call in enumerate(found)
         )
         return ModelReply(self.text_of(response), calls)
-
-    def _declared(self, tools: Sequence[ToolSpec]) -> list[Any]:
-        return [
-            self._types.FunctionDeclaration(
-                name=tool.name,
-                description=tool.description,
-                parameters_json_schema=tool.parameters,
-            )
-            for tool in tools
-        ]
 
     def _content(self, turn: Turn) -> Any:
         types = self._types

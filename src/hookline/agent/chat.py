@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -131,11 +131,14 @@ class ChatSession:
         self.history.clear()
         self._notes.clear()
 
-    async def send(self, message: str | Turn) -> ChatReply:
+    async def send(
+        self, message: str | Turn, on_chunk: Callable[[str], None] = lambda _: None
+    ) -> ChatReply:
         """Send a message and wait for the complete answer."""
         async for piece in self.stream(message):
             if isinstance(piece, ChatReply):
                 return piece
+            on_chunk(piece.text)
         raise AssertionError("a stream ends with a reply")
 
     async def stream(self, message: str | Turn) -> AsyncIterator[ChatChunk | ChatReply]:

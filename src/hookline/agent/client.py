@@ -20,6 +20,8 @@ from contextlib import aclosing
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import structs
+
 from hookline.config import Config
 from hookline.errors import MissingExtraError
 from hookline.log import logger
@@ -128,7 +130,7 @@ class HookedCall:
         prepared = await self._wait.hooks(self._before(given))
         if prepared.refusal is not None:
             return _refused(prepared.refusal)
-        response = await self._wait.value(send(**_arguments(prepared.request)))
+        response = await self._wait.value(send(**structs.asdict(prepared.request)))
         after = self._after(prepared.request, response)
         return cast("Response", await self._wait.hooks(after))
 
@@ -142,7 +144,7 @@ class HookedCall:
             return
         buffered = await self._wait.hooks(self.hooks.buffering.is_needed())
         chunks: list[Response] = []
-        sent = self._wait.items(send(**_arguments(prepared.request)))
+        sent = self._wait.items(send(**structs.asdict(prepared.request)))
         async with aclosing(sent) as incoming:
             async for chunk in incoming:
                 chunks.append(chunk)
@@ -212,14 +214,6 @@ class HookedCall:
             )
             function = decorate(function)
         return _guarded(function, self)
-
-
-def _arguments(request: GenerateContentRequest) -> dict[str, Any]:
-    return {
-        "model": request.model,
-        "contents": request.contents,
-        "config": request.config,
-    }
 
 
 def _refused(refusal: ChatReply) -> Response:

@@ -7,12 +7,11 @@ per Config (decision 0050).
 from __future__ import annotations
 
 import asyncio
-import atexit
 import inspect
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from functools import update_wrapper
 from typing import Any, TypeVar, cast
@@ -101,7 +100,7 @@ def _close_with(config: Config, loop: BackgroundLoop) -> None:
         await asyncio.to_thread(loop.close)
 
     config.on_dispose(close)
-    weakref.finalize(config, loop.close)
+    weakref.finalize(config, loop.close)  # runs at exit too
 
 
 async def _within(context: Context, work: Coroutine[Any, Any, T]) -> T:
@@ -111,27 +110,9 @@ async def _within(context: Context, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _in_new_thread(work: Coroutine[Any, Any, T]) -> T:
-    done: Future[T] = Future()
-    context = copy_context()  # holds ``_in_hooks``
-
-    def run() -> None:
-        try:
-            done.set_result(context.run(asyncio.run, work))
-        # Raised again in the caller's thread.
-        except BaseException as error:  # noqa: BLE001
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="hookline-nested", daemon=True)
-    thread.start()
-    return done.result()
-
-
-def _close_all() -> None:
-    for loop in list(_loops.values()):
-        loop.close()
-
-
-atexit.register(_close_all)
+    with ThreadPoolExecutor(1, "hookline-nested") as pool:
+        # The context holds ``_in_hooks``.
+        return pool.submit(copy_context().run, asyncio.run, work).result()
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

@@ -135,7 +135,7 @@ class Agent:
         for _ in range(self._max_turns):
             if self._is_history_full():
                 await self._compress_history(PreCompressTrigger.Auto)
-            reply = await self._reply(turn)
+            reply = await self.chat.send(turn, self._on_chunk)
             if reply.should_stop or reply.blocked or not reply.calls:
                 if reply.calls:
                     self.chat.add(_not_run(reply))
@@ -157,13 +157,6 @@ class Agent:
             # call has an answer.
             self.chat.add(_not_run(reply))
             raise
-
-    async def _reply(self, turn: Turn) -> ChatReply:
-        async for piece in self.chat.stream(turn):
-            if isinstance(piece, ChatReply):
-                return piece
-            self._on_chunk(piece.text)
-        raise AssertionError("a stream ends with a reply")
 
     def _is_history_full(self) -> bool:
         # One long turn may leave nothing to cut: do not compress it again at once.
