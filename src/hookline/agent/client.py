@@ -26,7 +26,7 @@ from hookline.config import Config
 from hookline.errors import MissingExtraError
 from hookline.log import logger
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
-from hookline.translators.sdk_objects import get, put
+from hookline.translators.sdk_objects import get, with_field
 
 from .chat import ChatReply, PreparedCall, StreamBuffering, StreamMode, prepare_call
 from .decorator import Waiting, hooked_tool, is_hooked, iterate_to_end, run_to_end
@@ -198,7 +198,7 @@ class HookedCall:
         if not isinstance(tools, list | tuple):
             return config
         self.hooks.warn_about_servers(tools)
-        return put(config, [self._hooked(tool) for tool in tools], "tools")
+        return with_field(config, [self._hooked(tool) for tool in tools], "tools")
 
     def _hooked(self, tool: Any) -> Any:
         if is_session(tool):

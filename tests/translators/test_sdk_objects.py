@@ -17,7 +17,8 @@ SDKS = ["google.genai", "openai", "anthropic"]
 
 @pytest.mark.parametrize("package", SDKS)
 def test_sdk_is_imported_in_one_file(package: str) -> None:
-    found = re.compile(rf"^\s*(from|import) {re.escape(package)}\b", re.MULTILINE)
+    name = re.escape(package)
+    found = re.compile(rf"^\s*(from|import) {name}\b|\"{name}\.", re.MULTILINE)
     files = {
         str(path.relative_to(ROOT))
         for path in ROOT.rglob("*.py")
