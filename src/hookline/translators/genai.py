@@ -33,6 +33,7 @@ from .stable import (
     LLMMessage,
     LLMSafetyRating,
     LLMUsage,
+    ToolConfigParts,
     to_wire,
     tool_config_parts,
 )
@@ -115,8 +116,7 @@ class GenAITranslator(SdkTranslator):
         spelling for name in _RESPONSE_FIELDS for spelling in _spellings(name)
     )
 
-    def entries(self, request: Any) -> list[Entry]:
-        """Read ``contents`` in all the forms that the SDK takes."""
+    def _entries(self, request: Any) -> list[Entry]:
         contents = get(request, "contents")
         if contents is None:
             raise unexpected("contents", "a Content, a Part, a string or a list", None)
@@ -124,8 +124,7 @@ class GenAITranslator(SdkTranslator):
             return [_entry(raw, f"contents[{at}]") for at, raw in enumerate(contents)]
         return [_entry(contents, "contents")]
 
-    def config(self, request: Any) -> dict[str, Any]:
-        """Read the settings that are plain data, in camelCase."""
+    def _config(self, request: Any) -> dict[str, Any]:
         config = get(request, "config")
         if config is None:
             return {}
@@ -139,16 +138,13 @@ class GenAITranslator(SdkTranslator):
             if value is not None and key not in _HIDDEN_CONFIG
         }
 
-    def tool_choice(self, request: Any) -> Any:
-        """Read ``config.tool_config``."""
+    def _tool_choice(self, request: Any) -> Any:
         return _field(get(request, "config"), "tool_config")
 
-    def empty_request(self) -> Any:
-        """Make a request without contents."""
+    def _empty_request(self) -> Any:
         return GenerateContentRequest("", [])
 
-    def with_text(self, raw: Any, text: str) -> Any:
-        """Replace the text of an entry."""
+    def _with_text(self, raw: Any, text: str | None) -> Any:
         if isinstance(raw, str):
             return text
         if isinstance(raw, list | tuple):
@@ -157,20 +153,11 @@ class GenAITranslator(SdkTranslator):
             return with_field(raw, text, "text")
         return with_field(raw, _replace_text(list(get(raw, "parts")), text), "parts")
 
-    def without_text(self, raw: Any) -> Any:
-        """Drop the text of an entry."""
-        if isinstance(raw, list | tuple):
-            return [part for part in raw if not _is_text(part)]
-        kept = [part for part in get(raw, "parts") if not _is_text(part)]
-        return with_field(raw, kept, "parts")
-
-    def new_entry(self, message: LLMMessage, request: Any) -> Any:
-        """Make a Content, or a dict if the request is made of dicts."""
+    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         role = "model" if message.role == "assistant" else message.role
         return _new_content(role, [{"text": message.content}], request)
 
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change ``contents``; a list only if it was one or has to be."""
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         was_list = isinstance(get(request, "contents"), list | tuple)
         if not was_list and len(raws) == 1 and not added:
             return with_field(request, raws[0], "contents")
@@ -179,24 +166,21 @@ class GenAITranslator(SdkTranslator):
         contents = list(_grouped(raws, request)) if added else raws
         return with_field(request, contents, "contents")
 
-    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        """Append to the system instruction, in the form that it has."""
-        config = _config(request)
+    def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
+        config = _config_or_new(request)
         extended = _extended(_field(config, "system_instruction"), texts)
         changed = _with_field(config, extended, "system_instruction")
         return with_field(request, changed, "config")
 
-    def takes_config(self, request: Any, key: str) -> bool:
-        """An SDK object takes only the settings that the SDK knows."""
-        if key in _HIDDEN_CONFIG:
-            return False
-        fields = getattr(type(_config(request)), "model_fields", None)
-        return fields is None or _snake(key) in fields
-
-    def with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting."""
-        changed = with_field(_config(request), value, _snake(key), key)
-        return with_field(request, changed, "config")
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        config = _config_or_new(request)
+        # An SDK object takes only the settings that the SDK knows.
+        known = getattr(type(config), "model_fields", None)
+        if key in _HIDDEN_CONFIG or (known is not None and _snake(key) not in known):
+            return None
+        return with_field(
+            request, with_field(config, value, _snake(key), key), "config"
+        )
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ToolConfig or its dict."""
@@ -215,18 +199,15 @@ class GenAITranslator(SdkTranslator):
         return HookToolConfig(mode, None if names is None else list(names))
 
     def from_hook_tool_config(
-        self,
-        hook_tool_config: HookToolConfig | dict[str, Any],
-        base_request: Any = None,
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
         """Write a ToolConfig; names only under a mode that takes them."""
         is_dict = isinstance(base_request, dict)
         base = {} if is_dict else genai_types().ToolConfig()
         return _changed_tool_config(base, tool_config_parts(hook_tool_config))
 
-    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        """Change the function calling, and nothing else of the tool config."""
-        config = _config(request)
+    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        config = _config_or_new(request)
         base = _field(config, "tool_config")
         if base is None:
             base = {} if isinstance(config, Mapping) else genai_types().ToolConfig()
@@ -235,16 +216,14 @@ class GenAITranslator(SdkTranslator):
         )
         return with_field(request, changed, "config")
 
-    def carries_names(self, hook_tool_config: HookToolConfig | dict[str, Any]) -> bool:
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """The service takes allowed names only under ``ANY`` and ``VALIDATED``."""
         return tool_config_parts(hook_tool_config).mode in _MODES_WITH_NAMES
 
-    def tools(self, request: Any) -> list[Any]:
-        """Read ``config.tools``."""
+    def _tools(self, request: Any) -> list[Any]:
         return as_list(get(get(request, "config"), "tools"), "config.tools")
 
-    def names_in(self, tool: Any) -> list[str]:
-        """List the functions that a tool declares; a callable is one itself."""
+    def _names_in(self, tool: Any) -> list[str]:
         if not is_record(tool):
             name = getattr(tool, "__name__", None)
             return [name] if isinstance(name, str) else []
@@ -253,9 +232,8 @@ class GenAITranslator(SdkTranslator):
         )
         return [name for one in declared if isinstance(name := get(one, "name"), str)]
 
-    def limited_tool(self, tool: Any, names: Collection[str]) -> Any:
-        """Remove all other functions; built-in tools of the same object stay."""
-        if all(name in names for name in self.names_in(tool)):
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+        if all(name in names for name in self._names_in(tool)):
             return tool
         if not is_record(tool):
             return None
@@ -266,23 +244,19 @@ class GenAITranslator(SdkTranslator):
             return None
         return _with_field(tool, kept or None, "function_declarations")
 
-    def with_tools(self, request: Any, tools: list[Any]) -> Any:
-        """Change ``config.tools``."""
+    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         config = with_field(get(request, "config"), tools or None, "tools")
         return with_field(request, config, "config")
 
-    def candidates(self, response: Any) -> list[LLMCandidate]:
-        """Read texts, finish reasons and safety ratings."""
+    def _candidates(self, response: Any) -> list[LLMCandidate]:
         found = as_list(get(response, "candidates"), "candidates")
         return [_candidate(one, f"candidates[{at}]") for at, one in enumerate(found)]
 
-    def usage(self, response: Any) -> LLMUsage | None:
-        """Read ``usage_metadata``."""
+    def _usage(self, response: Any) -> LLMUsage | None:
         usage = _field(response, "usage_metadata")
         return read_usage(usage, "usageMetadata", *map(_spellings, _COUNTS))
 
-    def calls(self, response: Any) -> list[str]:
-        """List the function calls."""
+    def _calls(self, response: Any) -> list[str]:
         return [
             str(get(call, "name"))
             for candidate in get(response, "candidates") or []
@@ -290,10 +264,9 @@ class GenAITranslator(SdkTranslator):
             if (call := _field(part, "function_call")) is not None
         ]
 
-    def build_response(
+    def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        """Build a GenerateContentResponse, or a dict if the base is one."""
         pairs = zip_longest(candidates, get(base, "candidates") or [])
         built = [
             _new_candidate(new, before) for new, before in pairs if new is not None
@@ -378,7 +351,9 @@ def _text(part: Any, place: str) -> str:
     return text
 
 
-def _replace_text(parts: list[Any], text: str) -> list[Any]:
+def _replace_text(parts: list[Any], text: str | None) -> list[Any]:
+    if text is None:
+        return [part for part in parts if not _is_text(part)]
     first = next(at for at, part in enumerate(parts) if _is_text(part))
     part = parts[first]
     edited = text if isinstance(part, str) else with_field(part, text, "text")
@@ -419,7 +394,7 @@ def _is_bare(raw: Any) -> bool:
     return not isinstance(raw, list | tuple) and (not is_record(raw) or _is_part(raw))
 
 
-def _config(request: Any) -> Any:
+def _config_or_new(request: Any) -> Any:
     found = get(request, "config")
     if found is not None:
         return found

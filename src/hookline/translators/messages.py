@@ -176,10 +176,12 @@ def read_blocks(
     return texts, others
 
 
-def replace_text(content: Any, text: str, types: BlockTypes) -> Any:
-    """Put a text into the first text block and drop the other text blocks."""
+def replace_text(content: Any, text: str | None, types: BlockTypes) -> Any:
+    """Put a text into the first text block and drop the others; None drops all."""
     if content is None or isinstance(content, str):
         return text
+    if text is None:
+        return [block for block in content if not _is_text(block, types)] or None
     places = [at for at, block in enumerate(content) if _is_text(block, types)]
     first = with_field(content[places[0]], text, "text")
     marks = [get(content[at], types.cache_field) for at in places]
@@ -191,13 +193,6 @@ def replace_text(content: Any, text: str, types: BlockTypes) -> Any:
     kept = [block for at, block in enumerate(content) if at not in dropped]
     kept[places[0]] = first
     return kept
-
-
-def remove_text(content: Any, types: BlockTypes) -> list[Any] | None:
-    """Drop the text blocks; None if nothing is left."""
-    if content is None or isinstance(content, str):
-        return None
-    return [block for block in content if not _is_text(block, types)] or None
 
 
 def _is_text(block: Any, types: BlockTypes) -> bool:

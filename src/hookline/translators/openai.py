@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from .messages import BlockTypes, read_blocks, remove_text
+from .messages import BlockTypes, read_blocks, replace_text
 from .sdk_objects import (
     as_list,
     as_record,
@@ -31,9 +31,9 @@ from .sdk_objects import (
 from .stable import (
     HookToolConfig,
     LLMCandidate,
-    LLMContent,
     LLMMessage,
     LLMUsage,
+    ToolConfigParts,
     tool_config_parts,
 )
 from .streams import assemble_openai
@@ -42,11 +42,11 @@ from .translator import (
     MessageListTranslator,
     SdkTranslator,
     first_candidate,
+    own_name,
     read_usage,
 )
 
 _MODES = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
-_CHOICES = {mode: choice for choice, mode in _MODES.items()}
 _ALLOWED_TOOLS = "allowed_tools"
 _CALL_SUFFIX, _RESULT_SUFFIX = "_call", "_call_output"
 # The service runs these calls itself: the agent does not answer them.
@@ -79,8 +79,6 @@ _CHAT_REASONS = {
     "tool_calls": "STOP",
     "function_call": "STOP",
 }
-_CHAT_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
-_CALL_REASONS = frozenset({"tool_calls", "function_call"})
 
 _RESPONSES_SETTINGS = {
     "temperature": ("temperature",),
@@ -92,7 +90,6 @@ _RESPONSES_REASONS = {
     "max_output_tokens": "MAX_TOKENS",
     "content_filter": "SAFETY",
 }
-_INCOMPLETE = {"MAX_TOKENS": "max_output_tokens", "SAFETY": "content_filter"}
 _USAGE_DETAILS = {
     "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
     "output_tokens_details": {"reasoning_tokens": 0},
@@ -105,28 +102,16 @@ class OpenAIApi(MessageListTranslator):
     roles = _ROLES
     request_type = "the arguments of create() as a dict with messages or input"
     tool_fields = ("tools", "tool_choice", "parallel_tool_calls")
-    settings: Mapping[str, tuple[str, ...]]
-    """The stable name of each setting, with the names that the API has for it."""
     counts: tuple[tuple[str, ...], ...]
     """The names of the three token counts."""
     nests_names: bool
     """Whether a tool's name is nested within its type."""
 
-    def config(self, request: Any) -> dict[str, Any]:
-        """Read the settings that have a stable name."""
-        found = {key: get(request, *names) for key, names in self.settings.items()}
+    def _config(self, request: Any) -> dict[str, Any]:
+        found = super()._config(request)
         if isinstance(found.get("stopSequences"), str):
             found["stopSequences"] = [found["stopSequences"]]
-        return {key: value for key, value in found.items() if value is not None}
-
-    def takes_config(self, request: Any, key: str) -> bool:
-        """Whether the API has the setting; ``topK`` it does not have."""
-        del request
-        return key in self.settings
-
-    def with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting, under the name that the request uses."""
-        return with_field(request, value, *self.settings[key])
+        return found
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ``tool_choice`` of either API; unknown modes pass as text."""
@@ -142,13 +127,12 @@ class OpenAIApi(MessageListTranslator):
         tools = as_list(get(allowed, "tools"), "tool_choice.tools")
         return HookToolConfig(_MODES.get(mode, mode), list(map(_chosen_name, tools)))
 
-    def write_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
-        """Write a ``tool_choice`` in the spelling of this API."""
+    def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
         mode, names = tool_config.mode or "AUTO", tool_config.allowed_function_names
-        choice = _CHOICES.get(mode, mode)
+        choice = own_name(_MODES, mode)
         if not names or mode == "NONE":
             return choice
-        kinds = {name: kind for kind, name in map(_kind_and_name, self.tools(request))}
+        kinds = {name: kind for kind, name in map(_kind_and_name, self._tools(request))}
         chosen = [self._named_tool(name, kinds.get(name, "function")) for name in names]
         if mode == "ANY" and len(chosen) == 1:
             return chosen[0]
@@ -161,29 +145,25 @@ class OpenAIApi(MessageListTranslator):
         inner = {"name": name}
         return {"type": kind, **({kind: inner} if self.nests_names else inner)}
 
-    def carries_names(self, hook_tool_config: HookToolConfig | dict[str, Any]) -> bool:
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """``allowed_tools`` restricts names in every mode."""
         return tool_config_parts(hook_tool_config).mode != "NONE"
 
-    def names_in(self, tool: Any) -> list[str]:
-        """List the functions and custom tools; a namespace holds several."""
+    def _names_in(self, tool: Any) -> list[str]:
         tools = _namespace(tool) or [tool]
         return [name for _, name in map(_kind_and_name, tools) if name]
 
-    def limited_tool(self, tool: Any, names: Collection[str]) -> Any:
-        """Remove all other functions from a namespace; hosted tools stay."""
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         inner = _namespace(tool)
         if inner is None:
-            return super().limited_tool(tool, names)
+            return super()._limited_tool(tool, names)
         kept = [one for one in inner if _kind_and_name(one)[1] in names]
         return {**tool, "tools": kept} if kept else None
 
-    def usage(self, response: Any) -> LLMUsage | None:
-        """Read ``usage``."""
+    def _usage(self, response: Any) -> LLMUsage | None:
         return read_usage(get(response, "usage"), "usage", *self.counts)
 
-    def new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
-        """Write the ``usage`` that a hook returned over that of the base."""
+    def _new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
         if usage is None:
             return {}
         before = get(base, "usage")
@@ -220,89 +200,6 @@ def _chosen_name(choice: Any) -> str:
     return name or str(get(choice, "server_label") or kind)
 
 
-class ChatTranslator(OpenAIApi):
-    """Chat Completions."""
-
-    name = "OpenAI Chat Completions"
-    blocks = BlockTypes(frozenset({"text"}), "prompt_cache_breakpoint")
-    response_type = "a ChatCompletion"
-    response_fields = ("choices",)
-    settings = _CHAT_SETTINGS
-    counts = (("prompt_tokens",), ("completion_tokens",), ("total_tokens",))
-    nests_names = True
-
-    def entry(self, raw: Any, place: str) -> Entry:
-        """Read one message; the results of calls are not shown."""
-        role = text_at(raw, "role", place)
-        texts, others = read_blocks(
-            get(raw, "content"), f"{place}.content", self.blocks
-        )
-        if role in _RESULT_ROLES:
-            return Entry(raw, has_others=True, has_calls=True, has_results=True)
-        calls = bool(get(raw, "tool_calls") or get(raw, "function_call"))
-        has_others = calls or bool(others or get(raw, "refusal") or get(raw, "audio"))
-        return Entry(raw, self.shown(role, texts), has_others, calls)
-
-    def candidates(self, response: Any) -> list[LLMCandidate]:
-        """Read the choices."""
-        choices = as_list(get(response, "choices"), "choices")
-        return [
-            self.candidate(choice, f"choices[{at}]")
-            for at, choice in enumerate(choices)
-        ]
-
-    def candidate(self, choice: Any, place: str) -> LLMCandidate:
-        """Read one choice."""
-        message = as_record(
-            get(as_record(choice, place), "message"), f"{place}.message"
-        )
-        content = get(message, "content")
-        texts, _ = read_blocks(content, f"{place}.message.content", self.blocks)
-        reason = text_or_none(get(choice, "finish_reason"), f"{place}.finish_reason")
-        return LLMCandidate(
-            LLMContent("model", [text for text in texts if text]),
-            None if reason is None else _CHAT_REASONS.get(reason, reason),
-            count_or_none(get(choice, "index"), f"{place}.index"),
-        )
-
-    def calls(self, response: Any) -> list[str]:
-        """List the tool calls of all choices."""
-        messages = [get(choice, "message") for choice in get(response, "choices") or []]
-        calls = [call for one in messages for call in get(one, "tool_calls") or []]
-        functions = [get(call, "function", "custom") for call in calls]
-        older = [get(one, "function_call") for one in messages]
-        functions += [call for call in older if call is not None]
-        return [str(get(function, "name")) for function in functions]
-
-    def build_response(
-        self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
-    ) -> Any:
-        """Build a ChatCompletion, or a dict if the base is one."""
-        pairs = zip_longest(candidates, get(base, "choices") or [])
-        choices = [_new_choice(new, before) for new, before in pairs if new is not None]
-        defaults = {
-            "id": "chatcmpl-hookline", "object": "chat.completion", "model": "",
-            "created": int(time.time()), "usage": None,
-        }  # fmt: skip
-        changes = {"choices": choices, **self.new_usage(usage, base)}
-        return rebuilt(lambda: chat_types().ChatCompletion, base, changes, defaults)
-
-
-def _new_choice(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
-    reason = get(before, "finish_reason")
-    if candidate.finish_reason is not None:
-        reason = _CHAT_FINISH.get(candidate.finish_reason, candidate.finish_reason)
-    elif reason is None or reason in _CALL_REASONS:
-        reason = "stop"
-    text = "".join(candidate.content.parts)
-    return {
-        "finish_reason": reason,
-        "index": candidate.index,
-        "logprobs": None,
-        "message": {"role": "assistant", "content": text, "refusal": None},
-    }
-
-
 class ResponsesTranslator(OpenAIApi):
     """The Responses API, with items as input and output; one candidate."""
 
@@ -314,41 +211,36 @@ class ResponsesTranslator(OpenAIApi):
     response_type = "a Response"
     response_fields = ("output",)
     settings = _RESPONSES_SETTINGS
+    finish_reasons = _RESPONSES_REASONS
     counts = (("input_tokens",), ("output_tokens",), ("total_tokens",))
     nests_names = False
 
-    def entries(self, request: Any) -> list[Entry]:
-        """Read ``input``, a string or items."""
+    def _entries(self, request: Any) -> list[Entry]:
         given = get(request, "input")
         if isinstance(given, str):
             return [Entry(given, LLMMessage("user", given) if given else None)]
         items = as_list(given, "input")
-        return [self.entry(raw, f"input[{at}]") for at, raw in enumerate(items)]
+        return [self._entry(raw, f"input[{at}]") for at, raw in enumerate(items)]
 
-    def entry(self, raw: Any, place: str) -> Entry:
-        """Read one item; only messages have text."""
+    def _entry(self, raw: Any, place: str) -> Entry:
         kind = text_or_none(get(as_record(raw, place), "type"), f"{place}.type")
         content = get(raw, "content")
         has_message = content is not None or get(raw, "role") is not None
         if kind == "message" or (kind is None and has_message):
             role = text_at(raw, "role", place)
             texts, others = read_blocks(content, f"{place}.content", self.blocks)
-            return Entry(raw, self.shown(role, texts), bool(others))
+            return Entry(raw, self._message(role, texts), bool(others))
         is_result = (kind or "").endswith(_RESULT_SUFFIX)
         is_call = (kind or "").endswith(_CALL_SUFFIX)
         return Entry(raw, None, True, is_call or is_result, is_result)
 
-    def with_text(self, raw: Any, text: str) -> Any:
-        """Replace the text of a message or of a string."""
-        return text if isinstance(raw, str) else super().with_text(raw, text)
+    def _with_text(self, raw: Any, text: str | None) -> Any:
+        if isinstance(raw, str):
+            return text
+        content = replace_text(get(raw, "content"), text, self.blocks)
+        return with_field(raw, [] if content is None else content, "content")
 
-    def without_text(self, raw: Any) -> Any:
-        """Drop the text of a message."""
-        content = remove_text(get(raw, "content"), self.blocks) or []
-        return with_field(raw, content, "content")
-
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change ``input``; a string stays one if nothing is added to it."""
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         before = get(request, "input")
         if isinstance(before, str) and len(raws) == 1 and not added:
             return with_field(request, raws[0], "input")
@@ -360,8 +252,7 @@ class ResponsesTranslator(OpenAIApi):
             items = _without_orphaned_reasoning(items, before)
         return with_field(request, items, "input")
 
-    def candidates(self, response: Any) -> list[LLMCandidate]:
-        """Read the texts of all output messages as one candidate."""
+    def _candidates(self, response: Any) -> list[LLMCandidate]:
         texts: list[str] = []
         for at, item in enumerate(as_list(get(response, "output"), "output")):
             place = f"output[{at}]"
@@ -371,27 +262,23 @@ class ResponsesTranslator(OpenAIApi):
         reason = get(get(response, "incomplete_details"), "reason")
         if reason is None:
             reason = get(response, "status")
-        reason = text_or_none(reason, "status")
-        shown = None if reason is None else _RESPONSES_REASONS.get(reason, reason)
-        return [LLMCandidate(LLMContent("model", texts), shown, 0)]
+        return [self._candidate(texts, reason, "status")]
 
-    def calls(self, response: Any) -> list[str]:
-        """List the tool calls that the agent has to answer."""
+    def _calls(self, response: Any) -> list[str]:
         return [
             str(get(item, "name") or get(item, "type"))
             for item in get(response, "output") or []
             if _kind(item).endswith(_CALL_SUFFIX) and _kind(item) not in _HOSTED_CALLS
         ]
 
-    def build_response(
+    def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        """Build a Response, or a dict if the base is one."""
         first = first_candidate(candidates)
         changes: dict[str, Any] = {
             "output": [_new_message(first.content.parts, base)],
             **_new_status(first.finish_reason),
-            **self.new_usage(usage, base),
+            **self._new_usage(usage, base),
         }
         defaults = {
             "id": "resp_hookline", "object": "response", "created_at": time.time(),
@@ -400,9 +287,8 @@ class ResponsesTranslator(OpenAIApi):
         }  # fmt: skip
         return rebuilt(lambda: responses_types().Response, base, changes, defaults)
 
-    def new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
-        """Write ``usage`` with the details that its type requires."""
-        changed = super().new_usage(usage, base)
+    def _new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
+        changed = super()._new_usage(usage, base)
         return {key: {**_USAGE_DETAILS, **counts} for key, counts in changed.items()}
 
 
@@ -449,27 +335,96 @@ def _new_status(reason: str | None) -> dict[str, Any]:
         return {}
     if reason == "STOP":
         return {"status": "completed", "incomplete_details": None}
-    details = {"reason": _INCOMPLETE.get(reason, reason)}
+    details = {"reason": own_name(_RESPONSES_REASONS, reason)}
     return {"status": "incomplete", "incomplete_details": details}
 
 
-class OpenAITranslator(ChatTranslator):
-    """The ``HookTranslator`` of openai; Chat Completions unless told otherwise."""
+_RESPONSES = ResponsesTranslator()
 
-    def api_for_request(self, request: Any) -> MessageListTranslator:
-        """Choose by the fields of the request."""
-        super().api_for_request(request)
+
+class OpenAITranslator(OpenAIApi):
+    """The ``HookTranslator`` of openai; Chat Completions by default."""
+
+    name = "OpenAI Chat Completions"
+    blocks = BlockTypes(frozenset({"text"}), "prompt_cache_breakpoint")
+    response_type = "a ChatCompletion or a Response"
+    response_fields = ("choices",)
+    settings = _CHAT_SETTINGS
+    finish_reasons = _CHAT_REASONS
+    counts = (("prompt_tokens",), ("completion_tokens",), ("total_tokens",))
+    nests_names = True
+
+    def _api_for_request(self, request: Any) -> SdkTranslator:
+        super()._api_for_request(request)
         if "messages" in request or _RESPONSES_FIELDS.isdisjoint(request):
             return self
         return _RESPONSES
 
-    def api_for_response(self, response: Any) -> SdkTranslator:
-        """Choose by the type of the response."""
-        if self.is_response(response):
-            return self
-        if _RESPONSES.is_response(response):
-            return _RESPONSES
-        raise unexpected("response", "a ChatCompletion or a Response", response)
+    def _api_for_response(self, response: Any) -> SdkTranslator:
+        is_responses = _RESPONSES.is_response(response) and not self.is_response(
+            response
+        )
+        return _RESPONSES if is_responses else super()._api_for_response(response)
+
+    def _entry(self, raw: Any, place: str) -> Entry:
+        role = text_at(raw, "role", place)
+        texts, others = read_blocks(
+            get(raw, "content"), f"{place}.content", self.blocks
+        )
+        if role in _RESULT_ROLES:
+            return Entry(raw, has_others=True, has_calls=True, has_results=True)
+        calls = bool(get(raw, "tool_calls") or get(raw, "function_call"))
+        has_others = calls or bool(others or get(raw, "refusal") or get(raw, "audio"))
+        return Entry(raw, self._message(role, texts), has_others, calls)
+
+    def _candidates(self, response: Any) -> list[LLMCandidate]:
+        choices = as_list(get(response, "choices"), "choices")
+        return [self._choice(one, f"choices[{at}]") for at, one in enumerate(choices)]
+
+    def _choice(self, choice: Any, place: str) -> LLMCandidate:
+        message = as_record(
+            get(as_record(choice, place), "message"), f"{place}.message"
+        )
+        content = get(message, "content")
+        texts, _ = read_blocks(content, f"{place}.message.content", self.blocks)
+        return self._candidate(
+            [text for text in texts if text],
+            get(choice, "finish_reason"),
+            f"{place}.finish_reason",
+            count_or_none(get(choice, "index"), f"{place}.index"),
+        )
+
+    def _calls(self, response: Any) -> list[str]:
+        messages = [get(choice, "message") for choice in get(response, "choices") or []]
+        calls = [call for one in messages for call in get(one, "tool_calls") or []]
+        functions = [get(call, "function", "custom") for call in calls]
+        older = [get(one, "function_call") for one in messages]
+        functions += [call for call in older if call is not None]
+        return [str(get(function, "name")) for function in functions]
+
+    def _new_response(
+        self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
+    ) -> Any:
+        pairs = zip_longest(candidates, get(base, "choices") or [])
+        choices = [_new_choice(new, before) for new, before in pairs if new is not None]
+        defaults = {
+            "id": "chatcmpl-hookline", "object": "chat.completion", "model": "",
+            "created": int(time.time()), "usage": None,
+        }  # fmt: skip
+        changes = {"choices": choices, **self._new_usage(usage, base)}
+        return rebuilt(lambda: chat_types().ChatCompletion, base, changes, defaults)
 
 
-_RESPONSES = ResponsesTranslator()
+def _new_choice(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
+    reason = get(before, "finish_reason")
+    if candidate.finish_reason is not None:
+        reason = own_name(_CHAT_REASONS, candidate.finish_reason)
+    elif reason is None or reason in ("tool_calls", "function_call"):
+        reason = "stop"
+    text = "".join(candidate.content.parts)
+    return {
+        "finish_reason": reason,
+        "index": candidate.index,
+        "logprobs": None,
+        "message": {"role": "assistant", "content": text, "refusal": None},
+    }

@@ -20,6 +20,9 @@ from .stable import (
     HookTranslator,
     LLMRequest,
     LLMResponse,
+    RequestParts,
+    ResponseParts,
+    ToolConfigParts,
     messages_of,
     request_parts,
     response_parts,
@@ -41,13 +44,12 @@ class StableTranslator(HookTranslator):
 
     def from_hook_llm_request(
         self,
-        hook_request: LLMRequest | dict[str, Any],
+        hook_request: RequestParts,
         base_request: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
         """Apply a hook's changes, fields beyond the shape included."""
-        del hook_name
         parts = request_parts(hook_request)
         base: dict[str, Any] = {}
         if base_request is not None:
@@ -86,13 +88,12 @@ class StableTranslator(HookTranslator):
 
     def from_hook_llm_response(
         self,
-        hook_response: LLMResponse | dict[str, Any],
+        hook_response: ResponseParts,
         base_response: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
         """Apply a hook's changes; text and candidates stay the same text."""
-        del hook_name
         parts = response_parts(hook_response)
         seen, base = LLMResponse([]), dict[str, Any]()
         if base_response is not None:
@@ -114,26 +115,21 @@ class StableTranslator(HookTranslator):
         return tool_config_parts(tool_config)
 
     def from_hook_tool_config(
-        self,
-        hook_tool_config: HookToolConfig | dict[str, Any],
-        base_request: Any = None,
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
         """Convert a choice of tools to JSON data."""
-        del base_request
         return to_wire(tool_config_parts(hook_tool_config))
 
-    def carries_names(self, hook_tool_config: HookToolConfig | dict[str, Any]) -> bool:
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """The stable shape has names in every mode."""
         return tool_config_parts(hook_tool_config) is not None
 
     def tool_names(self, request: Any) -> list[str]:
         """A stable request has no tools."""
-        del request
         return []
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
         """There are no tools to remove."""
-        del names
         return request
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:

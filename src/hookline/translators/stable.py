@@ -78,6 +78,12 @@ class LLMResponse(Struct, frozen=True, omit_defaults=True, rename="camel"):
     usage_metadata: LLMUsage | None = None
 
 
+# What ``from_*`` take: a stable value, or any part of one in wire spelling.
+RequestParts = LLMRequest | dict[str, Any]
+ResponseParts = LLMResponse | dict[str, Any]
+ToolConfigParts = HookToolConfig | dict[str, Any]
+
+
 def to_wire(value: Struct) -> dict[str, Any]:
     """Convert a stable value to the JSON data that hooks read."""
     wire: dict[str, Any] = msgspec.to_builtins(value)
@@ -88,65 +94,52 @@ class HookTranslator(Protocol):
     """Translates between one SDK's own objects and the stable shape.
 
     Every method raises ``TranslationError``, naming the field, for a value it cannot
-    read; none changes its arguments. ``from_*`` take a stable value or any part of one
-    as a dict in wire spelling; ``hook_name`` is the hook to name in warnings.
+    read; none changes its arguments. ``hook_name`` is the hook to name in warnings.
     """
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
         """Convert a request for hooks."""
-        ...
 
     def from_hook_llm_request(
         self,
-        hook_request: LLMRequest | dict[str, Any],
+        hook_request: RequestParts,
         base_request: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
         """Apply a hook's changes; the base itself if there are none."""
-        ...
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
         """Convert a response for hooks."""
-        ...
 
     def from_hook_llm_response(
         self,
-        hook_response: LLMResponse | dict[str, Any],
+        hook_response: ResponseParts,
         base_response: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
         """Rebuild a response from text; the base itself if the text is the same."""
-        ...
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Convert the SDK's choice of tools for hooks."""
-        ...
 
     def from_hook_tool_config(
-        self,
-        hook_tool_config: HookToolConfig | dict[str, Any],
-        base_request: Any = None,
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
         """Convert a hook's choice of tools for the SDK."""
-        ...
 
-    def carries_names(self, hook_tool_config: HookToolConfig | dict[str, Any]) -> bool:
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """Whether the SDK can restrict a call to the allowed names."""
-        ...
 
     def tool_names(self, request: Any) -> list[str]:
         """List the names of the tools that a request offers."""
-        ...
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
         """Remove all other tools, for SDKs that cannot carry the names."""
-        ...
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
         """Assemble the whole response from the chunks of a stream."""
-        ...
 
 
 Check = tuple[Callable[[Any], bool], str]

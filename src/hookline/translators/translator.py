@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .messages import BlockTypes, align, remove_text, replace_text
+from .messages import BlockTypes, align, replace_text
 from .sdk_objects import (
     as_list,
     as_record,
@@ -37,6 +37,9 @@ from .stable import (
     LLMResponse,
     LLMSafetyRating,
     LLMUsage,
+    RequestParts,
+    ResponseParts,
+    ToolConfigParts,
     messages_of,
     request_parts,
     response_parts,
@@ -61,7 +64,10 @@ class Entry(Struct, frozen=True):
 
 
 class SdkTranslator(HookTranslator):
-    """The translator of one API. ``with_*`` methods return changed copies."""
+    """The translator of one API.
+
+    A subclass implements the abstract methods. ``_with_*`` return a changed copy.
+    """
 
     name: str
     """The name of the API in warnings."""
@@ -73,88 +79,92 @@ class SdkTranslator(HookTranslator):
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
         """Convert a request for hooks (HOOK-071, 072, 075, 076)."""
-        api = self.api_for_request(request)
-        return api.stable_request(request, api.entries(request))
+        if (api := self._api_for_request(request)) is not self:
+            return api.to_hook_llm_request(request)
+        return self._stable_request(request, self._entries(request))
 
     def from_hook_llm_request(
         self,
-        hook_request: LLMRequest | dict[str, Any],
+        hook_request: RequestParts,
         base_request: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
         """Apply a hook's changes to a request (HOOK-078)."""
+        request = self._empty_request() if base_request is None else base_request
+        if (api := self._api_for_request(request)) is not self:
+            return api.from_hook_llm_request(hook_request, request, hook_name=hook_name)
         parts = request_parts(hook_request)
-        api, request = self, base_request
-        if request is None:
-            request = self.empty_request()
-        else:
-            api = self.api_for_request(request)
-        entries = api.entries(request)
-        seen = api.stable_request(request, entries)
+        entries = self._entries(request)
+        seen = self._stable_request(request, entries)
         if parts.get("model") and parts["model"] != seen.model:
             request = with_field(request, parts["model"], "model")
         messages = messages_of(parts)
         if messages is not None and messages != seen.messages:
-            request = _with_messages(api, request, entries, messages)
+            request = self._with_messages(request, entries, messages)
         config = parts.get("config") or {}
-        request = _with_config(api, request, seen.config or {}, config, hook_name)
-        return _with_tools(api, request, seen.tool_config, parts.get("toolConfig"))
+        request = self._with_settings(request, seen.config or {}, config, hook_name)
+        tool_config = _merged_tool_config(seen.tool_config, parts.get("toolConfig"))
+        if tool_config is None:
+            return request
+        return self._with_tool_config(request, tool_config)
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
         """Convert a response for hooks (HOOK-073, 077)."""
-        api = self.api_for_response(response)
-        candidates = api.candidates(response)
+        if (api := self._api_for_response(response)) is not self:
+            return api.to_hook_llm_response(response)
+        candidates = self._candidates(response)
         parts = candidates[0].content.parts if candidates else []
         text = "".join(parts) if parts else None
-        return LLMResponse(candidates, text, api.usage(response))
+        return LLMResponse(candidates, text, self._usage(response))
 
     def from_hook_llm_response(
         self,
-        hook_response: LLMResponse | dict[str, Any],
+        hook_response: ResponseParts,
         base_response: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
         """Build the response that a hook returned, or keep the base (HOOK-079)."""
+        base, seen = base_response, LLMResponse([])
+        if base is not None:
+            if (api := self._api_for_response(base)) is not self:
+                return api.from_hook_llm_response(
+                    hook_response, base, hook_name=hook_name
+                )
+            seen = self.to_hook_llm_response(base)
         parts = response_parts(hook_response)
-        if base_response is None:
-            nothing = LLMResponse([])
-            candidates = new_candidates(parts, nothing)
-            return self.build_response(candidates, _new_usage(parts, nothing), None)
-        api = self.api_for_response(base_response)
-        seen = api.to_hook_llm_response(base_response)
         candidates = new_candidates(parts, seen)
-        if _texts(candidates) == _texts(seen.candidates):
-            return base_response
-        if calls := api.calls(base_response):
-            logger.warning(
-                "%s replaced a response: its tool calls are lost (%s)",
-                _hook_label(hook_name),
-                ", ".join(calls),
-            )
-        return api.build_response(candidates, _new_usage(parts, seen), base_response)
+        if base is not None:
+            if _texts(candidates) == _texts(seen.candidates):
+                return base
+            if calls := ", ".join(self._calls(base)):
+                hook = _hook_label(hook_name)
+                logger.warning(
+                    "%s replaced a response: its tool calls are lost (%s)", hook, calls
+                )
+        return self._new_response(candidates, _new_usage(parts, seen), base)
 
     def tool_names(self, request: Any) -> list[str]:
         """List the names of the functions that a request offers."""
-        api = self.api_for_request(request)
-        return [name for tool in api.tools(request) for name in api.names_in(tool)]
+        self._api_for_request(request)
+        return [name for tool in self._tools(request) for name in self._names_in(tool)]
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
         """Remove all other functions; tools that are not functions stay."""
-        api = self.api_for_request(request)
-        tools = api.tools(request)
-        limited = [api.limited_tool(tool, names) for tool in tools]
+        self._api_for_request(request)
+        tools = self._tools(request)
+        limited = [self._limited_tool(tool, names) for tool in tools]
         kept = [tool for tool in limited if tool is not None]
-        return request if kept == tools else api.with_tools(request, kept)
+        return request if kept == tools else self._with_tools(request, kept)
 
-    def api_for_request(self, request: Any) -> SdkTranslator:
-        """Check the type of a request and choose the API it belongs to."""
+    def _api_for_request(self, request: Any) -> SdkTranslator:
+        """Check the type of a request and choose the API that it belongs to."""
         as_record(request, "request")
         return self
 
-    def api_for_response(self, response: Any) -> SdkTranslator:
-        """Check the type of a response and choose the API it belongs to."""
+    def _api_for_response(self, response: Any) -> SdkTranslator:
+        """Check the type of a response and choose the API that it belongs to."""
         if not self.is_response(response):
             raise unexpected("response", self.response_type, response)
         return self
@@ -165,193 +175,265 @@ class SdkTranslator(HookTranslator):
             return any(name in value for name in self.response_fields)
         return is_record(value) and hasattr(value, self.response_fields[0])
 
-    def stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
-        """Convert a request whose entries have been read."""
-        choice = self.tool_choice(request)
-        return LLMRequest(
-            text_or_none(get(request, "model"), "model") or "",
-            [entry.message for entry in entries if entry.message is not None],
-            self.config(request) or None,
-            None if choice is None else self.to_hook_tool_config(choice),
-        )
+    @abstractmethod
+    def _entries(self, request: Any) -> list[Entry]:
+        """Read the history, entries without text included."""
 
     @abstractmethod
-    def entries(self, request: Any) -> list[Entry]:
-        """Read the history, with or without text, in order."""
-
-    @abstractmethod
-    def config(self, request: Any) -> dict[str, Any]:
+    def _config(self, request: Any) -> dict[str, Any]:
         """Read the settings that hooks may see, in stable spelling."""
 
     @abstractmethod
-    def tool_choice(self, request: Any) -> Any:
+    def _tool_choice(self, request: Any) -> Any:
         """Read which tools may be called, as ``to_hook_tool_config`` takes it."""
 
     @abstractmethod
-    def empty_request(self) -> Any:
+    def _empty_request(self) -> Any:
         """Make a request without messages."""
 
     @abstractmethod
-    def with_text(self, raw: Any, text: str) -> Any:
-        """Put a text into the first text part of an entry; drop the other ones."""
+    def _with_text(self, raw: Any, text: str | None) -> Any:
+        """Put a text into the first text part of an entry and drop the other ones.
+
+        None drops all; the entry holds more than text then.
+        """
 
     @abstractmethod
-    def without_text(self, raw: Any) -> Any:
-        """Drop the text of an entry that holds more than text."""
-
-    @abstractmethod
-    def new_entry(self, message: LLMMessage, request: Any) -> Any:
+    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         """Make an entry of the same kind as those of the request."""
 
     @abstractmethod
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         """Change the history; ``added`` if there are new entries in it."""
 
-    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
+    def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
         """Append to the system instruction, if it is a field of its own."""
         raise AssertionError(f"{self.name} has system messages: {request} {texts}")
 
     @abstractmethod
-    def takes_config(self, request: Any, key: str) -> bool:
-        """Whether the API has a setting of this name."""
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        """Change one setting, or remove it for None; None if there is no such one."""
 
     @abstractmethod
-    def with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting; None removes it."""
-
-    @abstractmethod
-    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
         """Change which tools may be called."""
 
     @abstractmethod
-    def tools(self, request: Any) -> list[Any]:
+    def _tools(self, request: Any) -> list[Any]:
         """Read the tools that a request offers."""
 
     @abstractmethod
-    def names_in(self, tool: Any) -> list[str]:
+    def _names_in(self, tool: Any) -> list[str]:
         """List the names of the functions in one tool."""
 
     @abstractmethod
-    def limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         """Remove all other functions from a tool; None if nothing is left."""
 
     @abstractmethod
-    def with_tools(self, request: Any, tools: list[Any]) -> Any:
+    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         """Change the tools that a request offers."""
 
     @abstractmethod
-    def candidates(self, response: Any) -> list[LLMCandidate]:
+    def _candidates(self, response: Any) -> list[LLMCandidate]:
         """Read the candidates of a response."""
 
     @abstractmethod
-    def usage(self, response: Any) -> LLMUsage | None:
+    def _usage(self, response: Any) -> LLMUsage | None:
         """Read the token counts of a response."""
 
     @abstractmethod
-    def calls(self, response: Any) -> list[str]:
+    def _calls(self, response: Any) -> list[str]:
         """List the tool calls that a rebuilt response would lose."""
 
     @abstractmethod
-    def build_response(
+    def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        """Build a response from text; what is None in a candidate stays as it was."""
+        """Build a response from text; what is None stays as in the base."""
+
+    def _stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
+        choice = self._tool_choice(request)
+        return LLMRequest(
+            text_or_none(get(request, "model"), "model") or "",
+            [entry.message for entry in entries if entry.message is not None],
+            self._config(request) or None,
+            None if choice is None else self.to_hook_tool_config(choice),
+        )
+
+    def _with_messages(
+        self, request: Any, entries: list[Entry], messages: list[LLMMessage]
+    ) -> Any:
+        origins = _origins(entries, messages)
+        kept = dict(zip(origins, messages, strict=True))
+        added, system = self._added(entries, origins, messages)
+        raws: list[Any] = []
+        for at, entry in enumerate(entries):
+            raws += [self._new_entry(message, request) for message in added.get(at, ())]
+            raws += self._kept(entry, kept.get(at))
+        last = added.get(len(entries), ())
+        raws += [self._new_entry(message, request) for message in last]
+        if len(raws) != len(entries) or any(
+            raw is not entry.raw for raw, entry in zip(raws, entries, strict=True)
+        ):
+            request = self._with_entries(request, raws, added=bool(added))
+        return self._with_system(request, system) if system else request
+
+    def _added(
+        self,
+        entries: list[Entry],
+        origins: list[int | None],
+        messages: list[LLMMessage],
+    ) -> tuple[dict[int, list[LLMMessage]], list[str]]:
+        """Split added messages into system text and those before each entry."""
+        added: dict[int, list[LLMMessage]] = defaultdict(list)
+        system: list[str] = []
+        place = len(entries)
+        for at, message in zip(reversed(origins), reversed(messages), strict=True):
+            if at is not None:
+                place = _after_results(entries, at)
+            elif self.separate_system and message.role == "system":
+                system.append(message.content)
+            else:
+                added[place].append(message)
+        return {at: found[::-1] for at, found in added.items()}, system[::-1]
+
+    def _kept(self, entry: Entry, message: LLMMessage | None) -> list[Any]:
+        if entry.message is None or message == entry.message:
+            return [entry.raw]
+        if message and message.content:
+            return [self._with_text(entry.raw, message.content)]
+        if entry.has_calls or (message and entry.has_others):
+            return [self._with_text(entry.raw, None)]
+        return [self._with_text(entry.raw, "")] if message else []
+
+    def _with_settings(
+        self,
+        request: Any,
+        seen: Mapping[str, Any],
+        wanted: Mapping[str, Any],
+        hook_name: str | None,
+    ) -> Any:
+        for key, value in wanted.items():
+            if _is_same(seen.get(key), value):
+                continue
+            changed = self._with_config(request, key, value)
+            if changed is not None:
+                request = changed
+                continue
+            hook = _hook_label(hook_name)
+            logger.warning(
+                "%s set config.%s, which %s does not have: ignored",
+                hook,
+                key,
+                self.name,
+            )
+        return request
 
 
 class MessageListTranslator(SdkTranslator):
     """The shared part of the OpenAI and Anthropic APIs, which take dicts."""
 
+    request_type: str
     blocks: BlockTypes
     messages_field = "messages"
-    roles: Mapping[str, str] = {"assistant": "model"}
-    """Roles of the API that have another name in the stable shape."""
-    request_type = "a dict with messages"
+    roles: Mapping[str, str]
+    finish_reasons: Mapping[str, str]
+    """Both by the API's own name, with the stable one; unknown names pass."""
+    settings: Mapping[str, tuple[str, ...]]
+    """The stable name of each setting, with the names that the API has for it."""
     tool_fields: tuple[str, ...] = ("tools", "tool_choice")
     """Fields that the service refuses without tools."""
 
-    def api_for_request(self, request: Any) -> MessageListTranslator:
-        """Require the arguments of ``create`` as a dict."""
+    def _api_for_request(self, request: Any) -> SdkTranslator:
         if not isinstance(request, Mapping):
             raise unexpected("request", self.request_type, request)
         return self
 
-    def entries(self, request: Any) -> list[Entry]:
-        """Read the messages."""
-        if self.messages_field not in request:
-            raise unexpected("request", self.request_type, request)
+    def _entries(self, request: Any) -> list[Entry]:
         name = self.messages_field
+        if name not in request:
+            raise unexpected("request", self.request_type, request)
         found = as_list(get(request, name), name)
-        return [self.entry(raw, f"{name}[{at}]") for at, raw in enumerate(found)]
+        return [self._entry(raw, f"{name}[{at}]") for at, raw in enumerate(found)]
 
     @abstractmethod
-    def entry(self, raw: Any, place: str) -> Entry:
+    def _entry(self, raw: Any, place: str) -> Entry:
         """Read one message."""
 
-    def shown(self, role: str, texts: list[str]) -> LLMMessage | None:
+    def _message(self, role: str, texts: list[str]) -> LLMMessage | None:
         """Make the message that hooks see; None without text."""
         text = "".join(texts)
         return LLMMessage(self.roles.get(role, role), text) if text else None
 
-    def tool_choice(self, request: Any) -> Any:
-        """Read ``tool_choice``."""
-        return get(request, "tool_choice")
+    def _config(self, request: Any) -> dict[str, Any]:
+        found = {key: get(request, *names) for key, names in self.settings.items()}
+        return {key: value for key, value in found.items() if value is not None}
 
-    def empty_request(self) -> Any:
-        """Make a request without messages."""
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        names = self.settings.get(key)
+        return with_field(request, value, *names) if names else None
+
+    def _empty_request(self) -> Any:
         return {"model": "", self.messages_field: []}
 
-    def with_text(self, raw: Any, text: str) -> Any:
-        """Replace the text of a message."""
+    def _with_text(self, raw: Any, text: str | None) -> Any:
         content = replace_text(get(raw, "content"), text, self.blocks)
         return with_field(raw, content, "content")
 
-    def without_text(self, raw: Any) -> Any:
-        """Drop the text of a message."""
-        content = remove_text(get(raw, "content"), self.blocks)
-        return with_field(raw, content, "content")
-
-    def new_entry(self, message: LLMMessage, request: Any) -> Any:
-        """Make a message."""
-        del request
+    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         role = "assistant" if message.role == "model" else message.role
         return {"role": role, "content": message.content}
 
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change the messages."""
-        del added
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         return with_field(request, raws, self.messages_field)
 
-    def from_hook_tool_config(
-        self,
-        hook_tool_config: HookToolConfig | dict[str, Any],
-        base_request: Any = None,
-    ) -> Any:
-        """Write a ``tool_choice``."""
-        api = self if base_request is None else self.api_for_request(base_request)
-        return api.write_tool_choice(tool_config_parts(hook_tool_config), base_request)
+    def _tool_choice(self, request: Any) -> Any:
+        return get(request, "tool_choice")
 
-    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        """Change ``tool_choice``."""
-        choice = self.write_tool_choice(tool_config, request)
+    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        choice = self._new_tool_choice(tool_config, request)
         return with_field(request, choice, "tool_choice")
 
+    def from_hook_tool_config(
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
+    ) -> Any:
+        """Write a ``tool_choice``."""
+        if base_request is not None:
+            api = self._api_for_request(base_request)
+            if api is not self:
+                return api.from_hook_tool_config(hook_tool_config, base_request)
+        tool_config = tool_config_parts(hook_tool_config)
+        return self._new_tool_choice(tool_config, base_request)
+
     @abstractmethod
-    def write_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
+    def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
         """Write a ``tool_choice`` for a request."""
 
-    def tools(self, request: Any) -> list[Any]:
-        """Read ``tools``."""
+    def _tools(self, request: Any) -> list[Any]:
         return as_list(get(request, "tools"), "tools")
 
-    def limited_tool(self, tool: Any, names: Collection[str]) -> Any:
-        """Keep a tool without a name: the service runs it itself."""
-        return tool if all(name in names for name in self.names_in(tool)) else None
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+        # A tool without a name is one that the service runs itself.
+        return tool if all(name in names for name in self._names_in(tool)) else None
 
-    def with_tools(self, request: Any, tools: list[Any]) -> Any:
-        """Change ``tools``; without any, remove what belongs to them too."""
+    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         if tools:
             return {**request, "tools": tools}
         return {k: v for k, v in request.items() if k not in self.tool_fields}
+
+    def _candidate(
+        self, texts: list[str], reason: Any, place: str, index: int | None = 0
+    ) -> LLMCandidate:
+        reason = text_or_none(reason, place)
+        if reason is not None:
+            reason = self.finish_reasons.get(reason, reason)
+        return LLMCandidate(LLMContent("model", texts), reason, index)
+
+
+def own_name(names: Mapping[str, str], stable: str) -> str:
+    """Translate a stable name back; an unknown one passes."""
+    return next((own for own, name in names.items() if name == stable), stable)
 
 
 def read_usage(usage: Any, place: str, *counts: tuple[str, ...]) -> LLMUsage | None:
@@ -428,52 +510,11 @@ def _new_usage(parts: Mapping[str, Any], seen: LLMResponse) -> LLMUsage | None:
     return None if usage == seen.usage_metadata else usage
 
 
-def _with_messages(
-    api: SdkTranslator, request: Any, entries: list[Entry], messages: list[LLMMessage]
-) -> Any:
-    origins = _origins(entries, messages)
-    kept = {
-        at: m.content for at, m in zip(origins, messages, strict=True) if at is not None
-    }
-    added, system = _added(api, entries, origins, messages)
-    raws: list[Any] = []
-    for at, entry in enumerate(entries):
-        raws += [api.new_entry(message, request) for message in added.get(at, ())]
-        raws += _kept_entry(api, entry, kept.get(at))
-    last = added.get(len(entries), ())
-    raws += [api.new_entry(message, request) for message in last]
-    if len(raws) != len(entries) or any(
-        raw is not entry.raw for raw, entry in zip(raws, entries, strict=True)
-    ):
-        request = api.with_entries(request, raws, added=bool(added))
-    return api.with_system(request, system) if system else request
-
-
 def _origins(entries: list[Entry], messages: list[LLMMessage]) -> list[int | None]:
     """Give the index of the entry for each message; None for an added one."""
     visible = [at for at, entry in enumerate(entries) if entry.message is not None]
     shown = [entry.message for entry in entries if entry.message is not None]
     return [None if at is None else visible[at] for at in align(shown, messages)]
-
-
-def _added(
-    api: SdkTranslator,
-    entries: list[Entry],
-    origins: list[int | None],
-    messages: list[LLMMessage],
-) -> tuple[dict[int, list[LLMMessage]], list[str]]:
-    """Split added messages into entries, by the entry they precede, and system text."""
-    added: dict[int, list[LLMMessage]] = defaultdict(list)
-    system: list[str] = []
-    place = len(entries)
-    for at, message in zip(reversed(origins), reversed(messages), strict=True):
-        if at is not None:
-            place = _after_results(entries, at)
-        elif api.separate_system and message.role == "system":
-            system.append(message.content)
-        else:
-            added[place].append(message)
-    return {at: found[::-1] for at, found in added.items()}, system[::-1]
 
 
 def _after_results(entries: list[Entry], place: int) -> int:
@@ -483,54 +524,22 @@ def _after_results(entries: list[Entry], place: int) -> int:
     return place
 
 
-def _kept_entry(api: SdkTranslator, entry: Entry, text: str | None) -> list[Any]:
-    if entry.message is None or text == entry.message.content:
-        return [entry.raw]
-    if text:
-        return [api.with_text(entry.raw, text)]
-    if entry.has_calls or (text is not None and entry.has_others):
-        return [api.without_text(entry.raw)]
-    return [] if text is None else [api.with_text(entry.raw, text)]
-
-
-def _with_config(
-    api: SdkTranslator,
-    request: Any,
-    seen: Mapping[str, Any],
-    wanted: Mapping[str, Any],
-    hook_name: str | None,
-) -> Any:
-    for key, value in wanted.items():
-        if _equal(seen.get(key), value):
-            continue
-        if api.takes_config(request, key):
-            request = api.with_config(request, key, value)
-        else:
-            logger.warning(
-                "%s set config.%s, which %s does not have: ignored",
-                _hook_label(hook_name),
-                key,
-                api.name,
-            )
-    return request
-
-
-def _equal(old: Any, new: Any) -> bool:
+def _is_same(old: Any, new: Any) -> bool:
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
-def _with_tools(
-    api: SdkTranslator, request: Any, seen: HookToolConfig | None, wanted: Any
-) -> Any:
+def _merged_tool_config(
+    seen: HookToolConfig | None, wanted: Any
+) -> HookToolConfig | None:
+    """Complete a hook's choice of tools from the request's; None if nothing changes."""
     if wanted is None:
-        return request
-    seen = seen or HookToolConfig()
-    new = tool_config_parts(wanted)
+        return None
+    seen, new = seen or HookToolConfig(), tool_config_parts(wanted)
     names = new.allowed_function_names
-    merged = HookToolConfig(
-        new.mode or seen.mode, seen.allowed_function_names if names is None else names
-    )
-    return request if merged == seen else api.with_tool_config(request, merged)
+    if names is None:
+        names = seen.allowed_function_names
+    merged = HookToolConfig(new.mode or seen.mode, names)
+    return None if merged == seen else merged
 
 
 def _hook_label(hook_name: str | None) -> str:
