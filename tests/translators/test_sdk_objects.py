@@ -1,4 +1,4 @@
-"""Each SDK is imported in one file only, when it is needed, behind its extra."""
+"""Each SDK is imported in one file only, when it is needed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ assert not loaded, loaded
 def test_missing_extra_is_named_and_dicts_still_work(
     name: str, package: str, extra: str, requests: dict[str, object]
 ) -> None:
-    """With the SDK absent: what needs its objects says which extra to install."""
+    """Without the SDK, only making its objects fails, and names the extra."""
     run(
         f"""
 import sys

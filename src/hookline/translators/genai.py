@@ -85,12 +85,8 @@ _HIDDEN_CONFIG = frozenset(
 _MODES_WITH_NAMES = ("ANY", "VALIDATED")
 _COUNTS = ("prompt_token_count", "candidates_token_count", "total_token_count")
 _RESPONSE_FIELDS = (
-    "candidates",
-    "usage_metadata",
-    "prompt_feedback",
-    "model_version",
-    "response_id",
-)
+    "candidates", "usage_metadata", "prompt_feedback", "model_version", "response_id",
+)  # fmt: skip
 
 
 class GenerateContentRequest(Struct, frozen=True):
@@ -178,16 +174,14 @@ class GenAITranslator(SdkTranslator):
         known = getattr(type(config), "model_fields", None)
         if key in _HIDDEN_CONFIG or (known is not None and _snake(key) not in known):
             return None
-        return with_field(
-            request, with_field(config, value, _snake(key), key), "config"
-        )
+        changed = with_field(config, value, _snake(key), key)
+        return with_field(request, changed, "config")
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ToolConfig or its dict."""
         place = "toolConfig.functionCallingConfig"
-        calling = _field(
-            as_record(tool_config, "toolConfig"), "function_calling_config"
-        )
+        as_record(tool_config, "toolConfig")
+        calling = _field(tool_config, "function_calling_config")
         if calling is None:
             return HookToolConfig()
         mode = text_or_none(get(as_record(calling, place), "mode"), f"{place}.mode")
@@ -202,19 +196,16 @@ class GenAITranslator(SdkTranslator):
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
         """Write a ToolConfig; names only under a mode that takes them."""
-        is_dict = isinstance(base_request, dict)
-        base = {} if is_dict else genai_types().ToolConfig()
+        base = _new("ToolConfig", base_request)
         return _changed_tool_config(base, tool_config_parts(hook_tool_config))
 
     def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
         config = _config_or_new(request)
         base = _field(config, "tool_config")
         if base is None:
-            base = {} if isinstance(config, Mapping) else genai_types().ToolConfig()
-        changed = _with_field(
-            config, _changed_tool_config(base, tool_config), "tool_config"
-        )
-        return with_field(request, changed, "config")
+            base = _new("ToolConfig", config)
+        new = _changed_tool_config(base, tool_config)
+        return with_field(request, _with_field(config, new, "tool_config"), "config")
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
         """The service takes allowed names only under ``ANY`` and ``VALIDATED``."""
@@ -227,9 +218,8 @@ class GenAITranslator(SdkTranslator):
         if not is_record(tool):
             name = getattr(tool, "__name__", None)
             return [name] if isinstance(name, str) else []
-        declared = as_list(
-            _field(tool, "function_declarations"), "functionDeclarations"
-        )
+        declared = _field(tool, "function_declarations")
+        declared = as_list(declared, "functionDeclarations")
         return [name for one in declared if isinstance(name := get(one, "name"), str)]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
@@ -268,9 +258,7 @@ class GenAITranslator(SdkTranslator):
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
         pairs = zip_longest(candidates, get(base, "candidates") or [])
-        built = [
-            _new_candidate(new, before) for new, before in pairs if new is not None
-        ]
+        built = [_new_candidate(new, old) for new, old in pairs if new is not None]
         if isinstance(base, Mapping):
             return _changed_dict(base, built, usage)
         return _changed_object(base, built, usage)
@@ -396,9 +384,12 @@ def _is_bare(raw: Any) -> bool:
 
 def _config_or_new(request: Any) -> Any:
     found = get(request, "config")
-    if found is not None:
-        return found
-    return {} if isinstance(request, Mapping) else genai_types().GenerateContentConfig()
+    return _new("GenerateContentConfig", request) if found is None else found
+
+
+def _new(kind: str, like: Any) -> Any:
+    """Make an empty object, or a dict if a value next to it is one."""
+    return {} if isinstance(like, Mapping) else getattr(genai_types(), kind)()
 
 
 def _plain_setting(value: Any) -> Any:
@@ -429,8 +420,7 @@ def _changed_tool_config(base: Any, tool_config: HookToolConfig) -> Any:
     names = tool_config.allowed_function_names if mode in _MODES_WITH_NAMES else None
     calling = _field(base, "function_calling_config")
     if calling is None:
-        is_dict = isinstance(base, Mapping)
-        calling = {} if is_dict else genai_types().FunctionCallingConfig()
+        calling = _new("FunctionCallingConfig", base)
     if not isinstance(calling, Mapping):
         with unknown_values_allowed():
             mode = genai_types().FunctionCallingConfigMode(mode)

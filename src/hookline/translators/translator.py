@@ -138,10 +138,10 @@ class SdkTranslator(HookTranslator):
         if base is not None:
             if _texts(candidates) == _texts(seen.candidates):
                 return base
-            if calls := ", ".join(self._calls(base)):
-                hook = _hook_label(hook_name)
-                logger.warning(
-                    "%s replaced a response: its tool calls are lost (%s)", hook, calls
+            if calls := self._calls(base):
+                lost = ", ".join(calls)
+                _warn(
+                    hook_name, f"replaced a response: its tool calls are lost ({lost})"
                 )
         return self._new_response(candidates, _new_usage(parts, seen), base)
 
@@ -318,16 +318,10 @@ class SdkTranslator(HookTranslator):
             if _is_same(seen.get(key), value):
                 continue
             changed = self._with_config(request, key, value)
-            if changed is not None:
+            if changed is None:
+                _warn(hook_name, f"set config.{key}, which {self.name} does not have")
+            else:
                 request = changed
-                continue
-            hook = _hook_label(hook_name)
-            logger.warning(
-                "%s set config.%s, which %s does not have: ignored",
-                hook,
-                key,
-                self.name,
-            )
         return request
 
 
@@ -469,7 +463,7 @@ def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandi
 def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
     """Return the first candidate, or an empty one."""
     return (
-        candidates[0] if candidates else LLMCandidate(LLMContent("model", []), None, 0)
+        candidates[0] if candidates else LLMCandidate(LLMContent("model", []), index=0)
     )
 
 
@@ -480,17 +474,12 @@ def _new_candidate(
     texts = (candidate.get("content") or {}).get("parts")
     if texts is None:
         texts = before.content.parts if before else []
-    reason, ratings = candidate.get("finishReason"), candidate.get("safetyRatings")
-    if ratings is not None:
-        ratings = [
-            LLMSafetyRating(one.get("category"), one.get("probability"))
-            for one in ratings
-        ]
+    reason = candidate.get("finishReason")
     return LLMCandidate(
         LLMContent("model", list(texts)),
         None if before and reason == before.finish_reason else reason,
         candidate.get("index") or at,
-        ratings,
+        msgspec.convert(candidate.get("safetyRatings"), list[LLMSafetyRating] | None),
     )
 
 
@@ -502,11 +491,7 @@ def _new_usage(parts: Mapping[str, Any], seen: LLMResponse) -> LLMUsage | None:
     counts = parts.get("usageMetadata")
     if not counts:
         return None
-    usage = LLMUsage(
-        counts.get("promptTokenCount"),
-        counts.get("candidatesTokenCount"),
-        counts.get("totalTokenCount"),
-    )
+    usage = msgspec.convert(counts, LLMUsage)
     return None if usage == seen.usage_metadata else usage
 
 
@@ -542,5 +527,6 @@ def _merged_tool_config(
     return None if merged == seen else merged
 
 
-def _hook_label(hook_name: str | None) -> str:
-    return f"hook {hook_name!r}" if hook_name else "a hook"
+def _warn(hook_name: str | None, problem: str) -> None:
+    hook = f"hook {hook_name!r}" if hook_name else "a hook"
+    logger.warning("%s %s", hook, problem)

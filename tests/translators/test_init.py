@@ -40,7 +40,7 @@ def test_pick_translator_goes_by_shape(value: object, kind: type) -> None:
 @pytest.mark.parametrize(
     "value", [7, None, "hi", [], {}, {"prompt": "hi"}, object(), {"input": "hi"}]
 )
-def test_pick_translator_says_what_it_got_when_it_knows_no_such_shape(
+def test_pick_translator_describes_a_value_of_unknown_shape(
     value: object,
 ) -> None:
     with pytest.raises(TranslationError, match="expected"):

@@ -1,4 +1,4 @@
-"""There and back again, for every request that the strategies can build."""
+"""Round trips of generated requests."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_edited_message_is_the_only_difference(sdk: str, data: st.DataObject) ->
 @few
 @given(data=st.data())
 def test_appended_message_is_the_only_difference(sdk: str, data: st.DataObject) -> None:
-    """HOOK-179: all that was there stays as it was, in order."""
+    """HOOK-179: all other messages stay as they were, in order."""
     translator, requests = REQUESTS[sdk]
     request = data.draw(requests)
     history = CONTENT_FIELDS[sdk][0]
@@ -136,7 +136,9 @@ def test_appended_message_is_the_only_difference(sdk: str, data: st.DataObject) 
 @every_sdk
 @few
 @given(data=st.data())
-def test_rewritten_messages_lose_and_add_no_text(sdk: str, data: st.DataObject) -> None:
+def test_rewritten_messages_neither_lose_nor_add_text(
+    sdk: str, data: st.DataObject
+) -> None:
     """HOOK-078: any list of messages, over any history."""
     translator, requests = REQUESTS[sdk]
     request = data.draw(requests)
@@ -157,13 +159,13 @@ def test_rewritten_messages_lose_and_add_no_text(sdk: str, data: st.DataObject) 
 
 
 def merged_runs(messages: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Order aside, what is said by whom: loose strings may have been gathered."""
+    """Join the texts of each role, ordered: bare strings may have been grouped."""
     by_role: dict[str, list[str]] = {}
     for message in messages:
         by_role.setdefault(message["role"], []).append(message["content"])
     return [
-        {"role": role, "content": "".join(sorted("".join(said)))}
-        for role, said in by_role.items()
+        {"role": role, "content": "".join(sorted("".join(change)))}
+        for role, change in by_role.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Bad input is a ``TranslationError`` that names the field, and never anything else."""
+"""Bad input always raises a ``TranslationError`` that names the field."""
 
 from __future__ import annotations
 
@@ -119,19 +119,19 @@ objects = st.dictionaries(st.sampled_from(KEYS), json_values, max_size=6)
 
 @pytest.mark.parametrize("sdk", TRANSLATORS)
 @settings(max_examples=80, deadline=None)
-@given(value=json_values | objects, said=objects)
+@given(value=json_values | objects, change=objects)
 def test_nothing_but_a_translation_error_is_raised(
-    sdk: str, value: Any, said: dict[str, Any]
+    sdk: str, value: Any, change: dict[str, Any]
 ) -> None:
-    """PROTOCOL 9: whatever comes in, from a caller or from a hook."""
+    """PROTOCOL 9: for any value, from a caller or from a hook."""
     translator = TRANSLATORS[sdk]
     for function in (
         translator.to_hook_llm_request,
         translator.to_hook_llm_response,
         translator.to_hook_tool_config,
         translator.tool_names,
-        lambda given: translator.from_hook_llm_request(said, given),
-        lambda given: translator.from_hook_llm_response(said, given),
+        lambda given: translator.from_hook_llm_request(change, given),
+        lambda given: translator.from_hook_llm_response(change, given),
         pick_translator,
     ):
         with suppress(TranslationError):
@@ -150,18 +150,18 @@ def test_nothing_but_a_translation_error_is_raised(
     ids=lambda sample: type(sample).__name__,
 )
 @settings(max_examples=60, deadline=None)
-@example(said={"candidates": [{"safetyRatings": False}]})
-@example(said={"candidates": [{"safetyRatings": [{"category": 0}]}]})
-@example(said={"candidates": [{"index": ""}]})
-@given(said=objects)
-def test_real_request_survives_whatever_a_hook_says(
-    sample: Any, said: dict[str, Any]
+@example(change={"candidates": [{"safetyRatings": False}]})
+@example(change={"candidates": [{"safetyRatings": [{"category": 0}]}]})
+@example(change={"candidates": [{"index": ""}]})
+@given(change=objects)
+def test_real_request_survives_any_hook_output(
+    sample: Any, change: dict[str, Any]
 ) -> None:
-    """Never half a change: it is refused, or it gives a request again."""
+    """A change is refused, or it gives a valid request; never half a change."""
     request, response = sample.make_request(), sample.make_response("hi")
     with suppress(TranslationError):
-        changed = sample.translator.from_hook_llm_request(said, request)
+        changed = sample.translator.from_hook_llm_request(change, request)
         sample.translator.to_hook_llm_request(changed)
     with suppress(TranslationError):
-        changed = sample.translator.from_hook_llm_response(said, response)
+        changed = sample.translator.from_hook_llm_response(change, response)
         sample.translator.to_hook_llm_response(changed)

@@ -1,4 +1,4 @@
-"""Which shown message a hook's message is."""
+"""Find which message of a request a hook changed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ lists = st.lists(st.builds(LLMMessage, roles, few_texts), max_size=40)
 def test_alignment_keeps_order_and_roles(
     old: list[LLMMessage], new: list[LLMMessage]
 ) -> None:
-    """HOOK-078: what it pairs is in order, one to one, and of one role."""
+    """HOOK-078: pairs are in order, one to one, and of the same role."""
     origin = align(old, new)
     paired = [(i, j) for j, i in enumerate(origin) if i is not None]
     assert len(origin) == len(new)
@@ -62,7 +62,7 @@ def test_alignment_keeps_order_and_roles(
 def test_edited_message_is_recognised_anywhere(
     old: list[LLMMessage], data: st.DataObject
 ) -> None:
-    """HOOK-078: also among equal ones."""
+    """HOOK-078: also among equal messages."""
     if not old:
         return
     at = data.draw(st.integers(0, len(old) - 1))
@@ -71,7 +71,7 @@ def test_edited_message_is_recognised_anywhere(
 
 
 def test_long_stretches_are_paired_by_role() -> None:
-    """Where everything has changed and there is much of it."""
+    """If everything has changed and there are many messages."""
     old = [LLMMessage("user" if n % 2 else "model", f"old {n}") for n in range(500)]
     new = [LLMMessage(message.role, f"new {n}") for n, message in enumerate(old)]
     assert align(old, new) == list(range(500))
