@@ -71,6 +71,7 @@ _PART_FIELDS = (
     "codeExecutionResult", "tool_call", "toolCall", "tool_response", "toolResponse",
     "file_uri", "fileUri",
 )  # fmt: skip
+_NO_PARTS = (type(None), int, float, bytes, list, tuple)
 _CALLS = ("function_call", "tool_call")
 _RESULTS = ("function_response", "tool_response")
 # Settings that hooks neither see nor change.
@@ -273,7 +274,7 @@ def _entry(raw: Any, place: str) -> Entry:
         return Entry(raw, LLMMessage("user", raw) if raw else None)
     if isinstance(raw, list | tuple):
         return _entry_of_parts(raw, list(raw), "user", place)
-    if raw is None or isinstance(raw, bool | int | float | bytes):
+    if isinstance(raw, _NO_PARTS):
         raise unexpected(place, "a Content, a Part or a string", raw)
     if not is_record(raw):
         return Entry(raw, has_others=True)  # an image or a file, as the SDK takes them
@@ -295,10 +296,10 @@ def _entry_of_parts(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
     texts: list[str] = []
     others: list[Any] = []
     for at, part in enumerate(parts):
-        if part is None or isinstance(part, bool | int | float | bytes | list | tuple):
-            raise unexpected(f"{place}[{at}]", "a Part", part)
         if _is_text(part):
             texts.append(_text(part, place))
+        elif isinstance(part, _NO_PARTS):
+            raise unexpected(f"{place}[{at}]", "a Part", part)
         else:
             others.append(part)
     text = "".join(texts)

@@ -361,10 +361,11 @@ class OpenAITranslator(OpenAIApi):
         return _RESPONSES
 
     def _api_for_response(self, response: Any) -> SdkTranslator:
-        is_responses = _RESPONSES.is_response(response) and not self.is_response(
-            response
-        )
-        return _RESPONSES if is_responses else super()._api_for_response(response)
+        if self.is_response(response):
+            return self
+        if _RESPONSES.is_response(response):
+            return _RESPONSES
+        raise unexpected("response", self.response_type, response)
 
     def _entry(self, raw: Any, place: str) -> Entry:
         role = text_at(raw, "role", place)

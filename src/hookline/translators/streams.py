@@ -283,13 +283,14 @@ def assemble_anthropic(chunks: Iterable[Any]) -> Any:
     message: dict[str, Any] | None = None
     blocks: dict[int, dict[str, Any]] = {}
     for event in _checked(chunks, is_record, "an event of anthropic"):
-        kind, index = get(event, "type"), get(event, "index")
+        kind = get(event, "type")
         if kind == "message_start":
             message = to_dict(get(event, "message"))
         elif kind == "content_block_start":
-            blocks[index] = _joined(to_dict(get(event, "content_block")))
-        elif kind == "content_block_delta" and index in blocks:
-            _extend_block(blocks[index], get(event, "delta"))
+            block = to_dict(get(event, "content_block"))
+            blocks[get(event, "index")] = _joined(block)
+        elif kind == "content_block_delta" and get(event, "index") in blocks:
+            _extend_block(blocks[get(event, "index")], get(event, "delta"))
         elif kind == "message_delta" and message is not None:
             _extend_message(message, event)
     if message is None:

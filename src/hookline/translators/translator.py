@@ -22,6 +22,7 @@ from .sdk_objects import (
     as_record,
     count_or_none,
     get,
+    is_mapping,
     is_record,
     text_or_none,
     unexpected,
@@ -171,7 +172,7 @@ class SdkTranslator(HookTranslator):
 
     def is_response(self, value: Any) -> bool:
         """Tell a response of this API from any other value."""
-        if isinstance(value, Mapping):
+        if is_mapping(value):
             return any(name in value for name in self.response_fields)
         return is_record(value) and hasattr(value, self.response_fields[0])
 
