@@ -150,7 +150,7 @@ def _package_among(messages: Any) -> str | None:
 def _package_of(value: object) -> str | None:
     for kind in type(value).__mro__:
         for package, name in _PACKAGES.items():
-            if kind.__module__ == package or kind.__module__.startswith(f"{package}."):
+            if f"{kind.__module__}.".startswith(f"{package}."):
                 return name
     return None
 

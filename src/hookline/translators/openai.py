@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
+import msgspec
+
 from .messages import BlockTypes, read_blocks, replace_text
 from .sdk_objects import (
     as_list,
@@ -169,12 +171,7 @@ class OpenAIApi(MessageListTranslator):
         before = get(base, "usage")
         if before is not None and not isinstance(before, Mapping):
             before = before.model_dump()
-        counts = (
-            usage.prompt_token_count,
-            usage.candidates_token_count,
-            usage.total_token_count,
-        )
-        pairs = zip(self.counts, counts, strict=True)
+        pairs = zip(self.counts, msgspec.structs.astuple(usage), strict=True)
         changed = {names[0]: count or 0 for names, count in pairs}
         return {"usage": {**(before or {}), **changed}}
 
@@ -369,9 +366,8 @@ class OpenAITranslator(OpenAIApi):
 
     def _entry(self, raw: Any, place: str) -> Entry:
         role = text_at(raw, "role", place)
-        texts, others = read_blocks(
-            get(raw, "content"), f"{place}.content", self.blocks
-        )
+        content = get(raw, "content")
+        texts, others = read_blocks(content, f"{place}.content", self.blocks)
         if role in _RESULT_ROLES:
             return Entry(raw, has_others=True, has_calls=True, has_results=True)
         calls = bool(get(raw, "tool_calls") or get(raw, "function_call"))
@@ -383,10 +379,8 @@ class OpenAITranslator(OpenAIApi):
         return [self._choice(one, f"choices[{at}]") for at, one in enumerate(choices)]
 
     def _choice(self, choice: Any, place: str) -> LLMCandidate:
-        message = as_record(
-            get(as_record(choice, place), "message"), f"{place}.message"
-        )
-        content = get(message, "content")
+        message = get(as_record(choice, place), "message")
+        content = get(as_record(message, f"{place}.message"), "content")
         texts, _ = read_blocks(content, f"{place}.message.content", self.blocks)
         return self._candidate(
             [text for text in texts if text],

@@ -112,7 +112,7 @@ def _is_thought(part: Any) -> bool | None:
 
 
 def _genai_calls(parts: list[Any]) -> list[Any]:
-    """Join the calls whose arguments arrived in pieces."""
+    """Join calls with arguments that arrived in pieces."""
     whole: list[Any] = []
     pieces: list[Any] = []
     for part in parts:
@@ -192,8 +192,7 @@ def assemble_openai(chunks: Iterable[Any]) -> Any:
     """Assemble a ChatCompletion from chunks, or a Response from events."""
     events = _checked(chunks, is_record, "a chunk or an event of openai")
     # The events of .stream() hold the chunk of create(stream=True).
-    inner = [get(event, "chunk") for event in events]
-    found = [e if i is None else i for e, i in zip(events, inner, strict=True)]
+    found = [get(event, "chunk") or event for event in events]
     completions = [chunk for chunk in found if get(chunk, "choices") is not None]
     return _completion(completions) if completions else _response(found)
 

@@ -213,7 +213,7 @@ class SdkTranslator(HookTranslator):
 
     @abstractmethod
     def _with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting, or remove it for None; None if there is no such one."""
+        """Change one setting (None removes it); return None for an unknown one."""
 
     @abstractmethod
     def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
