@@ -185,11 +185,3 @@ def test_from_mapping_is_explicit_and_reads_no_file() -> None:
 def test_from_mapping_takes_enum_members_as_words() -> None:
     mapping = {"hooks": {HookEventName.BeforeTool: ({"hooks": (hook("x"),)},)}}
     assert names_of(Settings.from_mapping(mapping)) == ["x"]
-
-
-def test_without_drops_a_project_but_no_explicit_file(places: SettingsPlaces) -> None:
-    fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
-    settings = Settings.load(places=places)
-    assert names_of(settings.without(HookSource.PROJECT)) == ["u"]
-    explicit = Settings.from_mapping(settings_with(hook("x")))
-    assert names_of(explicit.without(HookSource.PROJECT)) == ["x"]
