@@ -78,7 +78,7 @@ def test_finding_is_one_line_with_file_line_severity_and_place(
     finding, summary = lines
     assert finding == (
         f"{project.file}:3: error: hooks.BeforTool: dropped: "
-        "'BeforTool' is no hook event: did you mean 'BeforeTool'?"
+        "unknown event 'BeforTool': did you mean 'BeforeTool'?"
     )
     assert summary == "1 file checked: 1 error, 0 warnings"
 
@@ -166,7 +166,7 @@ def test_good_command_is_no_finding(
 @pytest.mark.parametrize(
     ("event", "matcher", "severity", "message"),
     [
-        ("BeforeTool", "write_(", "error", "no regular expression"),
+        ("BeforeTool", "write_(", "error", "invalid regular expression"),
         ("BeforeModel", "gpt", "warning", "takes no matcher"),
         ("SessionStart", "startup|resume", "warning", "one of startup, resume, clear"),
     ],
@@ -226,18 +226,18 @@ def test_unknown_key_is_found_at_any_level(
     assert message in finding["message"]
 
 
-def test_key_that_is_there_twice_is_found(project: Project, check: Checker) -> None:
+def test_repeated_key_is_found(project: Project, check: Checker) -> None:
     project.write('{"hooks": {},\n"hooks": {}}')
     (finding,) = check.findings(project.file)
     assert (finding["line"], finding["where"]) == (2, "hooks")
-    assert "twice" in finding["message"]
+    assert "repeated key" in finding["message"]
 
 
 def test_world_writable_file_is_found(project: Project, check: Checker) -> None:
     project.write({}).chmod(0o666)
     status, lines = check(project.file)
     assert status == 1
-    assert "error: anybody may write this file" in lines[0]
+    assert "error: is world-writable" in lines[0]
 
 
 def test_toml_is_checked(project: Project, check: Checker) -> None:

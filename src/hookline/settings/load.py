@@ -18,9 +18,6 @@ from hookline.protocol.results import FailureCause
 
 from .locations import SYSTEM_DIR, SettingsPlaces, find_settings_file
 from .model import (
-    DEFAULT_MAX_DEPTH,
-    DEFAULT_MAX_OUTPUT_BYTES,
-    DEFAULT_WORKER_IDLE_MS,
     Breaker,
     EnvPolicy,
     FailurePolicy,
@@ -39,13 +36,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 PROCESSES_PER_CORE = 4
-DEFAULT_POLICY = FailurePolicy(
-    OnFailure.ALLOW,
-    OnFailure.ALLOW,
-    OnFailure.ALLOW,
-    OnFailure.ALLOW,
-    changed=OnFailure.BLOCK,
-)
+DEFAULT_POLICY = FailurePolicy(*(OnFailure.ALLOW,) * 4, OnFailure.BLOCK)
 
 
 class HookOptions(Struct, frozen=True, kw_only=True):
@@ -54,11 +45,11 @@ class HookOptions(Struct, frozen=True, kw_only=True):
     on_error: FailurePolicy = DEFAULT_POLICY
     """Has a value for every cause."""
     env_policy: EnvPolicy = EnvPolicy.INHERIT
-    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES
+    max_output_bytes: int = 8 * 1024 * 1024
     breaker: Breaker | None = Breaker()
     """None where it is switched off."""
-    max_depth: int = DEFAULT_MAX_DEPTH
-    worker_idle_ms: float = DEFAULT_WORKER_IDLE_MS
+    max_depth: int = 4
+    worker_idle_ms: float = 300_000
 
 
 class GlobalOptions(Struct, frozen=True, kw_only=True):
@@ -90,10 +81,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Read all places and extensions; never raises."""
         if places is None:
             places = SettingsPlaces(project_dir=project_dir)
-        layers: list[SettingsLayer] = []
         errors: list[SettingsError] = []
-        for source, folder in places.folders().items():
-            _load_folder(source, folder, layers, errors)
+        layers = [
+            layer
+            for source, folder in places.folders().items()
+            for layer in _load_folder(source, folder, errors)
+        ]
         layers += load_extensions(places.project_dir)
         project_dir = None if places.project_dir is None else str(places.project_dir)
         return cls(layers=tuple(layers), errors=tuple(errors), project_dir=project_dir)
@@ -109,13 +102,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         raw = read_settings(path)
         layers = [parse_layer(raw, HookSource.PROJECT, fspath(path), explicit=True)]
         errors: list[SettingsError] = []
-        system: list[SettingsLayer] = []
-        _load_folder(HookSource.SYSTEM, system_dir, system, errors)
-        layers += [
-            replace(layer, groups=managed)
-            for layer in system
-            if (managed := _managed_groups(layer))
-        ]
+        system = _load_folder(HookSource.SYSTEM, system_dir, errors)
+        managed = [replace(one, groups=_managed_groups(one)) for one in system]
+        layers += [layer for layer in managed if layer.groups]
         return cls(layers=tuple(layers), errors=tuple(errors))
 
     @classmethod
@@ -167,16 +156,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     ) -> HookOptions:
         """Resolve a hook's options: its own, its layer's, the user's, the system's."""
         options = self._options_for(layer, hook)
-        breaker = _first(options, "breaker", Breaker())
+        policies = (hook.on_error, *(one.on_error for one in options), DEFAULT_POLICY)
+        resolved = {
+            name: value
+            for name in ("max_output_bytes", "breaker", "max_depth", "worker_idle_ms")
+            if (value := _first(options, name, None)) is not None
+        }
+        if resolved.get("breaker") is False:
+            resolved["breaker"] = None
         return HookOptions(
-            on_error=_merged([hook.on_error, *(one.on_error for one in options)]),
+            on_error=_merged(policies),
             env_policy=self._env_policy(layer, hook, options),
-            max_output_bytes=_first(
-                options, "max_output_bytes", DEFAULT_MAX_OUTPUT_BYTES
-            ),
-            breaker=breaker if isinstance(breaker, Breaker) else None,
-            max_depth=_first(options, "max_depth", DEFAULT_MAX_DEPTH),
-            worker_idle_ms=_first(options, "worker_idle_ms", DEFAULT_WORKER_IDLE_MS),
+            **resolved,
         )
 
     @property
@@ -206,14 +197,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         options: Iterable[HooksOptions],
     ) -> EnvPolicy:
         """Resolve what a hook sees; a project or an extension can only narrow it."""
-        restricted = layer is not None and (
-            layer.is_project or layer.source is HookSource.EXTENSIONS
-        )
         above = [one.options.env_policy for one in self._overriding()]
-        if restricted and EnvPolicy.CLEAN in above:
-            return EnvPolicy.CLEAN
         policy: EnvPolicy = _first(options, "env_policy", EnvPolicy.INHERIT)
-        return hook.env_policy or policy
+        policy = hook.env_policy or policy
+        if layer is None or not (
+            layer.is_project or layer.source is HookSource.EXTENSIONS
+        ):
+            return policy
+        return EnvPolicy.CLEAN if EnvPolicy.CLEAN in above else policy
 
     def _options_for(
         self, layer: SettingsLayer | None, hook: HookConfig
@@ -226,8 +217,10 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def _overriding(self) -> list[SettingsLayer]:
         """The layers that apply to the hooks of every other layer."""
-        user, system = HookSource.USER, HookSource.SYSTEM
-        return self._explicit() or [*self._of_source(user), *self._of_source(system)]
+        return self._explicit() or [
+            *self._of_source(HookSource.USER),
+            *self._of_source(HookSource.SYSTEM),
+        ]
 
     def _explicit(self) -> list[SettingsLayer]:
         return [layer for layer in self.layers if layer.explicit]
@@ -237,17 +230,14 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def _load_folder(
-    source: HookSource,
-    folder: str | PathLike[str],
-    layers: list[SettingsLayer],
-    errors: list[SettingsError],
-) -> None:
+    source: HookSource, folder: str | PathLike[str], errors: list[SettingsError]
+) -> list[SettingsLayer]:
     try:
         file = find_settings_file(folder)
-        if file is not None:
-            layers.append(parse_layer(read_settings(file), source, file))
+        return [parse_layer(read_settings(file), source, file)] if file else []
     except SettingsError as error:
         errors.append(error)
+        return []
 
 
 def _is_managed(layer: SettingsLayer | None, hook: HookConfig) -> bool:
@@ -274,14 +264,12 @@ def _first(options: Iterable[HooksOptions], name: str, default: Any) -> Any:
     return next((value for value in values if value is not None), default)
 
 
-def _merged(policies: Iterable[FailurePolicy]) -> FailurePolicy:
-    ordered = [*policies, DEFAULT_POLICY]
-    return FailurePolicy(
-        *(
-            next(verdict for policy in ordered if (verdict := policy.get(cause)))
-            for cause in FailureCause
-        )
+def _merged(policies: tuple[FailurePolicy, ...]) -> FailurePolicy:
+    verdicts = (
+        next(verdict for policy in policies if (verdict := policy.get(cause)))
+        for cause in FailureCause
     )
+    return FailurePolicy(*verdicts)
 
 
 EXTENSION_GROUP = "hookline.extensions"

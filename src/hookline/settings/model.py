@@ -16,9 +16,6 @@ from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
 
 DEFAULT_TIMEOUT_MS = 60_000
-DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024
-DEFAULT_MAX_DEPTH = 4
-DEFAULT_WORKER_IDLE_MS = 300_000
 
 
 class HookSource(StrEnum):
@@ -173,15 +170,12 @@ class Approval(Protocol):
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, as a message or None, and a stamp for ``unchanged_since``."""
-        ...
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether no file was touched since the stamp was taken."""
-        ...
 
     def digest_of(self, path: str) -> str | None:
         """The approved SHA-256 of a file, if it is one of the hook's."""
-        ...
 
 
 class SettingsLayer(Struct, frozen=True, kw_only=True):
