@@ -153,13 +153,21 @@ def test_mistake_in_a_hook_is_found(
     "command",
     ["sh plain.sh", "./run.sh", '"$HOOKLINE_PROJECT_DIR/run.sh"', "python3 -m x"],
 )
-def test_good_command_is_no_finding(
+def test_good_command_has_no_findings(
     project: Project, check: Checker, command: str
 ) -> None:
     (project.folder / "plain.sh").write_text("")
     (project.folder / "run.sh").write_text("")
     (project.folder / "run.sh").chmod(0o755)
     project.write_hook(command=command)
+    assert check.findings(project.file) == []
+
+
+def test_trust_files_can_be_folders_and_use_the_home_folder(
+    project: Project, check: Checker
+) -> None:
+    (project.folder / "lib").mkdir()
+    project.write_hook(trustFiles=["lib", "~/lists"])
     assert check.findings(project.file) == []
 
 

@@ -80,7 +80,7 @@ def test_settings_file_is_absent_in_an_absent_folder(tmp_path: Path) -> None:
 def test_place_that_cannot_be_looked_into_is_no_absence(tmp_path: Path) -> None:
     """A managed hook must not vanish because its folder cannot be read."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(SettingsError, match="cannot be looked up"):
+    with pytest.raises(SettingsError, match="cannot be accessed"):
         find_settings_file(tmp_path / "loop")
-    with pytest.raises(SettingsError, match="cannot be looked up"):
+    with pytest.raises(SettingsError, match="cannot be accessed"):
         find_settings_file(Path("a\0b"))

@@ -125,8 +125,14 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
     names = hook.get("trustFiles")
     for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
         if is_text(name):
-            file = NamedFile(name, is_program=False)
-            _check_file(file, project_dir, report.at("trustFiles", index))
+            _check_trust_file(name, project_dir, report.at("trustFiles", index))
+
+
+def _check_trust_file(name: str, project_dir: Path | None, report: Report) -> None:
+    path = Path(name) if project_dir is None else project_dir / name
+    certain = path.is_absolute() and "$" not in name and not name.startswith("~")
+    if certain and not os.path.exists(path):  # noqa: PTH110 - odd names are no error
+        report.add(f"{describe(name)} does not exist")
 
 
 def _check_timeout(hook: dict[str, Any], report: Report) -> None:

@@ -16,7 +16,7 @@ from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import FailureCause
 
-from .locations import SYSTEM_DIR, SettingsPlaces, find_settings_file
+from .locations import SYSTEM_DIR, SettingsPlaces, find_settings_file, is_within
 from .model import (
     Breaker,
     EnvPolicy,
@@ -321,14 +321,10 @@ def _import_path(project_dir: str | PathLike[str] | None) -> list[str]:
     kept: dict[str, None] = {}
     for folder in filter(None, sys.path):
         path = os.path.realpath(folder)
-        in_project = project is not None and _is_within(path, project)
-        if not in_project or _is_within(path, environment):
+        in_project = project is not None and is_within(path, project)
+        if not in_project or is_within(path, environment):
             kept[path] = None
     return list(kept)
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _mentions_group(metadata: str) -> bool:

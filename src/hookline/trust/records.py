@@ -19,6 +19,7 @@ from hookline.errors import StateFileError
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.locations import (
     file_name,
+    is_within,
     locked,
     make_folder,
     read_private,
@@ -54,11 +55,7 @@ def _could_be_shipped(folder: str, project: str) -> bool:
     """
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     place = os.path.realpath(folder)
-    return _is_within(place, project) and not _is_within(home, project)
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return is_within(place, project) and not is_within(home, project)
 
 
 class TrustRecord(Struct, frozen=True, kw_only=True):
