@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pwd
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import platformdirs
 import pytest
@@ -11,8 +14,15 @@ from hookline.settings.locations import (
     SettingsPlaces,
     default_user_dir,
     find_settings_file,
+    state_dir,
 )
 from hookline.settings.model import HookSource
+
+
+def unknown_user(uid: int) -> NoReturn:
+    """As in a container whose user is not in the password database."""
+    raise KeyError(uid)
+
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's")
 
@@ -33,7 +43,6 @@ def test_user_place_follows_xdg_config_home(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert default_user_dir() == str(tmp_path / "hookline")
-    assert default_user_dir() == platformdirs.user_config_dir("hookline")
 
 
 @linux_only
@@ -48,13 +57,27 @@ def test_user_place_is_never_relative_to_a_project(
 
 
 @linux_only
-def test_user_place_is_none_when_there_is_no_home(
-    monkeypatch: pytest.MonkeyPatch,
+def test_user_folder_ignores_a_relative_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setenv("HOME", "nowhere")
-    assert default_user_dir() is None
-    assert HookSource.USER not in SettingsPlaces().folders()
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.chdir(tmp_path)
+    user = SettingsPlaces().folders().get(HookSource.USER, "/")
+    assert Path(user).is_absolute()
+    assert not Path(user).is_relative_to(tmp_path)
+
+
+@linux_only
+@pytest.mark.parametrize("folder", [default_user_dir, state_dir])
+def test_user_folders_are_none_when_no_home_is_known(
+    folder: Callable[[], str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.setattr(pwd, "getpwuid", unknown_user)
+    assert folder() is None
 
 
 def test_no_environment_variable_moves_the_system_place(

@@ -7,8 +7,7 @@ owner only, and is ignored where another user could have written it.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 
@@ -49,33 +48,24 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
 
 
 def default_user_dir() -> str | None:
-    """The user's configuration folder; None where there is no home."""
-    if sys.platform == "linux":
-        return _xdg_dir("XDG_CONFIG_HOME", "~/.config")
-    else:  # noqa: RET505 - mypy would call it unreachable
-        import platformdirs
+    """The user's configuration folder; None where no home is known."""
+    import platformdirs
 
-        return _absolute(platformdirs.user_config_dir("hookline", appauthor=False))
+    return _user_dir(platformdirs.user_config_dir)
 
 
 def state_dir() -> str | None:
-    """The user's folder for what programs remember; None where there is no home."""
-    if sys.platform == "linux":
-        return _xdg_dir("XDG_STATE_HOME", "~/.local/state")
-    else:  # noqa: RET505 - mypy would call it unreachable
-        import platformdirs
+    """The user's folder for what programs remember; None where no home is known."""
+    import platformdirs
 
-        return _absolute(platformdirs.user_state_dir("hookline", appauthor=False))
+    return _user_dir(platformdirs.user_state_dir)
 
 
-def _xdg_dir(variable: str, default: str) -> str | None:
-    # The same answer as platformdirs, which takes longer to import than a hook to run.
-    configured = os.environ.get(variable, "")
-    base = configured if configured.startswith("/") else default
-    return _absolute(os.path.expanduser(f"{base}/hookline"))  # noqa: PTH111
-
-
-def _absolute(folder: str) -> str | None:
+def _user_dir(find: Callable[..., str]) -> str | None:
+    try:
+        folder = find("hookline", appauthor=False)
+    except RuntimeError:
+        return None
     # A relative one would be inside whatever project the agent works on, and trusted.
     return folder if os.path.isabs(folder) else None  # noqa: PTH117
 
