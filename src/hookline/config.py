@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .errors import HookSystemExistsError
 from .settings.load import Settings
-from .trust.gate import gated
+from .trust.gate import apply_trust
 
 if TYPE_CHECKING:
     from .engine.system import HookSystem
@@ -30,7 +30,7 @@ class Config:
     ) -> None:
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = os.path.abspath(working_dir or os.curdir)  # noqa: PTH100
-        self.settings = gated(settings or Settings(), self.working_dir)
+        self.settings = apply_trust(settings or Settings(), self.working_dir)
         self.translator = translator
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None

@@ -13,12 +13,8 @@ import pytest
 
 from hookline.settings.model import HookConfig, HookType
 from hookline.trust.names import named_paths, names_nothing
-from hookline.trust.pins import Pins, take_pin
 from hookline.trust.records import all_records
-from hookline.trust.snapshot import PinnedPaths
 from tests.support.project import GUARD, Project
-
-FOREVER_NS = 1 << 62
 
 
 def run(project: Project, *words: str, stdin: int = subprocess.DEVNULL) -> str:
@@ -196,41 +192,6 @@ def test_list_says_what_is_untrusted_and_what_changed(
     assert states() == ["trusted"]
     project.write(".hookline/hooks/guard.sh", "exit 0")
     assert states() == ["changed"]
-
-
-class CountedLook:
-    """Looks at one file, and counts how often."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-        self.looks = 0
-
-    def __call__(self) -> Pins:
-        self.looks += 1
-        return {self.path: take_pin(self.path)}
-
-
-def test_bytes_are_read_again_only_when_the_file_system_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "guard.sh"
-    file.write_text("one")
-    look = CountedLook(file)
-    pinned = PinnedPaths(look(), look, clock_ns=lambda: FOREVER_NS)
-    assert [pinned.check()[0] for _ in range(5)] == [None] * 5
-    assert look.looks == 2
-    file.write_text("two")
-    assert pinned.check()[0] == str(file)
-
-
-def test_bytes_are_read_every_time_while_the_clock_is_too_coarse_to_tell(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "guard.sh"
-    file.write_text("one")
-    look = CountedLook(file)
-    pinned = PinnedPaths(look(), look, clock_ns=lambda: file.stat().st_mtime_ns)
-    for _ in range(5):
-        pinned.check()
-    assert look.looks == 6
 
 
 def hook(command: str) -> HookConfig:

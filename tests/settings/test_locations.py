@@ -14,6 +14,7 @@ from hookline.settings.locations import (
     SettingsPlaces,
     default_user_dir,
     find_settings_file,
+    is_within,
     state_dir,
 )
 from hookline.settings.model import HookSource
@@ -86,6 +87,15 @@ def test_no_environment_variable_moves_the_system_place(
     for name in ("XDG_CONFIG_DIRS", "HOOKLINE_SYSTEM_DIR", "HOOKLINE_CONFIG", "HOME"):
         monkeypatch.setenv(name, "/elsewhere")
     assert SettingsPlaces().folders()[HookSource.SYSTEM] == "/etc/hookline"
+
+
+@pytest.mark.parametrize(
+    ("path", "within"),
+    [("/a", True), ("/a/b", True), ("/ab", False), ("/", False), ("/b/a", False)],
+)
+def test_path_is_within_a_folder(path: str, within: bool) -> None:
+    assert is_within(path, "/a") is within
+    assert is_within(path, "/")
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.toml"])

@@ -23,10 +23,8 @@ from hookline.trust.review import (
     definition_diff,
     file_diff,
     is_unchanged,
-    real_project,
     review_hooks,
     take_snapshot,
-    trusted_layer,
 )
 
 from .common import Options, Parser, paint, paint_diff
@@ -71,7 +69,7 @@ def run(options: Options) -> int:
         return _list()
     if current_depth():
         raise HooklineError("a hook cannot approve hooks: run this command yourself")
-    project = real_project(options.cwd)
+    project = os.path.realpath(options.cwd)
     return _revoke(project) if options.revoke else _review(project, options.yes)
 
 
@@ -81,9 +79,8 @@ def _list() -> int:
         print("no project is trusted")
     for record in records:
         print(f"{paint(printable(record.project), 'bold')}  since {record.trusted_at}")
-        for event, groups in trusted_layer(record).groups.items():
-            for hook in (hook for group in groups for hook in group.hooks):
-                print(f"  {event.value}  {_escaped(hook.name)}")
+        for event, _, hook in record.layer().hooks():
+            print(f"  {event.value}  {_escaped(hook.name)}")
     return 0
 
 

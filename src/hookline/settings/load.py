@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import SettingsError
-from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import FailureCause
 
@@ -21,8 +20,8 @@ from .model import (
     Breaker,
     EnvPolicy,
     FailurePolicy,
+    Groups,
     HookConfig,
-    HookGroup,
     HooksOptions,
     HookSource,
     OnFailure,
@@ -133,9 +132,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             return True
         return any(layer.groups for layer in self.layers if layer.enable_hooks)
 
-    def groups_of(
-        self, layer: SettingsLayer
-    ) -> dict[HookEventName, tuple[HookGroup, ...]]:
+    def groups_of(self, layer: SettingsLayer) -> Groups:
         """The groups of one layer, without those that ``enableHooks`` switches off."""
         if all(one.enable_hooks for one in (layer, *self._overriding())):
             return layer.groups
@@ -244,19 +241,8 @@ def _is_managed(layer: SettingsLayer | None, hook: HookConfig) -> bool:
     return layer is not None and layer.source is HookSource.SYSTEM and hook.managed
 
 
-def _managed_groups(
-    layer: SettingsLayer,
-) -> dict[HookEventName, tuple[HookGroup, ...]]:
-    kept: dict[HookEventName, tuple[HookGroup, ...]] = {}
-    for event, groups in layer.groups.items():
-        reduced = [
-            replace(group, hooks=hooks)
-            for group in groups
-            if (hooks := tuple(h for h in group.hooks if _is_managed(layer, h)))
-        ]
-        if reduced:
-            kept[event] = tuple(reduced)
-    return kept
+def _managed_groups(layer: SettingsLayer) -> Groups:
+    return layer.map_hooks(lambda _, __, h: h if _is_managed(layer, h) else None)
 
 
 def _first(options: Iterable[HooksOptions], name: str, default: Any) -> Any:

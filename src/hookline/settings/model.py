@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
@@ -136,6 +137,9 @@ class HookGroup(Struct, frozen=True, kw_only=True):
     sequential: bool = False
 
 
+Groups = dict[HookEventName, tuple[HookGroup, ...]]
+
+
 class HooksOptions(Struct, frozen=True, kw_only=True):
     """The ``hooksConfig`` of one layer; None where it is not set."""
 
@@ -185,7 +189,7 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     file: str | None = None
     """The path of the file, or a name such as ``extension 'acme'``."""
     enable_hooks: bool = True
-    groups: dict[HookEventName, tuple[HookGroup, ...]] = {}
+    groups: Groups = {}
     options: HooksOptions = HooksOptions()
     explicit: bool = False
     """Named by the user (``--settings``), which approves it."""
@@ -206,3 +210,15 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
             for group in groups:
                 for hook in group.hooks:
                     yield event, group, hook
+
+    def map_hooks(self, change: Callable[..., HookConfig | None]) -> Groups:
+        """Call ``change(event, group, hook)`` for each hook; None leaves it out."""
+        found: Groups = {}
+        for event, groups in self.groups.items():
+            for group in groups:
+                changed = (change(event, group, hook) for hook in group.hooks)
+                hooks = tuple(hook for hook in changed if hook is not None)
+                if hooks:
+                    kept = found.get(event, ())
+                    found[event] = (*kept, replace(group, hooks=hooks))
+        return found

@@ -26,6 +26,7 @@ from .fields import (
     parse_fields,
 )
 from .model import (
+    Groups,
     HookConfig,
     HookGroup,
     HooksOptions,
@@ -35,8 +36,6 @@ from .model import (
 )
 
 _T = TypeVar("_T")
-_Groups = dict[HookEventName, tuple[HookGroup, ...]]
-
 _EVENTS: dict[str, HookEventName] = {event.value: event for event in HookEventName}
 _TYPES = [hook_type.value for hook_type in HookType]
 _OTHER_AGENTS_EVENTS = {
@@ -100,11 +99,11 @@ def _without_outside_journal(options: HooksOptions, report: Report) -> HooksOpti
     return replace(options, journal=None)
 
 
-def _parse_events(raw: Any, source: HookSource, report: Report) -> _Groups:
+def _parse_events(raw: Any, source: HookSource, report: Report) -> Groups:
     if not isinstance(raw, dict):
         report.add(f"ignored: expected an object of events, got {describe(raw)}")
         return {}
-    found: _Groups = {}
+    found: Groups = {}
     for name, groups in raw.items():
         event = _EVENTS.get(name)
         if event is None:
