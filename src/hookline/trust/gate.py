@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -56,13 +58,13 @@ _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
     """Reduce a project's settings to what is approved; hooks run in ``cwd``."""
-    project = [layer for layer in settings.layers if layer.is_project]
-    if not project and settings.project_dir is None:
+    current = [layer for layer in settings.layers if layer.is_project]
+    if not current and settings.project_dir is None:
         return settings
     others = [layer for layer in settings.layers if not layer.is_project]
-    folder = os.path.realpath(settings.project_dir or cwd)
-    layers = (*_approved_layers(project, folder, cwd), *others)
-    return replace(settings, layers=layers)
+    project = os.path.realpath(settings.project_dir or cwd)
+    approved = _approved_layers(current, project, cwd)
+    return replace(settings, layers=(*approved, *others))
 
 
 def trusts_all() -> bool:
@@ -126,19 +128,17 @@ def _approved_layer(
 ) -> SettingsLayer:
     """The layer of a record; ``same`` is the current one, where it is unchanged."""
     layer = same or replace(record.layer(), warnings=())
-    approval = ProjectApproval(
-        path, record, os.path.realpath(cwd), journal_files(layer, cwd)
-    )
-    changed, _ = approval.tree.check()
+    skipped = journal_files(layer, cwd)
+    approval = ProjectApproval(path, record, os.path.realpath(cwd), skipped)
     warnings = layer.warnings
-    if changed is not None:
+    if (changed := approval.tree.check()[0]) is not None:
         warning = (
             f"{record.project}: {changed}: its hooks do not run, and what they guard "
             "is blocked unless their onError allows it: "
             f"run 'hookline trust' in {record.project} to review the change"
         )
         warnings = (*warnings, warning)
-    return replace(layer, trust=approval, warnings=warnings)
+    return replace(layer, trust=partial(HookApproval, approval), warnings=warnings)
 
 
 def _new_hooks(layer: SettingsLayer, approved: SettingsLayer) -> SettingsLayer:
@@ -192,7 +192,8 @@ class PinnedPaths:
         self._take = take
         self._project = project
         self._paths = tuple(approved)
-        self._watched = self._paths if watch_folders else _without_folders(approved)
+        files = (path for path in approved if approved[path].kind is not PinKind.FOLDER)
+        self._watched = self._paths if watch_folders else tuple(files)
         self._clock_ns = clock_ns
         self._verified: Stamp | None = None
 
@@ -228,10 +229,6 @@ class PinnedPaths:
         return f"{shown} changed since it was approved"
 
 
-def _without_folders(pins: Pins) -> tuple[str, ...]:
-    return tuple(path for path, pin in pins.items() if pin.kind is not PinKind.FOLDER)
-
-
 class ProjectApproval:
     """The approved state of one project: its ``.hookline``, and what hooks name."""
 
@@ -242,12 +239,7 @@ class ProjectApproval:
         self._record_stamp = take_stamp((path,))
         self._cwd = cwd
         self._skipped = skipped
-        self.record = record
-        self.tree = self._pinned_tree()
-
-    def __call__(self, hook: HookConfig) -> HookApproval:
-        """The approval of one of the project's hooks."""
-        return HookApproval(self, hook)
+        self.record, self.tree = record, self._pinned_tree(record)
 
     def pinned_files(self, hook: HookConfig) -> PinnedPaths:
         """The files that one hook names, now or when it was approved."""
@@ -266,24 +258,22 @@ class ProjectApproval:
         if stamp == self._record_stamp:
             return False
         self._record_stamp = stamp
-        try:
+        record = None
+        with suppress(StateFileError):
             record = load_record(self._path)
-        except StateFileError:
-            return False
         if record is None or record.settings != self.record.settings:
             return False
-        self.record = record
-        self.tree = self._pinned_tree()
+        self.record, self.tree = record, self._pinned_tree(record)
         return True
 
-    def _pinned_tree(self) -> PinnedPaths:
-        tree, project = self.record.tree, self.record.project
-
-        def take() -> Pins:
-            return take_tree(f"{project}/{PROJECT_FOLDER}", self._skipped, known=tree)
-
+    def _pinned_tree(self, record: TrustRecord) -> PinnedPaths:
+        folder = f"{record.project}/{PROJECT_FOLDER}"
+        take = partial(take_tree, folder, self._skipped, known=record.tree)
         # The files beside a journal in there come and go.
-        return PinnedPaths(tree, take, project, watch_folders=not self._skipped)
+        watch_folders = not self._skipped
+        return PinnedPaths(
+            record.tree, take, record.project, watch_folders=watch_folders
+        )
 
 
 class HookApproval:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -70,6 +69,17 @@ class TrustRecord(Struct, frozen=True, kw_only=True):
     trusted_at: str = ""
     version: int = 1
 
+    def pins(self) -> dict[str, Pin]:
+        """All pinned files."""
+        named = {
+            path: pin for pins in self.files.values() for path, pin in pins.items()
+        }
+        return named | self.tree
+
+    def digests(self) -> set[str]:
+        """The digests of all pinned files."""
+        return {pin.digest for pin in self.pins().values() if pin.kind is PinKind.FILE}
+
     def layer(self) -> SettingsLayer:
         """The approved settings."""
         raw = decode(self.settings)
@@ -87,11 +97,6 @@ def settings_text(raw: Mapping[str, Any]) -> str:
     return encode(dict(raw)).decode()
 
 
-def now_text() -> str:
-    """The current time, for the record."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 def load_record(path: str) -> TrustRecord | None:
     """Read a record, None where it is missing; raises ``StateFileError``."""
     content = read_private(path)
@@ -105,8 +110,7 @@ def load_record(path: str) -> TrustRecord | None:
 
 def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
     """Write the record of a project, with copies of its small files."""
-    path = record_path(record.project)
-    folder = trust_folder()
+    path, folder = record_path(record.project), trust_folder()
     if path is None or folder is None:
         raise StateFileError(
             f"the state folder is unknown or inside {record.project}: "
@@ -114,8 +118,7 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
         )
     with locked(folder):
         make_folder(f"{folder}/copies")
-        wanted = _digests(record)
-        for digest in wanted & copies.keys():
+        for digest in record.digests() & copies.keys():
             if not os.path.exists(f"{folder}/copies/{digest}"):  # noqa: PTH110
                 write_private(f"{folder}/copies/{digest}", copies[digest])
         write_private(path, msgspec.json.encode(record))
@@ -158,20 +161,8 @@ def _readable_records(folder: str) -> Iterator[TrustRecord]:
                         yield record
 
 
-def _digests(record: TrustRecord) -> set[str]:
-    named = (pin for pins in record.files.values() for pin in pins.values())
-    pins = (*record.tree.values(), *named)
-    return {pin.digest for pin in pins if pin.kind is PinKind.FILE}
-
-
 def _drop_unused_copies(folder: str) -> None:
-    used = {
-        digest for record in _readable_records(folder) for digest in _digests(record)
-    }
-    try:
-        names = os.listdir(f"{folder}/copies")  # noqa: PTH208
-    except FileNotFoundError:
-        return
-    for name in names:
-        if name not in used:
+    used = set[str]().union(*(one.digests() for one in _readable_records(folder)))
+    with suppress(FileNotFoundError):
+        for name in set(os.listdir(f"{folder}/copies")) - used:  # noqa: PTH208
             remove(f"{folder}/copies/{name}")

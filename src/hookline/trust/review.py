@@ -7,9 +7,9 @@ during the review.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from difflib import unified_diff
 from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +31,7 @@ from .pins import (
     TooManyFilesError,
     take_tree,
 )
-from .records import TrustRecord, copy_of, hook_id, now_text, settings_text
+from .records import TrustRecord, copy_of, hook_id, settings_text
 
 
 class Change(StrEnum):
@@ -70,10 +70,10 @@ def take_snapshot(project: str) -> Snapshot:
     """Read a project; raises ``SettingsError`` where it cannot be approved."""
     folder = f"{project}/{PROJECT_FOLDER}"
     copies: dict[str, bytes] = {}
-    file = find_settings_file(Path(folder))
+    file = find_settings_file(folder)
     if file is None:
         return Snapshot(TrustRecord(project=project), None, copies)
-    layer = parse_layer(read_settings(file), HookSource.PROJECT, str(file))
+    layer = parse_layer(read_settings(file), HookSource.PROJECT, file)
     try:
         tree = take_tree(folder, journal_files(layer, project), copies)
         files = {
@@ -85,11 +85,11 @@ def take_snapshot(project: str) -> Snapshot:
         raise SettingsError(f"{problem}, too many to approve") from error
     record = TrustRecord(
         project=project,
-        file=str(file),
+        file=file,
         settings=settings_text(layer.raw),
         tree=tree,
         files=files,
-        trusted_at=now_text(),
+        trusted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
     return Snapshot(record, layer, copies)
 
@@ -114,7 +114,7 @@ def changed_files(
     """The paths that changed since they were approved, with old and new pin."""
     if before is None:
         return []
-    old, new = _all_pins(before), _all_pins(now.record)
+    old, new = before.pins(), now.record.pins()
     return [
         (path, old.get(path, ABSENT), new.get(path, ABSENT))
         for path in sorted(old.keys() | new.keys())
@@ -138,14 +138,9 @@ def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[s
     before, after = _text(copy_of(old.digest), old), _text(copies.get(new.digest), new)
     if before is None or after is None:
         return [*lines, "its bytes changed (not text, or too long to show)"]
-    diff = unified_diff(
-        before.splitlines(),
-        after.splitlines(),
-        f"{path} (trusted)",
-        f"{path} (now)",
-        lineterm="",
-    )
-    return [*lines, *diff]
+    old_lines, new_lines = before.splitlines(), after.splitlines()
+    names = (f"{path} (trusted)", f"{path} (now)")
+    return [*lines, *unified_diff(old_lines, new_lines, *names, lineterm="")]
 
 
 def definition_diff(before: HookConfig, now: HookConfig) -> list[str]:
@@ -192,11 +187,6 @@ def _files_changed(hook: HookConfig, now: Snapshot, before: TrustRecord | None) 
         return True
     paths = before.files.get(hook_id(hook), {}).keys()
     return any(path in paths for path, _, _ in changed_files(now, before))
-
-
-def _all_pins(record: TrustRecord) -> dict[str, Pin]:
-    named = {path: pin for pins in record.files.values() for path, pin in pins.items()}
-    return named | record.tree
 
 
 def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
