@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import StateFileError
@@ -309,15 +310,14 @@ class HookApproval:
         return tree or files, tree_stamp + files_stamp
 
 
-class FailedApproval:
+class FailedApproval(Struct, frozen=True):
     """The approval of a hook whose files or record cannot be checked."""
 
-    def __init__(self, problem: str) -> None:
-        self._problem = problem
+    problem: str
 
     def check(self) -> tuple[str, Stamp]:
         """The problem, and no stamp."""
-        return self._problem, ()
+        return self.problem, ()
 
     def unchanged_since(self, _: Stamp) -> bool:
         """Never."""

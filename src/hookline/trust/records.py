@@ -71,10 +71,8 @@ class TrustRecord(Struct, frozen=True, kw_only=True):
 
     def pins(self) -> dict[str, Pin]:
         """All pinned files."""
-        named = {
-            path: pin for pins in self.files.values() for path, pin in pins.items()
-        }
-        return named | self.tree
+        named = (item for pins in self.files.values() for item in pins.items())
+        return dict(named) | self.tree
 
     def digests(self) -> set[str]:
         """The digests of all pinned files."""
