@@ -154,17 +154,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Resolve a hook's options: its own, its layer's, the user's, the system's."""
         options = self._options_for(layer, hook)
         policies = (hook.on_error, *(one.on_error for one in options), DEFAULT_POLICY)
-        resolved = {
-            name: value
-            for name in ("max_output_bytes", "breaker", "max_depth", "worker_idle_ms")
-            if (value := _first(options, name, None)) is not None
-        }
-        if resolved.get("breaker") is False:
+        env_policy = hook.env_policy or _first(options, "env_policy", EnvPolicy.INHERIT)
+        above = [one.options.env_policy for one in self._overriding()]
+        if layer is not None and layer.is_guest and EnvPolicy.CLEAN in above:
+            env_policy = EnvPolicy.CLEAN
+        names = ("max_output_bytes", "breaker", "max_depth", "worker_idle_ms")
+        found = {name: _first(options, name, None) for name in names}
+        resolved = {name: value for name, value in found.items() if value is not None}
+        if found["breaker"] is False:
             resolved["breaker"] = None
         return HookOptions(
-            on_error=_merged(policies),
-            env_policy=self._env_policy(layer, hook, options),
-            **resolved,
+            on_error=_merged(policies), env_policy=env_policy, **resolved
         )
 
     @property
@@ -186,22 +186,6 @@ class Settings(Struct, frozen=True, kw_only=True):
             journal=_first([*above, *project], "journal", False),
             on_ask=on_ask,
         )
-
-    def _env_policy(
-        self,
-        layer: SettingsLayer | None,
-        hook: HookConfig,
-        options: Iterable[HooksOptions],
-    ) -> EnvPolicy:
-        """Resolve what a hook sees; a project or an extension can only narrow it."""
-        above = [one.options.env_policy for one in self._overriding()]
-        policy: EnvPolicy = _first(options, "env_policy", EnvPolicy.INHERIT)
-        policy = hook.env_policy or policy
-        if layer is None or not (
-            layer.is_project or layer.source is HookSource.EXTENSIONS
-        ):
-            return policy
-        return EnvPolicy.CLEAN if EnvPolicy.CLEAN in above else policy
 
     def _options_for(
         self, layer: SettingsLayer | None, hook: HookConfig

@@ -204,6 +204,11 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
         """Whether it is a project's own, which needs approval and overrides nothing."""
         return self.source is HookSource.PROJECT and not self.explicit
 
+    @property
+    def is_guest(self) -> bool:
+        """Whether it can only narrow what its hooks see of the environment."""
+        return self.is_project or self.source is HookSource.EXTENSIONS
+
     def hooks(self) -> Iterator[tuple[HookEventName, HookGroup, HookConfig]]:
         """All hooks, with the event and the group they are in."""
         for event, groups in self.groups.items():

@@ -6,6 +6,7 @@ one warning, a wrong optional field likewise, and the rest works (PROTOCOL 2).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -38,6 +39,7 @@ from .model import (
 _T = TypeVar("_T")
 _EVENTS: dict[str, HookEventName] = {event.value: event for event in HookEventName}
 _TYPES = [hook_type.value for hook_type in HookType]
+_OUTSIDE = re.compile(r"^([~/\\]|\w:)|(^|[/\\])\.\.($|[/\\])")
 _OTHER_AGENTS_EVENTS = {
     "PreToolUse": HookEventName.BeforeTool,
     "PostToolUse": HookEventName.AfterTool,
@@ -85,17 +87,10 @@ def _parse_options(raw: Any, report: Report) -> HooksOptions:
 def _without_outside_journal(options: HooksOptions, report: Report) -> HooksOptions:
     """A project must not choose a file outside itself to be written to."""
     journal = options.journal
-    if not isinstance(journal, str):
+    if not isinstance(journal, str) or not _OUTSIDE.search(journal):
         return options
-    from pathlib import PurePath
-
-    path = PurePath(journal)
-    if not (path.is_absolute() or ".." in path.parts or journal.startswith("~")):
-        return options
-    got = describe(journal)
-    report.at("journal").add(
-        f"ignored: a project's journal must be inside the project, got {got}"
-    )
+    problem = "ignored: a project's journal must be inside the project"
+    report.at("journal").add(f"{problem}, got {describe(journal)}")
     return replace(options, journal=None)
 
 
