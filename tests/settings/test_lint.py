@@ -204,7 +204,7 @@ def test_matcher_that_cannot_work_is_found(
         ("Notification", "Anything"),
     ],
 )
-def test_matcher_that_works_is_no_finding(
+def test_matcher_that_works_has_no_findings(
     project: Project, check: Checker, event: str, matcher: str
 ) -> None:
     project.write_hook(event, matcher)
@@ -293,7 +293,7 @@ def test_both_languages_in_one_place_are_found(
     assert "there are both" in lines[0]
 
 
-def test_absent_settings_are_no_mistake(
+def test_missing_settings_are_not_an_error(
     project: Project, check: Checker, tmp_path: Path
 ) -> None:
     status, (line,) = check("--cwd", tmp_path)
@@ -301,11 +301,11 @@ def test_absent_settings_are_no_mistake(
     assert line.startswith(f"no settings files in {tmp_path / '.hookline'}, ")
 
 
-def test_cwd_that_is_no_directory_is_a_mistake(check: Checker) -> None:
+def test_cwd_that_is_not_a_directory_is_an_error(check: Checker) -> None:
     assert check("--cwd", "/nowhere/at/all") == (1, [])
 
 
-def test_managed_is_no_finding_in_system_settings(tmp_path: Path) -> None:
+def test_managed_has_no_findings_in_system_settings(tmp_path: Path) -> None:
     hook = {"type": "command", "command": "true", "managed": True}
     system = tmp_path / "system"
     system.mkdir()

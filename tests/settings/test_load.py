@@ -160,7 +160,7 @@ def test_from_file_leaves_the_system_out_when_it_manages_nothing(
     assert not settings.has_managed
 
 
-def test_from_file_tells_of_a_broken_system_file(
+def test_from_file_reports_a_broken_system_file(
     places: SettingsPlaces, tmp_path: Path
 ) -> None:
     fill(places, system="{")

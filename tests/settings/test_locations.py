@@ -28,7 +28,7 @@ def unknown_user(uid: int) -> NoReturn:
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's")
 
 
-def test_places_are_those_of_the_protocol(tmp_path: Path) -> None:
+def test_folders_are_those_of_the_protocol(tmp_path: Path) -> None:
     """PROTOCOL 2."""
     folders = SettingsPlaces(project_dir=tmp_path).folders()
     assert list(folders.items()) == [
@@ -39,7 +39,7 @@ def test_places_are_those_of_the_protocol(tmp_path: Path) -> None:
 
 
 @linux_only
-def test_user_place_follows_xdg_config_home(
+def test_user_folder_follows_xdg_config_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -48,7 +48,7 @@ def test_user_place_follows_xdg_config_home(
 
 @linux_only
 @pytest.mark.parametrize("configured", ["", "relative", "./here"])
-def test_user_place_is_never_relative_to_a_project(
+def test_user_folder_is_never_relative_to_a_project(
     configured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be trusted, and be whatever a cloned repository holds."""
@@ -81,7 +81,7 @@ def test_user_folders_are_none_when_no_home_is_known(
     assert folder() is None
 
 
-def test_no_environment_variable_moves_the_system_place(
+def test_no_environment_variable_moves_the_system_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("XDG_CONFIG_DIRS", "HOOKLINE_SYSTEM_DIR", "HOOKLINE_CONFIG", "HOME"):
@@ -110,7 +110,7 @@ def test_settings_file_is_absent_in_an_absent_folder(tmp_path: Path) -> None:
     assert find_settings_file(tmp_path / "file") is None
 
 
-def test_place_that_cannot_be_looked_into_is_no_absence(tmp_path: Path) -> None:
+def test_inaccessible_folder_is_not_a_missing_file(tmp_path: Path) -> None:
     """A managed hook must not vanish because its folder cannot be read."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(SettingsError, match="cannot be accessed"):

@@ -84,7 +84,7 @@ def test_broken_file_is_refused_with_line_and_column(
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_number_beyond_all_digits_is_no_number_that_anything_accepts() -> None:
+def test_number_with_too_many_digits_becomes_infinite() -> None:
     found = parse_text(f'{{"a": {"9" * 5000}}}', "s.json")
     assert found == {"a": float("inf")}
 

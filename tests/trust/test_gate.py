@@ -1,4 +1,4 @@
-"""What nobody agreed to does not run; what was agreed to cannot be edited away."""
+"""Project hooks run only after approval, and only as they were approved."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ async def test_an_untrusted_project_is_warned_about_once_with_what_to_run(
         async with project.system() as hooks:
             for _ in range(3):
                 await hooks.event_handler.fire_before_tool_event("x", {})
-    told = [r.getMessage() for r in caplog.records if "trust" in r.getMessage()]
-    assert len(told) == 1
-    assert "2 hooks are not trusted" in told[0]
-    assert "'hookline trust'" in told[0]
+    warnings = [r.getMessage() for r in caplog.records if "trust" in r.getMessage()]
+    assert len(warnings) == 1
+    assert "2 hooks are not trusted" in warnings[0]
+    assert "'hookline trust'" in warnings[0]
 
 
 async def test_a_trusted_hook_runs(project: Project) -> None:
@@ -60,7 +60,7 @@ async def test_an_untrusted_project_changes_no_options_of_others(
     assert config.get_hook_system() is not None
 
 
-async def test_a_changed_hook_may_be_let_through_by_its_trusted_policy(
+async def test_a_changed_hook_is_allowed_by_its_approved_policy(
     project: Project,
 ) -> None:
     project.guarded(onError={"changed": "allow"})
@@ -188,7 +188,7 @@ async def test_a_project_file_that_no_hook_names_may_change(project: Project) ->
     assert (await project.fire()).reason == "the guard says no"
 
 
-async def test_a_cached_module_of_a_hooks_own_run_is_no_change(
+async def test_python_caches_of_a_hooks_own_run_are_not_a_change(
     project: Project,
 ) -> None:
     project.write(".hookline/hooks/helper.py", "REASON = 'no'")
@@ -201,7 +201,7 @@ async def test_a_cached_module_of_a_hooks_own_run_is_no_change(
         assert (await project.fire()).reason == "no"
 
 
-async def test_a_journal_inside_the_folder_is_no_change(project: Project) -> None:
+async def test_a_journal_inside_the_folder_is_not_a_change(project: Project) -> None:
     project.write(".hookline/hooks/guard.sh", DENY)
     project.settings(GUARD, hooksConfig={"journal": ".hookline/journal.sqlite"})
     project.trust()
@@ -266,14 +266,12 @@ async def test_a_changed_project_hook_does_not_push_an_equal_user_hook_out(
     assert result.reason == "the guard says no"
 
 
-@pytest.mark.parametrize("spoil", ["bytes", "mode"])
-async def test_a_spoilt_record_closes_rather_than_opens(
-    project: Project, spoil: str
-) -> None:
+@pytest.mark.parametrize("corrupt", ["bytes", "mode"])
+async def test_a_corrupt_record_blocks(project: Project, corrupt: str) -> None:
     project.guarded(onError={"changed": "allow"})
     project.trust()
     (record,) = project.record_files()
-    if spoil == "bytes":
+    if corrupt == "bytes":
         record.write_text("{")
     else:
         record.chmod(0o666)
