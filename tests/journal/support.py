@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -19,9 +16,7 @@ from hookline.journal.rows import Occurrence, occurrence_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.results import make_empty_success_result
-
-PATIENCE_S = 60.0
-"""A guard against hanging, no claim about speed."""
+from tests.support.python import PATIENCE_S
 
 
 def settings_with(journal: Path, hooks: Mapping[str, Any] | None = None) -> Settings:
@@ -86,21 +81,6 @@ def occurrence(
 def is_intact(journal: Path) -> bool:
     with closing(sqlite3.connect(journal)) as connection:
         return bool(connection.execute("PRAGMA integrity_check").fetchone() == ("ok",))
-
-
-def start_python(script: str, *words: str, **more: Any) -> subprocess.Popen[bytes]:
-    """Start a Python process with a script and its arguments."""
-    argv = [sys.executable, "-c", textwrap.dedent(script), *words]
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
-    )
-
-
-def run_python(script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-c", textwrap.dedent(script), *words]
-    return subprocess.run(
-        argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
 
 
 def wait_until(condition: Callable[[], object]) -> None:

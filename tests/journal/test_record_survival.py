@@ -10,14 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .support import (
-    PATIENCE_S,
-    entries,
-    is_intact,
-    names,
-    run_python,
-    start_python,
-)
+from tests.support.python import PATIENCE_S, run_python, start_python
+
+from .support import entries, is_intact, names
 
 FIRES = """
     import asyncio, os, sys

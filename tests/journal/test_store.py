@@ -16,13 +16,13 @@ from hookline.errors import JournalError
 from hookline.journal.query import read_journal
 from hookline.journal.record import JournalWriter
 from hookline.journal.store import move_aside, open_for_writing
+from tests.support.python import run_python
 
 from .support import (
     entries,
     is_intact,
     occurrence,
     record,
-    run_python,
     system_at,
     wait_until,
 )
