@@ -98,7 +98,7 @@ def test_log_replaces_control_characters_in_recorded_text(bench: Bench) -> None:
         (["log", "--event", "BeforeTol"], "did you mean 'BeforeTool'?"),
         (["log", "--since", "soon"], "--since 'soon' is not a time"),
         (["log", "-n", "-1"], "must be at least 0"),
-        (["log", "--journal", "none.sqlite"], "there is none"),
+        (["log", "--journal", "none.sqlite"], "does not exist"),
         (["stats", "--since", "3y"], "--since '3y' is not a time"),
         (["replay", "--jobs", "0"], "must be at least 1"),
         (["log", "--journal", " "], "needs a file name"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.executors.contract import HookCall
 from hookline.journal.query import EventFilter, FullEntry, read_journal
-from hookline.journal.rows import Occurrence, occurrence_of
+from hookline.journal.record import JournalRecorder
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.results import make_empty_success_result
@@ -57,25 +57,31 @@ def entries(journal: Path) -> list[FullEntry]:
     return [full for full in found if full is not None]
 
 
+def targets(journal: Path) -> list[str | None]:
+    """The tools of all events, in order."""
+    with read_journal(str(journal)) as reader:
+        return [entry.target for entry in reader.oldest(EventFilter())]
+
+
+def count(journal: Path) -> int:
+    with read_journal(str(journal)) as reader:
+        return reader.count(EventFilter())
+
+
 def only_entry(journal: Path) -> FullEntry:
     (full,) = entries(journal)
     return full
 
 
-def occurrence(
-    tool_input: Mapping[str, Any] | None = None, at: float | None = None
-) -> Occurrence:
-    """An event that no hook matched."""
+def record_write(
+    recorder: JournalRecorder, tool_input: Mapping[str, Any] | None = None
+) -> None:
+    """Record an event that no hook matched."""
     event = HookEventName.BeforeTool
     fields = base_fields(event, "s-1", "/project", "")
     fields |= {"tool_name": "write_file", "tool_input": dict(tool_input or {})}
     result = ProcessedHookResult(aggregated=make_empty_success_result())
-    found = occurrence_of(HookCall(event, fields), None, result)
-    if at is None:
-        return found
-    import msgspec
-
-    return msgspec.structs.replace(found, at=at)
+    recorder.record(HookCall(event, fields), None, result)
 
 
 def is_intact(journal: Path) -> bool:
@@ -87,9 +93,5 @@ def wait_until(condition: Callable[[], object]) -> None:
     """Wait for a state; fails when it does not come."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
+        assert time.monotonic() < deadline, "the state was not reached"
         time.sleep(0.01)
-
-
-def names(found: Iterable[FullEntry]) -> list[str | None]:
-    return [full.entry.target for full in found]

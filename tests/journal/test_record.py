@@ -15,11 +15,11 @@ from hookline import HookEventName
 from .support import (
     command,
     entries,
-    names,
     on,
     only_entry,
     record,
     system_at,
+    targets,
     wait_until,
 )
 
@@ -88,7 +88,7 @@ async def test_what_the_host_changes_after_the_fire_is_not_recorded(
             await system.event_handler.fire_before_tool_event(tool, tool_input)
             tool_input["list"].append(2)  # type: ignore[attr-defined]
             tool_input["path"] = "changed"
-    assert names(entries(journal)) == ["matched", "unmatched"]
+    assert targets(journal) == ["matched", "unmatched"]
     for full in entries(journal):
         assert full.input["tool_input"] == {"list": [1], "path": "a"}
 

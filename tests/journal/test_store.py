@@ -1,4 +1,4 @@
-"""No journal, or no room for one: refused by name, never deleted."""
+"""A bad file or a full disk: reported with the path, never deleted."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 
 from hookline.errors import JournalError
 from hookline.journal.query import read_journal
-from hookline.journal.record import JournalWriter
+from hookline.journal.record import JournalRecorder
 from hookline.journal.store import move_aside, open_for_writing
 from tests.support.python import run_python
 
 from .support import (
     entries,
     is_intact,
-    occurrence,
     record,
+    record_write,
     system_at,
     wait_until,
 )
@@ -102,16 +102,17 @@ def test_moving_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
 
 
 def test_a_journal_in_use_is_not_moved_from_under_its_writer(tmp_path: Path) -> None:
-    writer = JournalWriter(str(tmp_path / "j.sqlite"))
-    writer.put(occurrence())
-    writer.flush()
+    journal = tmp_path / "j.sqlite"
+    recorder = JournalRecorder(str(journal))
+    record_write(recorder)
+    wait_until(lambda: journal.exists() and entries(journal))
     try:
         with pytest.raises(JournalError, match="in use"):
-            move_aside(writer.path)
+            move_aside(str(journal))
     finally:
-        writer.close()
-    assert len(entries(Path(writer.path))) == 1
-    assert Path(move_aside(writer.path)).exists()
+        recorder.close()
+    assert len(entries(journal)) == 1
+    assert Path(move_aside(str(journal))).exists()
 
 
 def test_moving_aside_what_is_not_there_says_so(tmp_path: Path) -> None:
@@ -145,10 +146,10 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
-    writer = JournalWriter(str(path))
+    recorder = JournalRecorder(str(path))
     for number in range(200):
-        writer.put(occurrence({"content": str(number) * 1000}))
-    writer.close()
+        record_write(recorder, {"content": str(number) * 1000})
+    recorder.close()
     content = bytearray(path.read_bytes())
     content[60_000:] = os.urandom(len(content) - 60_000)
     path.write_bytes(content)
@@ -160,16 +161,15 @@ def test_a_journal_removed_while_in_use_stops_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "j.sqlite"
-    writer = JournalWriter(str(path))
-    writer.put(occurrence())
-    writer.flush()
+    recorder = JournalRecorder(str(path))
+    record_write(recorder)
+    wait_until(lambda: path.exists() and entries(path))
     path.unlink()
     with caplog.at_level(logging.WARNING, "hookline"):
-        writer.put(occurrence())
-        writer.flush()
-        wait_until(lambda: writer.stopped)
-        writer.put(occurrence())
-        writer.close()
+        record_write(recorder)
+        wait_until(lambda: caplog.messages)
+        record_write(recorder)
+        recorder.close()
     (warning,) = caplog.messages
     assert "moved or removed" in warning
 
@@ -213,10 +213,11 @@ def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
 
     async def main():
         settings = Settings.from_mapping({"hooksConfig": {"journal": sys.argv[1]}})
-        async with HookSystem(Config("s", ".", settings)) as system:
+        system = HookSystem(Config("s", ".", settings))
+        async with system:
+            await system.event_handler.fire_before_agent_event("first")
+        async with system:
             fire = system.event_handler.fire_before_agent_event
-            await fire("first")
-            await asyncio.to_thread(system._journal.flush)
             resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
             for number in range(2000):
                 assert (await fire("x" * 2000)).aggregated.success
@@ -228,6 +229,6 @@ def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
     journal = tmp_path / "j.sqlite"
     done = run_python(script, str(journal))
     assert done.stdout == "went on\n", done.stderr
-    assert done.stderr.count("Nothing is recorded") == 1
+    assert done.stderr.count("Recording stopped") == 1
     assert is_intact(journal)
     assert entries(journal)[0].input["prompt"] == "first"

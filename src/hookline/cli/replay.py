@@ -24,7 +24,7 @@ from hookline.config import Config
 from hookline.engine.planner import make_plan, target_of
 from hookline.engine.registry import HookRegistry
 from hookline.journal.query import Entry, EventFilter, FullEntry, JournalReader
-from hookline.journal.rows import WORDS, Verdict, verdict_of
+from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
@@ -238,7 +238,9 @@ def _compare(before: Verdict, after: Verdict) -> list[Change]:
     flags = ("blocked", "ask", "stop")
     values = [(flag, getattr(before, flag), getattr(after, flag)) for flag in flags]
     old, new = before.effects, after.effects
-    values += [(what, old.get(field), new.get(field)) for field, what in WORDS.items()]
+    values += [
+        (what, old.get(field), new.get(field)) for field, what in EFFECT_LABELS.items()
+    ]
     return [
         Change(what, _decoded(was), _decoded(now))
         for what, was, now in values
