@@ -180,7 +180,7 @@ def loaded_by(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in found.stdout.split()}
 
 
-EXTRAS = {"rich", "google", "openai", "anthropic", "nats", "pydantic", "httpx"}
+EXTRAS = {"google", "openai", "anthropic", "nats", "pydantic", "httpx"}
 
 
 @pytest.mark.parametrize(

@@ -31,4 +31,4 @@ def test_an_agent_without_an_sdk_loads_none() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     loaded = {name.partition(".")[0] for name in found.stdout.split()}
-    assert not loaded & {"google", "openai", "anthropic", "pydantic", "rich"}
+    assert not loaded & {"google", "openai", "anthropic", "pydantic"}

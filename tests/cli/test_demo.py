@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("style", [(), ("--plain",)], ids=["rich", "plain"])
+@pytest.mark.parametrize("style", [(), ("--plain",)], ids=["terminal", "plain"])
 def test_demo_plays_on_quietly_when_its_reader_leaves(
     style: tuple[str, ...], tmp_path: Path
 ) -> None:

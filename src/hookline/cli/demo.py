@@ -1,4 +1,4 @@
-"""``hookline demo``: watch an agent obey its hooks, offline, in a few seconds."""
+"""``hookline demo``: a short agent session with hooks, offline."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.errors import SettingsError
+
+from .common import paint
 
 if TYPE_CHECKING:
     from hookline.demo.timeline import Timeline
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Play it."""
     from hookline.demo.timeline import make_timeline
 
-    timeline = make_timeline(plain=options.plain)
+    timeline = make_timeline(paint, plain=options.plain)
     if options.keep is not None:
         return _play(_new_folder(options.keep), timeline)
     with tempfile.TemporaryDirectory(prefix="hookline-demo-") as folder:
@@ -62,6 +64,6 @@ def _play(folder: Path, timeline: Timeline) -> int:
     from hookline.demo.play import Project, play
 
     project = Project(folder.resolve())
-    project.lay_out()
+    project.create()
     asyncio.run(play(project, timeline))
     return 0
