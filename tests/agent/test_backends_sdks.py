@@ -12,7 +12,7 @@ from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 
 from hookline.agent import Agent, ChatSession, Ending
-from hookline.testing.modelapi import Answer, Asked, ModelServer
+from hookline.testing.modelapi import Answer, ModelServer, ReceivedRequest
 
 from .scenes import config_of, names, runs, says, specific
 from .servers import MODELS, SDKS
@@ -36,16 +36,16 @@ def write_file(path: str, content: str) -> str:
     return f"wrote {len(content)} to {path}"
 
 
-def temperature_in(asked: Asked) -> Any:
+def temperature_in(asked: ReceivedRequest) -> Any:
     config = asked.body.get("generationConfig", asked.body)
     return config["temperature"]
 
 
-def texts_in(asked: Asked) -> str:
+def texts_in(asked: ReceivedRequest) -> str:
     return str(asked.body.get("contents") or asked.body.get("messages"))
 
 
-def tools_in(asked: Asked) -> set[str]:
+def tools_in(asked: ReceivedRequest) -> set[str]:
     """The tools that a request leaves the model, in each service's own way."""
     body = asked.body
     offered = [
