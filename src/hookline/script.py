@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Hook: TypeAlias = Callable[[dict[str, Any]], Any]
+    Json: TypeAlias = Mapping[str, object]
 
 _STRICTNESS = {"ask": 1, "block": 2, "deny": 2}
 _MAX_PRINTED = 1 << 20
@@ -33,15 +34,13 @@ class Output(dict[str, object]):
     are joined, and ``hookSpecificOutput`` is merged key by key.
     """
 
-    def __or__(self, other: Mapping[str, object]) -> Output:  # type: ignore[override]
+    def __or__(self, other: Json) -> Output:  # type: ignore[override]
         # dict overloads this operator for other value types; here they are fixed.
         if not isinstance(other, dict):
             return NotImplemented
         return Output(_keep_stricter(self, _merged(self, other)))
 
-    def __ior__(self, other: Mapping[str, object]) -> Output:  # type: ignore[override]
-        # As above.
-        return self | other
+    __ior__ = __or__  # type: ignore[assignment]  # as above
 
 
 def allow(reason: str | None = None) -> Output:
@@ -175,9 +174,7 @@ def _response(text: str) -> dict[str, object]:
     return {"text": str(text), "candidates": [candidate]}
 
 
-def _merged(
-    left: Mapping[str, object], right: Mapping[str, object]
-) -> dict[str, object]:
+def _merged(left: Json, right: Json) -> dict[str, object]:
     merged = {**left, **right}
     for key in left.keys() & right.keys():
         old, new = left[key], right[key]
@@ -188,9 +185,7 @@ def _merged(
     return merged
 
 
-def _keep_stricter(
-    left: Mapping[str, object], merged: dict[str, object]
-) -> dict[str, object]:
+def _keep_stricter(left: Json, merged: dict[str, object]) -> dict[str, object]:
     old, new = left.get("decision"), merged.get("decision")
     if _STRICTNESS.get(str(old), 0) > _STRICTNESS.get(str(new), 0):
         merged |= {key: left[key] for key in ("decision", "reason") if key in left}
@@ -203,7 +198,7 @@ def _read_event() -> dict[str, Any]:
     if sys.stdin is None:
         raise SystemExit("no event: standard input is closed")
     if sys.stdin.isatty():
-        _print_error("reading an event from standard input; 'hookline fire' sends one")
+        sys.stderr.write("reading an event from standard input, as JSON\n")
     try:
         event = _parsed(sys.stdin.buffer.read())
     except ValueError as error:
@@ -219,11 +214,9 @@ def _parsed(text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:  # int() rejects numbers with very many digits
-        return json.loads(text, parse_int=_integer)
-
-
-def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) <= _MAX_DIGITS else digits
+        return json.loads(
+            text, parse_int=lambda n: int(n) if len(n) <= _MAX_DIGITS else n
+        )
 
 
 def _awaited(answer: Any) -> Any:
@@ -338,7 +331,7 @@ class _Printed:
 def _exit_code(code: object) -> int:
     if code is None or isinstance(code, int):
         return (code or 0) & 0xFF
-    _print_error(str(code))
+    sys.stderr.write(f"{code}\n")
     return 1
 
 
@@ -361,10 +354,6 @@ def _flush() -> None:
             stream.flush()
         except (AttributeError, OSError, ValueError):  # None or closed
             continue
-
-
-def _print_error(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
 
 
 def _short_repr(value: object) -> str:

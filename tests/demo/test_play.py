@@ -105,7 +105,7 @@ def test_plain_is_ascii_without_boxes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_the_demo_has_colour_on_a_terminal_unless_it_is_unwanted(
+def test_the_demo_has_colour_on_a_terminal_unless_no_color_is_set(
     tmp_path: Path, colour: bool
 ) -> None:
     output = on_a_terminal(tmp_path, **({} if colour else {"NO_COLOR": "1"}))
@@ -134,7 +134,7 @@ def test_a_kept_project_can_be_played_with(tmp_path: Path) -> None:
     assert "access key" in fired.stdout
 
 
-def test_keep_refuses_a_directory_that_holds_something(tmp_path: Path) -> None:
+def test_keep_rejects_a_directory_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     ended = subprocess.run(
         [sys.executable, "-m", "hookline.cli.main", "demo", "--keep", "."],

@@ -27,7 +27,7 @@ def write(path: Path, count: int, limits: Limits | None = None, age: float = 0) 
             connection.execute("UPDATE events SET at = at - ?", [age])
 
 
-def test_events_older_than_the_limit_are_forgotten_at_the_next_start(
+def test_events_older_than_the_limit_are_deleted_at_the_next_start(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "j.sqlite"
@@ -37,7 +37,9 @@ def test_events_older_than_the_limit_are_forgotten_at_the_next_start(
     assert [full.entry.id for full in entries(path)] == [6, 7]
 
 
-def test_the_oldest_events_go_when_the_file_is_too_large(tmp_path: Path) -> None:
+def test_the_oldest_events_are_deleted_when_the_file_is_too_large(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "j.sqlite"
     write(path, 300)
     large = path.stat().st_size

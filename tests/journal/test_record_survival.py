@@ -127,7 +127,7 @@ def test_many_processes_write_to_one_journal(tmp_path: Path) -> None:
     assert is_intact(journal)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_records_on_its_own(tmp_path: Path) -> None:
     journal = tmp_path / "j.sqlite"
     script = """
@@ -153,7 +153,7 @@ def test_a_forked_child_records_on_its_own(tmp_path: Path) -> None:
     assert sorted(str(name) for name in found) == ["t-0", "t-child", "t-parent"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_forks_while_other_threads_record_neither_hang_nor_corrupt(
     tmp_path: Path,
 ) -> None:
@@ -205,7 +205,7 @@ def test_forks_while_other_threads_record_neither_hang_nor_corrupt(
     assert is_intact(journal)
 
 
-def test_another_process_that_holds_the_file_for_a_while_costs_no_event(
+def test_no_event_is_lost_while_another_process_locks_the_file(
     tmp_path: Path,
 ) -> None:
     journal = tmp_path / "j.sqlite"

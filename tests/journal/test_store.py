@@ -58,7 +58,7 @@ BAD_FILES = [foreign_text, foreign_database, empty_file, damaged_journal, cut_jo
 
 
 @pytest.mark.parametrize("make", BAD_FILES)
-async def test_a_bad_file_is_refused_by_name_and_left_as_it_was(
+async def test_a_bad_file_is_rejected_with_its_path_and_left_unchanged(
     make: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert callable(make)
@@ -101,7 +101,7 @@ def test_moving_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
     assert [file.read_text() for file in moved] == ["one", "two", "three"]
 
 
-def test_a_journal_in_use_is_not_moved_from_under_its_writer(tmp_path: Path) -> None:
+def test_a_journal_in_use_is_not_moved(tmp_path: Path) -> None:
     journal = tmp_path / "j.sqlite"
     recorder = JournalRecorder(str(journal))
     record_write(recorder)
@@ -115,13 +115,13 @@ def test_a_journal_in_use_is_not_moved_from_under_its_writer(tmp_path: Path) -> 
     assert Path(move_aside(str(journal))).exists()
 
 
-def test_moving_aside_what_is_not_there_says_so(tmp_path: Path) -> None:
+def test_moving_a_missing_file_aside_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="nothing to move"):
         move_aside(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device", "loop"])
-def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+def test_path_that_is_not_a_regular_file_is_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     if kind == "directory":
         path.mkdir()
@@ -136,7 +136,7 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
             opened(str(path))
 
 
-def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_journal_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     with closing(open_for_writing(str(path))) as connection:
         connection.execute("PRAGMA user_version=99")
@@ -184,12 +184,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         check=False,
     )
     if mounted.returncode:
-        pytest.skip("no right to mount a small disk here; the next test stands in")
+        pytest.skip("no permission to mount a small disk; the next test covers it")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-async def test_a_full_disk_stops_the_journal_with_one_warning_and_no_agent(
+async def test_a_full_disk_stops_recording_with_one_warning_and_the_agent_goes_on(
     small_disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal = small_disk / "j.sqlite"
@@ -204,7 +204,7 @@ async def test_a_full_disk_stops_the_journal_with_one_warning_and_no_agent(
     assert str(journal) in warning
 
 
-def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
+def test_a_file_size_limit_stops_recording_with_one_warning(
     tmp_path: Path,
 ) -> None:
     script = """

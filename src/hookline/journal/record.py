@@ -49,11 +49,6 @@ class JournalRecorder:
         self._failed = False
         _recorders.add(self)
 
-    @property
-    def is_running(self) -> bool:
-        """Whether there is a thread that writes."""
-        return self._writer is not None
-
     def start(self) -> None:
         """Start the thread, unless it runs or has failed."""
         with _lifecycle:
@@ -70,17 +65,21 @@ class JournalRecorder:
         if not self._failed:
             self._put(take_snapshot(call, plan, result, self._translator))
 
-    def close(self) -> None:
-        """Write everything and end the thread; a later event starts a new one."""
+    def close(self) -> bool:
+        """Write everything and end the thread; False if there is none.
+
+        A later event starts a new one.
+        """
         with _lifecycle:
             writer, self._writer = self._writer, None
             if writer is None:
-                return
+                return False
             atexit.unregister(self.close)
         if writer.finish():
             self._rescue(writer)
         else:
             self._fail(f"nothing could be written for {_STUCK_S:g} s")
+        return True
 
     def _put(self, snapshot: Snapshot) -> None:
         if self._writer is None:
@@ -265,8 +264,8 @@ def _before_fork() -> None:
     """Close every file: SQLite's locks must not be carried into another process."""
     _lifecycle.acquire()
     for recorder in list(_recorders):
-        while recorder.is_running:
-            recorder.close()
+        while recorder.close():
+            pass  # what other threads recorded meanwhile has started it again
 
 
 if hasattr(os, "register_at_fork"):

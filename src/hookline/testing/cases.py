@@ -105,10 +105,11 @@ class HookTestFile(_FileFields, frozen=True, kw_only=True):
 
 
 _TYPES = ("command", "worker")
+_EVENTS = tuple(HookEventName)
 _DECISIONS = ("allow", "block", "ask", "stop")
-_CASE_KEYS = tuple(HookTestCase.__struct_fields__)
-_FILE_KEYS = ("case", *_FileFields.__struct_fields__)
-_EVENT_KEYS = tuple(EventFields.__struct_fields__)
+_CASE_KEYS = HookTestCase.__struct_fields__
+_FILE_KEYS = _FileFields.__struct_fields__
+_EVENT_KEYS = EventFields.__struct_fields__
 
 
 def find_files(places: list[Path]) -> list[Path]:
@@ -154,21 +155,22 @@ class _FileReader:
         self._headers = [*headers, len(self._lines)]
 
     def read(self, raw: dict[str, Any]) -> HookTestFile:
-        known = (*_FILE_KEYS, *_CASE_KEYS)
-        self._check_keys(raw, known, self._part(None))
-        of_file = {key: raw[key] for key in _FILE_KEYS if key in raw and key != "case"}
+        head = self._part(None)
+        self._check_keys(raw, ("case", *_FILE_KEYS, *_CASE_KEYS), head)
+        own = {key: raw[key] for key in _FILE_KEYS if key in raw}
         defaults = {key: raw[key] for key in _CASE_KEYS if key in raw}
-        fields = self._converted(of_file, _FileFields, self._part(None))
+        fields = self._converted(own, _FileFields, head)
         cases = raw.get("case")
         if not isinstance(cases, list) or not cases:
             raise self._error("no cases: start each with [[case]]", None)
-        self._check_choice("type", fields.type, _TYPES, self._part(None))
+        self._check_choice("type", fields.type, _TYPES, head)
         self._check_settings_mode(fields, raw)
         # The cases first: a typo in one is a likelier mistake than a missing script.
         read = tuple(self._case(one, defaults, n) for n, one in enumerate(cases))
         hooks = self._hooks(fields)
-        own = structs.asdict(fields)
-        return HookTestFile(**own, path=self._path, hooks=hooks, cases=read)
+        return HookTestFile(
+            **structs.asdict(fields), path=self._path, hooks=hooks, cases=read
+        )
 
     def _case(self, raw: Any, defaults: dict[str, Any], index: int) -> HookTestCase:
         part = self._part(index)
@@ -184,20 +186,18 @@ class _FileReader:
         return case
 
     def _check_case(self, case: HookTestCase, part: range) -> None:
-        self._check_event(case.event, part)
+        if not case.event:
+            raise self._error("the event is missing: add event = ...", None, part)
+        self._check_choice("event", case.event, _EVENTS, part)
         for earlier in case.before:
             self._check_keys(earlier, _EVENT_KEYS, part)
-            self._check_event(earlier.get("event", case.event), part)
+            event = earlier.get("event", case.event)
+            self._check_choice("event", event, _EVENTS, part)
         self._check_choice("expect", case.expect, _DECISIONS, part)
         patterns = {"message": case.message, "context": case.context}
         patterns |= {"received": case.received, **case.wrote}
         for key, pattern in patterns.items():
             self._check_pattern(key, pattern, part)
-
-    def _check_event(self, event: Any, part: range) -> None:
-        if not event:
-            raise self._error("the event is missing: add event = ...", None, part)
-        self._check_choice("event", event, tuple(HookEventName), part)
 
     def _check_choice(
         self, key: str, value: Any, known: tuple[str, ...], part: range

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from .cases import ServerAnswer
 
 
 class ThreadedServer:
-    """Serves on a free port for the time of a ``with`` block.
-
-    The handler takes this server as its first argument.
-    """
+    """Serves on a free port for the time of a ``with`` block."""
 
     def __init__(self, handler: Callable[..., BaseHTTPRequestHandler]) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, self))
@@ -37,6 +34,20 @@ class ThreadedServer:
         self._server.server_close()
 
 
+Owner = TypeVar("Owner", bound=ThreadedServer)
+
+
+class QuietHandler(BaseHTTPRequestHandler, Generic[Owner]):
+    """A handler that knows its server and logs nothing."""
+
+    def __init__(self, owner: Owner, *connection: Any) -> None:
+        self.owner = owner
+        super().__init__(*connection)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
 class AnsweringServer(ThreadedServer):
     """Gives the same answer to every request, and keeps the requests."""
 
@@ -52,18 +63,14 @@ class AnsweringServer(ThreadedServer):
         super().__exit__(*details)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def __init__(self, owner: AnsweringServer, *connection: Any) -> None:
-        self._owner = owner
-        super().__init__(*connection)
-
+class _Handler(QuietHandler[AnsweringServer]):
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length).decode("utf-8", "replace")
-        self._owner.requests.append(f"{self.command} {self.path} {body}")
-        self._owner.closing.wait(self._owner.answer.delay_ms / 1000)
+        self.owner.requests.append(f"{self.command} {self.path} {body}")
+        self.owner.closing.wait(self.owner.answer.delay_ms / 1000)
         try:
-            self._send(self._owner.answer)
+            self._send(self.owner.answer)
         except ConnectionError:  # the hook did not wait for the answer
             self.close_connection = True
 
@@ -72,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, answer: ServerAnswer) -> None:
         self.send_response(answer.status)
         for name, value in answer.headers.items():
-            self.send_header(name, value.replace("{server}", self._owner.url))
+            self.send_header(name, value.replace("{server}", self.owner.url))
         body = answer.body.encode()
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -80,8 +87,5 @@ class _Handler(BaseHTTPRequestHandler):
         for piece in pieces:
             self.wfile.write(piece)
             self.wfile.flush()
-            if answer.drip_ms and self._owner.closing.wait(answer.drip_ms / 1000):
+            if answer.drip_ms and self.owner.closing.wait(answer.drip_ms / 1000):
                 return
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing: people read the report of the case."""

@@ -6,12 +6,11 @@ import json
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from .loopback import ThreadedServer
+from .loopback import QuietHandler, ThreadedServer
 
 Calls = Sequence[tuple[str, dict[str, Any]]]
 _WORDS = re.compile(r"\S+\s*|\s+")
@@ -129,13 +128,10 @@ def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
 
 
 def _openai_calls(calls: Calls) -> list[dict[str, Any]]:
+    functions = [{"name": name, "arguments": json.dumps(args)} for name, args in calls]
     return [
-        {
-            "id": f"call_{at}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(arguments)},
-        }
-        for at, (name, arguments) in enumerate(calls)
+        {"id": f"call_{at}", "type": "function", "function": function}
+        for at, function in enumerate(functions)
     ]
 
 
@@ -159,16 +155,10 @@ def _tool_use(at: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(blocks: list[Any], reason: str | None) -> dict[str, Any]:
-    return {
-        "id": "msg_local",
-        "type": "message",
-        "role": "assistant",
-        "model": "local",
-        "content": blocks,
-        "stop_reason": reason,
-        "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 2},
-    }
+    head = {"id": "msg_local", "type": "message", "role": "assistant"}
+    end = {"stop_reason": reason, "stop_sequence": None}
+    usage = {"input_tokens": 1, "output_tokens": 2}
+    return {**head, "model": "local", "content": blocks, **end, "usage": usage}
 
 
 def _block(at: int, block: dict[str, Any], deltas: list[Any]) -> Iterator[str]:
@@ -224,28 +214,21 @@ class ModelServer(ThreadedServer):
         super().__exit__(*details)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler[ModelServer]):
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, owner: ModelServer, *connection: Any) -> None:
-        self._owner = owner
-        super().__init__(*connection)
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the base class calls it
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
         service = _service_of(self.path)
         if service is None:
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return
-        answer = self._owner.take(self.path, body)
+        answer = self.owner.take(self.path, body)
         if service.is_streamed(self.path, body):
             self._stream(service.events(answer.text, answer.calls))
         else:
             self._send(200, service.whole(answer.text, answer.calls))
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
 
     def _send(self, status: int, value: dict[str, Any]) -> None:
         data = json.dumps(value).encode()
@@ -256,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _stream(self, events: Iterator[str]) -> None:
-        gate = self._owner.gate
+        gate = self.owner.gate
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")

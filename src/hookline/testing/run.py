@@ -70,9 +70,7 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
     """Run one case in a new folder, or in the project itself with ``settings``."""
     started = time.perf_counter()
     with ExitStack() as stack:
-        cwd = (
-            _scratch_project(stack) if file.settings is None else project_of(file.path)
-        )
+        cwd = _project(file, stack)
         requests: list[str] = []
         url = ""
         if case.server is not None:
@@ -93,19 +91,17 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
     )
 
 
-def _scratch_project(stack: ExitStack) -> Path:
+def _project(file: HookTestFile, stack: ExitStack) -> Path:
+    if file.settings is not None:
+        # The nearest folder with ``.hookline``.
+        here = file.path.resolve().parent
+        parents = (f for f in (here, *here.parents) if (f / ".hookline").is_dir())
+        return next(parents, here)
     # A process that a hook left behind may still write while this is removed.
     folder = TemporaryDirectory(prefix="hooktest-", ignore_cleanup_errors=True)
     cwd = Path(stack.enter_context(folder)).resolve() / "project"
     cwd.mkdir()
     return cwd
-
-
-def project_of(file: Path) -> Path:
-    """The project that a file belongs to: the nearest folder with ``.hookline``."""
-    folder = file.resolve().parent
-    found = (f for f in (folder, *folder.parents) if (f / ".hookline").is_dir())
-    return next(found, folder)
 
 
 class _SetupError(Exception):

@@ -7,14 +7,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from difflib import unified_diff
@@ -33,7 +26,7 @@ EventInput = Mapping[str, Any]
 
 
 def script_settings(
-    scripts: Iterable[Path],
+    scripts: tuple[Path, ...],
     *,
     env: Mapping[str, str] | None = None,
     sequential: bool = False,
@@ -41,21 +34,13 @@ def script_settings(
     timeout_ms: float = 60_000,
 ) -> Settings:
     """Settings with these scripts on every event."""
-    hooks = [
-        {
-            "type": hook_type,
-            "command": command_of(script),
-            "name": script.stem,
-            "env": dict(env or {}),
-            "timeout": timeout_ms,
-        }
-        for script in scripts
-    ]
+    common = {"type": hook_type, "env": dict(env or {}), "timeout": timeout_ms}
+    hooks = [{**common, "name": s.stem, "command": _command(s)} for s in scripts]
     group = {"sequential": sequential, "hooks": hooks}
     return Settings.from_mapping({"hooks": {str(e): [group] for e in HookEventName}})
 
 
-def command_of(script: Path) -> str:
+def _command(script: Path) -> str:
     """The command that starts a script: Python with the interpreter of Hookline."""
     quoted = shlex.quote(str(script))
     if script.suffix == ".py":
@@ -81,23 +66,17 @@ def event_input(
 
 
 _TOOL: dict[str, Any] = {"tool_name": "tool", "tool_input": {}}
-_RESPONSE = {"llmContent": "", "returnDisplay": ""}
-_REQUEST: dict[str, Any] = {"model": "test", "messages": []}
+_TOOL_RESPONSE = {"llmContent": "", "returnDisplay": ""}
+_REQUEST: dict[str, Any] = {"llm_request": {"model": "test", "messages": []}}
+_RESPONSE: dict[str, Any] = {"llm_response": {"text": "", "candidates": []}}
 _REQUIRED: dict[HookEventName, dict[str, Any]] = {
     HookEventName.BeforeTool: _TOOL,
-    HookEventName.AfterTool: {**_TOOL, "tool_response": _RESPONSE},
+    HookEventName.AfterTool: {**_TOOL, "tool_response": _TOOL_RESPONSE},
     HookEventName.BeforeAgent: {"prompt": ""},
-    HookEventName.AfterAgent: {
-        "prompt": "",
-        "prompt_response": "",
-        "stop_hook_active": False,
-    },
-    HookEventName.BeforeModel: {"llm_request": _REQUEST},
-    HookEventName.AfterModel: {
-        "llm_request": _REQUEST,
-        "llm_response": {"text": "", "candidates": []},
-    },
-    HookEventName.BeforeToolSelection: {"llm_request": _REQUEST},
+    HookEventName.AfterAgent: {"prompt": "", "prompt_response": ""},
+    HookEventName.BeforeModel: _REQUEST,
+    HookEventName.AfterModel: _REQUEST | _RESPONSE,
+    HookEventName.BeforeToolSelection: _REQUEST,
     HookEventName.SessionStart: {"source": "startup"},
     HookEventName.SessionEnd: {"reason": "exit"},
     HookEventName.Notification: {"message": ""},
@@ -195,14 +174,11 @@ def _wrong_change(case: HookTestCase, result: ProcessedHookResult) -> Iterator[s
         yield f"expected no change, got {_pretty(changed)}"
     if case.changed is not None:
         whole = final is not None and final.modified_tool_input is not None
-        shown = changed if whole else _part_like(case.changed, changed or {})
-        if shown != case.changed:
-            yield _diff("changed", case.changed, shown)
+        found = changed if whole else _part_like(case.changed, changed or {})
+        yield from _diff("changed", case.changed, found)
     if case.output is not None:
-        wire = final.to_wire() if final else {}
-        shown = _part_like(case.output, wire)
-        if shown != case.output:
-            yield _diff("output", case.output, shown)
+        found = _part_like(case.output, final.to_wire() if final else {})
+        yield from _diff("output", case.output, found)
 
 
 def _part_like(expected: Any, actual: Any) -> Any:
@@ -230,15 +206,11 @@ def _content(file: Path) -> str:
         return f"<{error.strerror}>"
 
 
-def _diff(what: str, expected: Any, actual: Any) -> str:
-    lines = unified_diff(
-        _pretty(expected).splitlines(),
-        _pretty(actual).splitlines(),
-        f"{what}: expected",
-        f"{what}: got",
-        lineterm="",
-    )
-    return "\n".join(lines)
+def _diff(what: str, expected: Any, actual: Any) -> Iterator[str]:
+    if actual != expected:
+        old, new = _pretty(expected).splitlines(), _pretty(actual).splitlines()
+        names = f"{what}: expected", f"{what}: got"
+        yield "\n".join(unified_diff(old, new, *names, lineterm=""))
 
 
 def _pretty(value: Any) -> str:
@@ -289,10 +261,9 @@ def _report(result: ProcessedHookResult) -> str:
     if not hooks:
         lines.append("  no hook ran")
     for hook in hooks:
-        ended = hook.error or f"exit code {hook.exit_code}"
-        lines.append(f"  {hook.hook_name}: {ended}, output {hook.raw_output!r}")
-        if hook.stderr:
-            lines.append(f"    stderr: {hook.stderr}")
+        exit_status = hook.error or f"exit code {hook.exit_code}"
+        lines.append(f"  {hook.hook_name}: {exit_status}, output {hook.raw_output!r}")
+        lines += [f"    stderr: {hook.stderr}"] if hook.stderr else []
     return "\n".join(lines)
 
 
@@ -355,7 +326,7 @@ def _settings(
         file = Path(script).resolve()
         if not file.is_file():
             raise FileNotFoundError(f"no script {str(script)!r}")
-        return script_settings([file], env=env)
+        return script_settings((file,), env=env)
     if env is not None:
         raise TypeError("env goes with a script; settings have their own env")
     if isinstance(settings, Mapping):
