@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hookline.settings.model import HookConfig, HookType
-from hookline.trust.names import named_paths, names_nothing
+from hookline.trust.pins import named_paths, names_nothing
 from hookline.trust.records import all_records
 from tests.support.project import GUARD, Project
 

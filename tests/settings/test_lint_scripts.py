@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.settings.scripts import NamedFile, named_files
+from hookline.shelltext import executed_files
 
 PROJECT = Path("/my project/$x")
 
@@ -39,20 +39,21 @@ PROJECT = Path("/my project/$x")
         ('python3 "${HOOKLINE_PROJECT_DIR}/a b.py"', [], [f"{PROJECT}/a b.py"]),
         ("$LLXPRT_PROJECT_DIR/x.sh", [f"{PROJECT}/x.sh"], []),
         ("~/x.sh", [str(Path("~/x.sh").expanduser())], []),
+        ("$HOME/x.sh", [str(Path("~/x.sh").expanduser())], []),
     ],
 )
 def test_named_files_are_found(
     command: str, programs: list[str], scripts: list[str]
 ) -> None:
-    found = named_files(command, PROJECT)
-    assert [file.word for file in found if file.is_program] == programs
-    assert [file.word for file in found if not file.is_program] == scripts
+    found = executed_files(command, str(PROJECT))
+    assert [file.path for file in found if file.is_program] == programs
+    assert [file.path for file in found if not file.is_program] == scripts
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "$HOME/x.sh",
+        "$OTHER/x.sh",
         "$CLAUDE_PROJECT_DIR/$x.sh",
         "$CLAUDE_PROJECT_DIRECTORY/x.sh",
         "~other/x.sh",
@@ -71,16 +72,15 @@ def test_named_files_are_found(
     ],
 )
 def test_nothing_is_claimed_where_the_shell_decides(command: str) -> None:
-    assert named_files(command, PROJECT) == []
+    assert executed_files(command, str(PROJECT)) == []
 
 
-def test_project_variable_is_left_alone_when_no_project_is_known() -> None:
-    assert named_files("$CLAUDE_PROJECT_DIR/x.sh") == []
-    (relative,) = named_files("./x.sh")
-    assert relative.under(None) is None
-    assert NamedFile("/x", is_program=True).under(None) == Path("/x")
+def test_project_variable_is_unknown_when_no_project_is_known() -> None:
+    assert executed_files("$CLAUDE_PROJECT_DIR/x.sh", None) == []
+    (relative,) = executed_files("./x.sh", None)
+    assert relative.path == "./x.sh"
 
 
 @given(st.text(alphabet="ab/.-$~'\"`;|&()<>{}[]=* \n\\#", max_size=30))
 def test_no_command_makes_it_raise(command: str) -> None:
-    named_files(command, PROJECT)
+    executed_files(command, str(PROJECT))

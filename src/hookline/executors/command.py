@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import string
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,13 +13,10 @@ from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import DirectStart, ProcessSpec
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import EnvPolicy
+from hookline.shelltext import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
 
 from .contract import HookCall
 from .exit_table import RunEnd, as_text, failed_result, read_end
-
-PROJECT_DIR_NAMES = tuple(
-    f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
-)
 
 CLEAN_NAMES = frozenset(
     {
@@ -112,15 +108,6 @@ def _inherited(policy: EnvPolicy) -> dict[str, str]:
     }
 
 
-_NAME = r"(?:HOOKLINE|LLXPRT|GEMINI|CLAUDE)_PROJECT_DIR"
-_VARIABLE = rf"\$(?:{_NAME}(?![A-Za-z0-9_])|\{{{_NAME}\}})"
-_SAFE = r"[A-Za-z0-9_./:@%+,=-]"
-_WORD = rf'(?:{_SAFE}|{_VARIABLE}|"(?:{_SAFE}| |{_VARIABLE})*")+'
-_COMMAND = rf" *{_WORD}(?: +{_WORD})* *"
-_PIECES = rf'"|{_VARIABLE}'
-_PLAIN = frozenset(string.ascii_letters + string.digits + "_./:@%+,=- ")
-_ODD_IN_A_PROGRAM = frozenset(":@%,")
-
 _BUILTIN_NAMES = """
 . : [ alias bg bind break builtin caller cd command compgen complete compopt continue
 declare dirs disown echo enable eval exec exit export false fc fg getopts hash help
@@ -141,63 +128,34 @@ _MAX_SHELL_LEVEL = 900
 
 def direct_start(command: str, cwd: str, env: Mapping[str, str]) -> DirectStart | None:
     """How to run a command without bash; None where bash has something to do."""
-    words = _split(command)
-    if words is None or not _is_undisturbed(cwd, env):
+    words = plain_words(command)
+    if words is None or not _is_inherited_unchanged(cwd, env):
         return None
-    argv = [_expand(word, env) for word in words]
-    program = _find(argv[0], env.get("PATH", ""))
+    argv = [word if isinstance(word, str) else word.known(env) or "" for word in words]
+    program = _find_program(argv[0], env.get("PATH", ""))
     if program is None:
         return None
-    return DirectStart(program, argv, _as_from_bash(program, env))
+    return DirectStart(program, argv, {"SHLVL": "0", **env, "_": program})
 
 
-@lru_cache(maxsize=4096)
-def _split(command: str) -> tuple[str, ...] | None:
-    # Compiling an expression would take longer than the shell that it saves.
-    if _PLAIN.issuperset(command):
-        words = tuple(word for word in command.split(" ") if word)
-    elif re.fullmatch(_COMMAND, command, re.ASCII):
-        words = tuple(re.findall(_WORD, command, re.ASCII))
-    else:
-        return None
-    if not words or words[0] in _BUILTINS:
-        return None
-    if "=" in words[0]:
-        return None  # it sets a variable
-    return words
-
-
-def _expand(word: str, env: Mapping[str, str]) -> str:
-    if '"' not in word and "$" not in word:
-        return word
-    return re.sub(_PIECES, lambda found: _value(found.group(), env), word)
-
-
-def _value(piece: str, env: Mapping[str, str]) -> str:
-    return "" if piece == '"' else env.get(piece.strip("${}"), "")
-
-
-def _is_undisturbed(cwd: str, env: Mapping[str, str]) -> bool:
-    """Whether bash would pass this environment on as it is, and say nothing."""
+def _is_inherited_unchanged(cwd: str, env: Mapping[str, str]) -> bool:
+    """Whether bash would pass this environment on as it is, without a warning."""
     if env.get("PWD") != cwd or not _is_normal(cwd):
         return False
     if env.get("LC_ALL", "") not in _QUIET_LOCALES:
         return False  # bash warns about a locale that is not installed
     level = env.get("SHLVL", "0")
-    if not level.isdecimal() or str(int(level)) != level:
-        return False
-    if int(level) > _MAX_SHELL_LEVEL:
+    if not re.fullmatch("0|[1-9][0-9]{0,2}", level) or int(level) > _MAX_SHELL_LEVEL:
         return False
     if "OLDPWD" in env and not os.path.isdir(env["OLDPWD"]):  # noqa: PTH112
         return False
-    return _names_are_plain(frozenset(env))
+    return not _has_special_variables(frozenset(env))
 
 
 @lru_cache(maxsize=256)
-def _names_are_plain(names: frozenset[str]) -> bool:
-    if names & _SPECIAL_VARIABLES:
-        return False
-    return not any(name.startswith("BASH") for name in names)
+def _has_special_variables(names: frozenset[str]) -> bool:
+    special = any(name.startswith("BASH") for name in names)
+    return special or not _SPECIAL_VARIABLES.isdisjoint(names)
 
 
 @lru_cache(maxsize=256)
@@ -205,13 +163,11 @@ def _is_normal(path: str) -> bool:
     return path.startswith("/") and os.path.normpath(path) == path
 
 
-def _find(word: str, path: str) -> str | None:
+def _find_program(word: str, path: str) -> str | None:
     """The file that bash would execute; None where it would not find one."""
     if "/" in word:
         return word
-    if word in _BUILTINS or word[:1] in {"", "-", "+"}:
-        return None
-    if not _ODD_IN_A_PROGRAM.isdisjoint(word):
+    if word in _BUILTINS or not re.fullmatch("[A-Za-z0-9_.][A-Za-z0-9_.+=-]*", word):
         return None
     for folder in path.split(":"):
         if not folder.startswith("/"):
@@ -222,21 +178,12 @@ def _find(word: str, path: str) -> str | None:
     return None
 
 
-def _as_from_bash(program: str, env: Mapping[str, str]) -> dict[str, str]:
-    return {"SHLVL": "0", **env, "_": program}
-
-
-_PROJECT_DIR = (
-    r"\$(?:\{(?:HOOKLINE|LLXPRT|GEMINI|CLAUDE)_PROJECT_DIR\}"
-    r"|(?:HOOKLINE|LLXPRT|GEMINI|CLAUDE)_PROJECT_DIR(?![A-Za-z0-9_]))"
-)
-_HEREDOC = r"<<-?\s*(?:\"(\w+)\"|'(\w+)'|\\?(\w+))"
 _POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
 
 
 @lru_cache(maxsize=4096)
 def shell_argv(command: str, shell: str | None = None) -> tuple[str, ...]:
-    """The words that run a command under its shell."""
+    """The arguments that run a command under its shell."""
     program = shell or default_shell()
     if os.path.basename(program) in _POSIX_SHELLS:  # noqa: PTH119 - plain text
         command = quote_project_dirs(command)
@@ -257,125 +204,6 @@ def default_shell() -> str:
 def default_shell_is_bash() -> bool:
     """Whether commands run under bash, unless they name another shell."""
     return default_shell().endswith("/bash")
-
-
-def quote_project_dirs(command: str) -> str:
-    """Put double quotes around each project directory that stands unquoted."""
-    if "_PROJECT_DIR" not in command:
-        return command
-    return _Quoter(command).result()
-
-
-class _Quoter:
-    """Walks over shell text and knows which quotes it is in."""
-
-    def __init__(self, command: str) -> None:
-        self._text = command
-        self._at = 0
-        self._out: list[str] = []
-        self._nesting: list[str] = []
-        self._heredocs: list[str] = []
-
-    def result(self) -> str:
-        while self._at < len(self._text):
-            self._step()
-        return "".join(self._out)
-
-    @property
-    def _inside(self) -> str:
-        return self._nesting[-1] if self._nesting else ""
-
-    def _step(self) -> None:
-        char = self._text[self._at]
-        if char == "\\":
-            self._copy(2)
-        elif char == "$":
-            self._dollar()
-        elif char == '"':
-            self._toggle('"')
-        elif char == "`":
-            self._toggle("`")
-        elif self._inside == '"':
-            self._copy(1)
-        else:
-            self._unquoted(char)
-
-    def _unquoted(self, char: str) -> None:
-        if char == "'":
-            self._copy_through("'", self._at + 1)
-        elif char == "#" and self._starts_word():
-            self._copy_comment()
-        elif char == "\n":
-            self._copy(1)
-            self._copy_heredocs()
-        elif char == "<" and (found := self._match(_HEREDOC)):
-            self._heredocs.append(next(word for word in found.groups() if word))
-            self._copy(len(found.group()))
-        elif char == "<" and self._text.startswith("<<<", self._at):
-            self._copy(3)
-        else:
-            self._parenthesis(char)
-
-    def _parenthesis(self, char: str) -> None:
-        if char == "(":
-            self._nesting.append("(")
-        elif char == ")" and self._inside == "(":
-            self._nesting.pop()
-        self._copy(1)
-
-    def _dollar(self) -> None:
-        found = self._match(_PROJECT_DIR)
-        if found:
-            quoted = found.group() if self._inside == '"' else f'"{found.group()}"'
-            self._out.append(quoted)
-            self._at = found.end()
-        elif self._text.startswith("$(", self._at):
-            self._nesting.append("(")
-            self._copy(2)
-        elif self._text.startswith("$'", self._at) and self._inside != '"':
-            self._copy_ansi_quoted()
-        else:
-            self._copy(1)
-
-    def _match(self, expression: str) -> re.Match[str] | None:
-        # Compiled on first use, and kept by re: most commands need none of it.
-        return re.compile(expression).match(self._text, self._at)
-
-    def _toggle(self, mark: str) -> None:
-        if self._inside == mark:
-            self._nesting.pop()
-        else:
-            self._nesting.append(mark)
-        self._copy(1)
-
-    def _starts_word(self) -> bool:
-        return self._at == 0 or self._text[self._at - 1] in " \t\n;&|("
-
-    def _copy(self, count: int) -> None:
-        self._out.append(self._text[self._at : self._at + count])
-        self._at += count
-
-    def _copy_through(self, mark: str, start: int) -> None:
-        end = self._text.find(mark, start)
-        self._copy((len(self._text) if end < 0 else end + 1) - self._at)
-
-    def _copy_comment(self) -> None:
-        end = self._text.find("\n", self._at)
-        self._copy((len(self._text) if end < 0 else end) - self._at)
-
-    def _copy_ansi_quoted(self) -> None:
-        end = self._at + 2
-        while end < len(self._text) and self._text[end] != "'":
-            end += 2 if self._text[end] == "\\" else 1
-        self._copy(end + 1 - self._at)
-
-    def _copy_heredocs(self) -> None:
-        for word in self._heredocs:
-            closing = re.compile(rf"^\t*{re.escape(word)}$", re.MULTILINE)
-            found = closing.search(self._text, self._at)
-            end = len(self._text) if found is None else found.end()
-            self._copy(end - self._at)
-        self._heredocs = []
 
 
 class CommandExecutor:

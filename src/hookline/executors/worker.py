@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import time
 import weakref
 from collections.abc import Iterable
@@ -22,9 +21,10 @@ from hookline.log import logger
 from hookline.processes.process import ProcessSlots, run_process
 from hookline.protocol.jsontext import encode
 from hookline.protocol.results import HookExecutionResult
+from hookline.settings.model import Stamp
+from hookline.trust.pins import hook_paths, take_stamp, trust_paths
 
 from .command import (
-    PROJECT_DIR_NAMES,
     command_spec,
     read_outcome,
     request_environment,
@@ -39,9 +39,6 @@ from .warm import (
     WorkerLostError,
     WorkerOutputLimitError,
 )
-
-Stamp = tuple[tuple[int, int, int, int] | None, ...]
-"""What the file system tells about some files."""
 
 
 class WorkerPool:
@@ -67,7 +64,7 @@ class WorkerPool:
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``."""
-        stamp, loop = _stamp(self._files), asyncio.get_running_loop()
+        stamp, loop = take_stamp(self._files), asyncio.get_running_loop()
         while self._idle:
             worker = self._idle.pop()
             if worker.loop is not loop:
@@ -91,7 +88,7 @@ class WorkerPool:
     def start_ahead(self, call: HookCall) -> None:
         """Start a worker before the first event."""
         if not self._idle:
-            self.give_back(self._start(call, _stamp(self._files)))
+            self.give_back(self._start(call, take_stamp(self._files)))
 
     async def close(self) -> None:
         """Wait for the workers that are busy, then end them all.
@@ -160,35 +157,9 @@ class WorkerPool:
 
 
 def named_files(hook: RegisteredHook, cwd: str) -> tuple[str, ...]:
-    """The files that a command names, as far as its text tells."""
-    command = hook.config.command or ""
-    for name in PROJECT_DIR_NAMES:
-        command = command.replace(f"${{{name}}}", f"${name}")
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    for name in PROJECT_DIR_NAMES:
-        words = [word.replace(f"${name}", cwd) for word in words]
-    named = (*words, *hook.config.trust_files)
-    return tuple(
-        path
-        for word in dict.fromkeys(named)
-        if not word.startswith("-")
-        and not os.path.isdir(path := os.path.join(cwd, word))  # noqa: PTH112, PTH118
-    )
-
-
-def _stamp(files: tuple[str, ...]) -> Stamp:
-    return tuple([_state(file) for file in files])
-
-
-def _state(file: str) -> tuple[int, int, int, int] | None:
-    try:
-        found = os.stat(file)  # noqa: PTH116 - no Path on this path
-    except (OSError, ValueError):
-        return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    """The files whose change replaces a worker: those that the hook names."""
+    paths = (*hook_paths(hook.config, cwd), *trust_paths(hook.config, cwd))
+    return tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
 
 
 class WorkerExecutor:

@@ -1,269 +1,21 @@
-"""Split a shell line into words and operators the way a shell would.
+"""List the commands that a shell line would run, through whatever hides them.
 
-It never fails: a quote that is not closed ends with the line. Quotes, backslashes,
-``$'..'``, ``$IFS``, known variables and ``{a,b}`` are resolved, so that a word reads
-as the program will see it; command substitutions are collected for their own scan.
-Standard library only, and little of it: hooks pay for imports at every event.
+Built on ``hookline.shelltext``. Variables, ``{a,b}``, wrappers, nested shells and
+substitutions are looked through, so that a word reads as the program will see it; what
+cannot be told by reading is marked ``opaque``. No text makes it raise.
 """
 
 from __future__ import annotations
 
 import re
 
-_OPERATORS = (
-    *("<<<", "&>>", "<<-", "&&", "||", ";;", "|&", "&>", ">>", "<<", ">|", ">&", "<&"),
-    *("<>", "<", ">", ";", "&", "|", "(", ")", "\n"),
-)
-_OPEN, _COMMA, _CLOSE = "\ue000", "\ue001", "\ue002"
-_BRACES = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?[-=+]([^{}]*))?\}|(\w+))")
-_WHICH = re.compile(r"\s*(?:which|command\s+-v|type\s+-P)\s+([\w.-]+)\s*")
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
-_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "e": "\x1b", "b": "\b"}
-_MAX_WORDS = 10_000
-_MAX_VALUE = 100_000
+from hookline.shelltext import SimpleCommand, Word, parse
 
+TYPE_CHECKING = False  # importing typing costs more than reading a line
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
-class Operator(str):
-    """A token that is no word."""
-
-    __slots__ = ()
-
-
-class Scanner:
-    """One pass over a line; ``nested`` holds the substitutions found on the way."""
-
-    def __init__(self, text: str, variables: dict[str, str]) -> None:
-        self._text = text
-        self._at = 0
-        self._variables = variables
-        self._word: list[str] | None = None
-        self.tokens: list[str] = []
-        self.nested: list[str] = []
-        self.overflowed = False
-        """The line is longer than anybody would write: not all of it was read."""
-        self._heredocs: list[tuple[str, int]] = []
-
-    def scan(self) -> list[str]:
-        """All tokens of the line, operators as ``Operator``."""
-        while self._at < len(self._text):
-            self._step(self._text[self._at])
-        self._end_word()
-        return self.tokens
-
-    def _step(self, char: str) -> None:
-        if char in " \t\r":
-            self._end_word()
-            self._at += 1
-        elif char == "#" and self._word is None:
-            self._until("\n", keep_end=True)
-        elif char in "\\'\"`$":
-            {"\\": self._backslash, "'": self._single, '"': self._double}.get(
-                char, self._substitution
-            )()
-        elif char in "<>" and self._text.startswith("(", self._at + 1):
-            self._at += 1
-            self.nested.append(self._parenthesised())
-            self._add("/dev/fd/63")
-        else:
-            self._operator_or_letter(char)
-
-    def _operator_or_letter(self, char: str) -> None:
-        for operator in _OPERATORS:
-            if self._text.startswith(operator, self._at):
-                self._operator(operator)
-                return
-        self._add({"{": _OPEN, ",": _COMMA, "}": _CLOSE}.get(char, char))
-        self._at += 1
-
-    def _operator(self, operator: str) -> None:
-        before = "".join(self._word or ())
-        if operator[0] in "<>" and before.isdigit():
-            self._word = None  # the 2 of 2>file is a descriptor, not an argument
-        self._end_word()
-        self.tokens.append(Operator(operator))
-        self._at += len(operator)
-        if operator == "\n" and self._heredocs:
-            self._read_heredocs()
-
-    def _read_heredocs(self) -> None:
-        for mark, place in self._heredocs:
-            lines = []
-            while self._at < len(self._text):
-                line = self._until("\n")
-                if line.strip() == mark:
-                    break
-                lines.append(line)
-            self.tokens[place] = "\n".join(lines)
-        self._heredocs.clear()
-
-    def _backslash(self) -> None:
-        escaped = self._text[self._at + 1 : self._at + 2]
-        if escaped != "\n":
-            self._add(escaped)
-        self._at += 2
-
-    def _single(self) -> None:
-        self._at += 1
-        self._add(self._until("'"))
-
-    def _double(self) -> None:
-        self._at += 1
-        self._add("")
-        while self._at < len(self._text) and self._text[self._at] != '"':
-            char = self._text[self._at]
-            after = self._text[self._at + 1 : self._at + 2]
-            if char == "\\" and after in tuple('"$`\\\n'):
-                self._backslash()
-            elif char in "$`":
-                self._substitution(quoted=True)
-            else:
-                self._add(char)
-                self._at += 1
-        self._at += 1
-
-    def _substitution(self, quoted: bool = False) -> None:
-        rest = self._text[self._at : self._at + 2]
-        if rest[0] == "`":
-            self._at += 1
-            self._keep_nested(self._until("`").replace("\\`", "`"))
-        elif rest == "$(":
-            self._at += 1
-            self._keep_nested(self._parenthesised())
-        elif rest == "$'" and not quoted:
-            self._ansi_c()
-        elif rest == '$"' and not quoted:
-            self._at += 1
-        else:
-            self._variable(quoted)
-
-    def _keep_nested(self, inner: str) -> None:
-        self.nested.append(inner)
-        # A plain echo is how a word is hidden: $(echo rm) reads as rm.
-        plain = re.fullmatch(r"\s*(?:echo|printf)\s+(?:-\w+\s+)*([^|;&<>]*)", inner)
-        plain = plain or _WHICH.fullmatch(inner)
-        self._add(plain[1].strip("'\" ") if plain else "$()")
-
-    def _parenthesised(self) -> str:
-        start, depth, quote = self._at + 1, 0, ""
-        while self._at < len(self._text):
-            char = self._text[self._at]
-            if char == "\\":
-                self._at += 1
-            elif quote:
-                quote = "" if char == quote else quote
-            elif char in "'\"":
-                quote = char
-            elif char in "()":
-                depth += 1 if char == "(" else -1
-            self._at += 1
-            if depth == 0:
-                return self._text[start : self._at - 1]
-        return self._text[start:]
-
-    def _ansi_c(self) -> None:
-        self._at += 2
-        start = self._at
-        while self._at < len(self._text) and self._text[self._at] != "'":
-            self._at += 2 if self._text[self._at] == "\\" else 1
-        self._add(_ESCAPE.sub(_unescaped, self._text[start : self._at]))
-        self._at += 1
-
-    def _variable(self, quoted: bool) -> None:
-        found = _VARIABLE.match(self._text, self._at)
-        if not found:
-            self._unknown_expansion()
-            return
-        self._at = found.end()
-        name = found[1] or found[3]
-        if name == "IFS" and not quoted:
-            self._end_word()
-            return
-        default: str | None = found[2]
-        value = self._variables.get(name, default)
-        self._add_value(found[0] if value is None else value, quoted)
-
-    def _unknown_expansion(self) -> None:
-        """A lone ``$``, or one of the many things that braces can do to a variable."""
-        if self._text.startswith("${", self._at):
-            self._until("}")
-            self._add("$()")
-        else:
-            self._add("$")
-            self._at += 1
-
-    def _add_value(self, value: str, quoted: bool) -> None:
-        pieces = [value] if quoted else value.split()
-        for index, piece in enumerate(pieces):
-            if index:
-                self._end_word()
-            self._add(piece)
-
-    def _until(self, end: str, keep_end: bool = False) -> str:
-        found = self._text.find(end, self._at)
-        found = len(self._text) if found < 0 else found
-        taken, self._at = self._text[self._at : found], found + (not keep_end)
-        return taken
-
-    def _add(self, text: str) -> None:
-        if self._word is None:
-            self._word = []
-        self._word.append(text)
-
-    def _end_word(self) -> None:
-        if self._word is None:
-            return
-        word, self._word = "".join(self._word), None
-        last = self.tokens[-1] if self.tokens else ""
-        if isinstance(last, Operator) and last in ("<<", "<<-"):
-            # What follows the line is read as if it stood here: <<< text.
-            self.tokens[-1:] = [Operator("<<<"), ""]
-            self._heredocs.append((_plain(word), len(self.tokens) - 1))
-        elif isinstance(last, Operator) or _OPEN not in word:
-            self._keep(_plain(word))
-        else:
-            self.overflowed = self.overflowed or len(word) > _MAX_WORDS
-            for expanded in _expanded(word)[: _MAX_WORDS + 1]:
-                self._keep(expanded)
-
-    def _keep(self, word: str) -> None:
-        self.overflowed = self.overflowed or len(self.tokens) >= _MAX_WORDS
-        if not self.overflowed:
-            self.tokens.append(word)
-        if self.tokens[-4:-3] == ["for"] and self.tokens[-2:-1] == ["in"]:
-            self._variables[self.tokens[-3]] = word
-        name, equals, value = word.partition("=")
-        if equals and name.isidentifier():
-            # A variable that doubles itself again and again must not fill the memory.
-            self.overflowed = self.overflowed or len(value) > _MAX_VALUE
-            self._variables[name] = value[:_MAX_VALUE]
-
-
-def _expanded(word: str) -> list[str]:
-    """Expand ``{a,b}``; a pair without a comma stays as it is."""
-    found = next((m for m in _BRACES.finditer(word) if _COMMA in m[1]), None)
-    if not found or len(word) > _MAX_WORDS:
-        return [_plain(word)]
-    expanded: list[str] = []
-    for choice in found[1].split(_COMMA):
-        expanded += _expanded(word[: found.start()] + choice + word[found.end() :])
-        if len(expanded) > _MAX_WORDS:
-            break
-    return expanded
-
-
-def _plain(word: str) -> str:
-    return word.replace(_OPEN, "{").replace(_COMMA, ",").replace(_CLOSE, "}")
-
-
-def _unescaped(escape: re.Match[str]) -> str:
-    code = escape[1]
-    if code[0] in "xu" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    if code[0] in "01234567":
-        return chr(int(code, 8) & 0xFF)
-    return _CONTROL.get(code, code)
-
+    from hookline.shelltext import Piece
 
 SHELLS = frozenset(
     {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "$SHELL", "${SHELL}", "$BASH"}
@@ -273,31 +25,32 @@ _INTERPRETER = re.compile(r"(python|perl|ruby|node|php|lua|osascript)[\d.]*")
 _RESERVED = frozenset(
     {"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time"}
 )
-# A wrapper runs the rest of its words; its options that take a value of their own.
+# A wrapper runs the rest of its arguments; these are its options that take a value.
 _WRAPPERS = {
-    "sudo": "ugpCDhrtUT",
-    "doas": "uC",
-    "env": "uC",
-    "xargs": "aEILnPsd",
-    "timeout": "ks",
-    "nice": "n",
-    "ionice": "cnp",
-    "stdbuf": "ioe",
-    "command": "",
-    "builtin": "",
-    "exec": "a",
-    "nohup": "",
-    "setsid": "",
-    "coproc": "",
-    "flock": "wE",
-    "npx": "pc",
-    "busybox": "",
-    "toybox": "",
-    "caffeinate": "t",
+    name: options
+    for name, _, options in (
+        entry.partition(":")
+        for entry in """
+            sudo:ugpCDhrtUT doas:uC env:uC xargs:aEILnPsd timeout:ks nice:n ionice:cnp
+            stdbuf:ioe exec:a flock:wE npx:pc caffeinate:t command builtin nohup setsid
+            coproc busybox toybox
+        """.split()
+    )
 }
 _HEADS = (["for"], ["select"], ["case"])
 _ASSIGNMENT = re.compile(r"\w+\+?=")
+# Unquoted braces, commas and blanks, while a word is put together.
+_OPEN, _COMMA, _CLOSE, _BREAK = "\ue000", "\ue001", "\ue002", "\ue003"
+_MARKED = str.maketrans({"{": _OPEN, ",": _COMMA, "}": _CLOSE})
+_UNMARKED = str.maketrans({_OPEN: "{", _COMMA: ",", _CLOSE: "}"})
+_BRACES = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_UNKNOWN = "$()"
+_PRINTS = re.compile(
+    r"(?:(?:echo|printf)(?: -\w+)*|which|command -v|type -P) (.*)", re.DOTALL
+)
 _MAX_DEPTH = 12
+_MAX_WORDS = 10_000
+_MAX_VALUE = 100_000
 
 
 class Command:
@@ -318,7 +71,7 @@ class Command:
         self.opaque = False
         """What it will run cannot be told by reading."""
         self.appended = False
-        """Further words come from elsewhere, as by xargs."""
+        """It gets further arguments from elsewhere, as by xargs."""
 
     @property
     def name(self) -> str:
@@ -327,12 +80,12 @@ class Command:
 
     @property
     def args(self) -> list[str]:
-        """Its words after the name."""
+        """Its arguments."""
         return self.words[1:]
 
     @property
     def flags(self) -> set[str]:
-        """Its options, short ones taken apart: ``-rf`` is ``r`` and ``f``."""
+        """Its options; short ones one by one: ``-rf`` is ``r`` and ``f``."""
         found: set[str] = set()
         for word in self.args:
             if word == "--":
@@ -345,139 +98,206 @@ class Command:
 
     @property
     def operands(self) -> list[str]:
-        """Its words that are no options."""
-        if "--" in self.args:
-            cut = self.args.index("--")
-            before = [word for word in self.args[:cut] if not word.startswith("-")]
-            return before + self.args[cut + 1 :]
-        return [word for word in self.args if not word.startswith("-")]
+        """Its arguments that are not options."""
+        cut = self.args.index("--") if "--" in self.args else len(self.args)
+        before = [word for word in self.args[:cut] if not word.startswith("-")]
+        return before + self.args[cut + 1 :]
 
 
 def commands(line: str) -> list[Command]:
-    """All commands in a line, outermost first."""
-    return _commands(line, {}, 0)
+    """All commands that a line runs; those in substitutions follow their command."""
+    return _commands(parse(line), {}, 0)
 
 
-def _commands(line: str, variables: dict[str, str], depth: int) -> list[Command]:
-    if depth > _MAX_DEPTH:
-        return [_hidden()]
-    scanner = Scanner(line, variables)
+def _commands(
+    simple_commands: Iterable[SimpleCommand], variables: dict[str, str], depth: int
+) -> list[Command]:
     found: list[Command] = []
-    for command in _simple_commands(scanner.scan()):
+    if depth > _MAX_DEPTH:
+        return [_unread()]
+    expander = _Expander(variables)
+    for simple in simple_commands:
+        command = expander.command(simple)
         found += _unwrapped(command, variables, depth)
-    for inner in scanner.nested:
-        found += _commands(inner, variables, depth + 1)
-    return [*found, _hidden()] if scanner.overflowed else found
+        for inner in _substitutions(simple):
+            found += _commands(inner, variables, depth + 1)
+    return [*found, _unread()] if expander.overflowed else found
 
 
-def _hidden() -> Command:
+def _unread() -> Command:
     """What stands for commands that were not read."""
     command = Command()
     command.opaque = True
     return command
 
 
-def _simple_commands(tokens: list[str]) -> list[Command]:
-    found = [Command()]
-    redirect = ""
-    for token in tokens:
-        if isinstance(token, Operator):
-            redirect = _operator(token, found)
-        elif redirect:
-            _redirected(found[-1], redirect, token)
-            redirect = ""
-        else:
-            found[-1].words.append(token)
-    return [command for command in found if command.words or command.writes]
+def _substitutions(simple: SimpleCommand) -> Iterator[tuple[SimpleCommand, ...]]:
+    words = [*simple.words, *(one.target for one in simple.redirections)]
+    for piece in (piece for word in words for piece in word):
+        if piece.commands:
+            yield piece.commands
+        if piece.argument:
+            yield from _substitutions(SimpleCommand("", [piece.argument], []))
 
 
-def _operator(operator: str, found: list[Command]) -> str:
-    """Begin the next command, or say that a redirection follows."""
-    if operator[0] in "<>" or operator in ("&>", "&>>"):
-        return operator
-    command = Command()
-    command.piped = operator in ("|", "|&")
-    found.append(command)
-    return ""
+class _Expander:
+    """Expands words with the variables that the line has set so far."""
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        self._variables = variables
+        self._count = 0
+        self.overflowed = False
+        """The line is longer than any person writes: not all of it was read."""
+
+    def command(self, simple: SimpleCommand) -> Command:
+        """One command with its words expanded; its assignments are remembered."""
+        command = Command()
+        command.piped = simple.operator in ("|", "|&")
+        for word in simple.words:
+            for field in self._fields(word):
+                self._keep(command.words, field)
+        for operator, target in simple.redirections:
+            text = self._text(target)
+            if operator[:2] == "<<":
+                command.fed = text
+            elif ">" in operator and not _is_descriptor(operator, text):
+                command.writes.append(text)
+            elif operator == "<":
+                command.reads.append(text)
+        return command
+
+    def _keep(self, words: list[str], field: str) -> None:
+        self._count += 1
+        self.overflowed = self.overflowed or self._count > _MAX_WORDS
+        if self.overflowed:
+            return
+        words.append(field)
+        if words[-4:-3] == ["for"] and words[-2:-1] == ["in"]:
+            self._variables[words[-3]] = field
+        name, equals, value = field.partition("=")
+        if equals and name.isidentifier():
+            # A variable that doubles itself again and again must not fill the memory.
+            self.overflowed = len(value) > _MAX_VALUE
+            self._variables[name] = value[:_MAX_VALUE]
+
+    def _fields(self, word: Word) -> list[str]:
+        """The words that one word becomes: split at blanks, braces expanded."""
+        marked = "".join(self._marked(piece) for piece in word)
+        fields = [field for field in marked.split(_BREAK) if field]
+        if not fields and any(piece.quoted or not piece.source for piece in word):
+            return [""]
+        self.overflowed = self.overflowed or len(marked) > _MAX_VALUE
+        return [one for field in fields for one in _expand_braces(field)]
+
+    def _marked(self, piece: Piece) -> str:
+        value = self._value(piece)
+        if piece.quoted:
+            return value
+        if piece.source:
+            return re.sub(r"\s+", _BREAK, value)
+        return value.translate(_MARKED)
+
+    def _text(self, word: Word) -> str:
+        return "".join(self._value(piece) for piece in word)
+
+    def _value(self, piece: Piece) -> str:
+        if not piece.source:
+            return piece.text
+        if piece.source[0] in "<>":
+            return "/dev/fd/63"
+        if piece.variable == "IFS":
+            return " "
+        if not piece.variable:
+            return self._printed(piece.commands)
+        unset = piece.source if piece.argument is None else self._text(piece.argument)
+        return self._variables.get(piece.variable, unset)
+
+    def _printed(self, simple_commands: tuple[SimpleCommand, ...]) -> str:
+        """What a substitution prints: with a plain echo, ``$(echo rm)`` is rm."""
+        if len(simple_commands) != 1 or simple_commands[0].redirections:
+            return _UNKNOWN
+        words = [
+            field for one in simple_commands[0].words for field in self._fields(one)
+        ]
+        found = _PRINTS.fullmatch(" ".join(words))
+        return found[1] if found else _UNKNOWN
 
 
-def _redirected(command: Command, redirect: str, target: str) -> None:
-    if redirect == "<<<":
-        command.fed = target
-    elif ">" in redirect and not (redirect == ">&" and target.rstrip("-").isdigit()):
-        command.writes.append(target)
-    elif redirect == "<":
-        command.reads.append(target)
+def _is_descriptor(operator: str, target: str) -> bool:
+    return operator == ">&" and (target == "-" or target.rstrip("-").isdigit())
+
+
+def _expand_braces(word: str) -> list[str]:
+    """Expand ``{a,b}``; a pair without a comma stays as it is."""
+    found = next((m for m in _BRACES.finditer(word) if _COMMA in m[1]), None)
+    if not found or len(word) > _MAX_VALUE:
+        return [word.translate(_UNMARKED)]
+    expanded: list[str] = []
+    for choice in found[1].split(_COMMA):
+        start, end = word[: found.start()], word[found.end() :]
+        expanded += _expand_braces(start + choice + end)
+        if len(expanded) > _MAX_WORDS:
+            break
+    return expanded
 
 
 def _unwrapped(
     command: Command, variables: dict[str, str], depth: int
 ) -> list[Command]:
+    """A command without what stands before it, and the commands that it runs."""
+    _drop_prefixes(command)
+    while command.name in _WRAPPERS and (rest := _wrapped_words(command)):
+        command.appended = command.appended or command.name == "xargs"
+        command.words = rest
+        _drop_prefixes(command)
+    line = _inner_line(command)
+    if line is None:
+        return [command]
+    return [command, *_commands(parse(line), dict(variables), depth + 1)]
+
+
+def _drop_prefixes(command: Command) -> None:
     words = command.words
-    while words and (_ASSIGNMENT.match(words[0]) or words[0] in _RESERVED):
-        if words[0] not in _RESERVED:
-            command.assigned.append(words[0])
-        words = words[1:]
+    at = 0
+    while at < len(words) and (words[at] in _RESERVED or _ASSIGNMENT.match(words[at])):
+        at += 1
+    command.assigned += [word for word in words[:at] if word not in _RESERVED]
     # The head of a loop or a choice runs nothing by itself.
-    command.words = words = [] if words[:1] in _HEADS else words
-    if command.name in _WRAPPERS:
-        return _wrapped(command, variables, depth)
-    inner = _inner_line(command)
-    if inner is None:
-        return [command]
-    return [command, *_commands(inner, dict(variables), depth + 1)]
+    command.words = [] if words[at : at + 1] in _HEADS else words[at:]
 
 
-def _wrapped(command: Command, variables: dict[str, str], depth: int) -> list[Command]:
-    name, rest = command.name, list(command.args)
-    if name == "env" and rest and rest[0] in ("-S", "--split-string"):
-        return [command, *_commands(" ".join(rest[1:]), dict(variables), depth + 1)]
-    while rest and rest[0].startswith("-") and rest[0] != "--":
-        option = rest.pop(0)
-        if len(option) == 2 and option[1] in _WRAPPERS[name] and rest:
-            rest.pop(0)
-    rest = rest[1:] if rest[:1] == ["--"] else rest
-    rest = rest[1:] if name in ("timeout", "flock") else rest
-    inner = Command()
-    inner.words, inner.writes, inner.reads = rest, command.writes, command.reads
-    inner.piped, inner.fed = command.piped, command.fed
-    inner.assigned = command.assigned
-    inner.appended = name == "xargs"
-    if not rest or depth > _MAX_DEPTH:
-        return [command]
-    return _unwrapped(inner, variables, depth + 1)
+def _wrapped_words(command: Command) -> list[str]:
+    name, rest = command.name, command.args
+    if name == "env" and rest[:1] in (["-S"], ["--split-string"]):
+        return []
+    at = 0
+    while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
+        takes_value = len(rest[at]) == 2 and rest[at][1] in _WRAPPERS[name]
+        at += 2 if takes_value else 1
+    at += rest[at : at + 1] == ["--"]
+    return rest[at + 1 :] if name in ("timeout", "flock") else rest[at:]
 
 
 def _inner_line(command: Command) -> str | None:
-    """The shell line that a command would run in its turn, if it does."""
-    name, args = command.name, command.args
+    """The shell line that a command runs in turn, if it does."""
+    name, args, operands = command.name, command.args, command.operands
     if name in _RUN_LINES:
         return _script_of(command)
-    if _INTERPRETER.fullmatch(name):
-        command.opaque = command.opaque or _reads_program(command)
-    if name == "$()":
+    is_unknown = name == _UNKNOWN or (name == "eval" and _UNKNOWN in " ".join(args))
+    if is_unknown or (_INTERPRETER.fullmatch(name) and _reads_program(command)):
         command.opaque = True
-    if name == "eval":
-        command.opaque = command.opaque or "$()" in " ".join(args)
     if name == "find":
         return _find_commands(args)
-    return _line_in_words(name, args, command.operands)
-
-
-def _line_in_words(name: str, args: list[str], operands: list[str]) -> str | None:
-    if name == "eval":
-        return " ".join(args)
-    if name == "watch":
-        return " ".join(operands)
-    if name == "ssh":
-        return " ".join(operands[1:])
-    if name == "trap" and args:
-        return args[0]
-    if name == "parallel":
-        return (
-            " ".join(["xargs", *args[: args.index(":::")]]) if ":::" in args else None
-        )
-    return None
+    if name == "parallel" and ":::" in args:
+        return " ".join(["xargs", *args[: args.index(":::")]])
+    lines = {
+        "eval": args,
+        "env": args[1:],
+        "watch": operands,
+        "ssh": operands[1:],
+        "trap": args[:1],
+    }
+    return " ".join(lines[name]) if name in lines else None
 
 
 def _reads_program(command: Command) -> bool:
@@ -493,7 +313,7 @@ def _script_of(command: Command) -> str | None:
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word):
             script = " ".join(command.args[index + 1 : index + 2])
             filled = command.appended and not script.isidentifier()
-            command.opaque = command.opaque or filled or "$()" in script
+            command.opaque = command.opaque or filled or _UNKNOWN in script
             return script
     if command.fed is not None:
         return command.fed
@@ -501,20 +321,18 @@ def _script_of(command: Command) -> str | None:
         return None
     file = command.operands[0] if command.operands else ""
     from_pipe = command.piped and (not file or "s" in command.flags)
-    hidden = from_pipe or file.startswith("/dev/") or command.appended
-    command.opaque = command.opaque or hidden
+    if from_pipe or file.startswith("/dev/") or command.appended:
+        command.opaque = True
     return None
 
 
 def _find_commands(args: list[str]) -> str | None:
+    from shlex import join
+
     lines: list[str] = []
     for index, word in enumerate(args):
         if word in ("-exec", "-execdir", "-ok", "-okdir"):
             rest = args[index + 1 :]
             ends = [at for at, one in enumerate(rest) if one in (";", "+")]
-            lines.append(_quoted(rest[: ends[0]] if ends else rest))
+            lines.append(join(rest[: ends[0]] if ends else rest))
     return "\n".join(lines) or None
-
-
-def _quoted(words: list[str]) -> str:
-    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)

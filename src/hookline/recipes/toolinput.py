@@ -57,7 +57,9 @@ def shell_line(tool_input: dict[str, Any]) -> str:
         if isinstance(value, str):
             lines.append(value)
         elif isinstance(value, list):
-            lines.append(" ".join(_quoted(str(word)) for word in value))
+            from shlex import join
+
+            lines.append(join(str(word) for word in value))
     return "\n".join(lines)
 
 
@@ -126,7 +128,3 @@ def expanded(word: str, cwd: str) -> list[str]:
     pattern = os.path.expanduser(word)  # noqa: PTH111 - as above
     # pathlib takes no absolute patterns.
     return [word, *glob(pattern, root_dir=cwd, include_hidden=True)]  # noqa: PTH207
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"

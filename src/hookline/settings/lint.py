@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.shelltext import ExecutedFile, executed_files
 
 from .fields import (
     GROUP_FIELDS,
@@ -31,7 +32,6 @@ from .locations import PROJECT_FOLDER, SettingsPlaces, find_settings_file
 from .model import HookSource, HookType
 from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
-from .scripts import NamedFile, named_files
 
 LOOKS_LIKE_SECONDS_BELOW = 100
 
@@ -116,12 +116,13 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
     _check_timeout(hook, report.at("timeout"))
     if hook.get("type") in (HookType.COMMAND, HookType.WORKER):
         command = hook.get("command")
-        files = named_files(command, project_dir) if is_text(command) else []
+        project = None if project_dir is None else str(project_dir)
+        files = executed_files(command, project) if is_text(command) else []
         for file in files:
             _check_file(file, project_dir, report.at("command"))
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
-        _check_file(NamedFile(shell, is_program=True), None, report.at("shell"))
+        _check_file(ExecutedFile(shell, is_program=True), None, report.at("shell"))
     names = hook.get("trustFiles")
     for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
         if is_text(name):
@@ -148,16 +149,18 @@ def _check_timeout(hook: dict[str, Any], report: Report) -> None:
     )
 
 
-def _check_file(file: NamedFile, project_dir: Path | None, report: Report) -> None:
-    path = file.under(project_dir)
-    if path is None:
-        return
+def _check_file(file: ExecutedFile, project_dir: Path | None, report: Report) -> None:
+    path = Path(file.path)
+    if not path.is_absolute():
+        if project_dir is None:
+            return  # it depends on the project
+        path = project_dir / path
     if not os.path.exists(path):  # noqa: PTH110 - false, not an error, for odd names
-        report.add(f"{describe(file.word)} does not exist")
+        report.add(f"{describe(file.path)} does not exist")
     elif path.is_dir():
-        report.add(f"{describe(file.word)} is a directory")
+        report.add(f"{describe(file.path)} is a directory")
     elif file.is_program and not os.access(path, os.X_OK):
-        report.add(f"{describe(file.word)} is not executable: run chmod +x on it")
+        report.add(f"{describe(file.path)} is not executable: run chmod +x on it")
 
 
 class Finding(Struct, frozen=True, kw_only=True):

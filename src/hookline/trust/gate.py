@@ -34,17 +34,18 @@ from hookline.settings.model import (
     Stamp,
 )
 
-from .names import named_paths, trust_paths
 from .pins import (
     ABSENT,
     Pin,
     PinKind,
     Pins,
     difference,
+    named_paths,
     newest_ns,
     take_pin,
     take_stamp,
     take_tree,
+    trust_paths,
 )
 from .records import TrustRecord, hook_id, load_record, record_path, settings_text
 

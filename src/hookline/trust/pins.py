@@ -1,26 +1,31 @@
-"""What a file was like when it was trusted, and whether it still is.
+"""Which files a hook names, and pins: what those files were when they were trusted.
 
-A pin is the bytes, the permissions and the kind of one path. Nothing here executes
-or imports anything, and nothing here waits: a pipe or a device in a file's place is
-never opened for good.
+Rather one file too many than one too few: too many costs a question now and then, too
+few is a guard that can be edited. A pin is the bytes, the permissions and the kind of
+one path. Nothing here executes or imports anything, and nothing here waits: a pipe or
+a device in a file's place is opened without blocking.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
-from hookline.settings.model import Stamp
+from hookline.settings.model import HookConfig, HookType, Stamp
+from hookline.shelltext import path_words, project_variables
 
 MAX_COPY_BYTES = 256 * 1024
 """A longer file is pinned by its digest alone: there is no copy to show."""
 
 MAX_TREE_ENTRIES = 20_000
 
+_MAX_MATCHES = 1000
+_MODULE = r"-m[\s'\"]*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
 _SOME_MORE = 100
 _CHUNK = 1024 * 1024
 
@@ -54,6 +59,110 @@ class TooManyFilesError(Exception):
 Pins = Mapping[str, Pin]
 
 ABSENT = Pin(PinKind.ABSENT)
+
+
+def hook_paths(hook: HookConfig, project: str) -> list[str]:
+    """Full paths that a hook names, in the project or not, existing or not.
+
+    They may start at the project or at any folder in it that is named. A bare word
+    without a dot or a slash counts where such a file exists: ``make`` is a program.
+    """
+    words = dict.fromkeys(_path_words(hook, project))
+    named = (_join(project, word) for word in words)
+    inside = (path for path in named if path.startswith(f"{project}/"))
+    folders = list(dict.fromkeys((project, *filter(os.path.isdir, inside))))
+    found: list[str] = []
+    for path, word in ((_join(base, word), word) for word in words for base in folders):
+        if "/" in word or "." in word or os.path.lexists(path):
+            found += (path, f"{path}/__main__.py") if os.path.isdir(path) else (path,)  # noqa: PTH112 - pathlib is slow
+    return list(dict.fromkeys((*found, *_module_places(hook, folders))))
+
+
+def named_paths(hook: HookConfig, project: str) -> list[str]:
+    """The files to pin for one hook; all of ``.hookline`` is pinned anyway."""
+    inside = (
+        path
+        for path in hook_paths(hook, project)
+        if path.startswith(f"{project}/")
+        and not f"{path}/".startswith(f"{project}/.hookline/")
+    )
+    return list(dict.fromkeys((*inside, *_imported_files(hook))))
+
+
+def trust_paths(hook: HookConfig, project: str) -> list[str]:
+    """Full paths of a hook's ``trustFiles``; they may be anywhere."""
+    from string import Template
+
+    variables = project_variables(project)
+    given = (Template(text).safe_substitute(variables) for text in hook.trust_files)
+    return [_join(project, os.path.expanduser(path)) for path in given]  # noqa: PTH111
+
+
+def names_nothing(hook: HookConfig, project: str) -> bool:
+    """Whether a hook names no existing file that is pinned."""
+    named = (one for one in hook_paths(hook, project) if one.startswith(f"{project}/"))
+    paths = (*named, *_imported_files(hook), *trust_paths(hook, project))
+    return not any(map(os.path.exists, paths))
+
+
+def _join(folder: str, path: str) -> str:
+    return os.path.normpath(os.path.join(folder, path))  # noqa: PTH118
+
+
+def _path_words(hook: HookConfig, project: str) -> Iterator[str]:
+    # Only the command is shell text; another value counts as one quoted word.
+    values = (hook.shell or "", *hook.env.values())
+    quoted = ("'" + value.replace("'", " ") + "'" for value in values)
+    for text in (hook.command or "", *quoted):
+        for word in path_words(text, project):
+            yield word
+            if "*" in word or "?" in word:
+                yield from _matches(word, project)
+
+
+def _matches(pattern: str, project: str) -> Iterator[str]:
+    from glob import escape, iglob
+
+    # The folder too: what is added to it later may match as well.
+    yield os.path.dirname(pattern)  # noqa: PTH120
+    matches = iglob(os.path.join(escape(project), pattern))  # noqa: PTH118, PTH207
+    yield from (path for path, _ in zip(matches, range(_MAX_MATCHES), strict=False))
+
+
+def _module_places(hook: HookConfig, folders: list[str]) -> Iterator[str]:
+    """Where the modules may be that a hook runs."""
+    names = re.findall(_MODULE, hook.command or "")
+    if hook.type is HookType.PYTHON and hook.function is not None:
+        names.append(hook.function.partition(":")[0])
+        folders = [*folders, f"{folders[0]}/src"]
+    for folder in folders:
+        for steps in (name.split(".") for name in names):
+            stems = ["/".join((folder, *steps[: end + 1])) for end in range(len(steps))]
+            yield from (f"{stems[-1]}.py", f"{stems[-1]}/__main__.py")
+            yield from (f"{stem}/__init__.py" for stem in stems)
+
+
+def _imported_files(hook: HookConfig) -> list[str]:
+    """The files that importing a Python hook would run, found without importing any."""
+    if hook.type is not HookType.PYTHON or hook.function is None:
+        return []
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec
+
+    found, folders = [], None
+    steps = hook.function.partition(":")[0].split(".")
+    try:
+        for end in range(1, len(steps) + 1):
+            name = ".".join(steps[:end])
+            spec = PathFinder.find_spec(name, folders) if folders else find_spec(name)
+            if spec is not None and spec.origin is not None and spec.has_location:
+                found.append(os.path.abspath(spec.origin))  # noqa: PTH100
+            folders = spec and spec.submodule_search_locations
+            if not folders:
+                break
+    except (ImportError, ValueError, AttributeError):
+        pass  # loading it will fail too, and say so
+    return found
 
 
 def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:

@@ -22,13 +22,13 @@ from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
 from .gate import journal_files, pin_named_files
-from .names import names_nothing
 from .pins import (
     ABSENT,
     MAX_TREE_ENTRIES,
     Pin,
     PinKind,
     TooManyFilesError,
+    names_nothing,
     take_tree,
 )
 from .records import TrustRecord, copy_of, hook_id, settings_text

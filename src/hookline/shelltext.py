@@ -1,0 +1,466 @@
+"""Read shell text: its simple commands, their words, and the files they name.
+
+The only reader of command lines in Hookline. Nothing is run, and nothing raises: an
+unclosed quote ends with the text. Words are joined from quoted and unquoted pieces as
+bash joins them; an expansion that cannot be known is marked, never guessed.
+Importing it is cheap: hooks and ``hookline fire`` pay for it at every event.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+PROJECT_DIR_NAMES = tuple(
+    f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
+)
+
+# ``re`` compiles and keeps a pattern on first use: most commands need only a few.
+_OPERATOR = r"<<<|&>>|<<-|&&|\|\||;;&?|;&|\|&|&>|>>|<<|>\||>&|<&|<>|[<>;&|()\n]"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_ESCAPE = r"\\(?:[xuU]([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))"
+_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
+_MAX_DEPTH = 50
+_MAX_QUOTING = 8
+
+
+class Piece(NamedTuple):
+    """A part of a word: text without its quotes, or an expansion."""
+
+    text: str = ""
+    quoted: bool = False
+    source: str = ""
+    """An expansion as it is written; empty for text."""
+    start: int = -1
+    """Where an expansion starts in the text; -1 where escapes have moved it."""
+    variable: str = ""
+    """The variable of ``$name``, ``${name}`` or ``${name:-default}``."""
+    argument: Word | None = None
+    """The default, or what else stands in the braces."""
+    commands: tuple[SimpleCommand, ...] = ()
+    """The commands of ``$(...)``, backticks, ``<(...)`` or ``>(...)``."""
+
+    def value(self, variables: Mapping[str, str]) -> str | None:
+        """Its text when these variables are set, or None where it is not known."""
+        return variables.get(self.variable) if self.source else self.text
+
+
+class Word(tuple[Piece, ...]):
+    """One word of a command."""
+
+    __slots__ = ()
+
+    def known(self, variables: Mapping[str, str]) -> str | None:
+        """Its text when these variables are set, or None where it is not known."""
+        values = [piece.value(variables) for piece in self]
+        if self and self[0].text[:1] == "~" and not self[0].quoted:
+            rest, home = self[0].text[1:], variables.get("HOME")
+            is_own = rest[:1] == "/" or (not rest and len(self) == 1)
+            values[0] = home + rest if is_own and home is not None else None
+        return None if None in values else "".join(filter(None, values))
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether the shell may turn it into several words or names of files."""
+        unquoted = (piece.text for piece in self if not piece.quoted)
+        return any(re.search(r"[*?{]|\[[^\[]", text) for text in unquoted)
+
+
+class Redirection(NamedTuple):
+    """``> target``; for ``<<`` and ``<<<`` the target is the text itself."""
+
+    operator: str
+    target: Word
+
+
+class SimpleCommand(NamedTuple):
+    """Words and redirections up to the next operator; assignments are words too."""
+
+    operator: str
+    """What stands before it: ``|``, ``&&``, ``(``, a newline; "" for the first."""
+    words: Sequence[Word]
+    redirections: Sequence[Redirection]
+
+
+def parse(text: str) -> tuple[SimpleCommand, ...]:
+    """Read shell text into simple commands; those of substitutions are in the words."""
+    return _Lexer(text).read()
+
+
+def all_words(commands: Iterable[SimpleCommand]) -> Iterator[Word]:
+    """Every word and every target of a redirection, in expansions too."""
+    for command in commands:
+        for word in (*command.words, *(one.target for one in command.redirections)):
+            yield from _with_inner_words(word)
+
+
+def _with_inner_words(word: Word) -> Iterator[Word]:
+    yield word
+    for piece in word:
+        yield from all_words(piece.commands)
+        if piece.argument:
+            yield from _with_inner_words(piece.argument)
+
+
+class _Lexer:
+    """One pass over a text, or over an expansion in it."""
+
+    def __init__(self, text: str, at: int = 0, depth: int = 0) -> None:
+        self._text = text
+        # Nesting that no person writes is not read, so that it cannot raise.
+        self.at = at if depth <= _MAX_DEPTH else len(text)
+        self._depth = depth
+        self.is_copy = False
+        self.pieces: list[Piece] = []
+        self._words: list[Word] = []
+        self._redirections: list[Redirection] = []
+        self._commands = [SimpleCommand("", self._words, self._redirections)]
+        self._redirect = ""
+        self._parentheses: list[int] = []
+        self._heredocs: list[tuple[list[Redirection], int]] = []
+
+    def read(self, opened_at: int | None = None) -> tuple[SimpleCommand, ...]:
+        """Read to the end, or to the parenthesis that closes the given one."""
+        self._parentheses = [] if opened_at is None else [opened_at]
+        while self.at < len(self._text):
+            self._step(self._text[self.at])
+            if opened_at is not None and not self._parentheses:
+                break
+        self._end_word()
+        return tuple(one for one in self._commands if one.words or one.redirections)
+
+    def _step(self, char: str) -> None:
+        if char in " \t\r":
+            self._end_word()
+            self.at += 1
+        elif char == "#" and not self.pieces:
+            self._take(r"[^\n]*")
+        elif char in "<>" and self._text.startswith("(", self.at + 1):
+            self._substitution(quoted=False)
+        elif char in "<>;&|()\n":
+            self._read_operator()
+        elif char in "'\"\\$`":
+            self._read_quoted(char)
+        else:
+            self._add(self._take(r"[^ \t\r\n\\'\"`$<>|&;()]+")[0])
+
+    def _read_quoted(self, char: str) -> None:
+        if char == "'":
+            self._add(self._take(r"'([^']*)'?")[1], quoted=True)
+        elif char == '"':
+            self.at += 1
+            self.read_until('"', quoted=True)
+        elif char == "\\":
+            self._escape()
+        else:
+            self._expansion(quoted=False)
+
+    def _take(self, pattern: str) -> re.Match[str]:
+        found = re.compile(pattern, re.DOTALL).match(self._text, self.at)
+        assert found is not None  # the caller has seen its first character
+        self.at = found.end()
+        return found
+
+    def _add(self, text: str, *, quoted: bool = False) -> None:
+        self.pieces.append(Piece(text, quoted))
+
+    def _read_operator(self) -> None:
+        operator = self._take(_OPERATOR)[0]
+        if operator[0] in "<>" and self._is_descriptor():
+            self.pieces = []
+        self._end_word()
+        if operator in ("<<", "<<-") and self._is_in_arithmetic():
+            operator = ";"
+        if operator[0] in "<>" or operator in ("&>", "&>>"):
+            self._redirect = operator
+            return
+        self._redirect, self._words, self._redirections = "", [], []
+        following = SimpleCommand(operator, self._words, self._redirections)
+        self._commands.append(following)
+        if operator == "(":
+            self._parentheses.append(self.at)
+        elif operator == ")" and self._parentheses:
+            self._parentheses.pop()
+        elif operator == "\n":
+            self._read_heredocs()
+
+    def _is_descriptor(self) -> bool:
+        """Whether the word before a redirection is its number, as in ``2>file``."""
+        before = self.pieces
+        return len(before) == 1 and not before[0].quoted and before[0].text.isdigit()
+
+    def _is_in_arithmetic(self) -> bool:
+        """Whether ``<<`` shifts bits: in ``((...))`` no here-document begins."""
+        return any(after - at == 1 for at, after in pairwise(self._parentheses))
+
+    def _end_word(self) -> None:
+        if not self.pieces:
+            return
+        word, self.pieces = Word(self.pieces), []
+        if not self._redirect:
+            self._words.append(word)
+            return
+        if self._redirect in ("<<", "<<-"):
+            self._heredocs.append((self._redirections, len(self._redirections)))
+        self._redirections.append(Redirection(self._redirect, word))
+        self._redirect = ""
+
+    def _read_heredocs(self) -> None:
+        heredocs, self._heredocs = self._heredocs, []
+        for redirections, index in heredocs:
+            operator, delimiter = redirections[index]
+            body = self._heredoc_body(delimiter, "\t*" if operator == "<<-" else "")
+            redirections[index] = Redirection(operator, body)
+
+    def _heredoc_body(self, delimiter: Word, indent: str) -> Word:
+        mark = re.escape("".join(piece.source or piece.text for piece in delimiter))
+        closing = re.compile(rf"^{indent}{mark}\r?$", re.MULTILINE)
+        found, start = closing.search(self._text, self.at), self.at
+        end, self.at = found.span() if found else (len(self._text),) * 2
+        if any(piece.quoted for piece in delimiter):
+            return Word([Piece(self._text[start:end], quoted=True)])
+        body = self._nested(start, self._text[:end])
+        body.read_until("", quoted=True)
+        return Word(body.pieces)
+
+    def _nested(self, at: int, text: str | None = None) -> _Lexer:
+        nested = _Lexer(self._text if text is None else text, at, self._depth + 1)
+        nested.is_copy = self.is_copy
+        return nested
+
+    def _escape(self) -> None:
+        escaped = self._text[self.at + 1 : self.at + 2]
+        self.at += 2
+        if escaped != "\n":
+            self._add(escaped or "\\", quoted=True)
+
+    def read_until(self, closing: str, *, quoted: bool) -> None:
+        """Read to a closing mark: a double quote, a brace, or the end for none."""
+        self._add("", quoted=quoted)
+        while self.at < len(self._text):
+            char = self._text[self.at]
+            following = self._text[self.at + 1 : self.at + 2]
+            if char == closing:
+                self.at += 1
+                return
+            if char == "\\" and following in {*"$`\\\n", closing}:
+                self._escape()
+            elif char in "$`":
+                self._expansion(quoted=quoted)
+            elif char in "'\"\\" and not quoted:
+                self._read_quoted(char)
+            else:
+                self._add(self._take(r".[^'\"}\\$`]*")[0], quoted=quoted)
+
+    def _expansion(self, *, quoted: bool) -> None:
+        opening = self._text[self.at : self.at + 2]
+        if opening == "$(":
+            self._substitution(quoted=quoted)
+        elif opening[0] == "`":
+            self._backticks(quoted=quoted)
+        elif opening == "${":
+            self._braces(quoted=quoted)
+        elif opening == "$'" and not quoted:
+            text = self._take(r"\$'((?:[^\\']|\\.)*)'?")[1]
+            text = re.sub(_ESCAPE, _unescape, text, flags=re.DOTALL)
+            self._add(text.partition("\0")[0], quoted=True)
+        elif opening == '$"' and not quoted:
+            self.at += 2
+            self.read_until('"', quoted=True)
+        elif name := self._take(rf"\$({_NAME}|[0-9@*#?$!-])?")[1]:
+            start = self.at - len(name) - 1
+            self._add_expansion(start, Piece(quoted=quoted, variable=name))
+        else:
+            self._add("$", quoted=quoted)
+
+    def _braces(self, *, quoted: bool) -> None:
+        start = self.at
+        name, default = self._take(rf"\$\{{({_NAME}|[0-9]+)?(:?[-=])?").groups("")
+        inner = self._nested(self.at)
+        inner.read_until("}", quoted=quoted)
+        self.at, argument = inner.at, Word(inner.pieces)
+        if self._text[start : self.at] == f"${{{name}}}":
+            self._add_expansion(start, Piece(quoted=quoted, variable=name))
+        else:
+            name = name if default else ""
+            piece = Piece(quoted=quoted, variable=name, argument=argument)
+            self._add_expansion(start, piece)
+
+    def _substitution(self, *, quoted: bool) -> None:
+        start, at = self.at, self.at + 2
+        inner = self._nested(at)
+        commands = inner.read(opened_at=at)
+        self.at = inner.at
+        self._add_expansion(start, Piece(quoted=quoted, commands=commands))
+
+    def _backticks(self, *, quoted: bool) -> None:
+        start, text = self.at, self._take(r"`((?:[^\\`]|\\.)*)`?")[1]
+        unescaped = re.sub(r"\\([\\`$])", r"\1", text)
+        if unescaped == text:
+            inner = self._nested(start + 1, self._text[: start + 1 + len(text)])
+        else:
+            inner = self._nested(0, unescaped)
+            inner.is_copy = True
+        self._add_expansion(start, Piece(quoted=quoted, commands=inner.read()))
+
+    def _add_expansion(self, start: int, piece: Piece) -> None:
+        source = self._text[start : self.at]
+        place = -1 if self.is_copy else start
+        self.pieces.append(piece._replace(source=source, start=place))
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    hexadecimal, octal, control, other = escape.groups()
+    if hexadecimal:
+        digits = {"x": 2, "u": 4, "U": 8}[escape[0][1]]
+        code = min(int(hexadecimal[:digits], 16), 0x10FFFF)
+        return chr(code) + hexadecimal[digits:]
+    if octal:
+        return chr(int(octal, 8) & 0xFF)
+    return chr(ord(control) & 0x1F) if control else _CONTROL.get(other, other)
+
+
+def quote_project_dirs(command: str) -> str:
+    """Put double quotes around each project directory that stands unquoted."""
+    if "_PROJECT_DIR" not in command:
+        return command
+    pieces = [piece for word in all_words(parse(command)) for piece in word]
+    for piece in sorted(pieces, key=lambda piece: piece.start, reverse=True):
+        if (
+            piece.variable in PROJECT_DIR_NAMES
+            and not piece.quoted
+            and piece.start >= 0
+        ):
+            end = piece.start + len(piece.source)
+            command = f'{command[: piece.start]}"{piece.source}"{command[end:]}'
+    return command
+
+
+_PLAIN = frozenset(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,=- "
+)
+
+
+@lru_cache(maxsize=4096)
+def plain_words(command: str) -> tuple[str | Word, ...] | None:
+    """The words of one command that needs no shell; None where there is more to do.
+
+    They are plain text, or plain text with project directories in it.
+    """
+    if _PLAIN.issuperset(command):
+        texts = command.split()
+        return tuple(texts) if texts and "=" not in texts[0] else None
+    if not _PLAIN.union('"${}').issuperset(command) or command.count('"') % 2:
+        return None
+    words = [word for one in parse(command) for word in one.words]
+    is_plain = all(_is_plain(piece) for word in words for piece in word)
+    if not is_plain or any("=" in piece.text for piece in words[0]):
+        return None
+    return tuple(
+        word if text is None else text for word in words for text in [word.known({})]
+    )
+
+
+def _is_plain(piece: Piece) -> bool:
+    if piece.source:
+        return piece.variable in PROJECT_DIR_NAMES and piece.argument is None
+    return _PLAIN.issuperset(piece.text)
+
+
+def project_variables(project: str | None) -> dict[str, str]:
+    """What is known of a hook's environment, with or without its project."""
+    names = (*PROJECT_DIR_NAMES, "PWD") if project else ()
+    home = os.path.expanduser("~")  # noqa: PTH111 - pathlib costs start-up time
+    return {**dict.fromkeys(names, project or ""), "HOME": home}
+
+
+_BREAKS = r"[\s'\"`;|&()<>=,:{}$!\\]+"
+
+
+@lru_cache(maxsize=256)
+def path_words(text: str, project: str, depth: int = 0) -> tuple[str, ...]:
+    """Everything in shell text that may name a file, with known variables expanded.
+
+    Rather too much than too little: also parts of words, and of quoted shell text.
+    """
+    variables = project_variables(project)
+    found: dict[str, None] = {}
+    for word in all_words(parse(text)):
+        values = (piece.value(variables) for piece in word)
+        joined = "".join("\0" if value is None else value for value in values)
+        for known in filter(None, joined.split("\0")):
+            parts = [part for part in re.split(_BREAKS, known) if part]
+            found |= dict.fromkeys((known, *parts))
+            if parts != [known] != [text] and depth < _MAX_QUOTING:
+                found |= dict.fromkeys(path_words(known, project, depth + 1))
+    home = variables["HOME"]
+    return tuple(home + one[1:] if one[:2] == "~/" else one for one in found)
+
+
+_INTERPRETER = (
+    r"(?:python|pypy)[\d.]*|bash|sh|dash|zsh|ksh|node|deno|bun|ruby|perl|php|source|\."
+)
+_PREFIX = rf"exec|nohup|command|env|time|then|do|{_NAME}=.*"
+_UNCERTAIN = r"if|case|while|until|for|test|\[\[?|cd|pushd|eval"
+_OPTION_WITH_VALUE = r"-[WXro]|--require|--import"
+
+
+class ExecutedFile(NamedTuple):
+    """A file that a command starts as a program, or gives to an interpreter."""
+
+    path: str
+    is_program: bool
+
+
+def executed_files(command: str, project: str | None) -> list[ExecutedFile]:
+    """The scripts and programs that a command surely runs and names by a path.
+
+    Reading ends at a condition or a change of directory: what follows is not sure.
+    """
+    variables = {**project_variables(project), "HOOKLINE_PYTHON": "python"}
+    found = []
+    for simple in parse(command):
+        texts = [_argument_text(word, variables) for word in simple.words]
+        if texts and texts[0] and re.fullmatch(_UNCERTAIN, texts[0]):
+            break
+        while texts and texts[0] and re.fullmatch(_PREFIX, texts[0], re.DOTALL):
+            del texts[0]
+        file = _executed_file(*texts) if texts else None
+        found += [] if file is None else [file]
+    return found
+
+
+def _argument_text(word: Word, variables: Mapping[str, str]) -> str | None:
+    if re.match(rf"{_NAME}=", word[0].text):
+        return word[0].text  # an assignment, whatever it assigns
+    return None if word.is_pattern else word.known(variables)
+
+
+def _executed_file(program: str | None, *arguments: str | None) -> ExecutedFile | None:
+    name = (program or "").rpartition("/")[2]
+    if program and re.fullmatch(_INTERPRETER, name):
+        script = _script(arguments, name)
+        return ExecutedFile(script, is_program=False) if script else None
+    if program and "/" in program:
+        return ExecutedFile(program, is_program=True)
+    return None
+
+
+def _script(arguments: Iterable[str | None], interpreter: str) -> str | None:
+    """The file that an interpreter reads; None after an option that gives code."""
+    is_python, is_shell = interpreter[:2] == "py", interpreter[-2:] == "sh"
+    code_options = set("cm" if is_python else "cs" if is_shell else "ep")
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument or argument[0] != "-":
+            is_path = argument and ("/" in argument or "." in argument[1:])
+            return argument if is_path else None
+        if re.fullmatch(_OPTION_WITH_VALUE, argument):
+            next(rest, None)
+        elif argument[:2] != "--" and code_options & set(argument):
+            return None
+    return None
