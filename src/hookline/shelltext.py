@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 PROJECT_DIR_NAMES = tuple(
     f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
@@ -28,21 +27,33 @@ _MAX_DEPTH = 50
 _MAX_QUOTING = 8
 
 
-class Piece(NamedTuple):
+class Piece:
     """A part of a word: text without its quotes, or an expansion."""
 
-    text: str = ""
-    quoted: bool = False
-    source: str = ""
-    """An expansion as it is written; empty for text."""
-    start: int = -1
-    """Where an expansion starts in the text; -1 where escapes have moved it."""
-    variable: str = ""
-    """The variable of ``$name``, ``${name}`` or ``${name:-default}``."""
-    argument: Word | None = None
-    """The default, or what else stands in the braces."""
-    commands: tuple[SimpleCommand, ...] = ()
-    """The commands of ``$(...)``, backticks, ``<(...)`` or ``>(...)``."""
+    __slots__ = (
+        *("argument", "commands", "quoted", "source", "start", "text", "variable"),
+    )
+
+    def __init__(
+        self,
+        text: str = "",
+        quoted: bool = False,
+        variable: str = "",
+        argument: Word | None = None,
+        commands: tuple[SimpleCommand, ...] = (),
+    ) -> None:
+        self.text = text
+        self.quoted = quoted
+        self.variable = variable
+        """The variable of ``$name``, ``${name}`` or ``${name:-argument}``."""
+        self.argument = argument
+        """The default, or what else stands in the braces."""
+        self.commands = commands
+        """The commands of ``$(...)``, backticks, ``<(...)`` or ``>(...)``."""
+        self.source = ""
+        """An expansion as it is written; empty for text."""
+        self.start = -1
+        """Where an expansion starts in the text; -1 where escapes have moved it."""
 
     def value(self, variables: Mapping[str, str]) -> str | None:
         """Its text when these variables are set, or None where it is not known."""
@@ -70,20 +81,22 @@ class Word(tuple[Piece, ...]):
         return any(re.search(r"[*?{]|\[[^\[]", text) for text in unquoted)
 
 
-class Redirection(NamedTuple):
-    """``> target``; for ``<<`` and ``<<<`` the target is the text itself."""
-
-    operator: str
-    target: Word
-
-
-class SimpleCommand(NamedTuple):
+class SimpleCommand:
     """Words and redirections up to the next operator; assignments are words too."""
 
-    operator: str
-    """What stands before it: ``|``, ``&&``, ``(``, a newline; "" for the first."""
-    words: Sequence[Word]
-    redirections: Sequence[Redirection]
+    __slots__ = ("operator", "redirections", "words")
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+        """What stands before it: ``|``, ``&&``, ``(``, a newline; "" for the first."""
+        self.words: list[Word] = []
+        self.redirections: list[tuple[str, Word]] = []
+        """Operator and target; for ``<<`` and ``<<<`` the target is the text itself."""
+
+    @property
+    def all_words(self) -> list[Word]:
+        """Its words and the targets of its redirections."""
+        return [*self.words, *(target for _, target in self.redirections)]
 
 
 def parse(text: str) -> tuple[SimpleCommand, ...]:
@@ -94,7 +107,7 @@ def parse(text: str) -> tuple[SimpleCommand, ...]:
 def all_words(commands: Iterable[SimpleCommand]) -> Iterator[Word]:
     """Every word and every target of a redirection, in expansions too."""
     for command in commands:
-        for word in (*command.words, *(one.target for one in command.redirections)):
+        for word in command.all_words:
             yield from _with_inner_words(word)
 
 
@@ -116,12 +129,10 @@ class _Lexer:
         self._depth = depth
         self.is_copy = False
         self.pieces: list[Piece] = []
-        self._words: list[Word] = []
-        self._redirections: list[Redirection] = []
-        self._commands = [SimpleCommand("", self._words, self._redirections)]
+        self._commands = [SimpleCommand("")]
         self._redirect = ""
         self._parentheses: list[int] = []
-        self._heredocs: list[tuple[list[Redirection], int]] = []
+        self._heredocs: list[tuple[SimpleCommand, int]] = []
 
     def read(self, opened_at: int | None = None) -> tuple[SimpleCommand, ...]:
         """Read to the end, or to the parenthesis that closes the given one."""
@@ -178,9 +189,8 @@ class _Lexer:
         if operator[0] in "<>" or operator in ("&>", "&>>"):
             self._redirect = operator
             return
-        self._redirect, self._words, self._redirections = "", [], []
-        following = SimpleCommand(operator, self._words, self._redirections)
-        self._commands.append(following)
+        self._redirect = ""
+        self._commands.append(SimpleCommand(operator))
         if operator == "(":
             self._parentheses.append(self.at)
         elif operator == ")" and self._parentheses:
@@ -200,21 +210,21 @@ class _Lexer:
     def _end_word(self) -> None:
         if not self.pieces:
             return
-        word, self.pieces = Word(self.pieces), []
+        word, self.pieces, command = Word(self.pieces), [], self._commands[-1]
         if not self._redirect:
-            self._words.append(word)
+            command.words.append(word)
             return
         if self._redirect in ("<<", "<<-"):
-            self._heredocs.append((self._redirections, len(self._redirections)))
-        self._redirections.append(Redirection(self._redirect, word))
+            self._heredocs.append((command, len(command.redirections)))
+        command.redirections.append((self._redirect, word))
         self._redirect = ""
 
     def _read_heredocs(self) -> None:
         heredocs, self._heredocs = self._heredocs, []
-        for redirections, index in heredocs:
-            operator, delimiter = redirections[index]
+        for command, index in heredocs:
+            operator, delimiter = command.redirections[index]
             body = self._heredoc_body(delimiter, "\t*" if operator == "<<-" else "")
-            redirections[index] = Redirection(operator, body)
+            command.redirections[index] = (operator, body)
 
     def _heredoc_body(self, delimiter: Word, indent: str) -> Word:
         mark = re.escape("".join(piece.source or piece.text for piece in delimiter))
@@ -308,9 +318,9 @@ class _Lexer:
         self._add_expansion(start, Piece(quoted=quoted, commands=inner.read()))
 
     def _add_expansion(self, start: int, piece: Piece) -> None:
-        source = self._text[start : self.at]
-        place = -1 if self.is_copy else start
-        self.pieces.append(piece._replace(source=source, start=place))
+        piece.source = self._text[start : self.at]
+        piece.start = -1 if self.is_copy else start
+        self.pieces.append(piece)
 
 
 def _unescape(escape: re.Match[str]) -> str:
@@ -409,11 +419,12 @@ _UNCERTAIN = r"if|case|while|until|for|test|\[\[?|cd|pushd|eval"
 _OPTION_WITH_VALUE = r"-[WXro]|--require|--import"
 
 
-class ExecutedFile(NamedTuple):
+class ExecutedFile:
     """A file that a command starts as a program, or gives to an interpreter."""
 
-    path: str
-    is_program: bool
+    def __init__(self, path: str, *, is_program: bool) -> None:
+        self.path = path
+        self.is_program = is_program
 
 
 def executed_files(command: str, project: str | None) -> list[ExecutedFile]:

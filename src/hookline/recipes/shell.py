@@ -21,33 +21,35 @@ SHELLS = frozenset(
     {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "$SHELL", "${SHELL}", "$BASH"}
 )
 _RUN_LINES = SHELLS | {"su", "runuser", "script", "sg", ".", "source"}
-_INTERPRETER = re.compile(r"(python|perl|ruby|node|php|lua|osascript)[\d.]*")
+_INTERPRETER = r"(python|perl|ruby|node|php|lua|osascript)[\d.]*"
 _RESERVED = frozenset(
     {"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time"}
 )
 # A wrapper runs the rest of its arguments; these are its options that take a value.
 _WRAPPERS = {
-    name: options
-    for name, _, options in (
-        entry.partition(":")
-        for entry in """
-            sudo:ugpCDhrtUT doas:uC env:uC xargs:aEILnPsd timeout:ks nice:n ionice:cnp
-            stdbuf:ioe exec:a flock:wE npx:pc caffeinate:t command builtin nohup setsid
-            coproc busybox toybox
-        """.split()
-    )
+    **dict.fromkeys(("command", "builtin", "nohup", "setsid", "coproc"), ""),
+    **dict.fromkeys(("busybox", "toybox"), ""),
+    **dict.fromkeys(("doas", "env"), "uC"),
+    "sudo": "ugpCDhrtUT",
+    "xargs": "aEILnPsd",
+    "timeout": "ks",
+    "nice": "n",
+    "ionice": "cnp",
+    "stdbuf": "ioe",
+    "exec": "a",
+    "flock": "wE",
+    "npx": "pc",
+    "caffeinate": "t",
 }
 _HEADS = (["for"], ["select"], ["case"])
-_ASSIGNMENT = re.compile(r"\w+\+?=")
+_ASSIGNMENT = r"\w+\+?="
 # Unquoted braces, commas and blanks, while a word is put together.
 _OPEN, _COMMA, _CLOSE, _BREAK = "\ue000", "\ue001", "\ue002", "\ue003"
 _MARKED = str.maketrans({"{": _OPEN, ",": _COMMA, "}": _CLOSE})
 _UNMARKED = str.maketrans({_OPEN: "{", _COMMA: ",", _CLOSE: "}"})
-_BRACES = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_BRACES = f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}"
 _UNKNOWN = "$()"
-_PRINTS = re.compile(
-    r"(?:(?:echo|printf)(?: -\w+)*|which|command -v|type -P) (.*)", re.DOTALL
-)
+_PRINTS = r"(?s:(?:(?:echo|printf)(?: -\w+)*|which|command -v|type -P) (.*))"
 _MAX_DEPTH = 12
 _MAX_WORDS = 10_000
 _MAX_VALUE = 100_000
@@ -119,7 +121,7 @@ def _commands(
     for simple in simple_commands:
         command = expander.command(simple)
         found += _unwrapped(command, variables, depth)
-        for inner in _substitutions(simple):
+        for inner in _substitutions(simple.all_words):
             found += _commands(inner, variables, depth + 1)
     return [*found, _unread()] if expander.overflowed else found
 
@@ -131,13 +133,12 @@ def _unread() -> Command:
     return command
 
 
-def _substitutions(simple: SimpleCommand) -> Iterator[tuple[SimpleCommand, ...]]:
-    words = [*simple.words, *(one.target for one in simple.redirections)]
+def _substitutions(words: Iterable[Word]) -> Iterator[tuple[SimpleCommand, ...]]:
     for piece in (piece for word in words for piece in word):
         if piece.commands:
             yield piece.commands
         if piece.argument:
-            yield from _substitutions(SimpleCommand("", [piece.argument], []))
+            yield from _substitutions([piece.argument])
 
 
 class _Expander:
@@ -219,7 +220,7 @@ class _Expander:
         words = [
             field for one in simple_commands[0].words for field in self._fields(one)
         ]
-        found = _PRINTS.fullmatch(" ".join(words))
+        found = re.fullmatch(_PRINTS, " ".join(words))
         return found[1] if found else _UNKNOWN
 
 
@@ -229,7 +230,7 @@ def _is_descriptor(operator: str, target: str) -> bool:
 
 def _expand_braces(word: str) -> list[str]:
     """Expand ``{a,b}``; a pair without a comma stays as it is."""
-    found = next((m for m in _BRACES.finditer(word) if _COMMA in m[1]), None)
+    found = next((m for m in re.finditer(_BRACES, word) if _COMMA in m[1]), None)
     if not found or len(word) > _MAX_VALUE:
         return [word.translate(_UNMARKED)]
     expanded: list[str] = []
@@ -259,7 +260,9 @@ def _unwrapped(
 def _drop_prefixes(command: Command) -> None:
     words = command.words
     at = 0
-    while at < len(words) and (words[at] in _RESERVED or _ASSIGNMENT.match(words[at])):
+    while at < len(words) and (
+        words[at] in _RESERVED or re.match(_ASSIGNMENT, words[at])
+    ):
         at += 1
     command.assigned += [word for word in words[:at] if word not in _RESERVED]
     # The head of a loop or a choice runs nothing by itself.
@@ -284,7 +287,7 @@ def _inner_line(command: Command) -> str | None:
     if name in _RUN_LINES:
         return _script_of(command)
     is_unknown = name == _UNKNOWN or (name == "eval" and _UNKNOWN in " ".join(args))
-    if is_unknown or (_INTERPRETER.fullmatch(name) and _reads_program(command)):
+    if is_unknown or (re.fullmatch(_INTERPRETER, name) and _reads_program(command)):
         command.opaque = True
     if name == "find":
         return _find_commands(args)
