@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
 
 PROJECT_DIR_NAMES = tuple(
     f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
@@ -28,11 +27,13 @@ _MAX_QUOTING = 8
 
 
 class Piece:
-    """A part of a word: text without its quotes, or an expansion."""
+    """A part of a word: text without its quotes, or an expansion.
 
-    __slots__ = (
-        *("argument", "commands", "quoted", "source", "start", "text", "variable"),
-    )
+    ``source`` is an expansion as it is written, empty for text; ``start`` is its
+    place, or -1 where escapes moved it. ``variable`` is the name in ``$name``,
+    ``${name}`` or ``${name:-argument}``; ``commands`` are those of ``$(...)``,
+    backticks, ``<(...)`` or ``>(...)``. Without either it cannot be known.
+    """
 
     def __init__(
         self,
@@ -45,15 +46,15 @@ class Piece:
         self.text = text
         self.quoted = quoted
         self.variable = variable
-        """The variable of ``$name``, ``${name}`` or ``${name:-argument}``."""
         self.argument = argument
-        """The default, or what else stands in the braces."""
         self.commands = commands
-        """The commands of ``$(...)``, backticks, ``<(...)`` or ``>(...)``."""
         self.source = ""
-        """An expansion as it is written; empty for text."""
         self.start = -1
-        """Where an expansion starts in the text; -1 where escapes have moved it."""
+
+    @property
+    def is_project_dir(self) -> bool:
+        """Whether it is ``$X_PROJECT_DIR`` or ``${X_PROJECT_DIR}``."""
+        return self.variable in PROJECT_DIR_NAMES and self.argument is None
 
     def value(self, variables: Mapping[str, str]) -> str | None:
         """Its text when these variables are set, or None where it is not known."""
@@ -62,8 +63,6 @@ class Piece:
 
 class Word(tuple[Piece, ...]):
     """One word of a command."""
-
-    __slots__ = ()
 
     def known(self, variables: Mapping[str, str]) -> str | None:
         """Its text when these variables are set, or None where it is not known."""
@@ -82,16 +81,16 @@ class Word(tuple[Piece, ...]):
 
 
 class SimpleCommand:
-    """Words and redirections up to the next operator; assignments are words too."""
+    """Words and redirections up to the next operator; assignments are words too.
 
-    __slots__ = ("operator", "redirections", "words")
+    ``operator`` stands before it: ``|``, ``&&``, ``(``, a newline; "" for the first.
+    The target of ``<<`` and ``<<<`` is the text itself.
+    """
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
-        """What stands before it: ``|``, ``&&``, ``(``, a newline; "" for the first."""
         self.words: list[Word] = []
         self.redirections: list[tuple[str, Word]] = []
-        """Operator and target; for ``<<`` and ``<<<`` the target is the text itself."""
 
     @property
     def all_words(self) -> list[Word]:
@@ -101,7 +100,7 @@ class SimpleCommand:
 
 def parse(text: str) -> tuple[SimpleCommand, ...]:
     """Read shell text into simple commands; those of substitutions are in the words."""
-    return _Lexer(text).read()
+    return _Lexer(text, 0, len(text)).read()
 
 
 def all_words(commands: Iterable[SimpleCommand]) -> Iterator[Word]:
@@ -122,22 +121,23 @@ def _with_inner_words(word: Word) -> Iterator[Word]:
 class _Lexer:
     """One pass over a text, or over an expansion in it."""
 
-    def __init__(self, text: str, at: int = 0, depth: int = 0) -> None:
+    def __init__(self, text: str, at: int, end: int, depth: int = 0) -> None:
         self._text = text
         # Nesting that no person writes is not read, so that it cannot raise.
-        self.at = at if depth <= _MAX_DEPTH else len(text)
+        self.at = at if depth <= _MAX_DEPTH else end
+        self._end = end
         self._depth = depth
         self.is_copy = False
         self.pieces: list[Piece] = []
         self._commands = [SimpleCommand("")]
         self._redirect = ""
-        self._parentheses: list[int] = []
+        self._parentheses: list[tuple[int, bool]] = []
         self._heredocs: list[tuple[SimpleCommand, int]] = []
 
     def read(self, opened_at: int | None = None) -> tuple[SimpleCommand, ...]:
         """Read to the end, or to the parenthesis that closes the given one."""
-        self._parentheses = [] if opened_at is None else [opened_at]
-        while self.at < len(self._text):
+        self._parentheses = [] if opened_at is None else [(opened_at, False)]
+        while self.at < self._end:
             self._step(self._text[self.at])
             if opened_at is not None and not self._parentheses:
                 break
@@ -171,7 +171,7 @@ class _Lexer:
             self._expansion(quoted=False)
 
     def _take(self, pattern: str) -> re.Match[str]:
-        found = re.compile(pattern, re.DOTALL).match(self._text, self.at)
+        found = re.compile(pattern, re.DOTALL).match(self._text, self.at, self._end)
         assert found is not None  # the caller has seen its first character
         self.at = found.end()
         return found
@@ -180,32 +180,26 @@ class _Lexer:
         self.pieces.append(Piece(text, quoted))
 
     def _read_operator(self) -> None:
-        operator = self._take(_OPERATOR)[0]
-        if operator[0] in "<>" and self._is_descriptor():
-            self.pieces = []
+        operator, before = self._take(_OPERATOR)[0], self.pieces
+        if operator[0] in "<>" and len(before) == 1 and not before[0].quoted:
+            # The 2 of 2>file is a descriptor, not an argument.
+            self.pieces = [] if before[0].text.isdigit() else before
         self._end_word()
-        if operator in ("<<", "<<-") and self._is_in_arithmetic():
-            operator = ";"
+        opened_at, in_arithmetic = (self._parentheses or [(-1, False)])[-1]
+        if operator in ("<<", "<<-") and in_arithmetic:
+            operator = ";"  # it shifts bits: no here-document begins
         if operator[0] in "<>" or operator in ("&>", "&>>"):
             self._redirect = operator
             return
         self._redirect = ""
         self._commands.append(SimpleCommand(operator))
         if operator == "(":
-            self._parentheses.append(self.at)
+            in_arithmetic = in_arithmetic or opened_at + 1 == self.at
+            self._parentheses.append((self.at, in_arithmetic))
         elif operator == ")" and self._parentheses:
             self._parentheses.pop()
         elif operator == "\n":
             self._read_heredocs()
-
-    def _is_descriptor(self) -> bool:
-        """Whether the word before a redirection is its number, as in ``2>file``."""
-        before = self.pieces
-        return len(before) == 1 and not before[0].quoted and before[0].text.isdigit()
-
-    def _is_in_arithmetic(self) -> bool:
-        """Whether ``<<`` shifts bits: in ``((...))`` no here-document begins."""
-        return any(after - at == 1 for at, after in pairwise(self._parentheses))
 
     def _end_word(self) -> None:
         if not self.pieces:
@@ -229,16 +223,17 @@ class _Lexer:
     def _heredoc_body(self, delimiter: Word, indent: str) -> Word:
         mark = re.escape("".join(piece.source or piece.text for piece in delimiter))
         closing = re.compile(rf"^{indent}{mark}\r?$", re.MULTILINE)
-        found, start = closing.search(self._text, self.at), self.at
-        end, self.at = found.span() if found else (len(self._text),) * 2
+        found, start = closing.search(self._text, self.at, self._end), self.at
+        # Without its end, what follows is read as commands too: it may not be one.
+        end, self.at = found.span() if found else (self._end, start)
         if any(piece.quoted for piece in delimiter):
             return Word([Piece(self._text[start:end], quoted=True)])
-        body = self._nested(start, self._text[:end])
+        body = self._nested(start, end)
         body.read_until("", quoted=True)
         return Word(body.pieces)
 
-    def _nested(self, at: int, text: str | None = None) -> _Lexer:
-        nested = _Lexer(self._text if text is None else text, at, self._depth + 1)
+    def _nested(self, at: int, end: int) -> _Lexer:
+        nested = _Lexer(self._text, at, end, self._depth + 1)
         nested.is_copy = self.is_copy
         return nested
 
@@ -251,7 +246,7 @@ class _Lexer:
     def read_until(self, closing: str, *, quoted: bool) -> None:
         """Read to a closing mark: a double quote, a brace, or the end for none."""
         self._add("", quoted=quoted)
-        while self.at < len(self._text):
+        while self.at < self._end:
             char = self._text[self.at]
             following = self._text[self.at + 1 : self.at + 2]
             if char == closing:
@@ -290,7 +285,7 @@ class _Lexer:
     def _braces(self, *, quoted: bool) -> None:
         start = self.at
         name, default = self._take(rf"\$\{{({_NAME}|[0-9]+)?(:?[-=])?").groups("")
-        inner = self._nested(self.at)
+        inner = self._nested(self.at, self._end)
         inner.read_until("}", quoted=quoted)
         self.at, argument = inner.at, Word(inner.pieces)
         if self._text[start : self.at] == f"${{{name}}}":
@@ -302,18 +297,17 @@ class _Lexer:
 
     def _substitution(self, *, quoted: bool) -> None:
         start, at = self.at, self.at + 2
-        inner = self._nested(at)
+        inner = self._nested(at, self._end)
         commands = inner.read(opened_at=at)
         self.at = inner.at
         self._add_expansion(start, Piece(quoted=quoted, commands=commands))
 
     def _backticks(self, *, quoted: bool) -> None:
-        start, text = self.at, self._take(r"`((?:[^\\`]|\\.)*)`?")[1]
-        unescaped = re.sub(r"\\([\\`$])", r"\1", text)
-        if unescaped == text:
-            inner = self._nested(start + 1, self._text[: start + 1 + len(text)])
-        else:
-            inner = self._nested(0, unescaped)
+        start, found = self.at, self._take(r"`((?:[^\\`]|\\.)*)`?")
+        inner = self._nested(*found.span(1))
+        unescaped = re.sub(r"\\([\\`$])", r"\1", found[1])
+        if unescaped != found[1]:
+            inner = _Lexer(unescaped, 0, len(unescaped), self._depth + 1)
             inner.is_copy = True
         self._add_expansion(start, Piece(quoted=quoted, commands=inner.read()))
 
@@ -338,13 +332,10 @@ def quote_project_dirs(command: str) -> str:
     """Put double quotes around each project directory that stands unquoted."""
     if "_PROJECT_DIR" not in command:
         return command
-    pieces = [piece for word in all_words(parse(command)) for piece in word]
-    for piece in sorted(pieces, key=lambda piece: piece.start, reverse=True):
-        if (
-            piece.variable in PROJECT_DIR_NAMES
-            and not piece.quoted
-            and piece.start >= 0
-        ):
+    pieces = (piece for word in all_words(parse(command)) for piece in word)
+    unquoted = [one for one in pieces if one.is_project_dir and not one.quoted]
+    for piece in sorted(unquoted, key=lambda one: -one.start):
+        if piece.start >= 0:
             end = piece.start + len(piece.source)
             command = f'{command[: piece.start]}"{piece.source}"{command[end:]}'
     return command
@@ -362,23 +353,22 @@ def plain_words(command: str) -> tuple[str | Word, ...] | None:
     They are plain text, or plain text with project directories in it.
     """
     if _PLAIN.issuperset(command):
-        texts = command.split()
-        return tuple(texts) if texts and "=" not in texts[0] else None
+        plain = tuple(command.split())
+        return plain if plain and "=" not in plain[0] else None
     if not _PLAIN.union('"${}').issuperset(command) or command.count('"') % 2:
         return None
     words = [word for one in parse(command) for word in one.words]
-    is_plain = all(_is_plain(piece) for word in words for piece in word)
-    if not is_plain or any("=" in piece.text for piece in words[0]):
-        return None
+    for piece in (piece for word in words for piece in word):
+        is_text = not piece.source and _PLAIN.issuperset(piece.text)
+        if not is_text and not piece.is_project_dir:
+            return None
+    if any("=" in piece.text for piece in words[0]):
+        return None  # an assignment
+    texts = [word.known({}) for word in words]
     return tuple(
-        word if text is None else text for word in words for text in [word.known({})]
+        text if text is not None else word
+        for text, word in zip(texts, words, strict=True)
     )
-
-
-def _is_plain(piece: Piece) -> bool:
-    if piece.source:
-        return piece.variable in PROJECT_DIR_NAMES and piece.argument is None
-    return _PLAIN.issuperset(piece.text)
 
 
 def project_variables(project: str | None) -> dict[str, str]:

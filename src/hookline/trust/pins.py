@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 
 from msgspec import Struct
 
@@ -117,16 +118,12 @@ def _path_words(hook: HookConfig, project: str) -> Iterator[str]:
         for word in path_words(text, project):
             yield word
             if "*" in word or "?" in word:
-                yield from _matches(word, project)
+                from glob import escape, iglob
 
-
-def _matches(pattern: str, project: str) -> Iterator[str]:
-    from glob import escape, iglob
-
-    # The folder too: what is added to it later may match as well.
-    yield os.path.dirname(pattern)  # noqa: PTH120
-    matches = iglob(os.path.join(escape(project), pattern))  # noqa: PTH118, PTH207
-    yield from (path for path, _ in zip(matches, range(_MAX_MATCHES), strict=False))
+                # The folder too: what is added to it later may match as well.
+                yield os.path.dirname(word)  # noqa: PTH120
+                matches = iglob(os.path.join(escape(project), word))  # noqa: PTH118, PTH207
+                yield from islice(matches, _MAX_MATCHES)
 
 
 def _module_places(hook: HookConfig, folders: list[str]) -> Iterator[str]:
