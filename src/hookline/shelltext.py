@@ -222,7 +222,7 @@ class _Lexer:
 
     def _heredoc_body(self, delimiter: Word, indent: str) -> Word:
         mark = re.escape("".join(piece.source or piece.text for piece in delimiter))
-        closing = re.compile(rf"^{indent}{mark}\r?$", re.MULTILINE)
+        closing = re.compile(rf"^{indent}{mark}\r?(?:\n|\Z)", re.MULTILINE)
         found, start = closing.search(self._text, self.at, self._end), self.at
         # Without its end, what follows is read as commands too: it may not be one.
         end, self.at = found.span() if found else (self._end, start)

@@ -1,1 +1,1 @@
-"""Ready hooks, and what they share: reading tool inputs as an attacker writes them."""
+"""Ready-made hooks, and what they share: reading tool inputs and shell lines."""

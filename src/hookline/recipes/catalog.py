@@ -1,7 +1,7 @@
-"""The recipes there are, and what their settings look like.
+"""The recipes, and the settings that register them.
 
-In the order in which their hooks are to run where order counts: a file is formatted
-before its tests run.
+The order counts where hooks run one after the other: a file is formatted before its
+tests run.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from msgspec import Struct
 from hookline.errors import HooklineError, nearest
 from hookline.protocol.events import HookEventName
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _WRITERS = "write|replace|edit|create|patch|insert|append"
 _SHELLS = "shell|bash|exec|terminal|command|process"
 
 
 class UnknownRecipeError(HooklineError):
-    """A name that is no recipe; the message offers the nearest one."""
+    """An unknown name; the message suggests the nearest one."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class UnknownRecipeError(HooklineError):
     def __str__(self) -> str:
         near = nearest(self.name, self.known)
         hint = f"did you mean {near!r}?" if near else "see 'hookline recipes'"
-        return f"there is no recipe {self.name!r}: {hint}"
+        return f"unknown recipe {self.name!r}: {hint}"
 
 
 class Place(Struct, frozen=True):
@@ -40,22 +40,34 @@ class Place(Struct, frozen=True):
     matcher: str | None = None
 
 
-class Recipe(Struct, frozen=True, kw_only=True):
-    """One recipe: its scripts and where they go."""
+_EVERY_TOOL = Place(HookEventName.BeforeTool)
+_WRITTEN = Place(HookEventName.AfterTool, _WRITERS)
+_REQUEST = Place(HookEventName.BeforeModel)
+_RESPONSE = Place(HookEventName.AfterModel)
+
+
+class Recipe(Struct, frozen=True):
+    """One recipe: its scripts and where they are registered."""
 
     name: str
     description: str
-    places: tuple[Place, ...]
-    scripts: tuple[str, ...]
+    places: tuple[Place, ...] = (_EVERY_TOOL,)
+    own_scripts: tuple[str, ...] = ()
+    """Where they are not called like the recipe."""
     sequential: bool = False
     guards: bool = False
-    """A guard that breaks must not let pass what it should have judged."""
-    folder: Path = _HERE / "hooks"
+    """A guard that fails must not let the call pass."""
+    folder: Path = _FOLDER / "hooks"
 
     @property
     def event(self) -> HookEventName:
-        """The event that it is about, where it needs several the deciding one."""
+        """The event that it is about; where it has several, the one that decides."""
         return self.places[0].event
+
+    @property
+    def scripts(self) -> tuple[str, ...]:
+        """The names of its scripts, in the order in which they run."""
+        return self.own_scripts or (f"{self.name.replace('-', '_')}.py",)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -73,151 +85,125 @@ class Recipe(Struct, frozen=True, kw_only=True):
         return group | {"hooks": [self._hook(script) for script in self.scripts]}
 
     def _hook(self, script: str) -> dict[str, Any]:
-        alone = len(self.scripts) == 1
+        own_name = script.removesuffix(".py").replace("_", "-")
         hook = {
             "type": "command",
-            "name": self.name
-            if alone
-            else script.removesuffix(".py").replace("_", "-"),
+            "name": own_name if self.own_scripts else self.name,
             "description": self.description,
             "command": f'"$HOOKLINE_PYTHON" .hookline/hooks/{script}',
         }
         return hook | {"onError": "block"} if self.guards else hook
 
 
-def _recipe(
-    name: str, description: str, *places: Place, **more: Any
-) -> tuple[str, Recipe]:
-    scripts = more.pop("scripts", (f"{name.replace('-', '_')}.py",))
-    recipe = Recipe(
-        name=name, description=description, places=places, scripts=scripts, **more
-    )
-    return name, recipe
-
-
-_E = HookEventName
-STARTER = _recipe(
+STARTER = Recipe(
     "no-env-files",
     "keep secrets out of .env files",
-    Place(_E.BeforeTool, "write_file|replace|edit"),
+    (Place(HookEventName.BeforeTool, "write_file|replace|edit"),),
     guards=True,
-    folder=_HERE / "starter",
-)[1]
-RECIPES: dict[str, Recipe] = dict(
-    (
-        _recipe(
-            "secret-scan",
-            "block keys, tokens and passwords in what tools write or run",
-            Place(_E.BeforeTool),
-            guards=True,
-        ),
-        _recipe(
-            "dangerous-commands",
-            "block shell commands that destroy more than anybody meant",
-            Place(_E.BeforeTool, _SHELLS),
-            guards=True,
-        ),
-        _recipe(
-            "protected-files",
-            "keep .env files and keys untouched, and .git and .hookline unchanged",
-            Place(_E.BeforeTool),
-            guards=True,
-        ),
-        _recipe(
-            "chained-pair",
-            "resolve every path, then keep tools inside the project (two hooks)",
-            Place(_E.BeforeTool),
-            scripts=("normalize_paths.py", "confine_paths.py"),
-            sequential=True,
-            guards=True,
-        ),
-        _recipe(
-            "read-only",
-            "let the agent look at everything and change nothing",
-            Place(_E.BeforeTool),
-            guards=True,
-        ),
-        _recipe(
-            "test-first",
-            "let no code be written before there is a test for it",
-            Place(_E.BeforeTool, f"{_WRITERS}|{_SHELLS}"),
-        ),
-        _recipe(
-            "ci-safety-net",
-            "in CI, block publishing, deploying and changing the pipeline",
-            Place(_E.BeforeTool),
-            guards=True,
-        ),
-        _recipe(
-            "policy-service",
-            "ask a policy service before each tool, and wait only so long",
-            Place(_E.BeforeTool),
-            guards=True,
-        ),
-        _recipe(
-            "git-checkpoint",
-            "keep a checkpoint in git before each tool that may change files",
-            Place(_E.BeforeTool),
-        ),
-        _recipe(
-            "audit-log",
-            "write down every tool call in a log that shows tampering",
-            Place(_E.BeforeTool),
-            Place(_E.AfterTool),
-        ),
-        _recipe(
-            "format-on-write",
-            "format files after a tool has written them",
-            Place(_E.AfterTool, _WRITERS),
-            sequential=True,
-        ),
-        _recipe(
-            "tests-after-edit",
-            "run the tests after an edit and show failures to the model",
-            Place(_E.AfterTool, _WRITERS),
-            sequential=True,
-        ),
-        _recipe(
-            "inject-context",
-            "tell the model the branch, the changed files and your notes",
-            Place(_E.BeforeAgent),
-        ),
-        _recipe(
-            "redact-personal-data",
-            "take addresses, numbers and accounts out of what the model is sent",
-            Place(_E.BeforeModel),
-            guards=True,
-        ),
-        _recipe(
-            "cost-budget",
-            "stop the agent when the day's budget of tokens is spent",
-            Place(_E.BeforeModel),
-            Place(_E.AfterModel),
-        ),
-        _recipe(
-            "response-cache",
-            "answer the same model request from a cache (calls without tools)",
-            Place(_E.BeforeModel),
-            Place(_E.AfterModel),
-        ),
-        _recipe(
-            "model-blind-spots",
-            "show what model hooks cannot see, and watch the tools as well",
-            Place(_E.BeforeModel),
-            Place(_E.BeforeTool),
-            Place(_E.AfterTool),
-        ),
-        _recipe(
-            "notify-webhook",
-            "send notifications to a web address, without credentials in them",
-            Place(_E.Notification),
-        ),
-    )
+    folder=_FOLDER / "starter",
 )
+_RECIPES = (
+    Recipe(
+        "secret-scan",
+        "block keys, tokens and passwords in what tools write or run",
+        guards=True,
+    ),
+    Recipe(
+        "dangerous-commands",
+        "block shell commands that delete or overwrite too much",
+        (Place(HookEventName.BeforeTool, _SHELLS),),
+        guards=True,
+    ),
+    Recipe(
+        "protected-files",
+        "block access to .env files and keys, and changes to .git and .hookline",
+        guards=True,
+    ),
+    Recipe(
+        "chained-pair",
+        "resolve every path, then keep tools inside the project (two hooks)",
+        own_scripts=("normalize_paths.py", "confine_paths.py"),
+        sequential=True,
+        guards=True,
+    ),
+    Recipe(
+        "read-only",
+        "allow the agent to read everything and to change nothing",
+        guards=True,
+    ),
+    Recipe(
+        "test-first",
+        "block writing code that has no test yet",
+        (Place(HookEventName.BeforeTool, f"{_WRITERS}|{_SHELLS}"),),
+    ),
+    Recipe(
+        "ci-safety-net",
+        "in CI, block publishing, deploying and changing the pipeline",
+        guards=True,
+    ),
+    Recipe(
+        "policy-service",
+        "ask a policy service before each tool call, with a time limit",
+        guards=True,
+    ),
+    Recipe(
+        "git-checkpoint",
+        "save a checkpoint in git before each tool that may change files",
+    ),
+    Recipe(
+        "audit-log",
+        "log every tool call, in a file that shows tampering",
+        (_EVERY_TOOL, Place(HookEventName.AfterTool)),
+    ),
+    Recipe(
+        "format-on-write",
+        "format files after a tool has written them",
+        (_WRITTEN,),
+        sequential=True,
+    ),
+    Recipe(
+        "tests-after-edit",
+        "run the tests after an edit and show failures to the model",
+        (_WRITTEN,),
+        sequential=True,
+    ),
+    Recipe(
+        "inject-context",
+        "tell the model the branch, the changed files and your notes",
+        (Place(HookEventName.BeforeAgent),),
+    ),
+    Recipe(
+        "redact-personal-data",
+        "remove email addresses, phone, card and account numbers from model requests",
+        (_REQUEST,),
+        guards=True,
+    ),
+    Recipe(
+        "cost-budget",
+        "stop the agent when the day's token budget is spent",
+        (_REQUEST, _RESPONSE),
+    ),
+    Recipe(
+        "response-cache",
+        "answer repeated model requests from a cache (calls without tools)",
+        (_REQUEST, _RESPONSE),
+    ),
+    Recipe(
+        "model-blind-spots",
+        "show what model hooks cannot see, and check the tools as well",
+        (_REQUEST, _EVERY_TOOL, Place(HookEventName.AfterTool)),
+    ),
+    Recipe(
+        "notify-webhook",
+        "send notifications to a web address, with credentials masked",
+        (Place(HookEventName.Notification),),
+    ),
+)
+RECIPES = {recipe.name: recipe for recipe in _RECIPES}
 
 
 def find_recipe(name: str) -> Recipe:
-    """The recipe of a name, or an error that offers the nearest one."""
+    """The recipe of a name, or an error that suggests the nearest one."""
     try:
         return RECIPES[name]
     except KeyError:
@@ -226,7 +212,7 @@ def find_recipe(name: str) -> Recipe:
 
 def settings_for(recipes: list[Recipe]) -> dict[str, Any]:
     """Settings that register these recipes, each once, in the catalog's order."""
-    order = [STARTER, *RECIPES.values()]
+    order = [STARTER, *_RECIPES]
     hooks: dict[str, list[dict[str, Any]]] = {}
     for recipe in sorted(dict.fromkeys(recipes), key=order.index):
         for place in recipe.places:

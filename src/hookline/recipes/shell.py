@@ -58,11 +58,6 @@ _MAX_VALUE = 100_000
 class Command:
     """One simple command: its words, where it writes, and what feeds it."""
 
-    __slots__ = (
-        *("appended", "assigned", "fed", "opaque", "piped"),
-        *("reads", "words", "writes"),
-    )
-
     def __init__(self) -> None:
         self.words: list[str] = []
         self.assigned: list[str] = []
@@ -115,22 +110,15 @@ def _commands(
     simple_commands: Iterable[SimpleCommand], variables: dict[str, str], depth: int
 ) -> list[Command]:
     found: list[Command] = []
-    if depth > _MAX_DEPTH:
-        return [_unread()]
     expander = _Expander(variables)
-    for simple in simple_commands:
-        command = expander.command(simple)
-        found += _unwrapped(command, variables, depth)
+    for simple in simple_commands if depth <= _MAX_DEPTH else ():
+        found += _unwrapped(expander.command(simple), variables, depth)
         for inner in _substitutions(simple.all_words):
             found += _commands(inner, variables, depth + 1)
-    return [*found, _unread()] if expander.overflowed else found
-
-
-def _unread() -> Command:
-    """What stands for commands that were not read."""
-    command = Command()
-    command.opaque = True
-    return command
+    if expander.overflowed or depth > _MAX_DEPTH:
+        found.append(Command())  # for what was not read
+        found[-1].opaque = True
+    return found
 
 
 def _substitutions(words: Iterable[Word]) -> Iterator[tuple[SimpleCommand, ...]]:
@@ -161,7 +149,9 @@ class _Expander:
             text = self._text(target)
             if operator[:2] == "<<":
                 command.fed = text
-            elif ">" in operator and not _is_descriptor(operator, text):
+            elif operator == ">&" and re.fullmatch(r"\d+-?|-", text):
+                continue  # another descriptor, not a file
+            elif ">" in operator:
                 command.writes.append(text)
             elif operator == "<":
                 command.reads.append(text)
@@ -222,10 +212,6 @@ class _Expander:
         ]
         found = re.fullmatch(_PRINTS, " ".join(words))
         return found[1] if found else _UNKNOWN
-
-
-def _is_descriptor(operator: str, target: str) -> bool:
-    return operator == ">&" and (target == "-" or target.rstrip("-").isdigit())
 
 
 def _expand_braces(word: str) -> list[str]:

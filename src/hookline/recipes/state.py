@@ -1,7 +1,7 @@
-"""Where a recipe keeps what it must remember: outside the project.
+"""Where recipes keep their state: outside the project.
 
-An agent works in the project and could reset a budget or rewrite a log there; and the
-project's own ``.hookline`` is trusted byte for byte, so that nothing may change in it.
+The agent can write in the project, and could reset a budget or edit a log there. All
+of ``.hookline`` is pinned by trust, so that no hook may write there either.
 """
 
 from __future__ import annotations
@@ -12,20 +12,16 @@ from pathlib import Path
 
 
 def state_folder(cwd: str, name: str) -> Path:
-    """The folder of one recipe for one project; ``HOOK_STATE_DIR`` moves it."""
+    """The folder of one recipe for one project; ``HOOK_STATE_DIR`` overrides it."""
     configured = os.environ.get("HOOK_STATE_DIR")
-    folder = Path(configured) if configured else _user_folder() / _project(cwd)
+    folder = Path(configured) if configured else _project_folder(os.path.realpath(cwd))
     folder = folder / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 
 
-def _user_folder() -> Path:
+def _project_folder(project: str) -> Path:
     base = os.environ.get("XDG_STATE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
-    return home / "hookline" / "recipes"
-
-
-def _project(cwd: str) -> str:
-    real = os.path.realpath(cwd)
-    return f"{Path(real).name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}"
+    digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
+    return home / "hookline" / "recipes" / f"{Path(project).name}-{digest}"

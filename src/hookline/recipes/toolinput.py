@@ -1,7 +1,7 @@
-"""What a tool is about to touch: the texts, paths and shell lines in its input.
+"""Read a tool's input: its texts, paths and shell lines.
 
-Tools of different hosts spell their inputs differently, so keys are judged by what
-they look like. Paths come back both as written and with links resolved.
+Hosts name the fields of their tools differently, so a field is recognized by what its
+name looks like.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from typing import Any
 
     from .shell import Command
@@ -45,12 +45,12 @@ def is_shell(tool_name: str) -> bool:
 
 
 def only_reads(tool_name: str) -> bool:
-    """Whether a tool looks at things and changes nothing, by its name."""
+    """Whether a tool reads and changes nothing, by its name."""
     return bool(_READ_TOOL.search(tool_name)) and not _WRITE_TOOL.search(tool_name)
 
 
 def shell_line(tool_input: dict[str, Any]) -> str:
-    """The shell line in a tool's input; a list of words is quoted back into one."""
+    """The shell line in a tool's input; a list of arguments is quoted into one."""
     lines = []
     for key in _SHELL_KEYS:
         value = tool_input.get(key)
@@ -64,7 +64,7 @@ def shell_line(tool_input: dict[str, Any]) -> str:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every string in a value, however deep, keys included."""
+    """Every string in a value, at any depth, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -77,13 +77,13 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def names_path(key: str) -> bool:
-    """Whether a key of a tool's input names a path, by its look."""
+    """Whether a field of a tool's input holds a path, by its name."""
     snake = _CAMEL.sub("_", key)
     return bool(_PATH_KEY.search(snake)) and not _CONTENT_KEY.search(snake)
 
 
 def paths_in(value: Any, named: bool = False) -> Iterator[str]:
-    """Every string under a key that names a path, however deep."""
+    """Every string in a field that holds a path, at any depth."""
     if isinstance(value, str):
         if named or value.startswith("file://"):
             yield value.removeprefix("file://")
@@ -96,7 +96,7 @@ def paths_in(value: Any, named: bool = False) -> Iterator[str]:
 
 
 def resolved(path: str, cwd: str) -> str:
-    """Where a path leads in the end: absolute, no dots, no links, no ``~``."""
+    """The real path: absolute, without dots, links and ``~``."""
     path = os.path.expanduser(path.replace("\0", ""))  # noqa: PTH111 - no pathlib: cost
     return os.path.realpath(os.path.join(cwd, path))  # noqa: PTH118 - as above
 
@@ -109,8 +109,28 @@ def project_path(path: str, cwd: str) -> str | None:
     return place[len(root) + 1 :] if place.startswith(root + os.sep) else None
 
 
+def visible_text(text: str) -> str:
+    """A text without invisible characters, and with plain letters for fancy ones."""
+    import unicodedata
+
+    normal = unicodedata.normalize("NFKC", text)
+    return "".join(char for char in normal if unicodedata.category(char) != "Cf")
+
+
+def written_paths(event: dict[str, Any], writers: Container[str]) -> Iterator[str]:
+    """Every path that a tool call writes; ``writers`` are programs that write files."""
+    tool, tool_input = event["tool_name"], event["tool_input"]
+    if is_shell(tool):
+        for command, cwd in placed_commands(shell_line(tool_input), event["cwd"]):
+            operands = command.operands if command.name in writers else []
+            for name in (*command.writes, *operands):
+                yield resolved(name, cwd)
+    elif not only_reads(tool):
+        yield from paths_in(tool_input)
+
+
 def placed_commands(line: str, cwd: str) -> Iterator[tuple[Command, str]]:
-    """Every command of a shell line with the folder it runs in, as ``cd`` moves it."""
+    """Every command of a shell line with the folder it runs in, after any ``cd``."""
     from .shell import commands
 
     for command in commands(line):
@@ -120,7 +140,7 @@ def placed_commands(line: str, cwd: str) -> Iterator[tuple[Command, str]]:
 
 
 def expanded(word: str, cwd: str) -> list[str]:
-    """What a shell makes of a word with wildcards: the files, and the word itself."""
+    """A word, and the files that it matches if it has wildcards."""
     if not any(char in word for char in "*?["):
         return [word]
     from glob import glob

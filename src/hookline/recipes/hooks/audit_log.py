@@ -1,9 +1,9 @@
-"""Write down every tool call, one JSON line each, so that nobody can rewrite it unseen.
+"""Log every tool call as one JSON line, in a file that shows tampering.
 
 Each line holds the hash of the line before it; ``python audit_log.py --verify FILE``
-names the first line that was changed or removed. Values under keys that look like
-credentials are masked, long ones cut. The file is ``AUDIT_FILE``, by default
-``audit.jsonl`` in the state folder of this user; a link in its place is refused.
+reports the first line that was changed or removed. Values that look like credentials
+are masked, long ones truncated. The file is ``AUDIT_FILE``, by default ``audit.jsonl``
+in the user's state folder; a symbolic link is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ START = "0" * 64
 
 
 def check(event: dict[str, Any]) -> None:
-    """Append one line; never a verdict."""
+    """Append one line; the call is always allowed."""
     kept = ("timestamp", "session_id", "hook_event_name", "tool_name", "tool_input")
     entry = {key: masked(event[key]) for key in kept if key in event}
     if "tool_response" in event:
@@ -42,7 +42,7 @@ def check(event: dict[str, Any]) -> None:
 
 
 def masked(value: Any) -> Any:
-    """A value without credentials, and not endless."""
+    """A value with credentials masked and long texts truncated."""
     if isinstance(value, dict):
         return {
             key: "***" if CREDENTIAL.search(key) else masked(item)
@@ -52,7 +52,7 @@ def masked(value: Any) -> Any:
         return [masked(item) for item in value]
     if isinstance(value, str):
         text = INLINE.sub(r"\1***", value)
-        return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "... (cut)"
+        return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "... (truncated)"
     return value
 
 
@@ -72,15 +72,15 @@ def _hash(line: bytes) -> str:
 
 
 def verify(path: str) -> int:
-    """Say whether every line follows from the one before."""
+    """Print whether every line holds the hash of the line before it."""
     previous = START
     with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             if json.loads(line).get("previous") != previous:
-                sys.stdout.write(f"line {number} does not follow from the one before\n")
+                sys.stdout.write(f"line {number} does not match the line before it\n")
                 return 1
             previous = _hash(line.rstrip(b"\n"))
-    sys.stdout.write("every line follows from the one before\n")
+    sys.stdout.write("all lines match\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""In continuous integration: let the agent build and test, not publish or deploy.
+"""In continuous integration, allow building and testing, not publishing or deploying.
 
 Active where ``CI`` is set. Pushing, publishing, deploying, merging and changing the
 pipeline's own files are blocked, however the command is wrapped.
@@ -10,19 +10,11 @@ import os
 import re
 from typing import Any
 
-from hookline.recipes.shell import Command
-from hookline.recipes.toolinput import (
-    is_shell,
-    only_reads,
-    paths_in,
-    placed_commands,
-    project_path,
-    resolved,
-    shell_line,
-)
+from hookline.recipes.shell import Command, commands
+from hookline.recipes.toolinput import is_shell, project_path, shell_line, written_paths
 from hookline.script import Output, block, run
 
-# A program, and the words that make it publish, after any options.
+# A program, and the arguments that make it publish, after any options.
 PUBLISHES = {
     "git": ("push", "send-pack"),
     "hub": ("push", "release"),
@@ -53,27 +45,23 @@ PIPELINES = re.compile(
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Block what would leave the build."""
+    """Block what has an effect outside this build."""
     if os.environ.get("CI", "").lower() in ("", "0", "false"):
         return None
-    tool, tool_input, cwd = event["tool_name"], event["tool_input"], event["cwd"]
-    if not is_shell(tool):
-        paths = [] if only_reads(tool) else list(paths_in(tool_input))
-        return _check_paths(paths, cwd)
-    for command, place in placed_commands(shell_line(tool_input), cwd):
-        if command.opaque or publishes(command):
-            shown = " ".join(command.words)[:120]
-            return block(f"not in CI: {shown!r} reaches beyond this build")
-        changed = command.operands if command.name in CHANGERS else []
-        written = [resolved(name, place) for name in (*command.writes, *changed)]
-        found = _check_paths(written, cwd)
-        if found:
-            return found
+    if is_shell(event["tool_name"]):
+        for command in commands(shell_line(event["tool_input"])):
+            if command.opaque or publishes(command):
+                line = " ".join(command.words)[:120]
+                return block(f"not in CI: {line!r} reaches beyond this build")
+    for path in written_paths(event, CHANGERS):
+        file = project_path(path, event["cwd"]) or ""
+        if PIPELINES.search(file):
+            return block(f"not in CI: {file} is part of the pipeline")
     return None
 
 
 def publishes(command: Command) -> bool:
-    """Whether a command sends something out."""
+    """Whether a command publishes or deploys something."""
     name, words = command.name.lower(), list(command.args)
     if re.fullmatch(r"python[\d.]*", name) and words[:1] == ["-m"] and len(words) > 1:
         name, words = words[1], words[2:]
@@ -82,7 +70,7 @@ def publishes(command: Command) -> bool:
 
 
 def _begins(words: list[str], verb: list[str]) -> bool:
-    """Whether the verb comes first, after options and perhaps their values."""
+    """Whether these come first, after options and possibly their values."""
     if not verb:
         return True
     for index, word in enumerate(words):
@@ -92,14 +80,6 @@ def _begins(words: list[str], verb: list[str]) -> bool:
         if not word.startswith("-") and not after_option:
             return False
     return False
-
-
-def _check_paths(paths: list[str], cwd: str) -> Output | None:
-    for path in paths:
-        place = project_path(path, cwd) or ""
-        if PIPELINES.search(place):
-            return block(f"not in CI: {place} is the pipeline itself")
-    return None
 
 
 if __name__ == "__main__":

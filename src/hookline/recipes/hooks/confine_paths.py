@@ -1,7 +1,7 @@
-"""Second of a chained pair: let tools use paths inside the project only.
+"""Second of a chained pair: allow only paths inside the project.
 
-It compares text with text and follows no links, since ``normalize_paths.py`` has
-resolved them before; alone it blocks every relative path rather than guess.
+It compares text and follows no links: ``normalize_paths.py`` has resolved them. On its
+own it blocks every relative path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hookline.script import Output, block, run
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Block the first path that is not inside."""
+    """Block the first path outside the project."""
     root = os.path.realpath(event["cwd"])
     for path in paths_in(event["tool_input"]):
         inside = path == root or path.startswith(root + os.sep)

@@ -1,9 +1,9 @@
-"""Stop the agent when the day's budget of tokens is spent.
+"""Stop the agent when the day's token budget is spent.
 
-AfterModel adds up what each call used, BeforeModel stops when the sum has reached
-``TOKEN_BUDGET`` (default one million). The count is kept per project and day, out of
-the agent's reach, one line per call, so that agents at the same time do not overwrite
-each other's. A call that reports no usage is estimated from its text.
+AfterModel records what each call used, BeforeModel stops when the sum has reached
+``TOKEN_BUDGET`` (default one million). The count is per project and day, outside the
+project, one line per call, so that agents running at the same time do not overwrite
+each other. A call that reports no usage is estimated from its text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHARACTERS_PER_TOKEN = 3
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Count after a call, judge before one."""
+    """Count after a call, check before one."""
     day = event.get("timestamp", "")[:10] or "today"
     file = state_folder(event["cwd"], "cost") / day
     if event["hook_event_name"] == "AfterModel":
@@ -36,7 +36,7 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 def used(event: dict[str, Any]) -> int:
-    """The tokens of one call: as reported, and never less than its text suggests."""
+    """The tokens of one call, as reported; estimated where nothing is reported."""
     usage = event["llm_response"].get("usageMetadata") or {}
     parts = [usage.get(key) for key in ("promptTokenCount", "candidatesTokenCount")]
     counts = [usage.get("totalTokenCount"), sum(_whole(part) for part in parts)]

@@ -1,8 +1,8 @@
-"""Block shell commands that destroy more than anybody meant.
+"""Block shell commands that delete or overwrite too much.
 
-Judged are the commands that would really run: quoting, wrappers, ``bash -c``,
-substitutions and variables are looked through (``hookline.recipes.shell``). Deleting
-a folder of the project passes; deleting the project, the home or the system does not.
+It checks the commands that would really run, through quoting, wrappers, ``bash -c``,
+substitutions and variables (``hookline.recipes.shell``). Deleting a folder of the
+project passes; deleting the project, the home directory or the system does not.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ def check(event: dict[str, Any]) -> Output | None:
     """Block the first dangerous command in the line."""
     line = shell_line(event.get("tool_input") or {})
     if FORK_BOMB.search(line):
-        return block("a fork bomb takes the machine down")
+        return block("this is a fork bomb")
     for command in commands(line):
         why = danger(command)
         if why:
-            shown = " ".join(command.words)[:120] or line[:120]
-            return block(f"{why}: {shown!r}. Ask the user to run it if it is wanted.")
+            text = " ".join(command.words)[:120] or line[:120]
+            return block(f"{why}: {text!r}. Ask the user to run it if it is needed.")
     return None
 
 
 def danger(command: Command) -> str | None:
-    """Say what is dangerous about a command, or None."""
+    """Why a command is dangerous, or None."""
     name = command.name
     if any(DISK.match(place) or VITAL.match(place) for place in command.writes):
         return "this overwrites a part of the system"
     if name.partition(".")[0] in NEVER:
-        return f"{name} is never run by an agent"
+        return f"agents may not run {name}"
     if command.opaque:
-        return "nobody can tell what this will run"
+        return "what this will run is hidden"
     for judge in (_deletion, _moving, _permissions, _machine, _git, _code):
         why = judge(command)
         if why:
@@ -58,7 +58,7 @@ def danger(command: Command) -> str | None:
 def _deletion(command: Command) -> str | None:
     if _is(command, "rm") and command.flags & {"r", "R", "recursive"}:
         broad = command.appended or any(is_broad(one) for one in command.operands)
-        return "this deletes far more than a build folder" if broad else None
+        return "this deletes too much" if broad else None
     if _is(command, "find") and {"-delete", "-exec", "-execdir"} & set(command.args):
         starts = [word for word in command.args[:1] if not word.startswith("-")]
         if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
@@ -69,10 +69,10 @@ def _deletion(command: Command) -> str | None:
 def _moving(command: Command) -> str | None:
     targets = command.operands
     if command.name == "mv" and any(_is_root(target) for target in targets[:-1]):
-        return "this moves a whole home or system away"
+        return "this moves a home or system directory"
     if command.name == "rsync" and any(f.startswith("delete") for f in command.flags):
         emptied = targets and _is_root(targets[-1])
-        return "this deletes whatever is not in the source" if emptied else None
+        return "this deletes everything that is not in the source" if emptied else None
     if command.name in ("shred", "truncate") and any(map(VITAL.match, targets)):
         return "this destroys a part of the system"
     return None
@@ -90,9 +90,9 @@ def _machine(command: Command) -> str | None:
         return "this overwrites a device"
     ends = {"poweroff", "reboot", "halt", "0", "6"} & set(command.args)
     if command.name in ("systemctl", "init", "telinit") and ends:
-        return "this ends the whole machine"
+        return "this shuts the machine down"
     if command.name == "kill" and "-1" in command.args[1:]:
-        return "this ends every process"
+        return "this kills every process"
     return None
 
 
@@ -100,12 +100,12 @@ def _git(command: Command) -> str | None:
     if command.name != "git":
         return None
     if "clean" in command.args and "f" in command.flags and command.flags & {"d", "x"}:
-        return "this deletes files that git cannot bring back"
+        return "this deletes files that git cannot restore"
     if "push" not in command.args:
         return None
     forced = command.flags & {"force", "f", "mirror", "delete", "d"}
     plus = any(word.startswith("+") for word in command.args)
-    return "this rewrites the history that others have" if forced or plus else None
+    return "this rewrites published history" if forced or plus else None
 
 
 def _code(command: Command) -> str | None:

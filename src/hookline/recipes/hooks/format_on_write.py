@@ -1,8 +1,8 @@
 """Format a file after a tool has written it.
 
-The formatter is chosen by the file's ending and skipped where it is not installed.
+The formatter is chosen by the file's extension and skipped if it is not installed.
 ``FORMATTERS`` adds or replaces some: ``py=black -q;sql=pg_format -i``. Only files
-inside the project are formatted, and a file name is never read as an option.
+inside the project are formatted, and a file name is never taken for an option.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMATTERS = {
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Format what was written; say so where the formatter objects."""
+    """Format what was written; report errors of the formatter."""
     cwd, complaints = event["cwd"], []
     for path in dict.fromkeys(paths_in(event["tool_input"])):
         inside = project_path(path, cwd)

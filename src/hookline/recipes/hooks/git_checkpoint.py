@@ -1,9 +1,9 @@
-"""Keep a checkpoint of the project before each tool that may change it.
+"""Save a checkpoint of the project before each tool that may change it.
 
-The whole tree, untracked files included, is kept as a commit on a ref of its own
-(``refs/hookline/SESSION``). Index, branch, stash and working tree are not touched, no
-git hook runs and nothing is signed. To look: ``git log refs/hookline/SESSION``; to go
-back: ``git restore --source=COMMIT --worktree .``.
+The whole tree, untracked files included, is saved as a commit on its own ref
+(``refs/hookline/SESSION``). Index, branch, stash and working tree do not change, no
+git hook runs and nothing is signed. To list: ``git log refs/hookline/SESSION``; to
+restore: ``git restore --source=COMMIT --worktree .``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ WHO = {
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Keep a checkpoint; a project without git is left alone."""
+    """Save a checkpoint; a project without git is skipped."""
     if only_reads(event["tool_name"]):
         return None
     git = Git(event["cwd"])
     if not git("rev-parse", "--git-dir"):
         return None
-    # A session's name may hold anything; a ref may not.
+    # A session id may hold any character; a ref may not.
     session = re.sub(r"[^A-Za-z0-9_-]", "-", event["session_id"])[:80] or "session"
     with tempfile.TemporaryDirectory() as folder:
         git.env["GIT_INDEX_FILE"] = str(Path(folder, "index"))
@@ -43,7 +43,7 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 class Git:
-    """Runs git in one folder; a failure is an empty answer."""
+    """Runs git in one folder; a failure returns an empty string."""
 
     def __init__(self, cwd: str) -> None:
         self.cwd = cwd

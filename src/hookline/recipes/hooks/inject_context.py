@@ -1,8 +1,8 @@
-"""Tell the model where it works: branch, changed files, and the project's own notes.
+"""Tell the model the git branch, the changed files, and the project's own notes.
 
 The notes are ``CONTEXT.md`` or ``.hookline/context.md`` (``CONTEXT_FILE``). They are
-cut at ``MAX_TEXT`` characters, cleaned of control characters, and read only where
-they lie inside the project: a link to elsewhere must not carry a secret out.
+truncated at ``MAX_TEXT`` characters and cleaned of control characters. Notes outside
+the project are not read: a link must not leak a secret.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MAX_CHANGES = 20
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Add what there is to add."""
+    """Add branch, changes and notes to the context."""
     cwd = event["cwd"]
-    said = [*_git(cwd), *_notes(cwd)]
-    return add_context("\n".join(said)) if said else None
+    parts = [*_git(cwd), *_notes(cwd)]
+    return add_context("\n".join(parts)) if parts else None
 
 
 def _git(cwd: str) -> list[str]:
@@ -34,12 +34,12 @@ def _git(cwd: str) -> list[str]:
         return []
     branch = lines[0].removeprefix("## ").partition("...")[0]
     changed = [clean(line) for line in lines[1:] if line]
-    shown = [f"git branch: {clean(branch)}"]
+    parts = [f"git branch: {clean(branch)}"]
     if changed:
         more = len(changed) - MAX_CHANGES
         listed = changed[:MAX_CHANGES] + ([f"and {more} more"] if more > 0 else [])
-        shown.append("changed files: " + ", ".join(listed))
-    return shown
+        parts.append("changed files: " + ", ".join(listed))
+    return parts
 
 
 def _lines(cwd: str, *words: str) -> list[str]:
@@ -50,8 +50,8 @@ def _lines(cwd: str, *words: str) -> list[str]:
         capture_output=True,
         check=False,
     )
-    said = ended.stdout.decode(errors="replace").rstrip("\0")
-    return said.split("\0") if said else []
+    output = ended.stdout.decode(errors="replace").rstrip("\0")
+    return output.split("\0") if output else []
 
 
 def _notes(cwd: str) -> list[str]:
@@ -61,7 +61,7 @@ def _notes(cwd: str) -> list[str]:
         if inside and place.is_file() and not _is_secret(place):
             with place.open(encoding="utf-8", errors="replace") as file:
                 text = file.read(MAX_TEXT + 1)
-            cut = "\n(cut)" if len(text) > MAX_TEXT else ""
+            cut = "\n(truncated)" if len(text) > MAX_TEXT else ""
             return [clean(text[:MAX_TEXT], keep="\n\t") + cut]
     return []
 

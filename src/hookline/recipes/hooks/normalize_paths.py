@@ -1,7 +1,7 @@
-"""First of a chained pair: write every path as the place it really leads to.
+"""First of a chained pair: replace every path by its real path.
 
-In a sequential group the next hook sees the changed input, and so does the tool: what
-was judged is what is used. See ``confine_paths.py``.
+In a sequential group the next hook sees the changed input, and so does the tool: the
+path that was checked is the path that is used. See ``confine_paths.py``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import Any
 from hookline.recipes.toolinput import names_path, resolved
 from hookline.script import Output, modify_input, run
 
-# A target or a source need not be a file: only what says that it is gets rewritten.
-SAYS_SO = re.compile(r"(path|file|file_?name|folder|dir|directory)s?$", re.IGNORECASE)
+# A "target" or "source" may be something else: only fields named like a file change.
+FILE_FIELD = re.compile(
+    r"(path|file|file_?name|folder|dir|directory)s?$", re.IGNORECASE
+)
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Replace paths by resolved ones, at the top of the input and in lists there."""
+    """Replace paths in the top-level fields of the input, and in lists there."""
     changes: dict[str, Any] = {}
     for key, value in event["tool_input"].items():
-        if not names_path(key) or not SAYS_SO.search(key):
+        if not names_path(key) or not FILE_FIELD.search(key):
             continue
         if isinstance(value, str):
             changes[key] = resolved(value, event["cwd"])

@@ -1,8 +1,8 @@
 """Send notifications to a web address, such as a chat channel.
 
-``WEBHOOK_URL`` is where to; it must be ``https`` unless it is this machine, and
-redirections are not followed. What looks like a credential is masked before it
-leaves. A service that is slow or down delays nobody for more than three seconds.
+``WEBHOOK_URL`` is the address; it must be ``https`` unless it is on this machine, and
+redirects are not followed. What looks like a credential is masked. The hook waits for
+a slow service for at most three seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECONDS = 3
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Post the message; complain only where the address is not to be used."""
+    """Post the message; warn where the address is not allowed."""
     address = os.environ.get("WEBHOOK_URL", "")
     if not address:
         return None
@@ -45,10 +45,10 @@ def _message(event: dict[str, Any]) -> str:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows nobody: the address was chosen by the user, not by a server."""
+    """Follows no redirect: the user chose the address, not a server."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Answer no question for another address."""
+        """Do not request the other address."""
 
 
 def _post(address: str, body: dict[str, str]) -> None:

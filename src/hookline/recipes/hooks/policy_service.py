@@ -1,9 +1,9 @@
-"""Ask a policy service before each tool call, and wait for it only so long.
+"""Ask a policy service before each tool call, with a time limit.
 
 ``POLICY_URL`` gets the event as JSON and answers ``{"allow": true}`` or
-``{"allow": false, "reason": "..."}`` (Open Policy Agent's ``{"result": ...}`` will do).
-Only a clear yes lets the call pass: a service that is slow (``POLICY_MS``, default
-800), down, or unclear means no; ``POLICY_ON_ERROR=ask`` lets a person decide instead.
+``{"allow": false, "reason": "..."}`` (Open Policy Agent's ``{"result": ...}`` works
+too). The call passes only on ``true``: a service that is slow (``POLICY_MS``, default
+800), down or unclear blocks it; with ``POLICY_ON_ERROR=ask`` a person decides instead.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MAX_ANSWER = 64 * 1024
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Pass on the service's verdict."""
+    """Return the verdict of the service."""
     address = os.environ.get("POLICY_URL")
     if not address:
-        return system_message("POLICY_URL is not set: no policy service is asked")
+        return system_message("POLICY_URL is not set: no policy service was asked")
     answer = _asked(address, event, float(os.environ.get("POLICY_MS") or 800) / 1000)
     if isinstance(answer, str):
         return _unclear(answer)
@@ -31,15 +31,15 @@ def check(event: dict[str, Any]) -> Output | None:
     if verdict is True:
         return None
     if verdict is False:
-        return block(str(answer.get("reason") or "the policy service said no"))
-    return _unclear("the answer says neither yes nor no")
+        return block(str(answer.get("reason") or "the policy service denied it"))
+    return _unclear("the answer has no true or false in 'allow'")
 
 
 def _asked(address: str, event: dict[str, Any], seconds: float) -> dict[str, Any] | str:
     """The service's answer, or what went wrong.
 
-    A server may send a byte now and then for ever, and no read of its own times out
-    by that: so a thread reads, and only the whole of it is waited for.
+    A server that sends a byte now and then never runs into the timeout of a read. So a
+    thread reads, and the time limit is for the whole answer.
     """
     answers: list[dict[str, Any] | str] = []
 
@@ -64,12 +64,12 @@ def _read(address: str, event: dict[str, Any], seconds: float) -> dict[str, Any]
         return f"{type(error).__name__}: {error}"
     result = answer.get("result", answer) if isinstance(answer, dict) else answer
     result = {"allow": result} if isinstance(result, bool) else result
-    return result if isinstance(result, dict) else "the answer is no object"
+    return result if isinstance(result, dict) else "the answer is not an object"
 
 
 def _unclear(why: str) -> Output:
-    said = f"no verdict from the policy service: {why}"
-    return ask(said) if os.environ.get("POLICY_ON_ERROR") == "ask" else block(said)
+    reason = f"no verdict from the policy service: {why}"
+    return ask(reason) if os.environ.get("POLICY_ON_ERROR") == "ask" else block(reason)
 
 
 if __name__ == "__main__":

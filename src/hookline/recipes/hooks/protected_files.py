@@ -1,7 +1,7 @@
-"""Keep secrets from being touched, and the project's own machinery from being changed.
+"""Block access to secrets, and changes to git's and Hookline's own files.
 
-Paths are followed to where they lead (links, dots, ``~``, wildcards). ``.env`` files
-and keys may not be touched at all; ``.git``, ``.hookline`` and lock files may be read.
+Paths are resolved first (links, dots, ``~``, wildcards). ``.env`` files and keys may
+be neither read nor changed; ``.git``, ``.hookline`` and lock files may be read.
 ``PROTECTED_FILES`` adds patterns of the second kind, separated by commas.
 """
 
@@ -26,17 +26,10 @@ from hookline.recipes.toolinput import (
 )
 from hookline.script import Output, block, run
 
-SECRET: tuple[str, ...] = (
-    ".env",
-    ".env.*",
-    "*.pem",
-    "*.key",
-    "id_rsa*",
-    "id_ed25519*",
-    ".ssh",
-    ".npmrc",
+SECRET = (
+    *(".env", ".env.*", "*.pem", "*.key", "id_rsa*", "id_ed25519*", ".ssh", ".npmrc"),
+    *(".netrc", ".pgpass", ".aws", ".kube", "credentials.json"),
 )
-SECRET += (".netrc", ".pgpass", ".aws", ".kube", "credentials.json")
 HARMLESS = (".env.example", ".env.sample", ".env.template", "*.pub")
 READABLE = (".git", ".hookline", "package-lock.json", "poetry.lock", "uv.lock")
 WRITERS = {"rm", "mv", "cp", "tee", "dd", "truncate", "chmod", "chown", "ln", "touch"}
@@ -63,7 +56,7 @@ def _check_line(line: str, cwd: str) -> Output | None:
 def _check_command(command: Command, cwd: str, place: str) -> Output | None:
     words = [piece for word in command.words for piece in (word, *_values(word))]
     if INTERPRETER.fullmatch(command.name) or command.name in SHELLS:
-        # A program inside the command may name files anywhere in its text.
+        # A program in the command may name files anywhere in its text.
         words += re.findall(r"[\w./~*-]+", " ".join((*command.args, command.fed or "")))
     writes = command.name in WRITERS or (command.name == "sed" and "i" in command.flags)
     writes = writes or bool(INTERPRETER.fullmatch(command.name))
@@ -86,14 +79,14 @@ def _values(word: str) -> list[str]:
 def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
     for path in paths:
         if _any_part(path, cwd, SECRET):
-            return block(f"{path} holds secrets and is not to be touched")
+            return block(f"{path} contains secrets: it may not be read or changed")
         if writes and _any_part(path, cwd, (*READABLE, *_more())):
             return block(f"{path} is protected: it may be read, not changed")
     return None
 
 
 def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
-    # What the folders above the project are called is nobody's business here.
+    # The names of the folders above the project do not count.
     place = resolved(path, cwd).removeprefix(os.path.realpath(cwd))
     for part in {*Path(place).parts, *Path(os.path.normpath(path)).parts}:
         name = part.casefold()

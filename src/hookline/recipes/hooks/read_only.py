@@ -1,8 +1,8 @@
-"""Let the agent look at everything and change nothing.
+"""Allow the agent to read everything and to change nothing.
 
-Tools pass by being known to read; what is unknown is blocked. A shell line passes if
+Tools that are known to read pass; unknown ones are blocked. A shell line passes if
 each of its commands is known to read, writes to no file and hides nothing.
-``READ_ONLY_ALLOW`` names further tools that may run, separated by commas.
+``READ_ONLY_ALLOW`` names other tools to allow, separated by commas.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOWHERE = {"/dev/null", "/dev/stdout", "/dev/stderr"}
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Block whatever may change something."""
+    """Block everything that may change something."""
     tool = event["tool_name"]
     if tool in os.environ.get("READ_ONLY_ALLOW", "").split(","):
         return None
@@ -56,39 +56,39 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 def changes(command: Command) -> str | None:
-    """Say why a command may change something, or None."""
-    shown = " ".join(command.words)[:120]
+    """Why a command may change something, or None."""
+    line = " ".join(command.words)[:120]
     written = [place for place in command.writes if place not in NOWHERE]
     if written:
-        return f"{shown!r} writes to {written[0]}"
+        return f"{line!r} writes to {written[0]}"
     set_to = [one for one in command.assigned if not HARMLESS.match(one)]
     if set_to and command.words:
-        return f"{set_to[0]!r} may change what {shown!r} does"
+        return f"{set_to[0]!r} may change what {line!r} does"
     if command.opaque:
-        return f"nobody can tell what {shown!r} does"
+        return f"what {line!r} runs is hidden"
     if not command.words or (command.name in SHELLS and "c" in command.flags):
-        return None  # an assignment; or a shell whose own line is judged by itself
+        return None  # an assignment; or a shell, and its line is checked separately
     if command.name not in READERS.split() or not _is_installed(command.words[0]):
-        return f"{shown!r} is not known to be harmless"
-    return _special(command, shown)
+        return f"{line!r} is not known to be harmless"
+    return _special(command, line)
 
 
 def _is_installed(program: str) -> bool:
-    """Whether it is the system's own program, not one of the same name elsewhere."""
+    """Whether it is the system's program, not another one of the same name."""
     return "/" not in program or program.rpartition("/")[0] in ("/bin", "/usr/bin")
 
 
-def _special(command: Command, shown: str) -> str | None:
+def _special(command: Command, line: str) -> str | None:
     if command.name == "git" and not _git_reads(command):
-        return f"{shown!r} may change the repository"
+        return f"{line!r} may change the repository"
     if command.name == "find" and FIND & set(command.args):
-        return f"{shown!r} acts on what it finds"
+        return f"{line!r} acts on what it finds"
     if command.flags & WRITING.get(command.name, set()):
-        return f"{shown!r} writes or changes something"
+        return f"{line!r} writes or changes something"
     if command.name in ("uniq", "xxd") and len(command.operands) > 1:
-        return f"{shown!r} writes a file"
+        return f"{line!r} writes a file"
     if command.name == "env" and command.operands:
-        return f"{shown!r} runs something else"
+        return f"{line!r} runs something else"
     return None
 
 

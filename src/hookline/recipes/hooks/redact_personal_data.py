@@ -1,17 +1,17 @@
-"""Take personal data out of what is sent to the model.
+"""Remove personal data from what is sent to the model.
 
-E-mail addresses, phone numbers, payment card numbers (checked digit by digit) and bank
-accounts are replaced by ``[email]`` and so on, also when they are written apart or
-with other Unicode characters. Function calls and images are not seen by model hooks
-(see the recipe ``model-blind-spots``).
+Email addresses, phone numbers, card numbers (checksum verified) and bank accounts are
+replaced by ``[email]`` and so on, also when they are spelt out or use other Unicode
+characters. Model hooks do not see function calls and images (see the recipe
+``model-blind-spots``).
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Any
 
+from hookline.recipes.toolinput import visible_text
 from hookline.script import Output, modify_request, run
 
 PLAIN_EMAIL = r"[\w.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}"
@@ -35,17 +35,13 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 def redacted(text: str) -> str:
-    """A text without personal data; the same text where there is none."""
-    plain = "".join(
-        char
-        for char in unicodedata.normalize("NFKC", text)
-        if unicodedata.category(char) != "Cf"
-    )
-    clean = EMAIL.sub("[email]", plain)
+    """A text without personal data; unchanged where there is none."""
+    visible = visible_text(text)
+    clean = EMAIL.sub("[email]", visible)
     clean = IBAN.sub(_if(_is_iban, "[account]"), clean)
     clean = CARD.sub(_if(_is_card, "[card]"), clean)
     clean = PHONE.sub("[phone]", clean)
-    return text if clean == plain else clean
+    return text if clean == visible else clean
 
 
 def _if(judge: Any, replacement: str) -> Any:

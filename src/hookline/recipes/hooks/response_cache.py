@@ -1,8 +1,9 @@
-"""Answer a model request from a cache when the very same request was answered before.
+"""Answer a model request from a cache if the same request was answered before.
 
 For calls without tools: a model hook sees text only, so an answer that also called a
 function would come back without the call. The key is everything that the hook can
-see: model, messages with their roles, settings. Entries live for ``CACHE_SECONDS``.
+see: model, messages with their roles, settings. Entries expire after
+``CACHE_SECONDS``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SECONDS = 3600
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Keep an answer after a call, give it before the next one."""
+    """Store the answer after a call, return it before the next one."""
     file = _file(event)
     if event["hook_event_name"] == "AfterModel":
         _keep(file, event["llm_response"])

@@ -1,9 +1,9 @@
 """Block tool calls that would write or send a key, token or password.
 
-Every text in the tool's input is looked at as written, with string pieces joined, with
-invisible characters removed, and decoded from base64, hex and percent signs. Examples
-from manuals and placeholders pass. ``SECRET_SCAN_ALLOW`` is a regular expression of
-texts to let pass as well.
+Every text in the tool's input is checked as written, with string pieces joined, with
+invisible characters removed, and decoded from base64, hex and percent-encoding.
+Examples from documentation and placeholders pass. ``SECRET_SCAN_ALLOW`` is a regular
+expression of other texts to allow.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import binascii
 import html
 import os
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from hookline.recipes.toolinput import texts_in
+from hookline.recipes.toolinput import texts_in, visible_text
 from hookline.script import Output, block, run
 
 SECRETS = {
@@ -55,14 +54,14 @@ def check(event: dict[str, Any]) -> Output | None:
             kind = secret_in(view, allowed)
             if kind:
                 return block(
-                    f"this holds {kind}: keep it out of files and commands, and read "
-                    "it from the environment instead"
+                    f"this contains {kind}: keep it out of files and commands, and "
+                    "read it from the environment instead"
                 )
     return None
 
 
 def secret_in(text: str, allowed: str | None = None) -> str | None:
-    """Name the kind of secret that a text holds, if it does."""
+    """The kind of secret that a text contains, if any."""
     for kind, pattern in PATTERNS.items():
         for found in pattern.finditer(text):
             if EXAMPLE.search(found[0]) or (allowed and re.search(allowed, found[0])):
@@ -72,12 +71,8 @@ def secret_in(text: str, allowed: str | None = None) -> str | None:
 
 
 def views(text: str) -> Iterator[str]:
-    """A text in all the ways in which somebody may come to read it."""
-    plain = "".join(
-        char
-        for char in unicodedata.normalize("NFKC", text)
-        if unicodedata.category(char) != "Cf"
-    )
+    """A text as written, and decoded in every way that could reveal a secret."""
+    plain = visible_text(text)
     joined = JOINT.sub("", plain)
     written = {text, plain, joined, html.unescape(plain), unquote(plain), plain[::-1]}
     written.add(ESCAPE.sub(lambda found: chr(int(found[1], 16)), plain))

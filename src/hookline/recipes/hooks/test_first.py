@@ -1,26 +1,17 @@
-"""Let no code be written before there is a test for it.
+"""Block writing code that has no test yet.
 
-Writing ``src/pkg/name.py`` needs ``test_name.py`` or ``name_test.py`` somewhere under
-``tests`` (``TEST_FOLDERS``), with something in it. Code is what lies under ``src`` or
-``lib`` (``CODE_FOLDERS``) and ends like code.
+Writing ``src/pkg/name.py`` needs a non-empty ``test_name.py`` or ``name_test.py`` under
+``tests`` (``TEST_FOLDERS``). Code is a file under ``src`` or ``lib`` (``CODE_FOLDERS``)
+with the extension of a programming language.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hookline.recipes.toolinput import (
-    is_shell,
-    only_reads,
-    paths_in,
-    placed_commands,
-    project_path,
-    resolved,
-    shell_line,
-)
+from hookline.recipes.toolinput import project_path, written_paths
 from hookline.script import Output, block, run
 
 ENDINGS = (".py", ".js", ".ts", ".go", ".rb", ".rs")
@@ -31,23 +22,11 @@ COPIERS = {"cp", "mv", "tee", "install", "ln"}
 def check(event: dict[str, Any]) -> Output | None:
     """Block the first code file that has no test."""
     cwd = event["cwd"]
-    for path in _written(event):
+    for path in written_paths(event, COPIERS):
         place = Path(project_path(path, cwd) or "")
         if _is_code(place) and not _has_test(place.stem, cwd):
             return block(f"write a test first: tests/test_{place.name} for {place}")
     return None
-
-
-def _written(event: dict[str, Any]) -> Iterator[str]:
-    if not is_shell(event["tool_name"]):
-        if not only_reads(event["tool_name"]):
-            yield from paths_in(event["tool_input"])
-        return
-    line = shell_line(event["tool_input"])
-    for command, cwd in placed_commands(line, event["cwd"]):
-        names = command.operands if command.name in COPIERS else []
-        for name in (*command.writes, *names):
-            yield resolved(name, cwd)
 
 
 def _is_code(place: Path) -> bool:

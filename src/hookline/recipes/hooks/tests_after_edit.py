@@ -1,8 +1,8 @@
-"""Run the tests after an edit, and hand the failures to the model.
+"""Run the tests after an edit, and show the failures to the model.
 
-``TEST_COMMAND`` is the command (default: pytest by the interpreter that has hookline);
-``TEST_ENDINGS`` says which files count as code. A run that takes longer than
-``TEST_SECONDS`` is ended and reported.
+``TEST_COMMAND`` is the command (default: pytest with Hookline's interpreter);
+``TEST_ENDINGS`` are the extensions of files that count as code. A run that takes
+longer than ``TEST_SECONDS`` is killed and reported.
 """
 
 from __future__ import annotations
@@ -22,14 +22,10 @@ MAX_TEXT = 6000
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Run the tests if code was touched inside the project."""
+    """Run the tests if code in the project was changed."""
     endings = set(os.environ.get("TEST_ENDINGS", ENDINGS).lower().split(","))
-    places = [
-        project_path(path, event["cwd"]) for path in paths_in(event["tool_input"])
-    ]
-    if not any(
-        place.rpartition(".")[2].lower() in endings for place in places if place
-    ):
+    paths = (project_path(one, event["cwd"]) for one in paths_in(event["tool_input"]))
+    if endings.isdisjoint(one.rpartition(".")[2].lower() for one in paths if one):
         return None
     failed = _run_tests(event["cwd"])
     return add_context(failed) if failed else None
@@ -47,15 +43,15 @@ def _run_tests(cwd: str) -> str | None:
         start_new_session=True,
     )
     try:
-        said = process.communicate(timeout=seconds)[0].decode(errors="replace")
+        output = process.communicate(timeout=seconds)[0].decode(errors="replace")
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        return f"The tests did not end within {seconds:g} seconds and were stopped."
+        return f"The tests did not finish within {seconds:g} seconds and were killed."
     if process.returncode == 0:
         return None
-    return f"The tests fail after this edit:\n{said.strip()[-MAX_TEXT:]}"
+    return f"The tests fail after this edit:\n{output.strip()[-MAX_TEXT:]}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Keep secrets out of .env files: a first hook to change to your own needs."""
+"""Keep secrets out of .env files: a first hook for you to change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hookline.script import Output, block, run
 
 
 def check(event: dict[str, Any]) -> Output | None:
-    """Block writing to a .env file; None lets everything else pass."""
+    """Block writing to a .env file; None allows everything else."""
     tool_input = event["tool_input"]
     path = tool_input.get("file_path") or tool_input.get("path") or ""
     if Path(event["cwd"], path).resolve().name == ".env":
