@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from hookline.settings.model import HookConfig, HookType
-from hookline.trust.pins import named_paths, names_nothing
 from hookline.trust.records import all_records
 from tests.support.project import GUARD, Project
 
@@ -192,34 +190,3 @@ def test_list_says_what_is_untrusted_and_what_changed(
     assert states() == ["trusted"]
     project.write(".hookline/hooks/guard.sh", "exit 0")
     assert states() == ["changed"]
-
-
-def hook(command: str) -> HookConfig:
-    return HookConfig(type=HookType.COMMAND, name="h", command=command)
-
-
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
-        ("python3 tools/a.py", "tools/a.py"),
-        ("python3 'my tools/a b.py'", "my tools/a b.py"),
-        (r"python3 my\ tools/a\ b.py", "my tools/a b.py"),
-        ("python3 -m tools.a --strict", "tools/a.py"),
-        ("python3 tools", "tools/__main__.py"),
-        ("guard --config=tools/a.py", "tools/a.py"),
-        ("PYTHONPATH=tools:x python3 x", "tools/__main__.py"),
-        ("$PWD/tools/a.py", "tools/a.py"),
-        ("(cd tools; ./a.py)|cat>/dev/null", "tools/a.py"),
-    ],
-)
-def test_paths_are_found_in_a_command(tmp_path: Path, command: str, named: str) -> None:
-    for folder in ("tools", "my tools"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "tools/a.py").touch()
-    (tmp_path / "my tools/a b.py").touch()
-    assert str(tmp_path / named) in named_paths(hook(command), str(tmp_path))
-
-
-@pytest.mark.parametrize("command", ["true", "make check", "cat /etc/passwd", "../x"])
-def test_a_command_may_name_nothing(tmp_path: Path, command: str) -> None:
-    assert names_nothing(hook(command), str(tmp_path))

@@ -1,4 +1,4 @@
-"""Commands of plain words end the same with bash and without it."""
+"""A command that needs no shell ends the same with bash and without it."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ async def _both_ways(
     )
     by_shell = await run_process(spec)
     without = await run_process(structs.replace(spec, direct=direct))
-    return _timeless(by_shell), _timeless(without)
+    return _comparable(by_shell), _comparable(without)
 
 
-def _timeless(outcome: ProcessOutcome) -> ProcessOutcome:
-    # env prints in the order of the environment, which nobody promises.
+def _comparable(outcome: ProcessOutcome) -> ProcessOutcome:
+    # env prints in the order of the environment, which may differ.
     lines = b"\n".join(sorted(outcome.stdout.split(b"\n")))
     return structs.replace(outcome, duration_ms=0.0, stdout=lines)
 
@@ -112,7 +112,7 @@ def _timeless(outcome: ProcessOutcome) -> ProcessOutcome:
 async def test_plain_command_ends_the_same_with_and_without_bash(
     project: Path, command: str
 ) -> None:
-    """PROTOCOL 4: the command runs under bash, as far as anybody can tell."""
+    """PROTOCOL 4: leaving bash out makes no difference."""
     by_shell, without = await _both_ways(command, project, _environment(project))
     assert without == by_shell
 
@@ -181,7 +181,7 @@ async def test_start_up_file_of_bash_is_still_read(project: Path) -> None:
         ("nowhere-to-be-found", False),
     ],
 )
-def test_only_plain_words_go_without_bash(
+def test_only_plain_commands_are_started_without_bash(
     project: Path, command: str, is_direct: bool
 ) -> None:
     found = direct_start(command, str(project), _environment(project))
@@ -189,8 +189,8 @@ def test_only_plain_words_go_without_bash(
 
 
 @given(st.text(alphabet="ab$\"' {}_./-=;*~\\#&|", max_size=12))
-def test_nothing_that_bash_would_read_goes_without_it(text: str) -> None:
-    """Whatever is started directly is, word for word, what bash would start."""
+def test_nothing_that_needs_bash_is_started_without_it(text: str) -> None:
+    """The arguments are those that bash would pass."""
     env = {"PWD": "/", "PATH": "/usr/bin:/bin"}
     found = direct_start(f"cat {text}", "/", env)
     if found is not None:
@@ -199,7 +199,6 @@ def test_nothing_that_bash_would_read_goes_without_it(text: str) -> None:
 
 
 def _words_by_bash(text: str) -> list[str]:
-
     printed = subprocess.run(
         ["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, check=True
     ).stdout
@@ -207,7 +206,7 @@ def _words_by_bash(text: str) -> list[str]:
     return [] if words == [""] and '"' not in text else words
 
 
-async def test_script_that_loses_its_permission_is_told_by_bash(project: Path) -> None:
+async def test_script_without_permission_is_reported_by_bash(project: Path) -> None:
     command = "./args.sh"
     env = _environment(project)
     before = direct_start(command, str(project), env)
@@ -218,7 +217,7 @@ async def test_script_that_loses_its_permission_is_told_by_bash(project: Path) -
     assert without.exit_code == 126
 
 
-def test_program_is_looked_for_in_the_hooks_own_path(project: Path) -> None:
+def test_program_is_searched_in_the_path_of_the_hook(project: Path) -> None:
     env = _environment(project, PATH=f"{project}/sub")
     found = direct_start("tool", str(project), env)
     assert found is not None

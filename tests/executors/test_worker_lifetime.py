@@ -199,6 +199,25 @@ async def test_changed_script_restarts_its_worker(bench: WorkerBench) -> None:
     assert len(set(bench.pids())) == 2
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        '"$HOOKLINE_PYTHON" "$CLAUDE_PROJECT_DIR"/hook.py',
+        "bash -c 'exec \"$HOOKLINE_PYTHON\" hook.py'",
+        "true; exec $HOOKLINE_PYTHON ho'ok'.py; false",
+        '"$HOOKLINE_PYTHON" -m hook',
+    ],
+)
+async def test_changed_script_restarts_its_worker_for_any_spelling_of_its_path(
+    bench: WorkerBench, command: str
+) -> None:
+    hook = bench.hook(RECORDED.format(body="return block('old')"))
+    async with bench.system(hook | {"command": command}) as hooks:
+        assert (await hooks.event_handler.fire("BeforeTool", TOOL)).reason == "old"
+        bench.hook(RECORDED.format(body="return block('newer')"))
+        assert (await hooks.event_handler.fire("BeforeTool", TOOL)).reason == "newer"
+
+
 async def test_workers_end_with_dispose_and_start_again_after_it(
     bench: WorkerBench,
 ) -> None:

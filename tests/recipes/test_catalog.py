@@ -1,4 +1,4 @@
-"""The recipes keep what they promise: small, documented, tested, for any Python."""
+"""The recipes are small, documented, tested, and run with the core install."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_settings_of_all_recipes_are_read_without_a_warning() -> None:
     assert read.warnings == ()
 
 
-def test_formatting_comes_before_tests_whatever_was_asked_first() -> None:
+def test_formatting_comes_before_tests_in_any_order_of_request() -> None:
     asked = [RECIPES["tests-after-edit"], RECIPES["format-on-write"]]
     groups = settings_for(asked)["hooks"]["AfterTool"]
     assert [group["hooks"][0]["name"] for group in groups] == [
@@ -89,7 +89,7 @@ def test_formatting_comes_before_tests_whatever_was_asked_first() -> None:
     assert all(group["sequential"] for group in groups)
 
 
-def test_unknown_recipe_offers_the_nearest() -> None:
+def test_unknown_recipe_suggests_the_nearest() -> None:
     with pytest.raises(UnknownRecipeError, match="did you mean 'secret-scan'"):
         find_recipe("secrets-scan")
     with pytest.raises(UnknownRecipeError, match="see 'hookline recipes'"):
@@ -116,7 +116,7 @@ def test_recipes_command_lists_them_for_people() -> None:
 
 
 @pytest.mark.parametrize("command", [["recipes", "secretscan"]])
-def test_unknown_recipe_on_the_command_line_offers_the_nearest(
+def test_unknown_recipe_on_the_command_line_suggests_the_nearest(
     command: list[str], tmp_path: Path
 ) -> None:
     ended = hookline(*command, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Guards against long lists of shell lines: what they catch, and what they let be."""
+"""Guards against long lists of shell lines: what they block and what they allow."""
 
 from __future__ import annotations
 
@@ -246,6 +246,8 @@ PROTECTED_FILES_BLOCKS = [
     "perl -pe 1 .env",
     "jq . < .env",
     "cd .git && rm -rf hooks",
+    "echo $(< .env)",
+    "echo $(<.env)",
 ]
 PROTECTED_FILES_ALLOWS = [
     "cat .env.example",

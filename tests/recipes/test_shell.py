@@ -1,4 +1,4 @@
-"""Reading a shell line as a shell does, however it is dressed up."""
+"""The commands that a shell line would run, however they are hidden."""
 
 from __future__ import annotations
 
@@ -73,9 +73,22 @@ def words_of(line: str) -> list[list[str]]:
         "coproc rm -rf /",
         "$SHELL -c 'rm -rf /'",
         "case x in x) rm -rf /;; esac",
+        "cat <<EOF\n$(rm -rf /)\nEOF",
+        "cat <<A <<B\na\nA\nb\nB\nrm -rf /",
+        "((1<<2))\nrm -rf /",
+        "x[1<<2]=3\nrm -rf /",
+        "${x:-'rm'} -rf /",
+        "echo ${x:-$(rm -rf /)}",
+        "$(echo 'r'm) -rf /",
+        "`echo \\`echo rm\\`` -rf /",
+        "$'\\U00000072m' -rf /",
+        "$'rm\\0x' -rf /",
+        "x=' -rf'; rm$x /",
+        "x=; $x rm -rf /",
+        "sudo " * 20 + "rm -rf /",
     ],
 )
-def test_command_is_found_in_any_dress(line: str) -> None:
+def test_command_is_found_however_it_is_hidden(line: str) -> None:
     assert REMOVAL in words_of(line)
 
 
@@ -91,7 +104,7 @@ def test_command_is_found_in_any_dress(line: str) -> None:
         'echo "a; rm -rf /"',
     ],
 )
-def test_words_that_are_only_text_are_no_command(line: str) -> None:
+def test_quoted_text_is_not_a_command(line: str) -> None:
     assert REMOVAL not in words_of(line)
 
 
@@ -111,37 +124,37 @@ def test_words_that_are_only_text_are_no_command(line: str) -> None:
         "${x#y} -rf /",
     ],
 )
-def test_what_nobody_can_tell_is_opaque(line: str) -> None:
+def test_command_that_cannot_be_read_is_opaque(line: str) -> None:
     assert any(command.opaque for command in commands(line))
 
 
 @pytest.mark.parametrize(
     "line", ["bash script.sh", "ls | cat", "sh -c 'ls'", "ls | xargs wc -l"]
 )
-def test_what_can_be_read_is_not_opaque(line: str) -> None:
+def test_command_that_can_be_read_is_not_opaque(line: str) -> None:
     assert not any(command.opaque for command in commands(line))
 
 
-def test_words_from_elsewhere_are_told() -> None:
+def test_arguments_added_by_another_program_are_marked() -> None:
     assert commands("echo / | xargs -n 1 rm -rf")[-1].appended
     assert commands("parallel rm -rf ::: /")[-1].appended
 
 
-def test_redirections_are_told_from_words() -> None:
+def test_redirections_are_not_words() -> None:
     (command,) = commands("sort <in >out 2>>err a>b &>c 2>&1")
     assert command.words == ["sort", "a"]
     assert command.writes == ["out", "err", "b", "c"]
     assert command.reads == ["in"]
 
 
-def test_flags_and_operands_are_taken_apart() -> None:
+def test_flags_and_operands_are_separated() -> None:
     (command,) = commands("rm -rf --force=x a -- -b")
     assert command.flags == {"r", "f", "force"}
     assert command.operands == ["a", "-b"]
     assert commands("/usr/bin/rm x")[0].name == "rm"
 
 
-def test_nesting_without_end_is_opaque_and_ends() -> None:
+def test_deep_nesting_is_opaque() -> None:
     assert commands("echo $(" * 30 + "true" + ")" * 30)[-1].opaque
 
 
@@ -168,7 +181,7 @@ def test_any_text_is_read_without_an_error(line: str) -> None:
 
 @given(st.text(alphabet="ab '\"\\$`(){}<>|&;#\n=,/-", max_size=60))
 @settings(max_examples=300)
-def test_any_mix_of_shell_signs_is_read_without_an_error(line: str) -> None:
+def test_any_mix_of_shell_characters_is_read_without_an_error(line: str) -> None:
     commands(line)
 
 

@@ -1,3 +1,5 @@
+"""The files that ``check`` looks for in a command."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -42,7 +44,7 @@ PROJECT = Path("/my project/$x")
         ("$HOME/x.sh", [str(Path("~/x.sh").expanduser())], []),
     ],
 )
-def test_named_files_are_found(
+def test_executed_files_are_found(
     command: str, programs: list[str], scripts: list[str]
 ) -> None:
     found = executed_files(command, str(PROJECT))
@@ -71,7 +73,7 @@ def test_named_files_are_found(
         "A=1",
     ],
 )
-def test_nothing_is_claimed_where_the_shell_decides(command: str) -> None:
+def test_nothing_is_reported_where_the_shell_decides(command: str) -> None:
     assert executed_files(command, str(PROJECT)) == []
 
 
@@ -82,5 +84,5 @@ def test_project_variable_is_unknown_when_no_project_is_known() -> None:
 
 
 @given(st.text(alphabet="ab/.-$~'\"`;|&()<>{}[]=* \n\\#", max_size=30))
-def test_no_command_makes_it_raise(command: str) -> None:
+def test_any_command_is_read_without_an_error(command: str) -> None:
     executed_files(command, str(PROJECT))
