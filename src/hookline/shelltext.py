@@ -105,17 +105,12 @@ def parse(text: str) -> tuple[SimpleCommand, ...]:
 
 def all_words(commands: Iterable[SimpleCommand]) -> Iterator[Word]:
     """Every word and every target of a redirection, in expansions too."""
-    for command in commands:
-        for word in command.all_words:
-            yield from _with_inner_words(word)
-
-
-def _with_inner_words(word: Word) -> Iterator[Word]:
-    yield word
-    for piece in word:
-        yield from all_words(piece.commands)
-        if piece.argument:
-            yield from _with_inner_words(piece.argument)
+    words = [word for command in commands for word in command.all_words]
+    for word in words:  # it grows while it is read
+        yield word
+        for piece in word:
+            words += [] if piece.argument is None else [piece.argument]
+            words += [one for command in piece.commands for one in command.all_words]
 
 
 class _Lexer:
@@ -224,8 +219,8 @@ class _Lexer:
         mark = re.escape("".join(piece.source or piece.text for piece in delimiter))
         closing = re.compile(rf"^{indent}{mark}\r?(?:\n|\Z)", re.MULTILINE)
         found, start = closing.search(self._text, self.at, self._end), self.at
-        # Without its end, what follows is read as commands too: it may not be one.
-        end, self.at = found.span() if found else (self._end, start)
+        # Without its end, what follows is read as commands: it may not be a document.
+        end, self.at = found.span() if found else (start, start)
         if any(piece.quoted for piece in delimiter):
             return Word([Piece(self._text[start:end], quoted=True)])
         body = self._nested(start, end)
@@ -426,9 +421,9 @@ def executed_files(command: str, project: str | None) -> list[ExecutedFile]:
     found = []
     for simple in parse(command):
         texts = [_argument_text(word, variables) for word in simple.words]
-        if texts and texts[0] and re.fullmatch(_UNCERTAIN, texts[0]):
+        if texts and re.fullmatch(_UNCERTAIN, texts[0] or ""):
             break
-        while texts and texts[0] and re.fullmatch(_PREFIX, texts[0], re.DOTALL):
+        while texts and re.fullmatch(_PREFIX, texts[0] or "", re.DOTALL):
             del texts[0]
         file = _executed_file(*texts) if texts else None
         found += [] if file is None else [file]

@@ -115,6 +115,8 @@ def _commands(
         found += _unwrapped(expander.command(simple), variables, depth)
         for inner in _substitutions(simple.all_words):
             found += _commands(inner, variables, depth + 1)
+        if expander.overflowed:
+            break
     if expander.overflowed or depth > _MAX_DEPTH:
         found.append(Command())  # for what was not read
         found[-1].opaque = True
