@@ -52,7 +52,7 @@ def test_trusted_recipes_stay_trusted_while_they_keep_their_books(
     for _ in range(3):
         fired = hookline("fire", "BeforeTool", *tool, "--json", cwd=project, env=env)
         result = json.loads(fired.stdout)
-        assert "build folder" in result["reason"]
+        assert "deletes too much" in result["reason"]
         assert len(result["hooks"]) == 2
 
 
@@ -147,7 +147,7 @@ async def test_all_recipes_at_once_let_innocent_work_pass(crowded: Path) -> None
 @pytest.mark.parametrize(
     ("tool", "tool_input", "reason"),
     [
-        ("run_shell_command", {"command": "rm -r -f ~"}, "build folder"),
+        ("run_shell_command", {"command": "rm -r -f ~"}, "deletes too much"),
         ("write_file", {"file_path": ".env", "content": ""}, "secrets"),
         ("write_file", {"file_path": "../x", "content": ""}, "outside"),
         ("write_file", {"file_path": "src/new.py", "content": ""}, "test first"),
