@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hookline.shelltext import parse, quote_project_dirs
@@ -34,7 +34,8 @@ ansi = st.lists(
     max_size=4,
 ).map(lambda parts: "$'" + "".join(parts) + "'")
 pieces = plain | escape | double | single | ansi | expansion
-word = st.lists(pieces, min_size=1, max_size=4).map("".join)
+joined = st.lists(pieces, min_size=1, max_size=4).map("".join)
+word = joined.filter(lambda text: text[0] != "#")  # a comment
 commands = st.lists(word, min_size=1, max_size=4).map(" ".join)
 
 
@@ -52,6 +53,7 @@ def test_words_are_those_of_bash(command: str) -> None:
     simple = parse(f"x {command}")
     assert len(simple) == 1
     found = [word.known(VARIABLES) for word in simple[0].words[1:]]
+    assume(None not in found)  # a letter after $NAME makes another name of it
     # bash drops a word that is nothing but an unquoted empty variable.
     is_dropped = [
         all(piece.source and not piece.quoted for piece in word)
