@@ -3,7 +3,7 @@
     HooklineError
     ├── SettingsError                   a settings file that cannot be used
     ├── StateFileError                  a file of Hookline's own that cannot be used
-    ├── UnknownEventError               a name that is no hook event (ValueError too)
+    ├── UnknownEventError               an unknown event name (ValueError too)
     ├── UnknownHookError                a name that no hook has (LookupError too)
     ├── HookSystemNotInitializedError   a part was asked for before initialize()
     ├── HookSystemExistsError           a second HookSystem for one Config
@@ -55,7 +55,7 @@ class StateFileError(HooklineError):
 
 
 class UnknownEventError(HooklineError, ValueError):
-    """A name that is no hook event; the message offers the nearest real one."""
+    """An unknown event name; the message suggests the nearest one."""
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
         self.name = name
@@ -64,8 +64,12 @@ class UnknownEventError(HooklineError, ValueError):
 
     def __str__(self) -> str:
         near = nearest(self.name, self.known)
-        hint = f"did you mean {near!r}?" if near else f"one of {', '.join(self.known)}"
-        return f"{self.name!r} is no hook event: {hint}"
+        hint = (
+            f"did you mean {near!r}?"
+            if near
+            else f"expected one of {', '.join(self.known)}"
+        )
+        return f"unknown event {self.name!r}; {hint}"
 
 
 class UnknownHookError(HooklineError, LookupError):

@@ -199,6 +199,20 @@ async def test_mistake_of_the_caller_is_a_validation_failure(
     assert handler.calls == []
 
 
+@pytest.mark.parametrize("name", [[], {}, 5, None], ids=str)
+async def test_event_name_of_a_wrong_type_is_a_validation_failure(name: Any) -> None:
+    """PROTOCOL 7: fire never raises."""
+    handler = RecordingHandler()
+    result = await remote(handler).fire(name, {})
+    assert result.aggregated.errors[0].stage is Stage.VALIDATION
+    assert handler.calls == []
+
+
+async def test_invalid_input_names_its_event() -> None:
+    result = await remote(RecordingHandler()).fire("SessionStart", {})
+    assert result.aggregated.errors[0].event_name is E.SessionStart
+
+
 async def test_input_of_fire_may_name_its_own_session() -> None:
     handler = RecordingHandler()
     hooks = remote(handler, session_id="s")

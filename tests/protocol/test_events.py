@@ -196,6 +196,21 @@ async def test_an_unknown_event_is_a_validation_failure_with_the_nearest_name(
     assert "'BeforeTool'" in result.aggregated.errors[0].message
 
 
+@pytest.mark.parametrize("name", [[], {}, 5, None], ids=str)
+async def test_event_name_of_a_wrong_type_is_a_validation_failure(
+    workshop: Workshop, name: Any
+) -> None:
+    """PROTOCOL 7: fire never raises."""
+    async with workshop.config({}) as config:
+        system = config.get_hook_system()
+        assert system is not None
+        await system.initialize()
+        result = await system.event_handler.fire(name, {})
+    error = result.aggregated.errors[0]
+    assert (error.stage, error.event_name) == ("validation", None)
+    assert "unknown event" in error.message
+
+
 async def test_model_fields_may_go_by_either_name(workshop: Workshop) -> None:
     """PROTOCOL 8: model_request and llm_request."""
     stable = {"model": "m", "messages": [{"role": "user", "content": "u"}]}

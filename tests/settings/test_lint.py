@@ -78,7 +78,7 @@ def test_finding_is_one_line_with_file_line_severity_and_place(
     finding, summary = lines
     assert finding == (
         f"{project.file}:3: error: hooks.BeforTool: dropped: "
-        "'BeforTool' is no hook event: did you mean 'BeforeTool'?"
+        "unknown event 'BeforTool'; did you mean 'BeforeTool'?"
     )
     assert summary == "1 file checked: 1 error, 0 warnings"
 

@@ -210,7 +210,7 @@ def test_unknown_event_is_dropped_with_the_nearest_name(name: str, advice: str) 
     assert list(layer.groups) == [HookEventName.SessionEnd]
     (warning,) = layer.warnings
     assert warning.startswith(
-        f"{FILE}: hooks.{name}: dropped: {name!r} is no hook event"
+        f"{FILE}: hooks.{name}: dropped: unknown event {name!r}"
     )
     assert advice in warning
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.errors import UnknownEventError
-from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.events import TRAITS, HookEventName, known_event
 from hookline.protocol.firing import EventFirer, Fields
 from hookline.protocol.inputs import event_fields
 from hookline.protocol.results import (
@@ -61,8 +61,7 @@ class RemoteHooks(EventFirer):
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
         except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
-            known = event_name if isinstance(event_name, HookEventName) else None
-            meta = FailureMeta(event_name=known)
+            meta = FailureMeta(event_name=known_event(event_name))
             envelope = build_failure_envelope(error, Stage.VALIDATION, meta)
             return ProcessedHookResult(aggregated=envelope)
         given = {k: event_input[k] for k in _MAY_BE_SET if event_input.get(k)}

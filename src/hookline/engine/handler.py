@@ -17,7 +17,7 @@ from hookline.config import Config
 from hookline.errors import EncodingError, UnknownEventError
 from hookline.executors.contract import HookCall, HookPlan, current_depth
 from hookline.log import DebugLogger, logger
-from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.events import TRAITS, HookEventName, known_event
 from hookline.protocol.firing import EventFirer, Fields
 from hookline.protocol.inputs import base_fields, event_fields
 from hookline.protocol.results import (
@@ -165,9 +165,6 @@ def _verdict(result: ProcessedHookResult) -> str:
     return "success" if result.aggregated.success else "failure"
 
 
-_NAMES = frozenset(HookEventName)
-
-
 # On Python 3.11 finding a member in its enum costs more than a call.
 _PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
 _EXECUTION, _AGGREGATION = Stage.EXECUTION, Stage.AGGREGATION
@@ -237,8 +234,8 @@ class HookEventHandler(EventFirer):
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
         except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
-            known = HookEventName(event_name) if event_name in _NAMES else None
-            return self._failed(error, Stage.VALIDATION, FailureMeta(event_name=known))
+            meta = FailureMeta(event_name=known_event(event_name))
+            return self._failed(error, Stage.VALIDATION, meta)
         given = event_input.get
         origin = EventOrigin(given("session_id"), given("transcript_path"))
         return await self._fire(event, fields, origin)

@@ -32,12 +32,20 @@ class HookEventName(StrEnum):
     __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
 
     @classmethod
-    def of(cls, name: str) -> HookEventName:
+    def of(cls, name: object) -> HookEventName:
         """Convert a name at the edge; inside the library it is always the enum."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise UnknownEventError(name, tuple(cls)) from None
+        event = known_event(name)
+        if event is None:
+            raise UnknownEventError(name, tuple(cls))
+        return event
+
+
+_EVENTS = {event.value: event for event in HookEventName}
+
+
+def known_event(name: object) -> HookEventName | None:
+    """Return the event of this name; None for an unknown name or any other value."""
+    return _EVENTS.get(name) if isinstance(name, str) else None
 
 
 class SessionStartSource(StrEnum):

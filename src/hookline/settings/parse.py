@@ -132,10 +132,10 @@ def _read_events(raw: Any, source: HookSource, report: Report) -> _Groups:
 
 def _unknown_event(name: Any) -> str:
     if near := _ABROAD.get(name):
-        return f"{quote(name)} is no hook event: did you mean {near.value!r}?"
+        return f"unknown event {quote(name)}; did you mean {near.value!r}?"
     if isinstance(name, str) and nearest(name, _EVENTS):
         return str(UnknownEventError(str.__str__(name), tuple(_EVENTS)))
-    return f"{quote(name)} is no hook event: one of {', '.join(_EVENTS)}"
+    return f"unknown event {quote(name)}; expected one of {', '.join(_EVENTS)}"
 
 
 def _read_groups(raw: Any, source: HookSource, report: Report) -> tuple[HookGroup, ...]:
