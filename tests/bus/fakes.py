@@ -87,10 +87,10 @@ def failed_at(stage: Stage) -> ProcessedHookResult:
     return ProcessedHookResult(aggregated=envelope)
 
 
-def said(
+def result_of(
     wire: dict[str, Any], event: HookEventName, *, stdout: str = ""
 ) -> ProcessedHookResult:
-    """What the handler returns when one hook said this."""
+    """What the handler returns if one hook returns this output."""
     output, warnings = read_output(wire, event)
     one = HookExecutionResult(
         hook_name="guard",

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, MessageBusType
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.protocol.events import HookEventName
 
-from .fakes import GatedHandler, RecordingHandler, failed_at, said
+from .fakes import GatedHandler, RecordingHandler, failed_at, result_of
 
 REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 RESPONSE = MessageBusType.HOOK_EXECUTION_RESPONSE
@@ -21,7 +21,7 @@ TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 
 def serving(handler: Any) -> InMemoryMessageBus:
     bus = InMemoryMessageBus()
-    RequestMediator(handler, bus).subscribe()
+    RequestServer(handler, bus).subscribe()
     return bus
 
 
@@ -142,7 +142,7 @@ async def test_event_that_cannot_block_does_not_even_when_failing_closed() -> No
 
 
 async def test_verdict_is_left_alone_when_failing_closed() -> None:
-    allowed = said({"decision": "allow"}, HookEventName.BeforeTool)
+    allowed = result_of({"decision": "allow"}, HookEventName.BeforeTool)
     client = HookBusClient(serving(RecordingHandler(allowed)), on_error="block")
     response = await client.request("BeforeTool", TOOL)
     assert response["processed"]["blocked"] is False
@@ -171,7 +171,7 @@ class FlakyBus(InMemoryMessageBus):
 
 async def test_nothing_is_sent_twice_unless_asked() -> None:
     bus = FlakyBus(losses=1)
-    RequestMediator(RecordingHandler(), bus).subscribe()
+    RequestServer(RecordingHandler(), bus).subscribe()
     response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.05)
     assert response["error"]["code"] == "timeout"
     assert len(bus.sent) == 1
@@ -179,7 +179,7 @@ async def test_nothing_is_sent_twice_unless_asked() -> None:
 
 async def test_retries_send_the_same_request_again_within_the_deadline() -> None:
     bus = FlakyBus(losses=2)
-    RequestMediator(RecordingHandler(), bus).subscribe()
+    RequestServer(RecordingHandler(), bus).subscribe()
     client = HookBusClient(bus)
     response = await client.request("BeforeTool", TOOL, timeout_s=1.0, retries=2)
     assert response["success"] is True
@@ -189,7 +189,7 @@ async def test_retries_send_the_same_request_again_within_the_deadline() -> None
 
 async def test_verdict_is_never_retried() -> None:
     bus = FlakyBus(losses=0)
-    RequestMediator(RecordingHandler(), bus).subscribe()
+    RequestServer(RecordingHandler(), bus).subscribe()
     response = await HookBusClient(bus).request("BeforeTool", {}, retries=5)
     assert response["error"]["code"] == "validation_failure"
     assert len(bus.sent) == 1

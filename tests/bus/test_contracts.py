@@ -24,7 +24,7 @@ from hookline.protocol.results import (
     Stage,
 )
 
-from .fakes import said
+from .fakes import result_of
 
 events = st.sampled_from(HookEventName)
 texts = st.text(max_size=10).filter(lambda text: text.isprintable())
@@ -74,7 +74,7 @@ def sent(result: ProcessedHookResult) -> dict[str, Any]:
 @given(wire=outputs, event=events)
 @settings(max_examples=150)
 def test_result_survives_the_trip(wire: dict[str, Any], event: HookEventName) -> None:
-    result = said(wire, event)
+    result = result_of(wire, event)
     assert processed_from_wire(sent(result), event) == result
 
 
@@ -123,7 +123,7 @@ def test_every_field_of_a_hooks_result_survives_the_trip() -> None:
 
 def test_changed_tool_input_is_whole_again_on_the_far_side() -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
-    result = said(wire, HookEventName.BeforeTool)
+    result = result_of(wire, HookEventName.BeforeTool)
     back = processed_from_wire(
         sent(result), HookEventName.BeforeTool, {"path": "a", "mode": "w"}
     )
@@ -134,7 +134,7 @@ def test_changed_tool_input_is_whole_again_on_the_far_side() -> None:
 def test_additional_context_is_escaped_once_on_the_far_side() -> None:
     wire = {"hookSpecificOutput": {"additionalContext": "<b>"}}
     back = processed_from_wire(
-        sent(said(wire, HookEventName.BeforeAgent)), HookEventName.BeforeAgent
+        sent(result_of(wire, HookEventName.BeforeAgent)), HookEventName.BeforeAgent
     )
     assert back.final_output is not None
     assert back.final_output.additional_context == "&lt;b&gt;"
@@ -219,6 +219,6 @@ def test_response_of_any_shape_is_read_without_raising_or_inventing_a_verdict(
 
 
 def test_durations_are_rounded_to_microseconds() -> None:
-    result = said({}, HookEventName.BeforeTool)
+    result = result_of({}, HookEventName.BeforeTool)
     aggregated = replace(result.aggregated, total_duration=1.23456789)
     assert output_to_wire(aggregated)["totalDuration"] == 1.235

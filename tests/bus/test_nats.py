@@ -11,7 +11,7 @@ import nats
 import pytest
 
 from hookline.bus import HookBusClient, MessageBusType, NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.errors import BusConnectionError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
@@ -23,7 +23,7 @@ from hookline.protocol.results import (
 )
 from tests.support.nats import NatsServer, codes, serving_bus
 
-from .fakes import GatedHandler, RecordingHandler, said
+from .fakes import GatedHandler, RecordingHandler, result_of
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 BEFORE_TOOL = HookEventName.BeforeTool
@@ -36,8 +36,8 @@ class Fleet:
         self.server, self.prefix, self._stack = server, prefix, stack
 
     async def worker(self, handler: Any, **options: Any) -> NatsBus:
-        mediator = RequestMediator(handler, **options)
-        bus = await serving_bus(self.server.url, self.prefix, mediator.handle_request)
+        hooks = RequestServer(handler, **options)
+        bus = await serving_bus(self.server.url, self.prefix, hooks.handle_request)
         self._stack.push_async_callback(bus.close)
         return bus
 
@@ -53,7 +53,9 @@ def fleet(server: NatsServer, prefix: str, cleanup: AsyncExitStack) -> Fleet:
 
 
 async def test_request_is_answered_by_a_worker(fleet: Fleet) -> None:
-    handler = RecordingHandler(said({"decision": "block", "reason": "no"}, BEFORE_TOOL))
+    handler = RecordingHandler(
+        result_of({"decision": "block", "reason": "no"}, BEFORE_TOOL)
+    )
     await fleet.worker(handler)
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL, correlation_id="c-1")
@@ -87,14 +89,14 @@ async def test_prefixes_keep_fleets_apart(server: NatsServer, fleet: Fleet) -> N
 async def test_system_can_be_given_the_bus_itself(
     server: NatsServer, fleet: Fleet
 ) -> None:
-    """One subscription per mediator, undone by dispose (DELTA-HEVT-004)."""
+    """One subscription per server, undone by dispose (DELTA-HEVT-004)."""
     async with await NatsBus.connect(server.url, prefix=fleet.prefix) as bus:
-        mediator = RequestMediator(RecordingHandler(), bus)
-        mediator.subscribe()
+        hooks = RequestServer(RecordingHandler(), bus)
+        hooks.subscribe()
         await bus.ready()
         client = await fleet.client()
         assert (await client.request("BeforeTool", TOOL))["success"] is True
-        mediator.dispose()
+        hooks.dispose()
         await bus.ready()
         response = await client.request("BeforeTool", TOOL)
         assert response["error"]["code"] == "no_responders"
@@ -209,7 +211,7 @@ async def test_response_over_the_limit_loses_what_hooks_printed_and_no_verdict(
 ) -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
     await fleet.worker(
-        RecordingHandler(said(wire, BEFORE_TOOL, stdout="x" * 2_000_000))
+        RecordingHandler(result_of(wire, BEFORE_TOOL, stdout="x" * 2_000_000))
     )
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL)
@@ -220,7 +222,7 @@ async def test_response_over_the_limit_loses_what_hooks_printed_and_no_verdict(
 
 
 async def test_block_with_a_reason_over_the_limit_still_blocks(fleet: Fleet) -> None:
-    """An answer is never more lenient than what the hooks said."""
+    """A response never allows what the hooks blocked."""
     output, _ = read_output(
         {"decision": "block", "reason": "no " * 1_000_000}, BEFORE_TOOL
     )
@@ -233,12 +235,12 @@ async def test_block_with_a_reason_over_the_limit_still_blocks(fleet: Fleet) -> 
     assert response["error"]["code"] == "payload_too_large"
     assert response["processed"]["blocked"] is True
     assert response["processed"]["reason"].startswith("no no no")
-    assert response["processed"]["reason"].endswith("(cut)")
+    assert response["processed"]["reason"].endswith("(truncated)")
 
 
 async def test_change_over_the_limit_is_a_failure_and_no_success(fleet: Fleet) -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"content": "x" * 2_000_000}}}
-    await fleet.worker(RecordingHandler(said(wire, BEFORE_TOOL)))
+    await fleet.worker(RecordingHandler(result_of(wire, BEFORE_TOOL)))
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL)
     assert response["success"] is False
@@ -298,11 +300,11 @@ async def test_coming_and_going_take_effect_when_they_are_said_to(
     server: NatsServer, fleet: Fleet
 ) -> None:
     """A request right after ``ready`` is answered, one after leaving is not taken."""
-    mediator = RequestMediator(RecordingHandler())
+    hooks = RequestServer(RecordingHandler())
     client = await fleet.client()
     async with await NatsBus.connect(server.url, prefix=fleet.prefix) as bus:
         for _ in range(50):
-            leave = bus.serve(mediator.handle_request)
+            leave = bus.serve(hooks.handle_request)
             await bus.ready()
             responses = [await client.request("BeforeTool", TOOL, timeout_s=5)]
             leave()
@@ -315,7 +317,7 @@ async def test_leaving_worker_drops_no_request_that_still_reached_it(
     server: NatsServer, fleet: Fleet
 ) -> None:
     """Between two workers, one comes and goes all the time; nobody notices."""
-    mediator = RequestMediator(RecordingHandler())
+    hooks = RequestServer(RecordingHandler())
     await fleet.worker(RecordingHandler())
     client = await fleet.client()
     stop = asyncio.Event()
@@ -328,7 +330,7 @@ async def test_leaving_worker_drops_no_request_that_still_reached_it(
 
     asking = [asyncio.ensure_future(keep_asking()) for _ in range(10)]
     for _ in range(25):
-        bus = await serving_bus(server.url, fleet.prefix, mediator.handle_request)
+        bus = await serving_bus(server.url, fleet.prefix, hooks.handle_request)
         await bus.drain()
     stop.set()
     answered = [one for many in await asyncio.gather(*asking) for one in many]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.errors import BusConnectionError
 from tests.support.nats import ROOT, NatsServer
 
@@ -45,7 +45,7 @@ async def as_user(server: NatsServer, user: str, **options: Any) -> NatsBus:
 
 async def as_worker(server: NatsServer, handler: RecordingHandler) -> NatsBus:
     bus = await as_user(server, "worker")
-    RequestMediator(handler, bus).subscribe()
+    RequestServer(handler, bus).subscribe()
     await bus.ready()
     return bus
 
@@ -65,7 +65,7 @@ async def test_agents_get_verdicts_from_the_worker(guarded: NatsServer) -> None:
 
 async def test_agent_cannot_answer_requests(guarded: NatsServer) -> None:
     async with await as_user(guarded, "coder") as bus:
-        RequestMediator(RecordingHandler(), bus).subscribe()
+        RequestServer(RecordingHandler(), bus).subscribe()
         with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
             await bus.ready()
 
@@ -93,7 +93,7 @@ async def test_agent_cannot_listen_in_on_anothers_answers(guarded: NatsServer) -
 async def test_worker_of_another_queue_is_refused(guarded: NatsServer) -> None:
     """A second group would get a copy of every request."""
     async with await as_user(guarded, "worker", queue="mine") as bus:
-        RequestMediator(RecordingHandler(), bus).subscribe()
+        RequestServer(RecordingHandler(), bus).subscribe()
         with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
             await bus.ready()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.cli.connection import add_connection_arguments, connect, nats_options
 from hookline.errors import BusConnectionError, HooklineError
 from tests.support.nats import NatsServer
@@ -116,7 +116,7 @@ async def test_requests_go_over_tls_with_certificates_on_both_sides(
     words = tls_words(certificates, "ca", "cert", "key")
     options = options_of("--bus", sealed.url, "--prefix", prefix, *words)
     async with await connect(options) as serving, await connect(options) as asking:
-        RequestMediator(RecordingHandler(), serving).subscribe()
+        RequestServer(RecordingHandler(), serving).subscribe()
         await serving.ready()
         response = await HookBusClient(asking).request("BeforeTool", TOOL)
     assert response["success"] is True

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.engine.handler import HookEventHandler
 from hookline.protocol.events import (
     HookEventName,
@@ -20,7 +20,7 @@ from hookline.protocol.events import (
 )
 from hookline.protocol.results import ProcessedHookResult, Stage
 
-from .fakes import RecordingHandler, said
+from .fakes import RecordingHandler, result_of
 
 E = HookEventName
 STABLE = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -35,7 +35,7 @@ def remote(
     handler: RecordingHandler, on_error: str = "allow", **options: Any
 ) -> RemoteHooks:
     bus = InMemoryMessageBus()
-    RequestMediator(handler, bus).subscribe()
+    RequestServer(handler, bus).subscribe()
     return RemoteHooks(HookBusClient(bus, on_error), **options)
 
 
@@ -138,14 +138,16 @@ async def test_remote_hooks_tell_who_asks() -> None:
 
 
 async def test_block_arrives_with_its_reason() -> None:
-    handler = RecordingHandler(said({"decision": "deny", "reason": "no"}, E.BeforeTool))
+    handler = RecordingHandler(
+        result_of({"decision": "deny", "reason": "no"}, E.BeforeTool)
+    )
     result = await remote(handler).fire_before_tool_event("t", {})
     assert (result.blocked, result.reason) == (True, "no")
 
 
 async def test_changed_tool_input_arrives_whole() -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
-    handler = RecordingHandler(said(wire, E.BeforeTool))
+    handler = RecordingHandler(result_of(wire, E.BeforeTool))
     result = await remote(handler).fire_before_tool_event("t", {"path": "a", "m": 1})
     assert result.final_output is not None
     assert result.final_output.modified_tool_input == {"path": "b", "m": 1}

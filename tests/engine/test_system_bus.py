@@ -1,4 +1,4 @@
-"""The mediated path end to end: a real hook system behind a bus."""
+"""The bus end to end: a real hook system behind a bus."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_request_without_a_session_runs_in_the_handlers_own(site: Site) ->
 async def test_model_request_in_an_sdks_shape_is_translated(
     site: Site, name: str
 ) -> None:
-    """DELTA-HPAY-003 on the mediated path."""
+    """DELTA-HPAY-003 over the bus."""
     site.record("BeforeModel")
     request = {"model": "m", "contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     response = await site.client.request("BeforeModel", {name: request})

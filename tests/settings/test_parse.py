@@ -209,9 +209,7 @@ def test_unknown_event_is_dropped_with_the_nearest_name(name: str, advice: str) 
     layer = parse({"hooks": {name: hooks, "SessionEnd": hooks}})
     assert list(layer.groups) == [HookEventName.SessionEnd]
     (warning,) = layer.warnings
-    assert warning.startswith(
-        f"{FILE}: hooks.{name}: dropped: unknown event {name!r}"
-    )
+    assert warning.startswith(f"{FILE}: hooks.{name}: dropped: unknown event {name!r}")
     assert advice in warning
 
 

@@ -201,7 +201,7 @@ class _Question:
         self.target = target
         self.target_known = target_known
         fields = base_fields(event, config.session_id, config.working_dir, "")
-        self._call = HookCall(event, fields, current_depth())
+        self._call = HookCall(event, {**fields}, current_depth())
         self._breaker = CircuitBreaker(config.working_dir)
 
     def refusal(self, hook: RegisteredHook) -> str | None:

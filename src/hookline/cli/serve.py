@@ -79,18 +79,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(config: Config, options: argparse.Namespace) -> int:
-    from hookline.bus.server import RequestMediator
+    from hookline.bus.server import RequestServer
 
     system = config.get_hook_system()
     if system is None:
         raise HooklineError("hooks are switched off here (enableHooks is false)")
     async with system:
-        mediator = RequestMediator(
-            system.event_handler, max_concurrent=options.concurrency
-        )
+        server = RequestServer(system.event_handler, max_concurrent=options.concurrency)
         bus = await connect(options, queue=options.queue)
         try:
-            bus.serve(_logged(mediator.handle_request))
+            bus.serve(_logged(server.handle_request))
             await bus.ready()
             _settle_memory()
             _announce(bus, system.status.total_hooks)
