@@ -23,7 +23,7 @@ from .events import (
     SessionEndReason,
     SessionStartSource,
 )
-from .jsontext import one_of
+from .outputs import one_of
 from .results import ProcessedHookResult
 
 

@@ -8,11 +8,9 @@ to encode. Decoding keeps whole numbers of any size and refuses ``NaN``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import msgspec
-from msgspec import Struct
 
 from hookline.errors import EncodingError
 
@@ -157,7 +155,7 @@ class _Sanitizer:
             }
         if isinstance(value, list | tuple | set | frozenset):
             return [self.clean(item, depth) for item in value]
-        if isinstance(value, Struct):
+        if isinstance(value, msgspec.Struct):
             return self.clean(msgspec.to_builtins(value), depth)
         return _clean_repr(value)
 
@@ -191,34 +189,6 @@ def _clean_repr(value: Any) -> str:
     # A foreign __repr__ may raise anything.
     except Exception:  # noqa: BLE001
         return f"<unprintable {type(value).__name__}>"
-
-
-class ValueType(Struct, frozen=True):
-    """What a field of a JSON object may hold: a description and a check."""
-
-    description: str
-    accepts: Callable[[Any], bool]
-
-    def problem(self, value: Any) -> str | None:
-        """Say what was expected, or None if the value is accepted."""
-        if self.accepts(value):
-            return None
-        return f"expected {self.description}, got {describe(value)}"
-
-
-STRING = ValueType("a string", lambda value: isinstance(value, str))
-OBJECT = ValueType("an object", lambda value: isinstance(value, dict))
-LIST = ValueType("a list", lambda value: isinstance(value, list))
-BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
-
-
-def one_of(choices: Iterable[str]) -> ValueType:
-    """Accept these strings and nothing else."""
-    known = tuple(choices)
-    return ValueType(
-        f"one of {', '.join(known)}",
-        lambda value: isinstance(value, str) and value in known,
-    )
 
 
 def describe(value: Any) -> str:

@@ -7,14 +7,43 @@ whole: the next hook and the model never see half a change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
 from .events import TRAITS, HookEventName
-from .jsontext import BOOLEAN, OBJECT, STRING, ValueType, one_of
+from .jsontext import describe
+
+
+class ValueType(Struct, frozen=True):
+    """What a field of an input or output may hold."""
+
+    description: str
+    kind: type
+    accepts: Callable[[Any], bool] | None = None
+
+    def problem(self, value: Any) -> str | None:
+        """Say what was expected, or None if the value is valid."""
+        if isinstance(value, self.kind) and (
+            self.accepts is None or self.accepts(value)
+        ):
+            return None
+        return f"expected {self.description}, got {describe(value)}"
+
+
+STRING = ValueType("a string", str)
+OBJECT = ValueType("an object", dict)
+LIST = ValueType("a list", list)
+BOOLEAN = ValueType("true or false", bool)
+
+
+def one_of(choices: Iterable[str]) -> ValueType:
+    """Accept these strings and nothing else."""
+    known = tuple(choices)
+    return ValueType(f"one of {', '.join(known)}", str, known.__contains__)
+
 
 NO_REASON = "No reason provided"
 
@@ -270,15 +299,16 @@ def _candidates_problem(candidates: Any) -> str | None:
         content = candidate.get("content") or {}
         if not isinstance(content, dict):
             return f"{place}.content: expected an object"
-        if not _is_list_of_strings(content.get("parts") or []):
-            return f"{place}.content.parts: expected a list of strings"
+        if problem := _STRINGS.problem(content.get("parts") or []):
+            return f"{place}.content.parts: {problem}"
     return None
 
 
-def _is_list_of_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def _are_strings(items: list[Any]) -> bool:
+    return all(isinstance(item, str) for item in items)
 
 
+_STRINGS = ValueType("a list of strings", list, _are_strings)
 _DECISION = one_of(Decision)
 _SPECIFIC: dict[str, _Check] = {
     "additionalContext": STRING.problem,
@@ -291,7 +321,7 @@ _SPECIFIC: dict[str, _Check] = {
 }
 _TOOL_CONFIG: dict[str, _Check] = {
     "mode": one_of(MODES).problem,
-    "allowedFunctionNames": ValueType("a list of strings", _is_list_of_strings).problem,
+    "allowedFunctionNames": _STRINGS.problem,
 }
 
 

@@ -14,16 +14,15 @@ from msgspec import Struct
 
 from . import inputs
 from .events import TRAITS, HookEventName
-from .jsontext import BOOLEAN, LIST, OBJECT, STRING, ValueType, describe, one_of
+from .jsontext import describe
+from .outputs import BOOLEAN, LIST, OBJECT, STRING, ValueType, one_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 T = TypeVar("T")
 _E = HookEventName
-_NAME = ValueType(
-    "a non-empty string", lambda value: isinstance(value, str) and value != ""
-)
+_NAME = ValueType("a non-empty string", str, bool)
 
 
 class Field(Struct, frozen=True):
