@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from hookline import Config, HookBusClient, HookSystem, InMemoryMessageBus
 from hookline.bus.contracts import (
+    HookExecutionRequest,
+    HookExecutionResponse,
+    MessageBusType,
     output_to_wire,
     processed_from_wire,
     processed_to_wire,
@@ -222,3 +226,24 @@ def test_durations_are_rounded_to_microseconds() -> None:
     result = result_of({}, HookEventName.BeforeTool)
     aggregated = replace(result.aggregated, total_duration=1.23456789)
     assert output_to_wire(aggregated)["totalDuration"] == 1.235
+
+
+async def test_only_requests_and_responses_go_over_the_bus() -> None:
+    """DELTA-HBUS-001: each message has the fields of its type and no others."""
+    bus = InMemoryMessageBus()
+    requests: list[Any] = []
+    responses: list[Any] = []
+    bus.subscribe(MessageBusType.HOOK_EXECUTION_REQUEST, requests.append)
+    bus.subscribe(MessageBusType.HOOK_EXECUTION_RESPONSE, responses.append)
+    async with HookSystem(Config(), message_bus=bus):
+        client = HookBusClient(bus)
+        await client.request("BeforeAgent", {"prompt": "p"})
+        await client.request("BeforeAgent", {"prompt": 5})
+    assert len(requests) == len(responses) == 2
+    for request in requests:
+        assert set(request) == set(HookExecutionRequest.__annotations__)
+    good, bad = responses
+    always = {"correlationId", "success"}
+    assert set(good) == always | {"output", "processed"}
+    assert set(bad) == always | {"error"}
+    assert set(good) | set(bad) == set(HookExecutionResponse.__annotations__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from hookline import (
 from hookline.agent.tool_calls import ToolResult, execute_tool_with_hooks
 from hookline.bus import MessageBusType, NatsBus
 from tests.support.nats import NatsServer
+
+from .test_handler_logs import ListLogger
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": ".env"}}
 Seen = list[Mapping[str, Any]]
@@ -62,6 +65,16 @@ async def test_request_over_the_bus_runs_the_hooks(site: Site) -> None:
     assert response["processed"]["blocked"] is True
     assert response["processed"]["reason"] == "not .env"
     assert response["output"]["hookResults"][0]["success"] is True
+
+
+async def test_system_gives_its_handler_the_bus_and_the_debug_logger() -> None:
+    """DELTA-HSYS-001."""
+    bus, log = InMemoryMessageBus(), ListLogger(logging.DEBUG)
+    async with HookSystem(Config(), message_bus=bus, debug_logger=log) as hooks:
+        hooks.on("BeforeTool")(lambda event: None)
+        response = await HookBusClient(bus).request("BeforeTool", TOOL)
+    assert response["success"] is True
+    assert [record["event"] for record in log.named("hook:result")] == ["BeforeTool"]
 
 
 async def test_hooks_see_the_handlers_own_place_event_and_time(site: Site) -> None:

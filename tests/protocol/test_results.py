@@ -88,6 +88,18 @@ async def test_message_and_suppression_are_those_of_the_merged_output(
     assert result.suppress_output is True
 
 
+@pytest.mark.parametrize("event", list(HookEventName))
+async def test_every_result_is_interpreted_in_one_place(
+    workshop: Workshop, event: HookEventName
+) -> None:
+    """DELTA-HRUN-001, DELTA-HAPP-001: the handler returns what this function says."""
+    output = {"continue": False, "decision": "block", "reason": "r"}
+    output |= {"systemMessage": "m", "suppressOutput": True}
+    result = await workshop.fire(event, workshop.says(output))
+    assert result.aggregated.all_outputs
+    assert result == process_common_hook_output_fields(result.aggregated, event)
+
+
 def test_interpreting_an_empty_result_says_nothing() -> None:
     result = process_common_hook_output_fields(
         make_empty_success_result(), HookEventName.BeforeTool

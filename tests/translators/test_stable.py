@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hookline import Config, HookSystem
 from hookline.errors import TranslationError
 from hookline.translators import (
     HookToolConfig,
@@ -149,3 +150,45 @@ def test_what_is_not_in_the_shape_is_refused(value: Any) -> None:
 def test_stream_is_joined() -> None:
     whole = translator.assemble_response([{"text": "h"}, {"text": "i"}])
     assert translator.to_hook_llm_response(whole).text == "hi"
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+SAME_REQUEST: dict[str, dict[str, Any]] = {
+    "genai": {
+        "model": "m",
+        "contents": [
+            {"role": "user", "parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"text": "hello"}]},
+        ],
+    },
+    "openai": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "hello"},
+        ],
+    },
+    "anthropic": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": [text("hi")]},
+            {"role": "assistant", "content": [text("hello")]},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("sdk", SAME_REQUEST)
+async def test_hooks_see_the_same_request_whichever_sdk_it_comes_from(sdk: str) -> None:
+    """HOOK-071."""
+    seen: list[dict[str, Any]] = []
+    async with HookSystem(Config(translator=sdk)) as hooks:
+        hooks.on("BeforeModel")(seen.append)
+        await hooks.event_handler.fire_before_model_event(SAME_REQUEST[sdk])
+    assert seen[0]["llm_request"] == {
+        "model": "m",
+        "messages": [HI, {"role": "model", "content": "hello"}],
+    }
