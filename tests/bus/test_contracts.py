@@ -1,4 +1,4 @@
-"""Results in wire spelling and back: nothing a caller reads is lost on the way."""
+"""Encoding results for the wire and decoding them: nothing is lost."""
 
 from __future__ import annotations
 
@@ -77,12 +77,14 @@ def sent(result: ProcessedHookResult) -> dict[str, Any]:
 
 @given(wire=outputs, event=events)
 @settings(max_examples=150)
-def test_result_survives_the_trip(wire: dict[str, Any], event: HookEventName) -> None:
+def test_result_survives_encoding_and_decoding(
+    wire: dict[str, Any], event: HookEventName
+) -> None:
     result = result_of(wire, event)
     assert processed_from_wire(sent(result), event) == result
 
 
-def test_every_field_of_a_hooks_result_survives_the_trip() -> None:
+def test_every_field_of_a_hook_result_survives_encoding_and_decoding() -> None:
     one = HookExecutionResult(
         hook_name="guard",
         hook_type="worker",
@@ -125,7 +127,7 @@ def test_every_field_of_a_hooks_result_survives_the_trip() -> None:
     assert processed_from_wire(sent(result), HookEventName.BeforeTool) == result
 
 
-def test_changed_tool_input_is_whole_again_on_the_far_side() -> None:
+def test_changed_tool_input_is_complete_after_decoding() -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
     result = result_of(wire, HookEventName.BeforeTool)
     back = processed_from_wire(
@@ -135,7 +137,7 @@ def test_changed_tool_input_is_whole_again_on_the_far_side() -> None:
     assert back.final_output.modified_tool_input == {"path": "b", "mode": "w"}
 
 
-def test_additional_context_is_escaped_once_on_the_far_side() -> None:
+def test_additional_context_is_escaped_once_after_decoding() -> None:
     wire = {"hookSpecificOutput": {"additionalContext": "<b>"}}
     back = processed_from_wire(
         sent(result_of(wire, HookEventName.BeforeAgent)), HookEventName.BeforeAgent
@@ -145,7 +147,7 @@ def test_additional_context_is_escaped_once_on_the_far_side() -> None:
 
 
 def test_failed_response_is_a_failure_envelope() -> None:
-    """DELTA-HFAIL-001 on the far side."""
+    """DELTA-HFAIL-001 after decoding."""
     error = {"code": "timeout", "message": "late", "details": {"stage": "internal"}}
     back = processed_from_wire(
         {"correlationId": "c", "success": False, "error": error},

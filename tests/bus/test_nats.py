@@ -65,7 +65,7 @@ async def test_request_is_answered_by_a_worker(fleet: Fleet) -> None:
     assert handler.calls[0]["fields"] == TOOL
 
 
-async def test_nobody_serving_is_a_failed_response_at_once(fleet: Fleet) -> None:
+async def test_no_worker_is_a_failed_response_at_once(fleet: Fleet) -> None:
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL, timeout_s=100)
     assert response["error"]["code"] == "no_responders"
@@ -79,7 +79,7 @@ async def test_no_answer_by_the_deadline_is_a_failed_response(fleet: Fleet) -> N
     assert response["error"]["code"] == "timeout"
 
 
-async def test_prefixes_keep_fleets_apart(server: NatsServer, fleet: Fleet) -> None:
+async def test_prefixes_separate_fleets(server: NatsServer, fleet: Fleet) -> None:
     await fleet.worker(RecordingHandler())
     async with await NatsBus.connect(server.url, prefix="another") as bus:
         response = await HookBusClient(bus).request("BeforeTool", TOOL)
@@ -131,7 +131,7 @@ async def test_response_goes_to_its_requester_only(
         (b'{"eventName": "Nope", "input": {}}', "unsupported_event"),
     ],
 )
-async def test_nonsense_is_answered_too(
+async def test_invalid_request_is_answered(
     server: NatsServer, fleet: Fleet, data: bytes, code: str
 ) -> None:
     bus = await fleet.worker(RecordingHandler())
@@ -159,7 +159,7 @@ async def test_request_without_a_reply_subject_is_ignored(
     assert "without a reply subject" in caplog.text
 
 
-async def test_answer_that_is_no_response_is_a_failed_response(
+async def test_invalid_response_is_a_failed_response(
     server: NatsServer, fleet: Fleet
 ) -> None:
     raw = await nats.connect(server.url)
@@ -177,7 +177,7 @@ async def test_answer_that_is_no_response_is_a_failed_response(
     assert response["processed"]["blocked"] is True
 
 
-async def test_raising_handler_of_the_hosts_own_is_an_internal_error(
+async def test_raising_handler_of_a_host_is_an_internal_error(
     server: NatsServer, fleet: Fleet
 ) -> None:
     async def handle(payload: Any) -> Any:
@@ -191,7 +191,7 @@ async def test_raising_handler_of_the_hosts_own_is_an_internal_error(
     assert response["error"]["code"] == "internal_error"
 
 
-async def test_request_over_the_servers_limit_is_refused_at_the_sender(
+async def test_request_over_the_servers_limit_is_not_sent(
     fleet: Fleet,
 ) -> None:
     handler = RecordingHandler()
@@ -206,7 +206,7 @@ async def test_request_over_the_servers_limit_is_refused_at_the_sender(
     assert (await client.request("BeforeTool", TOOL))["success"] is True
 
 
-async def test_response_over_the_limit_loses_what_hooks_printed_and_no_verdict(
+async def test_response_over_the_limit_drops_printed_output_and_keeps_the_verdict(
     fleet: Fleet,
 ) -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
@@ -238,7 +238,7 @@ async def test_block_with_a_reason_over_the_limit_still_blocks(fleet: Fleet) -> 
     assert response["processed"]["reason"].endswith("(truncated)")
 
 
-async def test_change_over_the_limit_is_a_failure_and_no_success(fleet: Fleet) -> None:
+async def test_change_over_the_limit_is_a_failure(fleet: Fleet) -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"content": "x" * 2_000_000}}}
     await fleet.worker(RecordingHandler(result_of(wire, BEFORE_TOOL)))
     client = await fleet.client()
@@ -249,7 +249,7 @@ async def test_change_over_the_limit_is_a_failure_and_no_success(fleet: Fleet) -
 
 
 async def test_values_that_are_hard_to_encode_still_arrive(fleet: Fleet) -> None:
-    """PROTOCOL 4: no input slips past a guard by being hard to encode."""
+    """PROTOCOL 4: no input avoids a guard by being hard to encode."""
     handler = RecordingHandler()
     await fleet.worker(handler)
     client = await fleet.client()
@@ -277,7 +277,7 @@ async def test_requests_beyond_the_limit_wait_and_are_not_dropped(fleet: Fleet) 
     assert handler.most_inside == 2
 
 
-async def test_draining_worker_finishes_what_it_has_and_takes_no_more(
+async def test_draining_worker_finishes_its_requests_and_takes_no_new_ones(
     fleet: Fleet,
 ) -> None:
     handler = GatedHandler()
@@ -296,10 +296,10 @@ async def test_draining_worker_finishes_what_it_has_and_takes_no_more(
     await draining
 
 
-async def test_coming_and_going_take_effect_when_they_are_said_to(
+async def test_subscribing_and_unsubscribing_take_effect_when_awaited(
     server: NatsServer, fleet: Fleet
 ) -> None:
-    """A request right after ``ready`` is answered, one after leaving is not taken."""
+    """A request after ``ready`` is answered, one after unsubscribing is not taken."""
     hooks = RequestServer(RecordingHandler())
     client = await fleet.client()
     async with await NatsBus.connect(server.url, prefix=fleet.prefix) as bus:
@@ -313,10 +313,10 @@ async def test_coming_and_going_take_effect_when_they_are_said_to(
             assert codes(responses) == {"success": 1, "no_responders": 1}
 
 
-async def test_leaving_worker_drops_no_request_that_still_reached_it(
+async def test_unsubscribing_worker_drops_no_request_that_reached_it(
     server: NatsServer, fleet: Fleet
 ) -> None:
-    """Between two workers, one comes and goes all the time; nobody notices."""
+    """One of two workers subscribes and unsubscribes all the time."""
     hooks = RequestServer(RecordingHandler())
     await fleet.worker(RecordingHandler())
     client = await fleet.client()
@@ -337,7 +337,7 @@ async def test_leaving_worker_drops_no_request_that_still_reached_it(
     assert codes(answered) == {"success": len(answered)}
 
 
-async def test_server_that_is_not_there_is_an_error_that_names_it() -> None:
+async def test_unreachable_server_is_an_error_with_its_address() -> None:
     with pytest.raises(BusConnectionError, match=r"nats://127\.0\.0\.1:1: ") as caught:
         await NatsBus.connect("nats://me:secret@127.0.0.1:1", timeout_s=0.2)
     assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Who may ask and who may answer: the server of ``examples/fleet/nats.conf``."""
+"""Who may request and who may answer: the server of ``examples/fleet/nats.conf``."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_agent_cannot_answer_requests(guarded: NatsServer) -> None:
             await bus.ready()
 
 
-async def test_worker_cannot_ask(guarded: NatsServer) -> None:
+async def test_worker_cannot_send_requests(guarded: NatsServer) -> None:
     handler = RecordingHandler()
     async with await as_worker(guarded, handler) as bus:
         client = HookBusClient(bus, on_error="block")
@@ -80,7 +80,7 @@ async def test_worker_cannot_ask(guarded: NatsServer) -> None:
     assert handler.calls == []
 
 
-async def test_agent_cannot_listen_in_on_anothers_answers(guarded: NatsServer) -> None:
+async def test_agent_cannot_read_responses_to_another(guarded: NatsServer) -> None:
     async with (
         await as_worker(guarded, RecordingHandler()),
         await as_user(guarded, "coder", inbox_prefix="_INBOX_planner") as bus,
@@ -98,7 +98,7 @@ async def test_worker_of_another_queue_is_refused(guarded: NatsServer) -> None:
             await bus.ready()
 
 
-async def test_other_accounts_reach_nobody(guarded: NatsServer) -> None:
+async def test_other_accounts_reach_no_worker(guarded: NatsServer) -> None:
     async with (
         await as_worker(guarded, RecordingHandler()),
         await as_user(guarded, "visitor") as bus,
@@ -110,7 +110,7 @@ async def test_other_accounts_reach_nobody(guarded: NatsServer) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"user": "coder", "password": "guessed"}], ids=["nobody", "guessed"]
 )
-async def test_whoever_is_not_let_in_is_told_at_once(
+async def test_refused_connection_fails_at_once(
     guarded: NatsServer, options: dict[str, str]
 ) -> None:
     with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:

@@ -126,7 +126,7 @@ async def test_remote_hooks_send_what_the_handler_takes(
     assert handler.calls[0]["fields"] == fields
 
 
-async def test_remote_hooks_tell_who_asks() -> None:
+async def test_remote_hooks_send_session_and_requester() -> None:
     handler = RecordingHandler()
     hooks = remote(
         handler, session_id="s", transcript_path="/t", requester={"host": "h"}
@@ -145,7 +145,7 @@ async def test_block_arrives_with_its_reason() -> None:
     assert (result.blocked, result.reason) == (True, "no")
 
 
-async def test_changed_tool_input_arrives_whole() -> None:
+async def test_changed_tool_input_arrives_complete() -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
     handler = RecordingHandler(result_of(wire, E.BeforeTool))
     result = await remote(handler).fire_before_tool_event("t", {"path": "a", "m": 1})
@@ -166,7 +166,7 @@ async def test_request_object_of_an_sdk_is_sent_in_the_stable_shape() -> None:
 
 
 @pytest.mark.parametrize(("on_error", "blocked"), [("allow", False), ("block", True)])
-async def test_model_request_in_no_known_shape_is_a_translation_failure(
+async def test_model_request_of_an_unknown_shape_is_a_translation_failure(
     on_error: str, blocked: bool
 ) -> None:
     """DELTA-HPAY-004: a boundary failure, nothing is sent."""
@@ -179,7 +179,7 @@ async def test_model_request_in_no_known_shape_is_a_translation_failure(
 
 
 @pytest.mark.parametrize(("on_error", "blocked"), [("allow", False), ("block", True)])
-async def test_nobody_there_fails_open_or_closed_as_the_client_says(
+async def test_no_worker_allows_or_blocks_as_on_error_says(
     on_error: str, blocked: bool
 ) -> None:
     hooks = RemoteHooks(HookBusClient(InMemoryMessageBus(), on_error))
@@ -192,7 +192,7 @@ async def test_nobody_there_fails_open_or_closed_as_the_client_says(
 @pytest.mark.parametrize(
     ("name", "fields"), [("BeforeTol", {}), ("SessionStart", {"source": "boot"})]
 )
-async def test_mistake_of_the_caller_is_a_validation_failure(
+async def test_invalid_event_or_input_is_a_validation_failure(
     name: str, fields: dict[str, Any]
 ) -> None:
     handler = RecordingHandler()
@@ -222,7 +222,7 @@ async def test_input_of_fire_may_name_its_own_session() -> None:
     assert handler.calls[0]["session_id"] == "own"
 
 
-def test_remote_hooks_are_fired_in_the_same_words_as_the_handler() -> None:
+def test_remote_hooks_have_the_fire_methods_of_the_handler() -> None:
     public = {name for name in dir(HookEventHandler) if name.startswith("fire_")}
     ours = {name for name in dir(RemoteHooks) if name.startswith("fire_")}
     assert public - {"fire_validated"} == ours

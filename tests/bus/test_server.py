@@ -43,7 +43,7 @@ async def answer(payload: Any, handler: Any = None) -> dict[str, Any]:
     return dict(await server.handle_request(payload))
 
 
-async def test_no_match_is_a_success_with_nothing_in_it() -> None:
+async def test_no_match_is_an_empty_success() -> None:
     """DELTA-HFAIL-003."""
     assert await answer(asking()) == {
         "correlationId": "c-1",
@@ -69,7 +69,7 @@ async def test_no_match_is_a_success_with_nothing_in_it() -> None:
 
 
 async def test_hook_that_blocks_is_a_completed_request() -> None:
-    """PROTOCOL 8: success says that all stages completed."""
+    """PROTOCOL 8: success means that all stages completed."""
     result = result_of({"decision": "block", "reason": "no"}, HookEventName.BeforeTool)
     response = await answer(asking(), RecordingHandler(result))
     assert response["success"] is True
@@ -151,7 +151,7 @@ async def test_request_that_fails_a_check_never_reaches_the_handler(
     assert len(str(response)) < 2000
 
 
-async def test_request_may_call_its_input_payload() -> None:
+async def test_input_of_a_request_may_be_named_payload() -> None:
     handler = RecordingHandler()
     response = await answer(asking(input=..., payload=TOOL), handler)
     assert response["success"] is True
@@ -213,7 +213,7 @@ async def test_raising_handler_is_an_internal_error() -> None:
 
 
 @pytest.mark.parametrize("given", ["c-1", " ", "日本", "x" * 10_000])
-async def test_correlation_id_is_echoed_to_the_letter(given: str) -> None:
+async def test_correlation_id_is_echoed_exactly(given: str) -> None:
     """Rule C1, DELTA-HEVT-002."""
     handler = RecordingHandler()
     response = await answer(asking(correlationId=given), handler)
@@ -222,7 +222,7 @@ async def test_correlation_id_is_echoed_to_the_letter(given: str) -> None:
 
 
 @pytest.mark.parametrize("given", [..., None, "", 5, ["c"]])
-async def test_correlation_id_is_made_when_there_is_none(given: Any) -> None:
+async def test_missing_correlation_id_is_generated(given: Any) -> None:
     """Rule C2, DELTA-HBUS-003."""
     first = await answer(asking(correlationId=given))
     second = await answer(asking(correlationId=given))
@@ -234,7 +234,7 @@ async def test_correlation_id_is_made_when_there_is_none(given: Any) -> None:
 async def test_request_sets_session_and_transcript_but_not_place_event_or_time() -> (
     None
 ):
-    """PROTOCOL 8: nobody on the bus chooses where a process runs."""
+    """PROTOCOL 8: a request cannot choose where a process runs."""
     handler = RecordingHandler()
     own = {
         "cwd": "/elsewhere",
@@ -257,7 +257,7 @@ async def test_request_sets_session_and_transcript_but_not_place_event_or_time()
     ]
 
 
-async def test_requester_that_is_no_object_is_left_out() -> None:
+async def test_requester_that_is_not_an_object_is_dropped() -> None:
     handler = RecordingHandler()
     await answer(asking(input=TOOL | {"requester": "me"}), handler)
     assert handler.calls[0]["fields"] == TOOL
@@ -265,7 +265,7 @@ async def test_requester_that_is_no_object_is_left_out() -> None:
 
 
 class Wire:
-    """A bus with a server on it, and all responses seen on it."""
+    """A bus with a server, and all responses published on it."""
 
     def __init__(self, handler: Any, **options: Any) -> None:
         self.bus = InMemoryMessageBus()
@@ -293,7 +293,7 @@ async def test_every_request_gets_exactly_one_response() -> None:
     assert len(wire.responses) == 51
 
 
-async def test_slow_request_does_not_hold_up_others() -> None:
+async def test_slow_request_does_not_delay_others() -> None:
     handler = GatedHandler()
     wire = Wire(handler)
     wire.server.subscribe()
@@ -320,7 +320,7 @@ async def test_requests_beyond_the_limit_wait_and_are_not_dropped() -> None:
     assert len(wire.responses) == 20
 
 
-def test_limit_below_one_is_refused() -> None:
+def test_limit_below_one_raises() -> None:
     with pytest.raises(ValueError, match="max_concurrent"):
         RequestServer(RecordingHandler(), max_concurrent=0)
 

@@ -22,7 +22,7 @@ from .fakes import RecordingHandler, result_of
 
 
 class PidHandler(RecordingHandler):
-    """Answers with the id of its process, in its own time."""
+    """Answers with the id of its process, at once or later."""
 
     def __init__(self, mode: str) -> None:
         super().__init__(

@@ -85,7 +85,7 @@ def request(
     return done.returncode, json.loads(done.stdout)
 
 
-def test_worker_gives_verdicts_and_says_what_it_does(
+def test_worker_gives_verdicts_and_logs_requests(
     worker: Worker, server: NatsServer, prefix: str
 ) -> None:
     assert "ready, serving 1 hook on" in worker.ready
@@ -124,7 +124,7 @@ def test_response_is_readable_json_without_the_option(
     assert done.stdout.count("\n") > 10
 
 
-def test_worker_told_to_stop_finishes_the_hook_in_hand(
+def test_stopping_worker_finishes_the_running_hook(
     server: NatsServer, prefix: str, tmp_path: Path
 ) -> None:
     started, gate = tmp_path / "started", tmp_path / "gate"
@@ -185,7 +185,9 @@ def test_request_without_a_server_has_no_verdict() -> None:
     assert "127.0.0.1:1" in response["error"]["message"]
 
 
-def test_request_for_no_event_has_no_verdict(server: NatsServer, prefix: str) -> None:
+def test_request_for_an_unknown_event_has_no_verdict(
+    server: NatsServer, prefix: str
+) -> None:
     done = hookline(
         "request", "BeforeTol", "--bus", server.url, "--prefix", prefix, "--json"
     )
@@ -215,7 +217,7 @@ def test_missing_package_is_explained() -> None:
     assert "pip install 'hookline[nats]'" in done.stderr
 
 
-def test_worker_that_is_not_let_in_says_so(tmp_path: Path) -> None:
+def test_worker_reports_a_refused_connection(tmp_path: Path) -> None:
     guarded = NatsServer(tmp_path, "--user", "me", "--pass", "secret").start()
     password = tmp_path / "password"
     password.write_text("guessed\n")
@@ -237,13 +239,13 @@ def test_worker_with_hooks_switched_off_does_not_start(tmp_path: Path) -> None:
     assert "enableHooks" in done.stderr
 
 
-def test_limit_below_one_is_a_mistake() -> None:
+def test_limit_below_one_is_an_error() -> None:
     done = hookline("serve", "--bus", "nats://127.0.0.1:1", "--concurrency", "0")
     assert done.returncode == 1
     assert "--concurrency" in done.stderr
 
 
-def test_help_teaches_with_examples() -> None:
+def test_help_has_examples() -> None:
     for command in ("serve", "request"):
         done = hookline(command, "--help")
         assert done.returncode == 0

@@ -134,7 +134,7 @@ async def test_untranslatable_request_fails_also_where_no_hook_would_match(
     assert response["error"]["code"] == "translation_failure"
 
 
-async def test_disposed_system_listens_no_more(tmp_path: Path) -> None:
+async def test_disposed_system_takes_no_requests(tmp_path: Path) -> None:
     """DELTA-HEVT-004, rule L2."""
     site = Site(tmp_path)
     async with site.system:
