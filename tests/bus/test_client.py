@@ -236,3 +236,15 @@ async def test_invalid_response_is_ignored() -> None:
     bus.subscribe(REQUEST, nonsense)
     response = await HookBusClient(bus).request("BeforeTool", TOOL)
     assert response["success"] is True
+
+
+async def test_failed_response_without_an_error_is_returned_with_retries() -> None:
+    bus = InMemoryMessageBus()
+
+    async def answer(request: Any) -> None:
+        failed = {"correlationId": request["correlationId"], "success": False}
+        await bus.publish(RESPONSE, failed)
+
+    bus.subscribe(REQUEST, answer)
+    response = await HookBusClient(bus).request("BeforeTool", TOOL, retries=1)
+    assert response["success"] is False

@@ -104,7 +104,8 @@ class HookBusClient:
         for left in range(retries, 0, -1):
             share_s = max(0.0, deadline - clock()) / (left + 1)
             response = await self._carrier.request(request, share_s)
-            if response["success"] or response["error"]["code"] not in _UNANSWERED:
+            error = response.get("error", _NO_ERROR)
+            if response["success"] or error["code"] not in _UNANSWERED:
                 return response
             # No worker may be there for a moment while workers are replaced.
             await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))

@@ -101,11 +101,9 @@ class MessageBus(Protocol):
 
     def subscribe(self, message_type: str, handler: MessageHandler) -> Unsubscribe:
         """Call ``handler`` with every message of a type from now on."""
-        ...
 
     async def publish(self, message_type: str, payload: Any) -> None:
         """Deliver a message to all subscribers of its type."""
-        ...
 
 
 @runtime_checkable
@@ -114,17 +112,14 @@ class RequestCarrier(Protocol):
 
     def serve(self, handle: RequestHandler) -> Unsubscribe:
         """Answer every request with ``handle`` from now on."""
-        ...
 
     async def request(
         self, request: HookExecutionRequest, timeout_s: float
     ) -> HookExecutionResponse:
         """Get the response, or a failed one by the deadline; never raises."""
-        ...
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
-        ...
 
 
 HookBus = MessageBus | RequestCarrier

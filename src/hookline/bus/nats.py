@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from itertools import count
 from ssl import SSLCertVerificationError
 from typing import Any
@@ -235,8 +235,7 @@ class NatsBus:
         self.subject = f"{prefix}.{MessageBusType.HOOK_EXECUTION_REQUEST}"
         self.queue = queue
         self._connection = connection
-        self._serving: list[_Served] = []
-        self._changing: set[asyncio.Task[None]] = set()
+        self._services: list[_Service] = []
 
     @classmethod
     async def connect(
@@ -273,18 +272,14 @@ class NatsBus:
 
         The returned function stops that; requests that have arrived are answered.
         """
-        served = _Served(self, self._connection, handle)
-        self._serving.append(served)
-        self._change(served.subscribe())
-
-        def unsubscribe() -> None:
-            self._change(served.leave())
-
-        return unsubscribe
+        service = _Service(self, self._connection, handle)
+        self._services.append(service)
+        return service.leave
 
     async def ready(self) -> None:
         """Wait until the server knows this worker; raises if it refuses."""
-        await self._changed()
+        for service in self._services:
+            await service.settled()
         await self._connection.client.flush()
         problem = self._connection.last_problem
         if "permissions violation for subscription" in problem.lower():
@@ -306,24 +301,22 @@ class NatsBus:
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
-        await self._changed()
-        for served in [one for one in self._serving if one.has_left]:
-            await served.finished()
-            self._serving.remove(served)
+        for service in [one for one in self._services if one.has_left]:
+            await service.settled()
+            await service.finished()
+            self._services.remove(service)
 
     async def drain(self) -> None:
         """Take no new requests, finish those taken, then close."""
-        for served in self._serving:
-            self._change(served.leave())
+        for service in self._services:
+            service.leave()
         await self.settled()
         await self._connection.close()
 
     async def close(self) -> None:
         """Close at once; unfinished requests get no response."""
-        for task in self._changing:
-            task.cancel()
-        for served in self._serving:
-            served.abandon()
+        for service in self._services:
+            service.cancel()
         await self._connection.close()
 
     async def _exchange(
@@ -347,55 +340,47 @@ class NatsBus:
         message = "the answer is not a valid response"
         return unanswered(request, ResponseCode.INVALID_RESPONSE, message)
 
-    def _change(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._changing.add(task)
-        task.add_done_callback(self._changing.discard)
 
-    async def _changed(self) -> None:
-        while self._changing:
-            await asyncio.gather(*self._changing)
-
-
-class _Served:
+class _Service:
     """One handler of requests: its subscription and its running tasks."""
 
     def __init__(
         self, bus: NatsBus, connection: NatsConnection, handle: RequestHandler
     ) -> None:
-        self._bus = bus
         self._connection = connection
         self._handle = handle
-        self.has_left = False
-        self._turn = asyncio.Lock()
-        self._subscription: Any = None
-        self._at_work: set[asyncio.Task[None]] = set()
+        self._subscribing: asyncio.Task[Any] = asyncio.create_task(
+            connection.client.subscribe(bus.subject, bus.queue, cb=self._take)
+        )
+        self._leaving: asyncio.Task[None] | None = None
+        self._in_flight: set[asyncio.Task[None]] = set()
 
-    async def subscribe(self) -> None:
-        async with self._turn:
-            self._subscription = await self._connection.client.subscribe(
-                self._bus.subject, self._bus.queue, cb=self._take
-            )
+    @property
+    def has_left(self) -> bool:
+        return self._leaving is not None
 
-    async def leave(self) -> None:
-        async with self._turn:
-            subscription, self._subscription = self._subscription, None
-            self.has_left = True
-            if subscription is None:
-                return
-            try:
-                await subscription.drain()
-            except Error as error:
-                # The server is unreachable, so it sends no more requests either.
-                _log.warning("nats: could not unsubscribe: %s", error)
+    def leave(self) -> None:
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self._unsubscribe())
+
+    async def settled(self) -> None:
+        await (self._leaving or self._subscribing)
 
     async def finished(self) -> None:
-        while self._at_work:
-            await asyncio.wait(self._at_work)
+        while self._in_flight:
+            await asyncio.wait(self._in_flight)
 
-    def abandon(self) -> None:
-        for task in self._at_work:
-            task.cancel()
+    def cancel(self) -> None:
+        for task in (self._subscribing, self._leaving, *self._in_flight):
+            if task is not None:
+                task.cancel()
+
+    async def _unsubscribe(self) -> None:
+        try:
+            await (await self._subscribing).drain()
+        except Error as error:
+            # The server is unreachable, so it sends no more requests either.
+            _log.warning("nats: could not unsubscribe: %s", error)
 
     async def _take(self, message: Msg) -> None:
         if not message.reply:
@@ -403,8 +388,8 @@ class _Served:
             return
         # A task per request: a slow hook must not delay other requests.
         task = asyncio.create_task(self._answer(message))
-        self._at_work.add(task)
-        task.add_done_callback(self._at_work.discard)
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
 
     async def _answer(self, message: Msg) -> None:
         response = await self._handled(_decoded(message.data))

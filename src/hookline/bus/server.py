@@ -54,7 +54,6 @@ class FiresEvents(Protocol):
         correlation_id: str,
     ) -> ProcessedHookResult:
         """Run the hooks of an event with a validated input."""
-        ...
 
 
 class _InvalidRequestError(Exception):

@@ -50,7 +50,7 @@ def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
     import json  # rarely needed and slow to import
 
     try:
-        constant = _null if nan_as_null else _no_constant
+        constant = _null if nan_as_null else _reject_constant
         found = json.loads(text, parse_constant=constant, parse_int=_whole_number)
         return _Sanitizer(raw_numbers=False).clean(found, 0)
     except RecursionError:
@@ -84,7 +84,7 @@ def _is_plain(value: Any, depth: int) -> bool:
     return True
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not valid JSON")
 
 
