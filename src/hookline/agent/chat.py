@@ -31,7 +31,7 @@ from .model_calls import (
     fire_before_tool_selection_hook,
     with_system_message,
 )
-from .triggers import listens
+from .triggers import has_hooks_for
 
 
 class StreamMode(StrEnum):
@@ -51,7 +51,7 @@ class HoldBack:
 
     async def is_due(self) -> bool:
         """Whether chunks are to be held back now."""
-        if not await listens(self._config, HookEventName.AfterModel):
+        if not await has_hooks_for(self._config, HookEventName.AfterModel):
             return False
         if self._mode is StreamMode.BUFFER:
             return True

@@ -120,7 +120,7 @@ async def fire(
     return None if result.final_output is None else result
 
 
-async def listens(config: Config, event: HookEventName) -> bool:
+async def has_hooks_for(config: Config, event: HookEventName) -> bool:
     """Whether a hook may speak on an event; hooks that run elsewhere always may."""
     try:
         if config.remote_hooks is not None:
@@ -129,7 +129,7 @@ async def listens(config: Config, event: HookEventName) -> bool:
         if system is None:
             return False
         await system.initialize()
-        return system.event_handler.listens(event)
+        return system.event_handler.has_hooks_for(event)
     # As above: the agent goes on, and holds back what it is not sure about.
     except Exception as error:  # noqa: BLE001
         logger.warning("hooks failed, going on without: %s", _described(error))

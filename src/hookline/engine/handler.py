@@ -221,7 +221,7 @@ class HookEventHandler(EventFirer):
         self._server: RequestServer | None = None
         self._tool_selection = config.settings.global_options.tool_selection
 
-    def listens(self, event: HookEventName) -> bool:
+    def has_hooks_for(self, event: HookEventName) -> bool:
         """Whether any hook would run for an event that takes no matcher."""
         return self._broken is not None or self._planner.plan(event, None) is not None
 
