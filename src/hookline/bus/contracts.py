@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from functools import cache
 from typing import Any, NotRequired, Protocol, TypedDict, TypeVar, runtime_checkable
 from uuid import uuid4
 
@@ -217,8 +216,8 @@ def processed_from_wire(
 
     ``tool_input`` is that of the request: the wire holds only the keys to change.
     """
-    processed, nothing = _object(response.get("processed")), AggregatedHookResult()
-    result = _read(ProcessedHookResult, processed, aggregated=nothing)
+    processed = _object(response.get("processed")) | {"aggregated": {}}
+    result = _read(ProcessedHookResult, processed)
     if response.get("success") is True:
         aggregated = _aggregated(_object(response.get("output")), event, tool_input)
     else:
@@ -237,9 +236,10 @@ def _aggregated(
         final = replace(final, modified_tool_input=changed)
     outputs = (_output(one, event) for one in _objects(output.get("allOutputs")))
     results = _objects(output.get("hookResults"))
-    return _read(
-        AggregatedHookResult,
-        output,
+    duration = output.get("totalDuration")
+    return AggregatedHookResult(
+        success=output.get("success") is not False,
+        total_duration=duration if isinstance(duration, int | float) else 0.0,
         final_output=final,
         all_outputs=[one for one in outputs if one is not None],
         errors=[_read(HookError, one) for one in _objects(output.get("errors"))],
@@ -281,30 +281,33 @@ def _verdict(result: ProcessedHookResult) -> HookOutput | None:
 
 def _result(wire: Mapping[str, Any], event: HookEventName) -> HookExecutionResult:
     output = _output(wire.get("output"), event)
-    return _read(HookExecutionResult, wire, event_name=event, output=output)
+    return replace(_read(HookExecutionResult, wire), event_name=event, output=output)
 
 
 _REQUIRED: dict[type[Struct], dict[str, Any]] = {
+    ProcessedHookResult: {"aggregated": AggregatedHookResult()},
     HookExecutionResult: {
         "hook_name": "",
         "hook_type": "",
         "source": "",
+        "event_name": HookEventName.BeforeTool,
         "success": False,
     },
     HookError: {"stage": Stage.INTERNAL, "message": "the response gives no reason"},
 }
-_fields = cache(fields)
 
 
-def _read(kind: type[S], wire: Mapping[str, Any], **known: Any) -> S:
+def _read(kind: type[S], wire: Mapping[str, Any]) -> S:
     """Read a struct; a field that is missing or of the wrong type has its default."""
-    values = {**_REQUIRED.get(kind, {}), **known}
-    for field in _fields(kind):
-        if field.encode_name in wire and field.name not in known:
-            try:
-                values[field.name] = convert(wire[field.encode_name], field.type)
-            except ValidationError:
-                continue
+    try:
+        return convert(wire, kind)
+    except ValidationError:
+        values = _REQUIRED[kind].copy()
+    for field in fields(kind):
+        try:
+            values[field.name] = convert(wire.get(field.encode_name), field.type)
+        except ValidationError:
+            continue
     return kind(**values)
 
 

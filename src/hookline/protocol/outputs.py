@@ -182,19 +182,19 @@ def read_output(
     fields = _Reader(wire)
     decision = fields.decision("decision")
     specific = _Reader(
-        fields.take("hookSpecificOutput", OBJECT.problem) or {}, "hookSpecificOutput."
+        fields.take("hookSpecificOutput", _object) or {}, "hookSpecificOutput."
     )
     permission = permission_reason = None
     if TRAITS[event].reads_permission_decision:
         permission = specific.decision("permissionDecision")
-        permission_reason = specific.take("permissionDecisionReason", STRING.problem)
+        permission_reason = specific.take("permissionDecisionReason", _string)
     output = HookOutput(
         decision=decision,
-        reason=fields.take("reason", STRING.problem),
-        continues=fields.take("continue", BOOLEAN.problem),
-        stop_reason=fields.take("stopReason", STRING.problem),
-        suppress_output=fields.take("suppressOutput", BOOLEAN.problem),
-        system_message=fields.take("systemMessage", STRING.problem),
+        reason=fields.take("reason", _string),
+        continues=fields.take("continue", _boolean),
+        stop_reason=fields.take("stopReason", _string),
+        suppress_output=fields.take("suppressOutput", _boolean),
+        system_message=fields.take("systemMessage", _string),
         hook_specific_output=_read_specific(specific),
         extra={k: v for k, v in wire.items() if k not in _FIELDS},
         permission=permission,
@@ -245,8 +245,7 @@ class _Reader:
         return {name: value for name, value in read.items() if value is not None}
 
     def decision(self, name: str) -> Decision | None:
-        value = self.take(name, _DECISION.problem)
-        return None if value is None else Decision(value)
+        return _DECISIONS.get(self.take(name, _decision))
 
 
 def request_problem(value: Any) -> str | None:
@@ -309,15 +308,18 @@ def _are_strings(items: list[Any]) -> bool:
 
 
 _STRINGS = ValueType("a list of strings", list, _are_strings)
-_DECISION = one_of(Decision)
+_DECISIONS: dict[str | None, Decision] = {choice.value: choice for choice in Decision}
+# Bound once: reading an output asks for them seven times.
+_string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
+_decision = one_of(Decision).problem
 _SPECIFIC: dict[str, _Check] = {
-    "additionalContext": STRING.problem,
-    "tool_input": OBJECT.problem,
-    "clearContext": BOOLEAN.problem,
+    "additionalContext": _string,
+    "tool_input": _object,
+    "clearContext": _boolean,
     "llm_request": request_problem,
     "llm_response": response_problem,
-    "toolConfig": OBJECT.problem,
-    "withholdResult": BOOLEAN.problem,
+    "toolConfig": _object,
+    "withholdResult": _boolean,
 }
 _TOOL_CONFIG: dict[str, _Check] = {
     "mode": one_of(MODES).problem,
