@@ -1,4 +1,4 @@
-"""What translating costs, and that the cost grows with the size and no faster.
+"""Measure what translating costs, and that the cost is linear in the size.
 
 Run with ``python -m benches.translators``. Each case is measured at a size and at
 four times that size, in turns in one run, so that a busy machine slows both: linear
@@ -95,7 +95,7 @@ def unchanged(translator: HookTranslator, request: Any) -> Work:
 
 
 def rewritten(translator: HookTranslator, request: Any) -> Work:
-    """Change every message, the hardest case for finding out which is which."""
+    """Change every message, the hardest case for aligning them."""
     wire = to_wire(translator.to_hook_llm_request(request))
     for message in wire["messages"]:
         message["content"] = "! " + message["content"]

@@ -1,6 +1,6 @@
-"""google-genai: one line around the client, and every call obeys its hooks.
+"""google-genai: one line adds hooks to every call of the client.
 
-The SDK runs write_file by itself (automatic function calling); the hooks see that too.
+The SDK calls write_file by itself (automatic function calling), also through the hooks.
 """
 
 from google import genai
@@ -19,7 +19,7 @@ def make_client(server):
 def main():
     with local_server(is_offline()) as server:
         client = make_client(server)
-        client = hooked(client, load_config())  # this is all
+        client = hooked(client, load_config())  # the only change
         response = client.models.generate_content(
             model="gemini-2.5-flash",
             contents=PROMPT,

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 PROMPT = "Write the database login down, then tell me whom to ask about it."
 WRITTEN: dict[str, str] = {}
 
-# What the local server lets the model say: a mistake, its correction, an answer.
+# The answers of the local server: a mistake, its correction, an answer.
 ANSWERS = (
     Answer("", (("write_file", {"path": "db.txt", "content": "password: hunter2"}),)),
     Answer("", (("write_file", {"path": "db.txt", "content": "vault: db/main"}),)),

@@ -6,28 +6,6 @@ nothing, and ``hookline fire`` must not load what it does not need (decision 000
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing typing costs more than all of hookline.script
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .bus.client import HookBusClient as HookBusClient
-    from .bus.memory import InMemoryMessageBus as InMemoryMessageBus
-    from .bus.remote import RemoteHooks as RemoteHooks
-    from .config import Config as Config
-    from .engine.system import HookSystem as HookSystem
-    from .errors import HooklineError as HooklineError
-    from .errors import (
-        HookSystemNotInitializedError as HookSystemNotInitializedError,
-    )
-    from .errors import SettingsError as SettingsError
-    from .protocol.events import HookEventName as HookEventName
-    from .protocol.events import NotificationType as NotificationType
-    from .protocol.events import PreCompressTrigger as PreCompressTrigger
-    from .protocol.events import SessionEndReason as SessionEndReason
-    from .protocol.events import SessionStartSource as SessionStartSource
-    from .protocol.results import ProcessedHookResult as ProcessedHookResult
-    from .settings.load import Settings as Settings
-
 _HOMES = {
     "Config": "config",
     "HookBusClient": "bus.client",
@@ -49,7 +27,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list of the strings above
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     try:
         home = _HOMES[name]
     except KeyError:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from .errors import HookSystemExistsError
 from .settings.load import Settings
-from .trust.gate import gated
+from .trust.gate import apply_trust
 
 if TYPE_CHECKING:
     from .engine.system import HookSystem
 
 
 class Config:
-    """What a host knows about one session, and the way to its hooks."""
+    """One session of a host, and its hook system."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class Config:
     ) -> None:
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = os.path.abspath(working_dir or os.curdir)  # noqa: PTH100
-        self.settings = gated(settings or Settings(), self.working_dir)
+        self.settings = apply_trust(settings or Settings(), self.working_dir)
         self.translator = translator
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None
-        """What callers fire on in place of an own system (see ``use_hooks``)."""
+        """Fires events in place of the config's own system (see ``use_hooks``)."""
         self._hook_system: HookSystem | None = None
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
@@ -74,15 +74,15 @@ class Config:
         self._hook_system = system
 
     def use_hooks(self, firer: object) -> None:
-        """Let agents fire on this, such as ``RemoteHooks``: the hooks run elsewhere."""
+        """Fire events on this, such as ``RemoteHooks``, whose hooks run elsewhere."""
         self.remote_hooks = firer
 
     def on_dispose(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """Have something closed before the system is, once."""
+        """Call something once, before the system is disposed of."""
         self._closers.append(closer)
 
     async def dispose(self) -> None:
-        """Dispose of the system, if one was ever built, and what stands on it."""
+        """Dispose of the system, if one was built, and of what depends on it."""
         while self._closers:
             await self._closers[-1]()
             self._closers.pop()  # only now: a cancelled one is called again

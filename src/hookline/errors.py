@@ -2,19 +2,19 @@
 
     HooklineError
     ├── SettingsError                   a settings file that cannot be used
-    ├── StateFileError                  a file of Hookline's own that cannot be used
-    ├── UnknownEventError               an unknown event name (ValueError too)
-    ├── UnknownHookError                a name that no hook has (LookupError too)
-    ├── HookSystemNotInitializedError   a part was asked for before initialize()
+    ├── StateFileError                  a file in the state folder that cannot be used
+    ├── UnknownEventError               unknown event name (ValueError too)
+    ├── UnknownHookError                unknown hook name (LookupError too)
+    ├── HookSystemNotInitializedError   a part was used before initialize()
     ├── HookSystemExistsError           a second HookSystem for one Config
-    ├── EncodingError                   an input that could not be written as JSON
-    ├── TranslationError                a model payload in no shape we know
+    ├── EncodingError                   an input that cannot be encoded as JSON
+    ├── TranslationError                a model payload of unknown shape
     ├── JournalError                    a journal file that cannot be used
-    ├── BusConnectionError              no way to a bus's server (ConnectionError too)
-    └── MissingExtraError               an optional package is absent (ImportError too)
+    ├── BusConnectionError              no connection to a bus (ConnectionError too)
+    └── MissingExtraError               optional package missing (ImportError too)
 
-Each keeps its arguments as fields and survives pickling. They are raised for the
-caller's mistakes only: what a hook does wrong is data (see ``results``).
+Each keeps its arguments as fields and survives pickling. They are raised for mistakes
+of the caller only: a hook's failure is returned as data (see ``results``).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from os import PathLike, fspath
 
 
 class HooklineError(Exception):
-    """The base of all of them."""
+    """The base of all errors."""
 
 
 class SettingsError(HooklineError):
-    """A settings file that cannot be used, with the place where reading failed."""
+    """A settings file that cannot be used, with the position of the problem."""
 
     def __init__(
         self,
@@ -39,19 +39,18 @@ class SettingsError(HooklineError):
     ) -> None:
         self.problem = problem
         self.file = None if file is None else fspath(file)
-        self.line = line
-        self.column = column
+        self.line, self.column = line, column
         super().__init__(problem, self.file, line, column)
 
     def __str__(self) -> str:
         if self.file is None:
             return self.problem
-        place = [self.file, *(str(n) for n in (self.line, self.column) if n)]
-        return f"{':'.join(place)}: {self.problem}"
+        position = [self.file, *(str(n) for n in (self.line, self.column) if n)]
+        return f"{':'.join(position)}: {self.problem}"
 
 
 class StateFileError(HooklineError):
-    """A file of Hookline's own, such as a record of trust, that cannot be used."""
+    """A file in the state folder, such as a trust record, that cannot be used."""
 
 
 class UnknownEventError(HooklineError, ValueError):
@@ -64,16 +63,12 @@ class UnknownEventError(HooklineError, ValueError):
 
     def __str__(self) -> str:
         near = nearest(self.name, self.known)
-        hint = (
-            f"did you mean {near!r}?"
-            if near
-            else f"expected one of {', '.join(self.known)}"
-        )
-        return f"unknown event {self.name!r}; {hint}"
+        hint = f"did you mean {near!r}?" if near else f"one of {', '.join(self.known)}"
+        return f"unknown event {self.name!r}: {hint}"
 
 
 class UnknownHookError(HooklineError, LookupError):
-    """A name that no registered hook has; the message offers the nearest one."""
+    """A name that no registered hook has; the message suggests the nearest one."""
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
         self.name = name
@@ -87,43 +82,37 @@ class UnknownHookError(HooklineError, LookupError):
 
 
 class HookSystemNotInitializedError(HooklineError):
-    """A part of the hook system was asked for before ``initialize()``."""
+    """A part of the hook system was used before ``initialize()``."""
 
     def __init__(self, part: str) -> None:
         self.part = part
         super().__init__(part)
 
     def __str__(self) -> str:
-        return (
-            f"HookSystem.{self.part} is there after initialize(): "
-            "await hooks.initialize() first, or use 'async with hooks'"
-        )
+        use = "await hooks.initialize() first, or use 'async with hooks'"
+        return f"HookSystem.{self.part} is not available yet: {use}"
 
 
 class HookSystemExistsError(HooklineError):
     """A Config was given a second HookSystem."""
 
     def __str__(self) -> str:
-        return (
-            "this Config has a HookSystem already: "
-            "use config.get_hook_system(), or make another Config"
-        )
+        return "this Config already has a HookSystem: use config.get_hook_system()"
 
 
 class EncodingError(HooklineError):
-    """An event's input could not be written as JSON."""
+    """An event's input cannot be encoded as JSON."""
 
 
 class TranslationError(HooklineError):
-    """A model request or response is in no shape that a translator knows."""
+    """A model request or response has a shape that no translator knows."""
 
 
 class JournalError(HooklineError):
-    """A journal file that cannot be used; it is left as it was found."""
+    """A journal file that cannot be used; it is left unchanged."""
 
     def __init__(self, file: str | PathLike[str], problem: str) -> None:
-        self.file = fspath(file)
-        self.problem = problem
+        self.file, self.problem = fspath(file), problem
         super().__init__(self.file, problem)
 
     def __str__(self) -> str:
@@ -131,11 +120,10 @@ class JournalError(HooklineError):
 
 
 class BusConnectionError(HooklineError, ConnectionError):
-    """The server of a bus cannot be reached, or does not let us in."""
+    """A bus cannot be reached, or refuses the connection."""
 
     def __init__(self, address: str, problem: str) -> None:
-        self.address = address
-        self.problem = problem
+        self.address, self.problem = address, problem
         super().__init__(address, problem)
 
     def __str__(self) -> str:
@@ -146,22 +134,18 @@ class MissingExtraError(HooklineError, ImportError):
     """A feature needs an optional package that is not installed."""
 
     def __init__(self, extra: str, package: str) -> None:
-        self.extra = extra
-        self.package = package
+        self.extra, self.package = extra, package
         super().__init__(extra, package)
 
     def __str__(self) -> str:
-        return (
-            f"{self.package} is not installed: "
-            f"run pip install 'hookline[{self.extra}]' to use this"
-        )
+        return f"{self.package} is missing: run pip install 'hookline[{self.extra}]'"
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Find the known name that a misspelt one was probably meant to be."""
+    """Find the known name that a misspelt one probably means."""
     if not isinstance(name, str):
         return None
-    from difflib import get_close_matches  # only mistakes need it
+    from difflib import get_close_matches
 
     by_lower = {choice.lower(): choice for choice in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)

@@ -1,12 +1,13 @@
 """Log records of the hook system, on the standard logging module.
 
-Local only. A record is built only where somebody listens, and writing it never blocks
-the event loop: one daemon thread hands the records on, in order.
+Local only. A record is built only if its level is enabled, and writing one never blocks
+the event loop: one daemon thread per process writes the records, in order.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 
 logger = logging.getLogger("hookline")
-"""For the few words that are due at once: settings and matchers that are wrong."""
+"""For messages that are written at once, such as mistakes in settings."""
 
 Record = Mapping[str, Any]
 
@@ -24,7 +25,7 @@ class DebugLogger(Protocol):
     """Where the records of hooks go (DELTA-HTEL-001..003)."""
 
     def enabled(self, level: int) -> bool:
-        """Whether a record of this level would be looked at."""
+        """Whether a record of this level would be written."""
         ...
 
     def log(self, level: int, name: str, record: Record) -> None:
@@ -32,49 +33,83 @@ class DebugLogger(Protocol):
         ...
 
     def flush(self) -> None:
-        """Return when all that was taken has been written."""
+        """Return when every record taken so far is written."""
         ...
 
 
 class LoggingDebugLogger:
-    """Writes records to a logger of the standard library, from a thread of its own."""
+    """Writes records to a logger of the standard library, in the background."""
 
     def __init__(self, target: logging.Logger | None = None) -> None:
         self._target = target or logging.getLogger("hookline.hooks")
         self.enabled: Callable[[int], bool] = self._target.isEnabledFor
-        """Whether a record of this level would be looked at."""
-        self._queue: SimpleQueue[Callable[[], None]] | None = None
+        """Whether a record of this level would be written."""
+        self.has_pending = False
 
     def log(self, level: int, name: str, record: Record) -> None:
         """Queue one record."""
-        queue = self._queue or self._start()
-        queue.put(lambda: self._write(level, name, record))
+        self.has_pending = True
+        _thread.queue().put(lambda: self._write(level, name, record))
 
     def flush(self) -> None:
-        """Return when all that was queued has been written."""
-        if self._queue is not None:
+        """Return when every record queued so far is written, or after five seconds."""
+        if self.has_pending:
+            self.has_pending = False
             written = threading.Event()
-            self._queue.put(written.set)
+            _thread.queue().put(written.set)
             written.wait(timeout=5)
-
-    def _start(self) -> SimpleQueue[Callable[[], None]]:
-        from queue import SimpleQueue  # not before something is to be written
-
-        queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._queue = queue
-        threading.Thread(
-            target=_work, args=(queue,), name="hookline-log", daemon=True
-        ).start()
-        return queue
 
     def _write(self, level: int, name: str, record: Record) -> None:
         try:
             self._target.log(
                 level, "%s %s", name, _line(record), extra={"hook": record}
             )
-        # A handler of the host's may raise anything; logging must harm nobody.
+        # A handler of the host's may raise anything; the log must survive it.
         except Exception:  # noqa: BLE001, S110
             pass
+
+
+async def flush_log(log: DebugLogger) -> None:
+    """Flush a log without blocking the event loop."""
+    # A thread costs 2 ms in a new process, and most systems have nothing to write.
+    if not isinstance(log, LoggingDebugLogger) or log.has_pending:
+        import asyncio
+
+        await asyncio.to_thread(log.flush)
+
+
+class _LogThread:
+    """The thread that writes all records of this process, started on first use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queue: SimpleQueue[Callable[[], None]] | None = None
+
+    def queue(self) -> SimpleQueue[Callable[[], None]]:
+        """The queue that the thread works off."""
+        return self._queue or self._start()
+
+    def forget(self) -> None:
+        """Start anew: a forked child has neither the thread nor who held the lock."""
+        self._lock = threading.Lock()
+        self._queue = None
+
+    def _start(self) -> SimpleQueue[Callable[[], None]]:
+        from queue import SimpleQueue  # most processes log nothing
+
+        with self._lock:
+            if self._queue is None:
+                queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
+                threading.Thread(
+                    target=_work, args=(queue,), name="hookline-log", daemon=True
+                ).start()
+                self._queue = queue
+            return self._queue
+
+
+_thread = _LogThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_thread.forget)
 
 
 def _work(queue: SimpleQueue[Callable[[], None]]) -> None:
@@ -83,9 +118,8 @@ def _work(queue: SimpleQueue[Callable[[], None]]) -> None:
 
 
 def _line(record: Record) -> str:
-    """One readable line of a record; long values are for the record itself."""
-    shown = (f"{key}={_short(value)}" for key, value in record.items())
-    return " ".join(shown)
+    """One readable line; long values are shortened, the record itself has them."""
+    return " ".join(f"{key}={_short(value)}" for key, value in record.items())
 
 
 def _short(value: Any) -> str:

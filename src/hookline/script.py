@@ -1,11 +1,10 @@
-"""For hook authors: what a hook may say, and ``run`` to say it.
+"""For hook authors: functions for a hook's answers, and ``run``, which calls the hook.
 
-One file works both ways: started for each event, or kept warm (``HOOKLINE_WORKER=1``)
-and asked one event after the other. In both, only the hook's return value is the
-answer: whatever else is printed, by child processes too, goes to standard error.
+One file works both ways: started for each event, or kept running as a worker
+(``HOOKLINE_WORKER=1``). In both, only the return value is the answer: what the hook and
+its child processes print goes to standard error.
 
-Promises: standard library only, nothing of ours, and as little of either as can be,
-since a cold hook pays for every import at every event.
+Standard library only, and few imports: a hook pays for them at every event.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     Hook: TypeAlias = Callable[[dict[str, Any]], Any]
+    Json: TypeAlias = Mapping[str, object]
 
 _STRICTNESS = {"ask": 1, "block": 2, "deny": 2}
 _MAX_PRINTED = 1 << 20
@@ -28,35 +28,33 @@ _JOINED = ("systemMessage", "additionalContext")
 
 
 class Output(dict[str, object]):
-    """What a hook says, in the spelling of the wire; ``|`` says two things at once.
+    """A hook's answer, as the protocol spells it; ``|`` combines two.
 
-    The stricter decision is kept with its reason, texts for people and the model are
-    joined, and ``hookSpecificOutput`` is merged key by key.
+    The stricter decision wins with its reason, ``systemMessage`` and additional context
+    are joined, and ``hookSpecificOutput`` is merged key by key.
     """
 
-    def __or__(self, other: Mapping[str, object]) -> Output:  # type: ignore[override]
-        # dict's own operator is overloaded for other value types; here they are fixed.
+    def __or__(self, other: Json) -> Output:  # type: ignore[override]
+        # dict overloads this operator for other value types; here they are fixed.
         if not isinstance(other, dict):
             return NotImplemented
-        return Output(_without_softening(self, _merged(self, other)))
+        return Output(_keep_stricter(self, _merged(self, other)))
 
-    def __ior__(self, other: Mapping[str, object]) -> Output:  # type: ignore[override]
-        # As above.
-        return self | other
+    __ior__ = __or__  # type: ignore[assignment]  # as above
 
 
 def allow(reason: str | None = None) -> Output:
-    """Let it pass, explicitly; returning None does the same."""
+    """Allow it explicitly; returning None does the same."""
     return Output(decision="allow") if reason is None else _decide("allow", reason)
 
 
 def block(reason: str) -> Output:
-    """Keep it from happening; the reason is shown to the model."""
+    """Block it; the model gets the reason."""
     return _decide("block", reason)
 
 
 def ask(reason: str) -> Output:
-    """Let a person decide."""
+    """Ask a person."""
     return _decide("ask", reason)
 
 
@@ -66,22 +64,22 @@ def stop(reason: str) -> Output:
 
 
 def system_message(text: str) -> Output:
-    """Tell the model something, outside of the conversation."""
+    """Send a system message."""
     return Output(systemMessage=str(text))
 
 
 def suppress_output() -> Output:
-    """Keep what happened from being displayed."""
+    """Do not display the output."""
     return Output(suppressOutput=True)
 
 
 def add_context(text: str) -> Output:
-    """Give the model further text to work with."""
+    """Give the model more text."""
     return _specific(additionalContext=str(text))
 
 
 def clear_context() -> Output:
-    """Let the agent start over with an empty history (AfterAgent)."""
+    """Make the agent start again with an empty history (AfterAgent)."""
     return _specific(clearContext=True)
 
 
@@ -102,12 +100,12 @@ def modify_response(text: str | None = None, **more: Any) -> Output:
 
 
 def respond(text: str) -> Output:
-    """Answer in the model's place: the model is not called (BeforeModel)."""
+    """Answer instead of the model, which is not called (BeforeModel)."""
     return block("answered by a hook") | _specific(llm_response=_response(text))
 
 
 def restrict_tools(names: Iterable[str], mode: str | None = None) -> Output:
-    """Leave the model only these tools, or none at all (BeforeToolSelection).
+    """Allow the model only these tools, or none (BeforeToolSelection).
 
     The mode is ``AUTO`` (the model may call one), ``ANY`` (it must) or ``NONE``.
     """
@@ -117,13 +115,13 @@ def restrict_tools(names: Iterable[str], mode: str | None = None) -> Output:
 
 
 def run(hook: Hook) -> None:
-    """Hand the hook its event, or one event after the other, and send its answers.
+    """Call the hook with its event, or as a worker with each event; send its answers.
 
-    The hook takes the event as a dict and returns None, a value of this module, or a
-    dict in the spelling of the wire. It may be ``async``. An exception is a failed
-    hook (exit code 1, the traceback on standard error).
+    The hook takes the event as a dict and returns None, an answer of this module, or a
+    dict. It may be ``async``. An exception is a failed hook: exit code 1, the traceback
+    on standard error.
     """
-    # Not for the hook's own children: they are asked once, on their own stdin.
+    # Removed, since the hook's child processes are not workers.
     if os.environ.pop("HOOKLINE_WORKER", "") == "1":
         _Worker(hook).serve()
         return
@@ -131,39 +129,38 @@ def run(hook: Hook) -> None:
     answer = os.dup(1)
     os.dup2(2, 1)
     try:
-        said = _answer(hook, _read_event())
+        text = _answer(hook, _read_event())
     finally:
         _flush()
-    if said:
-        _write(answer, said)
+    if text:
+        _write(answer, text)
 
 
 def _answer(hook: Hook, event: dict[str, Any]) -> str:
-    """Call a hook and write down what it says as JSON, or as nothing."""
-    said = hook(event)
-    if hasattr(said, "__await__"):
-        said = _awaited(said)
-    if said is None:
+    """Call a hook and encode its answer; an empty text for None."""
+    answer = hook(event)
+    if hasattr(answer, "__await__"):
+        answer = _awaited(answer)
+    if answer is None:
         return ""
     name = getattr(hook, "__qualname__", None) or repr(hook)
-    if not isinstance(said, dict):
-        hint = " (call it: add parentheses)" if callable(said) else ""
+    if not isinstance(answer, dict):
+        hint = " (call it: add parentheses)" if callable(answer) else ""
         raise TypeError(
-            f"{name}() returned {_shown(said)}{hint}: return None, a value of "
+            f"{name}() returned {_short_repr(answer)}{hint}: return None, an answer of "
             "hookline.script such as block('why'), or a dict"
         )
     import json
 
     try:
-        return json.dumps(said, allow_nan=False, default=str)
+        return json.dumps(answer, allow_nan=False, default=str)
     except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(
-            f"{name}() returned what JSON cannot hold: {error}: {_shown(said)}"
-        ) from None
+        problem = f"returned a value that is not JSON: {error}: {_short_repr(answer)}"
+        raise TypeError(f"{name}() {problem}") from None
 
 
 def _decide(decision: str, reason: object) -> Output:
-    # A reason of another type must not turn a block into a crash, which lets pass.
+    # A reason of another type must not turn a block into a crash, which may allow.
     return Output(decision=decision, reason=str(reason))
 
 
@@ -177,9 +174,7 @@ def _response(text: str) -> dict[str, object]:
     return {"text": str(text), "candidates": [candidate]}
 
 
-def _merged(
-    left: Mapping[str, object], right: Mapping[str, object]
-) -> dict[str, object]:
+def _merged(left: Json, right: Json) -> dict[str, object]:
     merged = {**left, **right}
     for key in left.keys() & right.keys():
         old, new = left[key], right[key]
@@ -190,11 +185,9 @@ def _merged(
     return merged
 
 
-def _without_softening(
-    left: Mapping[str, object], merged: dict[str, object]
-) -> dict[str, object]:
-    said, now = left.get("decision"), merged.get("decision")
-    if _STRICTNESS.get(str(said), 0) > _STRICTNESS.get(str(now), 0):
+def _keep_stricter(left: Json, merged: dict[str, object]) -> dict[str, object]:
+    old, new = left.get("decision"), merged.get("decision")
+    if _STRICTNESS.get(str(old), 0) > _STRICTNESS.get(str(new), 0):
         merged |= {key: left[key] for key in ("decision", "reason") if key in left}
     if left.get("continue") is False:
         merged |= {key: left[key] for key in ("continue", "stopReason") if key in left}
@@ -205,15 +198,13 @@ def _read_event() -> dict[str, Any]:
     if sys.stdin is None:
         raise SystemExit("no event: standard input is closed")
     if sys.stdin.isatty():
-        _say(
-            "waiting for an event as JSON on standard input; 'hookline fire' sends one"
-        )
+        sys.stderr.write("reading an event from standard input, as JSON\n")
     try:
         event = _parsed(sys.stdin.buffer.read())
     except ValueError as error:
-        raise SystemExit(f"no event: standard input is no JSON: {error}") from None
+        raise SystemExit(f"no event: standard input is not JSON: {error}") from None
     if not isinstance(event, dict):
-        raise SystemExit(f"no event: expected a JSON object, got {_shown(event)}")
+        raise SystemExit(f"no event: expected a JSON object, got {_short_repr(event)}")
     return event
 
 
@@ -222,25 +213,23 @@ def _parsed(text: bytes) -> Any:
 
     try:
         return json.loads(text)
-    except ValueError:  # also for a number with more digits than int() takes at once
-        return json.loads(text, parse_int=_whole_number)
+    except ValueError:  # int() rejects numbers with very many digits
+        return json.loads(
+            text, parse_int=lambda n: int(n) if len(n) <= _MAX_DIGITS else n
+        )
 
 
-def _whole_number(digits: str) -> int | str:
-    return int(digits) if len(digits) <= _MAX_DIGITS else digits
-
-
-def _awaited(said: Any) -> Any:
+def _awaited(answer: Any) -> Any:
     import asyncio
 
     async def wait() -> Any:
-        return await said
+        return await answer
 
     return asyncio.run(wait())
 
 
 class _Worker:
-    """A hook kept warm: a frame in, a frame out, each event as if it were the first."""
+    """Runs a hook for one event after the other, each in a clean environment."""
 
     def __init__(self, hook: Hook) -> None:
         _open_closed_streams()
@@ -248,36 +237,36 @@ class _Worker:
         self._requests = os.fdopen(os.dup(0), "rb", 1 << 16)
         self._answers = os.dup(1)
         self._printed = _Printed()
-        self._home = os.open(".", os.O_RDONLY)
+        self._folder = os.open(".", os.O_RDONLY)
         self._own_env = dict(os.environ)
         self._env: dict[str, str] = {}
-        # Comparing the raw mapping takes a microsecond, decoding it fifty.
+        # Comparing the raw mapping takes 1 µs, decoding it 50.
         self._live: dict[bytes, bytes] = vars(os.environ)["_data"]
         self._entered = dict(self._live)
-        # A child of the hook must not eat the frames that come after this one.
+        # A child process of the hook must not read the next events.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     def serve(self) -> None:
-        """Answer until the input ends."""
+        """Answer events until the input ends."""
         import json
 
         for line in self._requests:
             frame = _parsed(line)
             self._enter(frame.get("env") or {})
-            code, said = self._call(frame["input"])
+            code, text = self._call(frame["input"])
             _flush()
-            answer = {"id": frame["id"], "exit_code": code, "stdout": said}
+            answer = {"id": frame["id"], "exit_code": code, "stdout": text}
             answer["stderr"] = self._printed.take()
             try:
                 _write(self._answers, json.dumps(answer) + "\n")
-            except BrokenPipeError:  # nobody is there to hear it
+            except BrokenPipeError:  # the host is gone
                 return
             if code == _INTERRUPTED:
                 return
 
     def _enter(self, env: dict[str, str]) -> None:
-        """Undo what the last event's hook did to the process, and set its own."""
-        os.fchdir(self._home)
+        """Restore directory and environment, and set the variables of the event."""
+        os.fchdir(self._folder)
         if env == self._env and self._live == self._entered:
             return
         wanted = {**self._own_env, **env}
@@ -300,10 +289,9 @@ class _Worker:
 
 
 class _Printed:
-    """What reaches standard output and error during one event, up to a limit.
+    """Collects standard output and error of one event, up to a limit.
 
-    A pipe that nobody reads stops its writer when it is full, and a file has no
-    limit: so a thread reads along. It sleeps as long as nothing is printed.
+    A full pipe blocks its writer and a file has no limit, so a thread reads the pipe.
     """
 
     def __init__(self) -> None:
@@ -316,16 +304,16 @@ class _Printed:
         os.close(sink)
         self._kept = bytearray()
         self._lock = _thread.allocate_lock()
-        _thread.start_new_thread(self._read_along, ())
+        _thread.start_new_thread(self._read_forever, ())
 
     def take(self) -> str:
-        """All that was printed since the last time."""
+        """What was printed since the last call."""
         self._drain()
         with self._lock:
             text, self._kept = self._kept, bytearray()
         return text.decode("utf-8", "replace")
 
-    def _read_along(self) -> None:
+    def _read_forever(self) -> None:
         from select import select
 
         while select([self._source], [], []):
@@ -343,12 +331,12 @@ class _Printed:
 def _exit_code(code: object) -> int:
     if code is None or isinstance(code, int):
         return (code or 0) & 0xFF
-    _say(str(code))
+    sys.stderr.write(f"{code}\n")
     return 1
 
 
 def _open_closed_streams() -> None:
-    """Let no descriptor that is opened from here on pass for a standard stream."""
+    """Open 0, 1 and 2, so that no file opened later becomes a standard stream."""
     while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(spare)
@@ -356,7 +344,7 @@ def _open_closed_streams() -> None:
 
 def _write(descriptor: int, text: str) -> None:
     data = text.encode()
-    while data:  # a pipe may take less at once
+    while data:  # a pipe may take only a part
         data = data[os.write(descriptor, data) :]
 
 
@@ -364,14 +352,10 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (AttributeError, OSError, ValueError):  # None, gone, or closed
+        except (AttributeError, OSError, ValueError):  # None or closed
             continue
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
+def _short_repr(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

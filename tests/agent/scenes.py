@@ -18,7 +18,7 @@ def says(output: object) -> Hook:
 
 
 def specific(**fields: Any) -> Hook:
-    """A hook that says something in ``hookSpecificOutput``."""
+    """A hook that prints ``hookSpecificOutput``."""
     return says({"hookSpecificOutput": fields})
 
 
@@ -35,7 +35,7 @@ def config_of(
     seen: bool = True,
     **more: Any,
 ) -> Config:
-    """A Config with hooks per event; each event is written down, where wanted."""
+    """A Config with hooks per event; with ``seen`` each event is written to a file."""
     groups: dict[str, Any] = {}
     for event, given in hooks.items():
         chosen = given if isinstance(given, list) else [given]
@@ -78,4 +78,4 @@ BROKEN: dict[str, Hook] = {
         toolConfig={"mode": "SOME"},
     ),
 }
-"""Hooks that fail or talk nonsense, by what is wrong with them."""
+"""Hooks that fail or print invalid output, by what is wrong with them."""

@@ -88,7 +88,7 @@ def test_anthropic_takes_a_history_without_its_own_objects() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [("{nonsense", "arguments are no JSON"), ("[1]", "no JSON object")],
+    [("{nonsense", "invalid JSON"), ("[1]", "expected a JSON object")],
 )
 def test_openai_arguments_that_cannot_be_read_are_a_problem_of_the_call(
     arguments: str, problem: str

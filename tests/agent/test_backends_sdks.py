@@ -12,7 +12,7 @@ from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 
 from hookline.agent import Agent, ChatSession, Ending
-from hookline.testing.modelapi import Answer, Asked, ModelServer
+from hookline.testing.modelapi import Answer, ModelServer, ReceivedRequest
 
 from .scenes import config_of, names, runs, says, specific
 from .servers import MODELS, SDKS
@@ -36,16 +36,16 @@ def write_file(path: str, content: str) -> str:
     return f"wrote {len(content)} to {path}"
 
 
-def temperature_in(asked: Asked) -> Any:
+def temperature_in(asked: ReceivedRequest) -> Any:
     config = asked.body.get("generationConfig", asked.body)
     return config["temperature"]
 
 
-def texts_in(asked: Asked) -> str:
+def texts_in(asked: ReceivedRequest) -> str:
     return str(asked.body.get("contents") or asked.body.get("messages"))
 
 
-def tools_in(asked: Asked) -> set[str]:
+def tools_in(asked: ReceivedRequest) -> set[str]:
     """The tools that a request leaves the model, in each service's own way."""
     body = asked.body
     offered = [
@@ -117,7 +117,9 @@ async def test_a_restricted_tool_list_is_what_the_server_receives(
         assert tools_in(server.requests[0]) == {"read_file"}
 
 
-async def test_no_tool_is_left_when_a_hook_says_none(tmp_path: Path, sdk: str) -> None:
+async def test_no_tool_is_offered_when_a_hook_sets_mode_none(
+    tmp_path: Path, sdk: str
+) -> None:
     hook = specific(toolConfig={"mode": "NONE"})
     config = config_of(tmp_path, {"BeforeToolSelection": hook})
     with ModelServer([Answer("", (("read_file", {"path": "x"}),)), "ok"]) as server:
@@ -131,7 +133,7 @@ async def test_no_tool_is_left_when_a_hook_says_none(tmp_path: Path, sdk: str) -
     assert result.text == "ok"
 
 
-async def test_a_tool_turn_goes_back_in_the_services_own_words(
+async def test_a_tool_turn_goes_back_in_the_services_own_format(
     tmp_path: Path, sdk: str
 ) -> None:
     calls = (

@@ -15,8 +15,8 @@ from hookline.agent import (
     ChatReply,
     ChatSession,
     Role,
-    Says,
     ScriptedModel,
+    ScriptedReply,
     ToolSpec,
 )
 from hookline.agent.conversation import tools_turn
@@ -181,7 +181,7 @@ async def test_after_model_block_does_nothing(tmp_path: Path) -> None:
 
 async def test_after_model_message_is_kept_for_the_next_request(tmp_path: Path) -> None:
     """Seed 004 section 6.2; answers of tools still come right after their calls."""
-    model = ScriptedModel([Says("", (("t", {}),)), "done"])
+    model = ScriptedModel([ScriptedReply("", (("t", {}),)), "done"])
     hook = runs("cat >/dev/null; echo mind the gap")
     async with config_of(tmp_path, {"AfterModel": hook}) as config:
         chat = ChatSession(config, model, tools=[ToolSpec(name="t")])
@@ -228,7 +228,7 @@ async def test_tool_selection_cannot_block_or_change_input(tmp_path: Path) -> No
     assert (reply.blocked, reply.text) == (False, "ok")
 
 
-async def test_chunks_are_held_back_until_after_model_has_spoken(
+async def test_chunks_are_held_back_until_after_model_has_run(
     tmp_path: Path,
 ) -> None:
     """PROTOCOL 10, stream_mode="buffer"."""
@@ -244,7 +244,7 @@ async def test_chunks_pass_at_once_when_no_after_model_hook_exists(
     await _first_chunk_comes_before_the_last(Config("s", tmp_path, Settings()))
 
 
-async def test_chunks_pass_at_once_when_the_mode_says_so_and_it_is_said_once(
+async def test_chunks_pass_at_once_in_mode_pass_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Seed 004 section 11.1: what is shown already cannot be taken back."""

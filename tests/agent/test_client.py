@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,9 @@ from google.genai import types
 
 from hookline import Config
 from hookline.agent import hooked, hooked_tool
-from hookline.agent.client import ClientHooks
+from hookline.agent.client import ClientHooks, HookedCall
+from hookline.agent.decorator import iterate_to_end
 from hookline.testing.modelapi import Answer, ModelServer
-from hookline.translators.genai import GenerateContentRequest
 
 from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific
 from .servers import genai_client
@@ -109,7 +110,7 @@ async def test_every_inner_call_passes_its_hooks(tmp_path: Path, way: str) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_blocked_function_is_not_called_and_the_model_is_told(
+async def test_a_blocked_function_is_not_called_and_the_model_gets_the_reason(
     tmp_path: Path, way: str
 ) -> None:
     config = config_of(tmp_path, {"BeforeTool": runs("echo no files >&2; exit 2")})
@@ -143,7 +144,7 @@ async def test_a_blocked_model_call_makes_no_http_request(
     assert (text, server.requests) == ("", [])
 
 
-async def test_a_blocked_model_call_says_why_in_the_prompt_feedback(
+async def test_a_blocked_model_call_has_its_reason_in_the_prompt_feedback(
     tmp_path: Path,
 ) -> None:
     config = config_of(tmp_path, {"BeforeModel": runs("echo no >&2; exit 2")})
@@ -275,7 +276,7 @@ async def test_the_client_itself_stays_without_hooks(tmp_path: Path) -> None:
             assert await generate(client, "sync", []) == "hello"
 
 
-async def test_chunks_pass_before_after_model_when_the_mode_says_so(
+async def test_chunks_pass_before_after_model_in_mode_pass(
     tmp_path: Path,
 ) -> None:
     config = config_of(tmp_path, {"AfterModel": runs("true")})
@@ -310,13 +311,37 @@ async def test_a_message_after_the_model_goes_into_the_next_inner_request(
     assert "mind it" in second
 
 
-async def test_a_stream_without_chunks_fires_no_after_model(tmp_path: Path) -> None:
-    hooks = ClientHooks(config_of(tmp_path, {"AfterModel": runs("true")}))
-    assert hooks.whole([]) is None
-    assert hooks.whole([object()]) is None
-    request = GenerateContentRequest("m", "hi")
-    after = await hooks.after(hooks.new_state(), request, None)
-    assert (after.response, names(tmp_path)) == (None, [])
+def streamed(config: Config, chunks: list[Any]) -> list[Any]:
+    """What a hooked call makes of the chunks that the SDK yields."""
+    call = HookedCall(ClientHooks(config), is_async=False)
+    given = {"model": "m", "contents": "hi", "config": None}
+    made = list(iterate_to_end(call.stream(lambda **_: iter(chunks), given)))
+    asyncio.run(config.dispose())
+    return made
+
+
+def test_a_stream_without_chunks_fires_no_after_model(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"AfterModel": runs("true")})
+    assert streamed(config, []) == []
+    assert names(tmp_path) == []
+
+
+def test_chunks_that_cannot_be_read_pass_when_no_policy_is_closed(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"AfterModel": runs("true")})
+    chunk = object()
+    assert streamed(config, [chunk]) == [chunk]
+
+
+def test_chunks_that_cannot_be_read_are_replaced_when_a_policy_is_closed(
+    tmp_path: Path,
+) -> None:
+    """No hook has seen them, so a hook with onError "block" withholds them."""
+    config = config_of(tmp_path, {"AfterModel": runs("true", onError="block")})
+    [response] = streamed(config, [object()])
+    assert isinstance(response, types.GenerateContentResponse)
+    assert "Blocked by the policy" in (response.text or "")
 
 
 async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
@@ -332,11 +357,11 @@ async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
     await config.dispose()
 
 
-async def test_servers_whose_tools_no_hook_sees_are_warned_about_once(
+async def test_mcp_servers_without_tool_hooks_are_warned_about_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hooks = ClientHooks(config_of(tmp_path, {}))
     config = {"tools": [{"mcp_servers": [{"name": "far"}]}]}
     for _ in range(2):
-        hooks.with_hooked_tools(config, hooks.new_state(), for_async=True)
+        HookedCall(hooks, is_async=True).with_hooked_tools(config)
     assert [r.getMessage()[:20] for r in caplog.records] == ["tools of mcp_servers"]

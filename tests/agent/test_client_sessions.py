@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Config
-from hookline.agent.client import CallState, HookedSession, is_session
+from hookline.agent.client import (
+    ClientHooks,
+    HookedCall,
+    HookedSession,
+    is_session,
+)
 
 from .scenes import config_of, events, names, runs, says, specific
 
@@ -28,9 +33,9 @@ class Session:
         return {"content": "3"}
 
 
-def hooked_session(config: Config) -> tuple[HookedSession, Session, CallState]:
-    session, state = Session(), CallState()
-    return HookedSession(session, config, state, None), session, state
+def hooked_session(config: Config) -> tuple[HookedSession, Session, HookedCall]:
+    session, call = Session(), HookedCall(ClientHooks(config), is_async=True)
+    return HookedSession(session, call), session, call
 
 
 async def test_a_session_stays_what_the_sdk_takes_it_for(tmp_path: Path) -> None:
@@ -71,10 +76,10 @@ async def test_added_context_reaches_the_model_with_the_result(tmp_path: Path) -
 async def test_a_stop_over_a_session_ends_the_call(tmp_path: Path) -> None:
     hook = says({"continue": False, "stopReason": "enough"})
     config = config_of(tmp_path, {"BeforeTool": hook})
-    hooked, session, state = hooked_session(config)
+    hooked, session, call = hooked_session(config)
     async with config:
         await hooked.call_tool("add", {})
-        assert state.stop_reason == "enough"
+        assert call.stop_reason == "enough"
         assert await hooked.call_tool("add", {}) == "Not run: enough"
     assert session.called == []
     assert names(tmp_path) == ["BeforeTool"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline import Config, Settings
-from hookline.agent import Agent, Ending, Role, Says, ScriptedModel
+from hookline.agent import Agent, Ending, Role, ScriptedModel, ScriptedReply
 from hookline.agent.loop import MAX_REJECTIONS
 
 from .scenes import BROKEN, config_of, events, names, runs, says, specific
@@ -35,7 +35,7 @@ def look(path: str) -> str:
     return f"text of {path}"
 
 
-CALL = Says("let me look", (("look", {"path": "a"}),))
+CALL = ScriptedReply("let me look", (("look", {"path": "a"}),))
 
 
 def texts(model: ScriptedModel, at: int = -1) -> str:
@@ -212,7 +212,7 @@ async def test_a_cancelled_tool_leaves_no_call_without_an_answer(
         await asyncio.Event().wait()
 
     config = Config("s-1", tmp_path, Settings())
-    agent = Agent(config, ScriptedModel([Says("", (("wait", {}),))]), [wait])
+    agent = Agent(config, ScriptedModel([ScriptedReply("", (("wait", {}),))]), [wait])
     task = asyncio.create_task(agent.run("go"))
     await started.wait()
     task.cancel()

@@ -34,7 +34,9 @@ RESPONSE = types.GenerateContentResponse.model_validate(
 )
 
 
-async def test_before_model_says_nothing_when_no_hook_spoke(tmp_path: Path) -> None:
+async def test_before_model_result_is_empty_when_no_hook_had_an_output(
+    tmp_path: Path,
+) -> None:
     async with config_of(tmp_path, {"BeforeModel": runs("true")}) as config:
         result = await fire_before_model_hook(config, REQUEST)
     assert (result.blocked, result.modified_request) == (False, None)
@@ -86,7 +88,7 @@ async def test_before_model_gives_the_changed_request_with_its_context(
     assert REQUEST.config.temperature == 0.5
 
 
-async def test_after_model_keeps_the_very_response_when_nothing_is_changed(
+async def test_after_model_keeps_the_same_response_object_when_nothing_is_changed(
     tmp_path: Path,
 ) -> None:
     async with config_of(tmp_path, {"AfterModel": runs("true")}) as config:
@@ -150,7 +152,7 @@ async def test_tool_selection_of_unknown_tools_leaves_none(tmp_path: Path) -> No
 async def test_requests_without_tools_are_offered_no_choice(
     tmp_path: Path, translator: Any, request_: dict[str, Any]
 ) -> None:
-    """Their services refuse to choose among tools that are not there."""
+    """Their services reject a tool choice without tools."""
     hook = specific(toolConfig={"mode": "NONE"})
     async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
         result = await fire_before_tool_selection_hook(
@@ -205,11 +207,27 @@ async def test_model_triggers_go_on_when_the_request_is_in_no_known_shape(
 async def test_an_unknown_shape_is_blocked_when_a_hooks_policy_is_closed(
     tmp_path: Path,
 ) -> None:
-    """The handler tells the truth, and its policies reach the triggers."""
+    """Policies that the handler applies reach the triggers."""
     hook = runs("true", onError="block")
     async with config_of(tmp_path, {"BeforeModel": hook}) as config:
         result = await fire_before_model_hook(config, {"nothing": 1})
     assert result.blocked
+
+
+@pytest.mark.parametrize(
+    "response",
+    [{"nothing": 1}, object(), {"candidates": 5}],
+    ids=["unknown dict", "unknown object", "unreadable genai"],
+)
+async def test_an_unreadable_response_is_replaced_when_a_hooks_policy_is_closed(
+    tmp_path: Path, response: Any
+) -> None:
+    """PROTOCOL 7: after a model call the closed form is a replaced response."""
+    hook = runs("true", onError="block")
+    async with config_of(tmp_path, {"AfterModel": hook}) as config:
+        result = await fire_after_model_hook(config, REQUEST, response)
+    assert result.response is not response
+    assert "Blocked by the policy" in str(result.response)
 
 
 async def test_model_triggers_do_nothing_when_hooks_are_switched_off(

@@ -157,7 +157,7 @@ async def test_a_call_that_asks_waits_for_its_confirmation(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("allowed", [frozenset(), {"other"}])
-async def test_a_call_outside_the_allowed_names_is_refused_unasked(
+async def test_a_call_outside_the_allowed_names_is_refused_without_hooks(
     tmp_path: Path, allowed: set[str]
 ) -> None:
     config = config_of(tmp_path, {"BeforeTool": runs("true")})
@@ -169,13 +169,13 @@ async def test_a_call_outside_the_allowed_names_is_refused_unasked(
     assert names(tmp_path) == []
 
 
-async def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model(
+async def test_an_unknown_tool_and_bad_arguments_are_reported_to_the_model(
     plain: Config,
 ) -> None:
     scheduler = ToolScheduler(plain, [Meeting(1).meet])
     bad = ToolCall("c1", "meet", {}, "arguments are no JSON")
     batch = await scheduler.run([*calls("nothing"), bad])
-    assert contents(batch) == ["There is no tool 'nothing'", "arguments are no JSON"]
+    assert contents(batch) == ["Unknown tool 'nothing'", "arguments are no JSON"]
 
 
 async def test_a_tool_that_raises_takes_no_other_with_it(plain: Config) -> None:

@@ -140,7 +140,7 @@ async def test_before_tool_ask_is_a_no_when_asking_fails(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("on_ask", "ran"), [(None, 0), ("block", 0), ("allow", 1)])
-async def test_before_tool_ask_is_settled_by_on_ask_when_nobody_is_there(
+async def test_before_tool_ask_is_decided_by_on_ask_without_confirm(
     tmp_path: Path, on_ask: str | None, ran: int
 ) -> None:
     """PROTOCOL 10: without a confirm callback hooksConfig.onAsk decides."""
@@ -173,7 +173,7 @@ async def test_after_tool_stop_gives_a_stop_result(tmp_path: Path) -> None:
     assert (result.stop_reason, len(tool.inputs)) == ("enough", 1)
 
 
-async def test_after_tool_block_is_told_to_the_model_and_undoes_nothing(
+async def test_after_tool_block_is_reported_to_the_model_and_undoes_nothing(
     tmp_path: Path,
 ) -> None:
     """PROTOCOL 1: its reason is handed over as a system annotation."""
@@ -260,7 +260,7 @@ async def test_triggers_answer_none_when_hooks_are_switched_off(tmp_path: Path) 
 
 
 async def test_triggers_go_on_when_the_hooks_cannot_be_reached(tmp_path: Path) -> None:
-    """The trigger's own edge: nothing that is raised inside gets out."""
+    """The edge of the triggers: no exception gets out."""
     config = Config("s-1", tmp_path, Settings())
     config.use_hooks(object())
     result, tool = await run(config)

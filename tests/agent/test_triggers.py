@@ -1,4 +1,4 @@
-"""No trigger builds infrastructure (seed 004, invariants 1 and 2)."""
+"""Triggers reuse one hook system, and never raise (PROTOCOL 10)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hookline import Config
 from hookline.agent import (
     execute_tool_with_hooks,
     fire_after_agent_hook,
@@ -20,6 +21,7 @@ from hookline.agent import (
     fire_session_end_hook,
     fire_session_start_hook,
 )
+from hookline.bus.contracts import MessageHandler, Unsubscribe
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
@@ -70,3 +72,70 @@ async def test_triggers_build_the_hook_system_once_and_reuse_it(
             await fire_pre_compress_hook(config)
             await fire_session_end_hook(config)
     assert built == {kind.__name__: 1 for kind in KINDS}
+
+
+class BrokenBus:
+    """A host's own bus that refuses subscribers."""
+
+    def subscribe(self, message_type: str, handler: MessageHandler) -> Unsubscribe:
+        raise ConnectionError(f"no {message_type} for {handler}")
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        raise ConnectionError(f"no {message_type} for {payload}")
+
+
+async def run_tool(config: Config) -> str:
+    result = await execute_tool_with_hooks(config, "t", {}, lambda _: "ran")
+    return result.text
+
+
+async def before_model(config: Config) -> str:
+    return str((await fire_before_model_hook(config, REQUEST)).reason)
+
+
+async def after_model(config: Config) -> str:
+    return str((await fire_after_model_hook(config, REQUEST, RESPONSE)).response)
+
+
+async def before_tool_selection(config: Config) -> str:
+    selected = await fire_before_tool_selection_hook(config, REQUEST)
+    return "Blocked by" if selected.allowed_names == frozenset() else "allowed"
+
+
+CALLS = {
+    "BeforeTool": run_tool,
+    "BeforeModel": before_model,
+    "AfterModel": after_model,
+    "BeforeToolSelection": before_tool_selection,
+}
+
+
+class BrokenConfig(Config):
+    """A config that cannot build its hook system."""
+
+    def get_hook_system(self) -> HookSystem | None:
+        raise MemoryError("no room")
+
+
+@pytest.mark.parametrize("policy", ["allow", "block"])
+@pytest.mark.parametrize("event", list(CALLS))
+@pytest.mark.parametrize("broken", ["construction", "initialisation"])
+async def test_hooks_that_cannot_be_reached_block_only_where_their_policy_says_so(
+    tmp_path: Path, event: str, policy: str, broken: str
+) -> None:
+    """A hook with ``onError: block`` that did not run must not count as an allow."""
+    hooks = {event: runs("true", onError=policy)}
+    config = config_of(tmp_path, hooks, seen=False)
+    if broken == "construction":
+        config = BrokenConfig("s-1", tmp_path, config.settings)
+    else:
+        HookSystem(config, message_bus=BrokenBus())
+    assert ("Blocked by" in await CALLS[event](config)) is (policy == "block")
+
+
+async def test_triggers_keep_the_block_of_hooks_that_fail_closed(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("exit 1", onError="block")})
+    async with config:
+        assert "Blocked by policy" in await run_tool(config)

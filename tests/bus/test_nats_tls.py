@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
@@ -13,6 +12,7 @@ import pytest
 
 from hookline.bus import HookBusClient, NatsBus
 from hookline.bus.server import RequestServer
+from hookline.cli.common import Options, Parser
 from hookline.cli.connection import add_connection_arguments, connect, nats_options
 from hookline.errors import BusConnectionError, HooklineError
 from tests.support.nats import NatsServer
@@ -97,8 +97,8 @@ def sealed(
     server.stop()
 
 
-def options_of(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+def options_of(*words: str) -> Options:
+    parser = Parser()
     add_connection_arguments(parser)
     return parser.parse_args(words)
 
@@ -150,8 +150,8 @@ def test_options_are_passed_to_the_client(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--user", "me"], "go together"),
-        (["--password-file", "p"], "go together"),
+        (["--user", "me"], "must be used together"),
+        (["--password-file", "p"], "must be used together"),
         (["--user", "me", "--password-file", "/no/file"], "--password-file /no/file"),
         (["--tls-key", "k"], "--tls-key needs --tls-cert"),
         (["--tls-ca", "/no/file"], "--tls-ca"),

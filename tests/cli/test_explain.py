@@ -1,4 +1,4 @@
-"""``hookline explain``: why each hook would or would not run, and who said what."""
+"""``hookline explain``: why each hook would or would not run, and what it set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def judged(found: dict[str, Any]) -> list[tuple[str, str, int | None]]:
     return [(h["name"], h["judgement"], h["order"]) for h in found["hooks"]]
 
 
-def test_explain_says_of_every_hook_why_and_runs_nothing(bench: Bench) -> None:
+def test_explain_gives_a_reason_for_every_hook_and_runs_none(bench: Bench) -> None:
     settings = bench.settings(
         "s.json",
         before_tool(
@@ -37,13 +37,13 @@ def test_explain_says_of_every_hook_why_and_runs_nothing(bench: Bench) -> None:
         ("guard", "not matching", None),
     ]
     why = {hook["judgement"]: hook["why"] for hook in found["hooks"]}
-    assert why["disabled"] == f"hooksConfig.disabled names it in {settings}"
-    assert why["not matching"] == "matcher 'read' is not found in 'write_file'"
-    assert why["duplicate"] == f"the same as 'mark' of {settings}"
+    assert why["disabled"] == f"listed in hooksConfig.disabled in {settings}"
+    assert why["not matching"] == "matcher 'read' does not match tool_name 'write_file'"
+    assert why["duplicate"] == f"the same hook as 'mark' in {settings}"
     assert found["hooks"][1]["observes"] is True
     assert found["sequential"] is False
     shown = bench.run(*words).stdout
-    assert "2 of 5 hooks would run, all at once" in shown
+    assert "2 of 5 hooks would run, in parallel" in shown
     assert "observes only" in shown
     assert not (bench.project / "ran").exists()
 
@@ -60,19 +60,19 @@ def test_explain_names_the_group_that_makes_the_plan_sequential(bench: Bench) ->
     words = ("explain", "BeforeTool", "--tool", "write_file", "--settings", settings)
     assert bench.json(*words)["sequential_because_of"] == ["guard"]
     shown = bench.run(*words).stdout
-    assert "one after the other, because of" in shown
+    assert "one after another, because of" in shown
     assert f"the group with matcher 'write' in {settings}" in shown
 
 
-def test_explain_without_a_tool_says_what_each_hook_waits_for(bench: Bench) -> None:
+def test_explain_without_a_tool_shows_when_each_hook_runs(bench: Bench) -> None:
     settings = bench.settings("s.json", before_tool(group(GUARD, matcher="write")))
     found = bench.json("explain", "BeforeTool", "--settings", settings)
     (hook,) = found["hooks"]
-    assert hook["why"] == "only where the matcher 'write' fits the tool_name"
+    assert hook["why"] == "runs if matcher 'write' matches the tool_name"
 
 
-def test_explain_knows_that_a_long_name_fits_every_matcher(bench: Bench) -> None:
-    """PROTOCOL 3.2: no clever name slips past a guard."""
+def test_explain_shows_that_a_long_name_matches_every_matcher(bench: Bench) -> None:
+    """PROTOCOL 3.2: a crafted name cannot bypass a guard."""
     settings = bench.settings("s.json", before_tool(group(GUARD, matcher="write")))
     found = bench.json(
         "explain", "BeforeTool", "--settings", settings, "--tool", "x" * 300
@@ -82,7 +82,7 @@ def test_explain_knows_that_a_long_name_fits_every_matcher(bench: Bench) -> None
     assert "more than 256 characters" in hook["why"]
 
 
-def test_explain_shows_untrusted_and_switched_off_hooks(bench: Bench) -> None:
+def test_explain_shows_untrusted_and_disabled_hooks(bench: Bench) -> None:
     folder = bench.project / ".hookline"
     folder.mkdir()
     (folder / "settings.json").write_text(json.dumps(before_tool(group(MARK))))
@@ -128,7 +128,23 @@ def test_explain_knows_how_each_event_is_matched(
     assert [hook["runs"] for hook in found["hooks"]] == [runs]
 
 
-def test_explain_run_shows_who_gave_each_field_and_who_lost(bench: Bench) -> None:
+@pytest.mark.parametrize("matcher", ["startup", " startup ", "resume", "start"])
+def test_explain_gives_a_true_reason_for_an_exact_match(
+    bench: Bench, matcher: str
+) -> None:
+    """Blanks around a matcher do not count (PROTOCOL 3)."""
+    settings = bench.settings(
+        "s.json", {"hooks": {"SessionStart": [group(MARK, matcher=matcher)]}}
+    )
+    (bench.project / "in.json").write_text('{"source": "startup"}')
+    words = ("explain", "SessionStart", "--settings", settings, "--input", "in.json")
+    (hook,) = bench.json(*words)["hooks"]
+    verb = "matches" if hook["runs"] else "does not match"
+    assert hook["runs"] is (matcher.strip() == "startup")
+    assert hook["why"] == f"matcher {matcher.strip()!r} {verb} source 'startup'"
+
+
+def test_explain_run_shows_which_hook_set_each_field(bench: Bench) -> None:
     first = {
         "decision": "allow",
         "systemMessage": "one",
@@ -146,7 +162,8 @@ def test_explain_run_shows_who_gave_each_field_and_who_lost(bench: Bench) -> Non
     words = ("explain", "BeforeTool", "--tool", "t", "--settings", settings, "--run")
     done = bench.run(*words)
     assert done.returncode == 2
-    assert "gave second" in done.stdout
+    assert 'second: "block" (used)' in done.stdout
+    assert 'first: "allow" (overridden)' in done.stdout
     found = bench.json(*words)
     origins = {
         origin["field"]: (
@@ -167,21 +184,21 @@ def test_explain_run_shows_who_gave_each_field_and_who_lost(bench: Bench) -> Non
 def test_explain_run_needs_what_fire_needs(bench: Bench) -> None:
     done = bench.run("explain", "BeforeTool", "--run")
     assert done.returncode == 1
-    assert "needs the tool's name" in done.stderr
+    assert "needs a tool name" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         (["Before"], "did you mean"),
-        (["BeforeTool", "--tool-input", "{"], "is no JSON"),
+        (["BeforeTool", "--tool-input", "{"], "is not valid JSON"),
         (["BeforeTool", "--input", "none.json"], "none.json"),
         (["BeforeTool", "--settings", "none.json"], "none.json"),
-        (["BeforeTool", "--cwd", "nowhere"], "is no directory"),
+        (["BeforeTool", "--cwd", "nowhere"], "is not a directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_explain_answers_a_mistake_with_what_to_do(
+def test_explain_reports_usage_errors(
     bench: Bench, words: list[str], problem: str
 ) -> None:
     done = bench.run("explain", *words)
@@ -190,9 +207,9 @@ def test_explain_answers_a_mistake_with_what_to_do(
     assert "Traceback" not in done.stderr
 
 
-def test_explain_says_that_nothing_is_configured(bench: Bench) -> None:
+def test_explain_reports_that_no_hooks_are_configured(bench: Bench) -> None:
     done = bench.run("explain", "BeforeAgent")
     assert (done.returncode, done.stdout) == (
         0,
-        "BeforeAgent: no hook is configured for it\n",
+        "BeforeAgent: no hooks are configured for this event\n",
     )

@@ -1,4 +1,4 @@
-"""Who gave a field is read off the merge; it must agree with it for any outputs."""
+"""The provenance of each field agrees with the merge, for any outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.cli.explain import Origin, Part, origins_of
+from hookline.cli.explain import Contribution, FieldProvenance, Outcome, trace_fields
 from hookline.engine.merge import aggregate
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import read_output
@@ -51,9 +51,11 @@ LAST_WINS = {
 }
 
 
-def result_of(event: HookEventName, said: list[dict[str, Any]]) -> ProcessedHookResult:
+def result_of(
+    event: HookEventName, values: list[dict[str, Any]]
+) -> ProcessedHookResult:
     results = []
-    for number, wire in enumerate(said):
+    for number, wire in enumerate(values):
         output, _ = read_output(wire, event)
         results.append(
             HookExecutionResult(
@@ -69,35 +71,39 @@ def result_of(event: HookEventName, said: list[dict[str, Any]]) -> ProcessedHook
     return process_common_hook_output_fields(aggregated, event)
 
 
-def givers(origin: Origin) -> list[Any]:
-    return [said for said in origin.said if said.part is Part.GAVE]
+def used(field: FieldProvenance) -> list[Contribution]:
+    return [one for one in field.contributions if one.outcome is Outcome.USED]
 
 
 @settings(max_examples=150)
 @given(st.sampled_from(list(HookEventName)), st.lists(outputs, max_size=4))
-def test_whoever_gave_a_field_said_what_came_out(
-    event: HookEventName, said: list[dict[str, Any]]
+def test_a_used_value_is_in_the_merged_field(
+    event: HookEventName, values: list[dict[str, Any]]
 ) -> None:
-    for origin in origins_of(result_of(event, said)):
-        for one in givers(origin):
-            assert origin.value is not None
-            if isinstance(origin.value, str) and origin.field != "decision":
-                assert one.value in origin.value
-        if origin.field.startswith(LAST_WINS.get(event, "no field")):
-            (giver,) = givers(origin)
-            assert giver is origin.said[-1]
-            assert giver.value == origin.value
+    for field in trace_fields(result_of(event, values)):
+        for one in used(field):
+            assert field.value is not None
+            if isinstance(field.value, str) and field.field != "decision":
+                assert one.value in field.value
+        if field.field.startswith(LAST_WINS.get(event, "no field")):
+            (last,) = used(field)
+            assert last is field.contributions[-1]
+            assert last.value == field.value
 
 
-def test_the_first_block_gives_the_decision_and_other_blocks_agree() -> None:
-    said = [{"decision": "allow"}, {"decision": "deny"}, {"decision": "block"}]
-    (origin,) = origins_of(result_of(HookEventName.BeforeTool, said))
-    assert origin.value == "deny"
-    assert [one.part for one in origin.said] == [Part.LOST, Part.GAVE, Part.AGREED]
+def test_the_first_block_sets_the_decision_and_other_blocks_agree() -> None:
+    values = [{"decision": "allow"}, {"decision": "deny"}, {"decision": "block"}]
+    (field,) = trace_fields(result_of(HookEventName.BeforeTool, values))
+    assert field.value == "deny"
+    assert [one.outcome for one in field.contributions] == [
+        Outcome.OVERRIDDEN,
+        Outcome.USED,
+        Outcome.AGREED,
+    ]
 
 
 def test_the_strictest_mode_of_tool_selection_wins() -> None:
-    said = [
+    values = [
         {
             "hookSpecificOutput": {
                 "toolConfig": {"mode": mode, "allowedFunctionNames": names}
@@ -106,10 +112,10 @@ def test_the_strictest_mode_of_tool_selection_wins() -> None:
         for mode, names in (("ANY", ["a"]), ("AUTO", ["b"]))
     ]
     found = {
-        origin.field.rpartition(".")[2]: [one.part for one in origin.said]
-        for origin in origins_of(result_of(HookEventName.BeforeToolSelection, said))
+        field.field.rpartition(".")[2]: [one.outcome for one in field.contributions]
+        for field in trace_fields(result_of(HookEventName.BeforeToolSelection, values))
     }
     assert found == {
-        "mode": [Part.GAVE, Part.LOST],
-        "allowedFunctionNames": [Part.GAVE, Part.GAVE],
+        "mode": [Outcome.USED, Outcome.OVERRIDDEN],
+        "allowedFunctionNames": [Outcome.USED, Outcome.USED],
     }

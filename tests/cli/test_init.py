@@ -95,10 +95,10 @@ def test_init_with_a_misspelt_recipe_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_init_names_a_folder_that_is_none(tmp_path: Path) -> None:
+def test_init_needs_an_existing_directory(tmp_path: Path) -> None:
     ended = hookline("init", "--cwd", "nowhere", cwd=tmp_path)
     assert ended.returncode == 1
-    assert "'nowhere' is no directory" in ended.stderr
+    assert "'nowhere' is not a directory" in ended.stderr
 
 
 @pytest.fixture

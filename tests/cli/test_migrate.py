@@ -30,11 +30,11 @@ def written(project: Path) -> dict[str, object]:
     return found
 
 
-def test_migrate_writes_settings_and_tells_what_is_left(project: Path) -> None:
+def test_migrate_writes_settings_and_lists_what_is_not_converted(project: Path) -> None:
     ended = hookline("migrate", "--from", "claude", cwd=project)
     assert ended.returncode == 0
     assert "(1 hook)" in ended.stdout
-    assert "SubagentStop: there is no such event here" in ended.stdout
+    assert "SubagentStop: Hookline has no such event" in ended.stdout
     assert list(written(project)) == ["enableHooks", "hooks"]
 
 
@@ -55,12 +55,12 @@ def test_migrate_overwrites_nothing(project: Path, name: str) -> None:
     own.write_text("")
     ended = hookline("migrate", "--from", "claude", cwd=project)
     assert ended.returncode == 1
-    assert f"{name} is there already" in ended.stderr
+    assert f"{name} exists already" in ended.stderr
     assert own.read_text() == ""
     assert len(list(own.parent.iterdir())) == 1
 
 
-def test_migrate_overwrites_when_told_to(project: Path) -> None:
+def test_migrate_overwrites_with_force(project: Path) -> None:
     own = project / ".hookline/settings.json"
     own.parent.mkdir()
     own.write_text("{}")
@@ -82,7 +82,7 @@ def test_migrate_refuses_to_leave_two_settings_files(project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--from", "gemini"], "there is no .gemini/settings.json"),
+        (["--from", "gemini"], ".gemini/settings.json does not exist"),
         (["--from", "claude", "nowhere.json"], "nowhere.json: cannot be read"),
         (["--from", "claude", "broken.json"], "broken.json:1:2: "),
         (["--from", "other"], "invalid choice: 'other'"),
@@ -97,3 +97,10 @@ def test_migrate_names_what_is_wrong(
     assert ended.returncode == 1
     assert problem in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_migrate_without_hooks_shows_no_next_step(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini" / "settings.json").write_text("{}")
+    done = hookline("migrate", "--from", "gemini", cwd=tmp_path)
+    assert done.stdout == "wrote  .hookline/settings.json (0 hooks)\n"

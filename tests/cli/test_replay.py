@@ -1,4 +1,4 @@
-"""``hookline replay``: which verdicts change, and what proves nothing."""
+"""``hookline replay``: which verdicts change, and which events do not count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_replay_on_the_same_settings_changes_nothing(bench: Bench) -> None:
     bench.fire(same, "write_file", path="forbidden")
     done = bench.run("replay", "--settings", same)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "2 events fired again: no verdict changes\n"
+    assert done.stdout == "2 events replayed: no verdict changes\n"
 
 
 def test_replay_shows_only_the_verdicts_that_change_and_exits_1(bench: Bench) -> None:
@@ -46,7 +46,7 @@ def test_replay_shows_only_the_verdicts_that_change_and_exits_1(bench: Bench) ->
     assert "now: not this one" in done.stdout
 
 
-def test_replay_judges_a_new_rule_by_events_that_matched_nothing(bench: Bench) -> None:
+def test_replay_includes_events_that_matched_no_hook(bench: Bench) -> None:
     old = bench.settings("old.json", before_tool(group(ALLOW, matcher="other")))
     bench.fire(old, "write_file", path="forbidden")
     found = bench.json("replay", "--settings", settings_of(bench, "new.json", GUARD))
@@ -109,7 +109,7 @@ def test_replay_finds_changes_of_model_events(
     assert [change["what"] for change in found["changed"][0]["changes"]] == [what]
 
 
-def test_replay_does_not_mind_another_wording(bench: Bench) -> None:
+def test_replay_ignores_another_wording(bench: Bench) -> None:
     for name, reason in (("old.json", "one"), ("new.json", "two")):
         said = {"decision": "block", "reason": reason, "systemMessage": reason}
         settings_of(bench, name, says(said, "guard"))
@@ -119,10 +119,13 @@ def test_replay_does_not_mind_another_wording(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("tool_input", "why"),
-    [({"password": "hunter2"}, "masked"), ({"content": "x" * 300_000}, "cut")],
-    ids=["masked", "cut"],
+    [
+        ({"password": "hunter2"}, "input masked"),
+        ({"content": "x" * 300_000}, "input truncated"),
+    ],
+    ids=["masked", "truncated"],
 )
-def test_replay_lists_masked_and_cut_events_apart(
+def test_replay_does_not_count_masked_and_truncated_events(
     bench: Bench, tool_input: dict[str, Any], why: str
 ) -> None:
     old = settings_of(bench, "old.json", ALLOW)
@@ -159,7 +162,7 @@ def test_replay_does_not_record_what_its_hooks_fire(bench: Bench) -> None:
     assert len(bench.json("log")) == 1
 
 
-def test_replay_obeys_trust(bench: Bench) -> None:
+def test_replay_runs_only_trusted_hooks(bench: Bench) -> None:
     bench.fire(settings_of(bench, "old.json", ALLOW), "t")
     folder = bench.project / ".hookline"
     folder.mkdir()
@@ -180,8 +183,8 @@ def test_replay_dry_run_counts_and_runs_nothing(bench: Bench) -> None:
     new = settings_of(bench, "new.json", command("touch ran; exit 2", "all"))
     done = bench.run("replay", "--settings", new, "--dry-run")
     assert done.returncode == 0
-    assert "2 events would be fired, with 2 runs of hooks" in done.stdout
-    assert "1 of them would be listed apart: masked" in done.stdout
+    assert "2 events would be replayed, with 2 hook runs" in done.stdout
+    assert "1 of them not exactly: input masked" in done.stdout
     assert not (bench.project / "ran").exists()
     counted = bench.json("replay", "--settings", new, "--dry-run")
     assert (counted["events"], counted["apart"]) == (2, {"masked": 1})
@@ -206,14 +209,14 @@ def test_replay_leaves_other_projects_alone(bench: Bench, tmp_path: Path) -> Non
     done = bench.run("replay", cwd=other)
     assert (done.returncode, done.stdout) == (
         0,
-        "0 events fired again: no verdict changes\n",
+        "0 events replayed: no verdict changes\n",
     )
-    assert "1 events of other projects are left out" in done.stderr
+    assert "1 event of other projects left out" in done.stderr
     assert bench.run("replay", "--everywhere", cwd=other).returncode == 1
     assert bench.run("replay").returncode == 1
 
 
-def test_replay_says_that_hooks_failed(bench: Bench) -> None:
+def test_replay_reports_failed_hooks(bench: Bench) -> None:
     bench.fire(settings_of(bench, "old.json", ALLOW), "t")
     done = bench.run("replay", "--settings", settings_of(bench, "new.json", CRASH))
     assert done.returncode == 0
@@ -233,7 +236,7 @@ def test_replay_shows_its_progress_on_a_terminal_after_a_second(bench: Bench) ->
     assert bench.run(*words).stderr == ""
 
 
-def test_replay_sets_events_of_hooks_in_code_apart(bench: Bench) -> None:
+def test_replay_does_not_count_events_of_hooks_in_code(bench: Bench) -> None:
     import asyncio
 
     from hookline import Config, HookSystem, Settings
@@ -249,7 +252,7 @@ def test_replay_sets_events_of_hooks_in_code_apart(bench: Bench) -> None:
     asyncio.run(record())
     done = bench.run("replay", "--journal", named)
     assert done.returncode == 0
-    assert "blocked → allowed (hook in code)" in done.stdout
+    assert "blocked → allowed (a hook in code took part)" in done.stdout
 
 
 def test_replay_fires_the_events_of_a_session_in_their_order(bench: Bench) -> None:

@@ -124,7 +124,7 @@ def test_response_is_readable_json_without_the_option(
     assert done.stdout.count("\n") > 10
 
 
-def test_stopping_worker_finishes_the_running_hook(
+def test_stopping_worker_finishes_the_hook_in_progress(
     server: NatsServer, prefix: str, tmp_path: Path
 ) -> None:
     started, gate = tmp_path / "started", tmp_path / "gate"
@@ -199,7 +199,7 @@ def test_request_for_an_unknown_event_has_no_verdict(
 def test_missing_bus_is_explained(command: list[str]) -> None:
     done = hookline(*command)
     assert done.returncode == 1
-    assert "--bus is needed" in done.stderr
+    assert "--bus is required" in done.stderr
     assert "nats://localhost:4222" in done.stderr
     assert done.stdout == ""
 
@@ -217,7 +217,7 @@ def test_missing_package_is_explained() -> None:
     assert "pip install 'hookline[nats]'" in done.stderr
 
 
-def test_worker_reports_a_refused_connection(tmp_path: Path) -> None:
+def test_worker_with_a_wrong_password_fails(tmp_path: Path) -> None:
     guarded = NatsServer(tmp_path, "--user", "me", "--pass", "secret").start()
     password = tmp_path / "password"
     password.write_text("guessed\n")
@@ -231,7 +231,7 @@ def test_worker_reports_a_refused_connection(tmp_path: Path) -> None:
     assert "guessed" not in done.stderr
 
 
-def test_worker_with_hooks_switched_off_does_not_start(tmp_path: Path) -> None:
+def test_worker_with_disabled_hooks_does_not_start(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text('{"enableHooks": false}')
     done = hookline("serve", "--bus", "nats://127.0.0.1:1", "--settings", str(settings))
@@ -239,13 +239,13 @@ def test_worker_with_hooks_switched_off_does_not_start(tmp_path: Path) -> None:
     assert "enableHooks" in done.stderr
 
 
-def test_limit_below_one_is_an_error() -> None:
+def test_concurrency_below_one_is_a_usage_error() -> None:
     done = hookline("serve", "--bus", "nats://127.0.0.1:1", "--concurrency", "0")
     assert done.returncode == 1
     assert "--concurrency" in done.stderr
 
 
-def test_help_has_examples() -> None:
+def test_help_shows_options_and_exit_status() -> None:
     for command in ("serve", "request"):
         done = hookline(command, "--help")
         assert done.returncode == 0

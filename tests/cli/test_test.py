@@ -73,13 +73,13 @@ def test_junit_file_that_cannot_be_written_is_named(project: Path) -> None:
     assert "--junit no/such/out.xml: No such file" in ended.stderr
 
 
-def test_no_files_is_a_mistake(tmp_path: Path) -> None:
+def test_no_files_is_a_usage_error(tmp_path: Path) -> None:
     ended = hookline("test", cwd=tmp_path)
     assert ended.returncode == 1
-    assert "no *.hooktest.toml in this folder" in ended.stderr
+    assert "no *.hooktest.toml in this directory" in ended.stderr
 
 
-def test_no_case_of_that_name_is_a_mistake(project: Path) -> None:
+def test_no_case_with_that_name_is_a_usage_error(project: Path) -> None:
     ended = hookline("test", "-k", "nothing", cwd=project)
     assert ended.returncode == 1
-    assert "no case named like 'nothing'" in ended.stderr
+    assert "no case with 'nothing' in its name" in ended.stderr

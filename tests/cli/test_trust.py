@@ -1,4 +1,4 @@
-"""``hookline trust``: what a person is shown, asked, and has remembered."""
+"""``hookline trust``: what it shows, asks and records."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ import pytest
 
 from hookline.settings.model import HookConfig, HookType
 from hookline.trust.names import named_paths, names_nothing
-from hookline.trust.pins import Pins, take_pin
 from hookline.trust.records import all_records
-from hookline.trust.snapshot import PinnedPaths
 from tests.support.project import GUARD, Project
-
-FOREVER_NS = 1 << 62
 
 
 def run(project: Project, *words: str, stdin: int = subprocess.DEVNULL) -> str:
@@ -56,11 +52,11 @@ def test_trust_shows_each_new_hook_with_its_command(project: Project) -> None:
     assert shown.endswith("trusted\n[0]")
 
 
-def test_trust_says_so_when_a_command_names_no_file(project: Project) -> None:
+def test_trust_notes_a_command_that_names_no_file(project: Project) -> None:
     project.guarded()
-    assert "names no file" not in run(project, "--yes")
+    assert "no file of the project is named" not in run(project, "--yes")
     project.settings({**GUARD, "command": "make check"})
-    assert "names no file" in run(project, "--yes")
+    assert "no file of the project is named" in run(project, "--yes")
 
 
 def test_trust_shows_a_file_that_was_added_to_a_trusted_project(
@@ -89,20 +85,20 @@ def test_trust_shows_what_changed_as_a_diff_against_the_trusted_copy(
     assert '+  "timeout_ms": 5' in shown
 
 
-def test_trust_shows_a_hook_that_is_gone(project: Project) -> None:
+def test_trust_shows_a_removed_hook(project: Project) -> None:
     project.guarded()
     run(project, "--yes")
     (project.folder / ".hookline/settings.json").unlink()
     assert "removed  guard" in run(project)
-    assert "forgotten" in run(project, "--yes")
+    assert "record removed" in run(project, "--yes")
     assert project.record_files() == []
 
 
-def test_trust_does_not_agree_by_itself_when_there_is_no_terminal(
+def test_trust_does_not_approve_without_a_terminal(
     project: Project,
 ) -> None:
     project.guarded()
-    assert run(project).endswith("if you agree\n[1]")
+    assert run(project).endswith("to approve it\n[1]")
     assert project.record_files() == []
 
 
@@ -114,17 +110,17 @@ def test_trust_asks_at_a_terminal(project: Project, said: str, trusted: int) -> 
 
 
 def test_trust_has_nothing_to_ask_when_nothing_changed(project: Project) -> None:
-    assert "no project hooks" in run(project)
+    assert "this project has no hooks" in run(project)
     project.guarded()
     run(project, "--yes")
-    assert run(project) == "trusted already\n[0]"
+    assert run(project) == "already trusted\n[0]"
 
 
 def test_trust_lists_and_revokes(project: Project) -> None:
     project.guarded()
     run(project, "--yes")
     assert str(project.folder) in run(project, "--list")
-    assert "trusted no more" in run(project, "--revoke")
+    assert "trust revoked" in run(project, "--revoke")
     assert run(project, "--list") == "no project is trusted\n[0]"
     assert list(project.state.rglob("copies/*")) == []
 
@@ -134,11 +130,11 @@ def test_trust_refuses_to_run_inside_a_hook(
 ) -> None:
     project.guarded()
     monkeypatch.setenv("HOOKLINE_DEPTH", "1")
-    assert run(project, "--yes").endswith("run this yourself\n[1]")
+    assert run(project, "--yes").endswith("run this command yourself\n[1]")
     assert project.record_files() == []
 
 
-def test_foreign_text_cannot_drive_the_terminal(project: Project) -> None:
+def test_control_characters_are_not_printed(project: Project) -> None:
     project.settings({**GUARD, "command": "true\x1b[2J\x07"})
     assert "\x1b" not in run(project, "--yes")
 
@@ -196,41 +192,6 @@ def test_list_says_what_is_untrusted_and_what_changed(
     assert states() == ["trusted"]
     project.write(".hookline/hooks/guard.sh", "exit 0")
     assert states() == ["changed"]
-
-
-class CountedLook:
-    """Looks at one file, and counts how often."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-        self.looks = 0
-
-    def __call__(self) -> Pins:
-        self.looks += 1
-        return {self.path: take_pin(self.path)}
-
-
-def test_bytes_are_read_again_only_when_the_file_system_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "guard.sh"
-    file.write_text("one")
-    look = CountedLook(file)
-    pinned = PinnedPaths(look(), look, clock_ns=lambda: FOREVER_NS)
-    assert [pinned.check()[0] for _ in range(5)] == [None] * 5
-    assert look.looks == 2
-    file.write_text("two")
-    assert pinned.check()[0] == str(file)
-
-
-def test_bytes_are_read_every_time_while_the_clock_is_too_coarse_to_tell(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "guard.sh"
-    file.write_text("one")
-    look = CountedLook(file)
-    pinned = PinnedPaths(look(), look, clock_ns=lambda: file.stat().st_mtime_ns)
-    for _ in range(5):
-        pinned.check()
-    assert look.looks == 6
 
 
 def hook(command: str) -> HookConfig:

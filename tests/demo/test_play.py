@@ -78,7 +78,7 @@ def test_the_demo_shows_every_effect_and_checks_the_project(tmp_path: Path) -> N
         "path config.py → src/config.py",
         "[e-mail], [phone]",
         "only list_files, read_file",
-        "House rule: settings come from the environment.",
+        "Project rule: settings come from the environment.",
         "stopped: the same test failed 3 times",
         "no access key is in it",
         "src/app.py is still there",
@@ -105,7 +105,7 @@ def test_plain_is_ascii_without_boxes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("colour", [True, False])
-def test_the_demo_has_colour_on_a_terminal_unless_it_is_unwanted(
+def test_the_demo_has_colour_on_a_terminal_unless_no_color_is_set(
     tmp_path: Path, colour: bool
 ) -> None:
     output = on_a_terminal(tmp_path, **({} if colour else {"NO_COLOR": "1"}))
@@ -134,7 +134,7 @@ def test_a_kept_project_can_be_played_with(tmp_path: Path) -> None:
     assert "access key" in fired.stdout
 
 
-def test_keep_refuses_a_directory_that_holds_something(tmp_path: Path) -> None:
+def test_keep_rejects_a_directory_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     ended = subprocess.run(
         [sys.executable, "-m", "hookline.cli.main", "demo", "--keep", "."],
@@ -151,6 +151,6 @@ def test_keep_refuses_a_directory_that_holds_something(tmp_path: Path) -> None:
 def test_the_demos_project_holds_no_compiled_files(tmp_path: Path) -> None:
     """Installing the package compiles the demo's own files too."""
     compileall.compile_dir(Path(play.__file__).parent, quiet=2)
-    Project(tmp_path).lay_out()
+    Project(tmp_path).create()
     assert list(tmp_path.rglob("*.pyc")) == []
     assert (tmp_path / "src" / "app.py").exists()

@@ -1,13 +1,12 @@
-"""Reads the pages: the commands they show, what they say comes out, where they link.
+"""Parses the pages: commands, their expected output, files and links.
 
-A fenced block marked ``console`` is a terminal: lines that start with ``$`` are run,
-and what stands below each must come out. Blocks of one page share one directory, an
-empty one unless the page says ``<!-- project: examples/NAME -->``. A block of any kind
-after ``<!-- file: NAME -->`` is written to that file, and ``<!-- setup: COMMAND -->``
-is run unseen; variables that it writes to ``../profile`` hold for the commands after
-it. A line of ``...`` stands for any lines; times and paths of the machine are compared
-by their kind. A block after ``<!-- shown only: reason -->`` is not run; a test pins how
-many there are.
+In a fenced block marked ``console``, lines that start with ``$`` are run, and the lines
+below are the expected output. All blocks of a page share one directory, which is empty
+unless the page says ``<!-- project: examples/NAME -->``. A block after
+``<!-- file: NAME -->`` is written to that file. ``<!-- setup: COMMAND -->`` is run
+without being shown; variables that it writes to ``../profile`` apply to later commands.
+A line of ``...`` matches any lines; times and paths of the machine are normalised.
+A block after ``<!-- shown only: reason -->`` is not run; a test pins their number.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _KINDS = [
 
 
 class Command(Struct, frozen=True):
-    """A command that a page shows, and what the page says comes out."""
+    """A command on a page, and its expected output."""
 
     line: str
     output: str
 
 
 class Step(Struct, frozen=True):
-    """A terminal that a page shows, a file that it shows, or neither."""
+    """Commands to run, a file to write, or neither."""
 
     commands: tuple[Command, ...] = ()
     file: str | None = None
@@ -58,31 +57,31 @@ class Step(Struct, frozen=True):
 
 
 def project_of(page: Path) -> Path | None:
-    """The example that a page works in."""
+    """The example project of a page."""
     found = _PROJECT.search(page.read_text())
     return ROOT / found.group(1) if found else None
 
 
 def steps_of(page: Path) -> list[Step]:
-    """What a page does, in order."""
+    """The steps of a page, in order."""
     return [_step(found) for found in _STEP.finditer(page.read_text())]
 
 
 def links_of(page: Path) -> list[tuple[str, str | None]]:
-    """The links of a page, as path and anchor."""
+    """The links of a page: path and anchor."""
     found = _LINK.findall(page.read_text())
     return [(path, anchor or None) for path, anchor in found]
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The anchors that headings of a page make."""
+    """The anchors of the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {heading.replace(" ", "-") for heading in plain}
 
 
 def comparable(text: str, folder: Path) -> str:
-    """Text without what differs from one machine and run to the next."""
+    """Normalise what differs between machines and runs."""
     text = text.replace(str(folder), "/project")
     for pattern, kind in _KINDS:
         text = pattern.sub(kind, text)
@@ -90,7 +89,7 @@ def comparable(text: str, folder: Path) -> str:
 
 
 def fits(shown: str, real: str) -> bool:
-    """Whether real output is what was shown, ``...`` standing for any lines."""
+    """Whether real output matches; ``...`` matches any lines."""
     gaps = re.compile(r"^\.\.\.$", re.MULTILINE)
     parts = [re.escape(part) for part in gaps.split(shown)]
     return re.fullmatch(r"(?s:.*)".join(parts), real) is not None

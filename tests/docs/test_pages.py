@@ -1,4 +1,4 @@
-"""The pages show only what really runs, with its real output, and links that hold."""
+"""Commands on the pages run and print what is shown; links are valid."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .pages import (
 BIN = Path(sys.executable).parent
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 SHOWN_ONLY: dict[str, int] = {}
-"""How many blocks of a page are not run here, each with its reason in the page."""
+"""The number of blocks per page that are not run; the page gives the reason."""
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -37,7 +37,7 @@ def environment(folder: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(home / "state"),
         "LANG": "C.UTF-8",
         "COLUMNS": "100",
-        # What bash reads first: a page's setup may put variables there.
+        # bash reads this file first: the setup of a page can set variables there.
         "BASH_ENV": str(folder.parent / "profile"),
     }
 
@@ -79,14 +79,14 @@ def test_commands_on_a_page_print_what_the_page_shows(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_links_on_a_page_lead_somewhere(page: Path) -> None:
+def test_links_on_a_page_are_valid(page: Path) -> None:
     for path, anchor in links_of(page):
         if path.startswith(("http:", "https:", "mailto:")):
             continue
         target = (page.parent / path).resolve() if path else page
-        assert target.exists(), f"{path} is not there"
+        assert target.exists(), f"{path} does not exist"
         if anchor and target.suffix == ".md":
-            assert anchor in anchors_of(target), f"{path}#{anchor} is not there"
+            assert anchor in anchors_of(target), f"{path}#{anchor} does not exist"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

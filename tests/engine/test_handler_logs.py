@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from hookline import HookSystem
-from hookline.log import LoggingDebugLogger
 from tests.support.workshop import Workshop
 
 
@@ -109,39 +107,3 @@ async def test_every_fire_has_one_line_for_people(workshop: Workshop) -> None:
 async def test_nothing_is_built_where_nobody_listens(workshop: Workshop) -> None:
     log = await fire(workshop, logging.CRITICAL, workshop.runs("exit 3"))
     assert log.records == []
-
-
-def test_writing_never_blocks_the_caller() -> None:
-    class SlowHandler(logging.Handler):
-        def __init__(self) -> None:
-            super().__init__()
-            self.may_write = threading.Event()
-            self.written: list[str] = []
-
-        def emit(self, record: logging.LogRecord) -> None:
-            self.may_write.wait(30)
-            self.written.append(record.getMessage())
-
-    handler = SlowHandler()
-    target = logging.Logger("slow", logging.DEBUG)
-    target.addHandler(handler)
-    log = LoggingDebugLogger(target)
-    for number in range(100):
-        log.log(logging.DEBUG, "hook:result", {"number": number})
-    assert handler.written == []
-    handler.may_write.set()
-    log.flush()
-    assert len(handler.written) == 100
-    assert handler.written[0].startswith("hook:result number=")
-
-
-def test_a_handler_that_raises_harms_nobody() -> None:
-    class BrokenHandler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            raise RuntimeError("disk full")
-
-    target = logging.Logger("broken", logging.DEBUG)
-    target.addHandler(BrokenHandler())
-    log = LoggingDebugLogger(target)
-    log.log(logging.WARNING, "hook:failure", {})
-    log.flush()

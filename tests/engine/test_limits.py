@@ -142,7 +142,7 @@ def test_timeouts_are_remembered_from_one_process_to_the_next(
     main(["list", "--json", "--cwd", str(workshop.folder), "--settings", file])
     assert json.loads(capfd.readouterr().out)[0]["tripped"] is True
     main(["list", "--cwd", str(workshop.folder), "--settings", file])
-    assert "skipped: it kept timing out" in capfd.readouterr().out
+    assert "skipped: repeated timeouts" in capfd.readouterr().out
 
 
 async def test_no_more_processes_than_allowed_run_at_a_time(

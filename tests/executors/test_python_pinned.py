@@ -56,7 +56,7 @@ async def test_a_changed_module_is_not_imported(project: Project, guards: Path) 
     result = await project.fire()
     assert result.blocked
     assert result.reason is not None
-    assert "sealed_guards/files.py is not what was trusted" in result.reason
+    assert "sealed_guards/files.py changed since it was approved" in result.reason
     assert "RAN" not in os.environ
 
 
@@ -68,7 +68,7 @@ async def test_a_package_put_in_front_of_a_module_is_a_change(
     result = await project.fire()
     assert result.blocked
     assert result.reason is not None
-    assert "is not what was trusted" in result.reason
+    assert "changed since it was approved" in result.reason
 
 
 async def test_a_trusted_module_runs(project: Project, guards: Path) -> None:

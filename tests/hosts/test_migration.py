@@ -1,4 +1,4 @@
-"""Settings of other agents turned into ours, and what does not carry over."""
+"""Settings of other agents converted into ours, and what cannot be converted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline import Settings
-from hookline.hosts.migration import Migrated, Origin, migrate, tool_matcher
+from hookline.hosts.migration import Migrated, MigrationSource, migrate, tool_matcher
 from hookline.protocol.dialects import CLAUDE_TOOLS
 
 SHELL, WRITE, EDIT = "run_shell_command", "write_file", "replace"
 
 
 def claude(hooks: dict[str, Any], **more: Any) -> Migrated:
-    return migrate(Origin.CLAUDE, {"hooks": hooks, **more})
+    return migrate(MigrationSource.CLAUDE, {"hooks": hooks, **more})
 
 
 def one(event: str, matcher: str | None = None, **hook: Any) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def one(event: str, matcher: str | None = None, **hook: Any) -> dict[str, Any]:
     return {event: [{**group, "hooks": [command]}]}
 
 
-@pytest.mark.parametrize("origin", Origin)
-def test_hooks_that_are_no_object_are_noted(origin: Origin) -> None:
-    migrated = migrate(origin, {"hooks": [{"PreToolUse": []}]})
+@pytest.mark.parametrize("source", MigrationSource)
+def test_hooks_of_another_type_than_object_are_noted(source: MigrationSource) -> None:
+    migrated = migrate(source, {"hooks": [{"PreToolUse": []}]})
     assert migrated.notes[0].startswith("hooks: expected an object")
     assert migrated.hook_count == 0
 
@@ -63,10 +63,10 @@ def test_matcher_matches_our_names_of_the_same_tools(
         assert not re.search(pattern or "", name), name
 
 
-def test_broken_expression_is_kept_and_told() -> None:
+def test_invalid_expression_is_kept_and_noted() -> None:
     matcher = tool_matcher("Edit(")
     assert matcher.patterns == ("Edit(",)
-    assert "no regular expression" in matcher.notes[0]
+    assert "not a valid regular expression" in matcher.notes[0]
 
 
 @given(st.lists(st.sampled_from(sorted(CLAUDE_TOOLS)), min_size=1, unique=True))
@@ -127,7 +127,7 @@ def test_matcher_of_several_sources_becomes_a_group_for_each() -> None:
     found = claude(one("SessionStart", "startup|resume|compact"))
     groups = found.settings["hooks"]["SessionStart"]
     assert [group["matcher"] for group in groups] == ["startup", "resume"]
-    assert found.notes == ("SessionStart: matcher 'compact': this never happens here",)
+    assert found.notes == ("SessionStart: matcher 'compact' never matches here",)
 
 
 def test_matcher_of_an_event_without_one_is_dropped() -> None:
@@ -140,22 +140,22 @@ def test_matcher_of_an_event_without_one_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("hooks", "note"),
     [
-        (one("SubagentStop"), "SubagentStop: there is no such event here"),
-        (one("PreToolUse", type="prompt"), "a hook of type 'prompt'"),
+        (one("SubagentStop"), "SubagentStop: Hookline has no such event"),
+        (one("PreToolUse", type="prompt"), "hooks of type 'prompt'"),
         (one("PreToolUse", once=True), "'once' of 'check'"),
         (one("PreToolUse", shell="powershell"), "the shell 'powershell'"),
         (one("PreToolUse", "mcp__x__.*"), "tool names of your own host"),
-        (one("Notification", "idle_prompt"), "'idle_prompt': this never happens"),
+        (one("Notification", "idle_prompt"), "'idle_prompt' never matches"),
         ({"PreToolUse": [{"matcher": "Bash"}]}, "a group without a list of hooks"),
         ({"PreToolUse": {"matcher": "Bash"}}, "expected a list of groups"),
-        ({"PreToolUse": [{"hooks": ["x"]}]}, "a hook of type None"),
+        ({"PreToolUse": [{"hooks": ["x"]}]}, "hooks of type None"),
     ],
 )
-def test_what_does_not_carry_over_is_told(hooks: dict[str, Any], note: str) -> None:
+def test_what_cannot_be_converted_is_noted(hooks: dict[str, Any], note: str) -> None:
     assert any(note in found for found in claude(hooks).notes)
 
 
-def test_switched_off_hooks_stay_switched_off() -> None:
+def test_disabled_hooks_stay_disabled() -> None:
     assert claude({}, disableAllHooks=True).settings["enableHooks"] is False
 
 
@@ -174,11 +174,13 @@ def test_switched_off_hooks_stay_switched_off() -> None:
         ),
         max_leaves=12,
     ),
-    st.sampled_from(Origin),
+    st.sampled_from(MigrationSource),
 )
 @settings(max_examples=150)
-def test_any_settings_are_turned_into_readable_ones(value: Any, origin: Origin) -> None:
-    found = migrate(origin, {"hooks": value})
+def test_any_settings_are_turned_into_readable_ones(
+    value: Any, source: MigrationSource
+) -> None:
+    found = migrate(source, {"hooks": value})
     Settings.from_mapping(found.settings)
 
 
@@ -189,9 +191,9 @@ GEMINI_GROUP = {
 }
 
 
-@pytest.mark.parametrize("origin", [Origin.GEMINI, Origin.LLXPRT])
-def test_relatives_carry_over_as_they_are(origin: Origin) -> None:
-    found = migrate(origin, {"hooks": {"BeforeTool": [GEMINI_GROUP]}})
+@pytest.mark.parametrize("source", [MigrationSource.GEMINI, MigrationSource.LLXPRT])
+def test_hooks_of_the_same_protocol_stay_as_they_are(source: MigrationSource) -> None:
+    found = migrate(source, {"hooks": {"BeforeTool": [GEMINI_GROUP]}})
     assert found.settings == {
         "enableHooks": True,
         "hooks": {"BeforeTool": [GEMINI_GROUP]},
@@ -207,16 +209,16 @@ def test_relatives_carry_over_as_they_are(origin: Origin) -> None:
         {"tools": {"enableHooks": False}, "hooksConfig": {"disabled": ["n"]}},
     ],
 )
-def test_options_are_gathered_from_where_versions_keep_them(
+def test_options_are_found_where_each_version_keeps_them(
     theirs: dict[str, Any],
 ) -> None:
-    found = migrate(Origin.GEMINI, theirs)
+    found = migrate(MigrationSource.GEMINI, theirs)
     assert found.settings["enableHooks"] is False
     assert found.settings["hooksConfig"] == {"disabled": ["n"]}
     assert found.notes == ()
 
 
-def test_what_the_relatives_have_beyond_ours_is_told() -> None:
+def test_unsupported_keys_of_the_same_protocol_are_noted() -> None:
     hooks = {
         "Surprise": [],
         "BeforeTool": [
@@ -225,5 +227,5 @@ def test_what_the_relatives_have_beyond_ours_is_told() -> None:
             "text",
         ],
     }
-    notes = migrate(Origin.GEMINI, {"hooks": hooks}).notes
+    notes = migrate(MigrationSource.GEMINI, {"hooks": hooks}).notes
     assert len(notes) == 5

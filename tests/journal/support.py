@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,13 +12,11 @@ from typing import Any
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.executors.contract import HookCall
 from hookline.journal.query import EventFilter, FullEntry, read_journal
-from hookline.journal.rows import Occurrence, occurrence_of
+from hookline.journal.record import JournalRecorder
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.results import make_empty_success_result
-
-PATIENCE_S = 60.0
-"""A guard against hanging, no claim about speed."""
+from tests.support.python import PATIENCE_S
 
 
 def settings_with(journal: Path, hooks: Mapping[str, Any] | None = None) -> Settings:
@@ -62,25 +57,31 @@ def entries(journal: Path) -> list[FullEntry]:
     return [full for full in found if full is not None]
 
 
+def targets(journal: Path) -> list[str | None]:
+    """The tools of all events, in order."""
+    with read_journal(str(journal)) as reader:
+        return [entry.target for entry in reader.oldest(EventFilter())]
+
+
+def count(journal: Path) -> int:
+    with read_journal(str(journal)) as reader:
+        return reader.count(EventFilter())
+
+
 def only_entry(journal: Path) -> FullEntry:
     (full,) = entries(journal)
     return full
 
 
-def occurrence(
-    tool_input: Mapping[str, Any] | None = None, at: float | None = None
-) -> Occurrence:
-    """An event that no hook matched."""
+def record_write(
+    recorder: JournalRecorder, tool_input: Mapping[str, Any] | None = None
+) -> None:
+    """Record an event that no hook matched."""
     event = HookEventName.BeforeTool
     own = {"tool_name": "write_file", "tool_input": dict(tool_input or {})}
     fields = base_fields(event, "s-1", "/project", "") | own
     result = ProcessedHookResult(aggregated=make_empty_success_result())
-    found = occurrence_of(HookCall(event, fields), None, result)
-    if at is None:
-        return found
-    import msgspec
-
-    return msgspec.structs.replace(found, at=at)
+    recorder.record(HookCall(event, fields), None, result)
 
 
 def is_intact(journal: Path) -> bool:
@@ -88,28 +89,9 @@ def is_intact(journal: Path) -> bool:
         return bool(connection.execute("PRAGMA integrity_check").fetchone() == ("ok",))
 
 
-def start_python(script: str, *words: str, **more: Any) -> subprocess.Popen[bytes]:
-    """Start a Python process with a script and its arguments."""
-    argv = [sys.executable, "-c", textwrap.dedent(script), *words]
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
-    )
-
-
-def run_python(script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-c", textwrap.dedent(script), *words]
-    return subprocess.run(
-        argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-
-
 def wait_until(condition: Callable[[], object]) -> None:
     """Wait for a state; fails when it does not come."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
+        assert time.monotonic() < deadline, "the state was not reached"
         time.sleep(0.01)
-
-
-def names(found: Iterable[FullEntry]) -> list[str | None]:
-    return [full.entry.target for full in found]

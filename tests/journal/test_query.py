@@ -33,7 +33,7 @@ def test_percentiles_of_a_hundred_values_are_those_values() -> None:
     st.lists(st.floats(0, 1e6), min_size=1).map(sorted),
     st.floats(min_value=0.1, max_value=100),
 )
-def test_a_percentile_is_a_value_that_so_many_are_not_above(
+def test_a_percentile_is_a_value_with_that_share_at_or_below_it(
     ordered: list[float], percent: float
 ) -> None:
     found = percentile(ordered, percent)

@@ -1,4 +1,4 @@
-"""Every fire is recorded, as it was, and nothing else changes by it."""
+"""Every event is recorded as it was, and recording changes nothing else."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hookline import HookEventName
 from .support import (
     command,
     entries,
-    names,
     on,
     only_entry,
     record,
     system_at,
+    targets,
     wait_until,
 )
 
@@ -88,7 +88,7 @@ async def test_what_the_host_changes_after_the_fire_is_not_recorded(
             await system.event_handler.fire_before_tool_event(tool, tool_input)
             tool_input["list"].append(2)  # type: ignore[attr-defined]
             tool_input["path"] = "changed"
-    assert names(entries(journal)) == ["matched", "unmatched"]
+    assert targets(journal) == ["matched", "unmatched"]
     for full in entries(journal):
         assert full.input["tool_input"] == {"list": [1], "path": "a"}
 
@@ -118,7 +118,9 @@ async def test_what_a_tool_does_to_its_changed_input_is_not_recorded(
     assert full.entry.in_code
 
 
-async def test_odd_values_are_recorded_as_hooks_would_see_them(tmp_path: Path) -> None:
+async def test_unusual_values_are_recorded_as_hooks_would_see_them(
+    tmp_path: Path,
+) -> None:
     """PROTOCOL 4: no input slips past by being hard to encode."""
     journal = tmp_path / "j.sqlite"
     cycle: list[Any] = []
@@ -157,7 +159,7 @@ async def test_a_payload_that_no_translator_knows_changes_no_verdict(
     assert "object object" in only_entry(journal).input["llm_request"]
 
 
-async def test_a_fire_that_hookline_failed_on_is_recorded(tmp_path: Path) -> None:
+async def test_an_event_on_which_hookline_failed_is_recorded(tmp_path: Path) -> None:
     """DELTA-HFAIL-001."""
     journal = tmp_path / "j.sqlite"
     hooks = on("BeforeModel", command("true"))
@@ -194,9 +196,7 @@ async def test_an_observed_block_is_recorded_as_one_that_would_block(
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
-async def test_the_files_are_for_their_owner_alone_from_the_start(
-    tmp_path: Path, mask: int
-) -> None:
+async def test_the_files_are_private_from_the_start(tmp_path: Path, mask: int) -> None:
     journal = tmp_path / "new" / "j.sqlite"
     before = os.umask(mask)
     try:
@@ -216,7 +216,7 @@ async def test_the_files_are_for_their_owner_alone_from_the_start(
     assert stat.S_IMODE(journal.parent.stat().st_mode) == 0o700
 
 
-async def test_a_journal_that_others_could_read_is_closed_to_them(
+async def test_a_journal_that_others_could_read_is_made_private(
     tmp_path: Path,
 ) -> None:
     journal = tmp_path / "j.sqlite"
@@ -267,7 +267,7 @@ async def test_credentials_are_masked_in_input_and_output(tmp_path: Path) -> Non
         assert b"hunter2" not in file.read_bytes()
 
 
-async def test_what_is_over_the_limit_is_cut_and_marked(tmp_path: Path) -> None:
+async def test_what_is_over_the_limit_is_truncated_and_marked(tmp_path: Path) -> None:
     journal = tmp_path / "j.sqlite"
     hooks = on("BeforeTool", command("head -c 300000 /dev/zero | tr '\\0' x"))
     long = {"path": "a", "content": "y" * 400_000, "lines": [["z"]] * 50_000}
@@ -285,7 +285,7 @@ async def test_what_is_over_the_limit_is_cut_and_marked(tmp_path: Path) -> None:
     assert journal.stat().st_size < 1_000_000
 
 
-async def test_nothing_is_recorded_unless_asked_for(tmp_path: Path) -> None:
+async def test_nothing_is_recorded_unless_enabled(tmp_path: Path) -> None:
     from hookline import Config, HookSystem, Settings
 
     system = HookSystem(Config("s", tmp_path, Settings.from_mapping({})))

@@ -1,28 +1,33 @@
 from __future__ import annotations
 
 import logging
-import time
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hookline.journal.record import JournalWriter
+from hookline.journal.record import JournalRecorder
 from hookline.journal.rows import Limits
 
-from .support import entries, is_intact, occurrence
+from .support import entries, is_intact, record_write
 
 DAY = 86400
 
 
 def write(path: Path, count: int, limits: Limits | None = None, age: float = 0) -> None:
-    writer = JournalWriter(str(path), limits)
+    """Record events, and make them older where asked for."""
+    recorder = JournalRecorder(str(path), limits)
+    recorder.start()
     for number in range(count):
-        given = {"n": number, "content": "x" * 3000}
-        writer.put(occurrence(given, at=time.time() - age))
-    writer.close()
+        record_write(recorder, {"n": number, "content": "x" * 3000})
+    recorder.close()
+    if age:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE events SET at = at - ?", [age])
 
 
-def test_events_older_than_the_limit_are_forgotten_at_the_next_start(
+def test_events_older_than_the_limit_are_deleted_at_the_next_start(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "j.sqlite"
@@ -32,7 +37,9 @@ def test_events_older_than_the_limit_are_forgotten_at_the_next_start(
     assert [full.entry.id for full in entries(path)] == [6, 7]
 
 
-def test_the_oldest_events_go_when_the_file_is_too_large(tmp_path: Path) -> None:
+def test_the_oldest_events_are_deleted_when_the_file_is_too_large(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "j.sqlite"
     write(path, 300)
     large = path.stat().st_size

@@ -40,7 +40,7 @@ def test_a_value_under_a_credential_key_is_masked(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", HARMLESS)
-def test_a_value_under_a_harmless_key_stays(key: str) -> None:
+def test_a_value_under_a_harmless_key_is_kept(key: str) -> None:
     masker = Masker()
     assert masker.mask({key: "a value"}) == {key: "a value"}
     assert not masker.masked
@@ -91,7 +91,7 @@ def test_an_assignment_in_what_a_hook_prints_is_masked(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["no token was found", "author: me", "tokens used: 17 of 20", "a = b"]
 )
-def test_plain_words_in_what_a_hook_prints_stay(text: str) -> None:
+def test_plain_text_that_a_hook_prints_is_kept(text: str) -> None:
     assert Masker(texts=True).mask_text(text).split(":")[0] == text.split(":")[0]
 
 
@@ -102,12 +102,12 @@ def test_json_within_a_text_is_masked() -> None:
 
 
 def test_a_long_text_without_an_end_is_masked_in_reasonable_time() -> None:
-    """A guard against a search that goes over the text for each of its characters."""
+    """The search must not be quadratic."""
     assert Masker(texts=True).mask_text("password" * 50_000)
 
 
 @given(values)
-def test_masking_keeps_everything_that_is_under_no_key(value: Any) -> None:
+def test_masking_changes_nothing_without_a_credential(value: Any) -> None:
     masker = Masker(texts=True)
     masked = masker.mask(value)
     if not masker.masked:
@@ -115,7 +115,7 @@ def test_masking_keeps_everything_that_is_under_no_key(value: Any) -> None:
 
 
 @given(st.sampled_from(CREDENTIALS), values.filter(lambda v: bool(v) and v is not True))
-def test_masking_lets_nothing_of_a_credential_through(key: str, value: Any) -> None:
+def test_no_part_of_a_credential_survives_masking(key: str, value: Any) -> None:
     masked = Masker().mask({"in": [{key: value}]})
     numeric = isinstance(value, int)
     assert numeric or masked == {"in": [{key: MASK}]}

@@ -1,4 +1,4 @@
-"""No journal, or no room for one: refused by name, never deleted."""
+"""A bad file or a full disk: reported with the path, never deleted."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 
 from hookline.errors import JournalError
 from hookline.journal.query import read_journal
-from hookline.journal.record import JournalWriter
+from hookline.journal.record import JournalRecorder
 from hookline.journal.store import move_aside, open_for_writing
+from tests.support.python import run_python
 
 from .support import (
     entries,
     is_intact,
-    occurrence,
     record,
-    run_python,
+    record_write,
     system_at,
     wait_until,
 )
@@ -58,7 +58,7 @@ BAD_FILES = [foreign_text, foreign_database, empty_file, damaged_journal, cut_jo
 
 
 @pytest.mark.parametrize("make", BAD_FILES)
-async def test_a_bad_file_is_refused_by_name_and_left_as_it_was(
+async def test_a_bad_file_is_rejected_with_its_path_and_left_unchanged(
     make: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert callable(make)
@@ -101,26 +101,27 @@ def test_moving_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
     assert [file.read_text() for file in moved] == ["one", "two", "three"]
 
 
-def test_a_journal_in_use_is_not_moved_from_under_its_writer(tmp_path: Path) -> None:
-    writer = JournalWriter(str(tmp_path / "j.sqlite"))
-    writer.put(occurrence())
-    writer.flush()
+def test_a_journal_in_use_is_not_moved(tmp_path: Path) -> None:
+    journal = tmp_path / "j.sqlite"
+    recorder = JournalRecorder(str(journal))
+    record_write(recorder)
+    wait_until(lambda: journal.exists() and entries(journal))
     try:
         with pytest.raises(JournalError, match="in use"):
-            move_aside(writer.path)
+            move_aside(str(journal))
     finally:
-        writer.close()
-    assert len(entries(Path(writer.path))) == 1
-    assert Path(move_aside(writer.path)).exists()
+        recorder.close()
+    assert len(entries(journal)) == 1
+    assert Path(move_aside(str(journal))).exists()
 
 
-def test_moving_aside_what_is_not_there_says_so(tmp_path: Path) -> None:
+def test_moving_a_missing_file_aside_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="nothing to move"):
         move_aside(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device", "loop"])
-def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+def test_path_that_is_not_a_regular_file_is_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     if kind == "directory":
         path.mkdir()
@@ -135,7 +136,7 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
             opened(str(path))
 
 
-def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_journal_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     with closing(open_for_writing(str(path))) as connection:
         connection.execute("PRAGMA user_version=99")
@@ -145,10 +146,10 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
-    writer = JournalWriter(str(path))
+    recorder = JournalRecorder(str(path))
     for number in range(200):
-        writer.put(occurrence({"content": str(number) * 1000}))
-    writer.close()
+        record_write(recorder, {"content": str(number) * 1000})
+    recorder.close()
     content = bytearray(path.read_bytes())
     content[60_000:] = os.urandom(len(content) - 60_000)
     path.write_bytes(content)
@@ -160,16 +161,15 @@ def test_a_journal_removed_while_in_use_stops_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "j.sqlite"
-    writer = JournalWriter(str(path))
-    writer.put(occurrence())
-    writer.flush()
+    recorder = JournalRecorder(str(path))
+    record_write(recorder)
+    wait_until(lambda: path.exists() and entries(path))
     path.unlink()
     with caplog.at_level(logging.WARNING, "hookline"):
-        writer.put(occurrence())
-        writer.flush()
-        wait_until(lambda: writer.stopped)
-        writer.put(occurrence())
-        writer.close()
+        record_write(recorder)
+        wait_until(lambda: caplog.messages)
+        record_write(recorder)
+        recorder.close()
     (warning,) = caplog.messages
     assert "moved or removed" in warning
 
@@ -184,12 +184,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         check=False,
     )
     if mounted.returncode:
-        pytest.skip("no right to mount a small disk here; the next test stands in")
+        pytest.skip("no permission to mount a small disk; the next test covers it")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-async def test_a_full_disk_stops_the_journal_with_one_warning_and_no_agent(
+async def test_a_full_disk_stops_recording_with_one_warning_and_the_agent_goes_on(
     small_disk: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal = small_disk / "j.sqlite"
@@ -204,7 +204,7 @@ async def test_a_full_disk_stops_the_journal_with_one_warning_and_no_agent(
     assert str(journal) in warning
 
 
-def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
+def test_a_file_size_limit_stops_recording_with_one_warning(
     tmp_path: Path,
 ) -> None:
     script = """
@@ -213,10 +213,11 @@ def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
 
     async def main():
         settings = Settings.from_mapping({"hooksConfig": {"journal": sys.argv[1]}})
-        async with HookSystem(Config("s", ".", settings)) as system:
+        system = HookSystem(Config("s", ".", settings))
+        async with system:
+            await system.event_handler.fire_before_agent_event("first")
+        async with system:
             fire = system.event_handler.fire_before_agent_event
-            await fire("first")
-            await asyncio.to_thread(system._journal.flush)
             resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
             for number in range(2000):
                 assert (await fire("x" * 2000)).aggregated.success
@@ -228,6 +229,6 @@ def test_a_file_that_may_not_grow_stops_the_journal_with_one_warning(
     journal = tmp_path / "j.sqlite"
     done = run_python(script, str(journal))
     assert done.stdout == "went on\n", done.stderr
-    assert done.stderr.count("Nothing is recorded") == 1
+    assert done.stderr.count("Recording stopped") == 1
     assert is_intact(journal)
     assert entries(journal)[0].input["prompt"] == "first"

@@ -1,4 +1,4 @@
-"""What the words of ``hookline.script`` say on the wire, and how ``|`` joins them."""
+"""The answers of ``hookline.script`` as JSON, and how ``|`` combines them."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ RESPONSE = {
         ),
     ],
 )
-def test_word_is_spelt_as_on_the_wire(said: Output, wire: dict[str, Any]) -> None:
+def test_answer_is_spelt_as_in_the_protocol(said: Output, wire: dict[str, Any]) -> None:
     assert said == wire
     assert json.loads(json.dumps(said)) == wire
 
@@ -130,14 +130,14 @@ def test_word_is_spelt_as_on_the_wire(said: Output, wire: dict[str, Any]) -> Non
     [modify_response("hi"), respond("hi"), modify_request(messages=[])],
     ids=["modify_response", "respond", "modify_request"],
 )
-def test_model_words_are_accepted_by_the_reader(said: Output) -> None:
-    """PROTOCOL 9: what the words build is of the stable shape."""
+def test_model_answers_are_accepted_by_the_reader(said: Output) -> None:
+    """PROTOCOL 9: the answers have the stable shape."""
     _, warnings = read_output(said, HookEventName.BeforeModel)
     assert warnings == ()
 
 
 def test_reason_of_another_type_still_blocks() -> None:
-    """A guard that hands over its exception must not crash, which would let pass."""
+    """A hook that passes its exception must not crash, which may allow."""
     assert block(ValueError("bad"))["reason"] == "bad"  # type: ignore[arg-type]
 
 
@@ -194,8 +194,8 @@ def test_or_never_softens_a_verdict(left: Output, right: Output) -> None:
     )
 
 
-def test_module_names_nothing_of_ours() -> None:
-    """A hook author's module stands on the standard library alone (DESIGN)."""
+def test_module_imports_nothing_of_hookline() -> None:
+    """It needs only the standard library (DESIGN)."""
     import hookline.script
 
     source = Path(hookline.script.__file__).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""``run`` started for one event: the real script as a real process."""
+"""``run`` for one event: a real script as a real process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_answer_is_what_the_hook_returns(script: Script) -> None:
     assert ended.returncode == 0
 
 
-def test_nothing_is_said_when_hook_returns_none(script: Script) -> None:
+def test_nothing_is_printed_when_hook_returns_none(script: Script) -> None:
     ended = script.run("run(lambda event: None)")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
@@ -126,8 +126,8 @@ def test_system_exit_is_honoured(script: Script, code: str, status: int) -> None
         ("False", "check() returned False"),
         ("block", "add parentheses"),
         ("[1]", "check() returned [1]"),
-        ("{'a': float('nan')}", "check() returned what JSON cannot hold"),
-        ("{(1, 2): 3}", "check() returned what JSON cannot hold"),
+        ("{'a': float('nan')}", "check() returned a value that is not JSON"),
+        ("{(1, 2): 3}", "check() returned a value that is not JSON"),
     ],
 )
 def test_wrong_answer_is_an_error_naming_the_function(
@@ -164,7 +164,7 @@ def test_large_answer_is_written_whole(script: Script) -> None:
 
 @pytest.mark.parametrize(
     ("stdin", "said"),
-    [(b"", b"no JSON"), (b"{", b"no JSON"), (b"[1]", b"expected a JSON object")],
+    [(b"", b"not JSON"), (b"{", b"not JSON"), (b"[1]", b"expected a JSON object")],
     ids=["empty", "cut", "list"],
 )
 def test_missing_event_is_a_clear_error(

@@ -1,4 +1,4 @@
-"""``run`` kept warm: the same script asked one event after the other."""
+"""``run`` as a worker: one script for one event after the other."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_working_directory_is_restored(start: Start, tmp_path: Path) -> None:
         assert tmp_path.samefile(said["here"])
 
 
-def test_child_of_a_hook_cannot_eat_the_next_frame(start: Start) -> None:
+def test_child_of_a_hook_cannot_read_the_next_frame(start: Start) -> None:
     worker = start(
         "run(lambda event: {'ate': os.popen('cat').read(), 'n': event['n']})"
     )

@@ -78,7 +78,7 @@ def test_finding_is_one_line_with_file_line_severity_and_place(
     finding, summary = lines
     assert finding == (
         f"{project.file}:3: error: hooks.BeforTool: dropped: "
-        "unknown event 'BeforTool'; did you mean 'BeforeTool'?"
+        "unknown event 'BeforTool': did you mean 'BeforeTool'?"
     )
     assert summary == "1 file checked: 1 error, 0 warnings"
 
@@ -153,7 +153,7 @@ def test_mistake_in_a_hook_is_found(
     "command",
     ["sh plain.sh", "./run.sh", '"$HOOKLINE_PROJECT_DIR/run.sh"', "python3 -m x"],
 )
-def test_good_command_is_no_finding(
+def test_good_command_has_no_findings(
     project: Project, check: Checker, command: str
 ) -> None:
     (project.folder / "plain.sh").write_text("")
@@ -163,10 +163,18 @@ def test_good_command_is_no_finding(
     assert check.findings(project.file) == []
 
 
+def test_trust_files_can_be_folders_and_use_the_home_folder(
+    project: Project, check: Checker
+) -> None:
+    (project.folder / "lib").mkdir()
+    project.write_hook(trustFiles=["lib", "~/lists"])
+    assert check.findings(project.file) == []
+
+
 @pytest.mark.parametrize(
     ("event", "matcher", "severity", "message"),
     [
-        ("BeforeTool", "write_(", "error", "no regular expression"),
+        ("BeforeTool", "write_(", "error", "invalid regular expression"),
         ("BeforeModel", "gpt", "warning", "takes no matcher"),
         ("SessionStart", "startup|resume", "warning", "one of startup, resume, clear"),
     ],
@@ -196,7 +204,7 @@ def test_matcher_that_cannot_work_is_found(
         ("Notification", "Anything"),
     ],
 )
-def test_matcher_that_works_is_no_finding(
+def test_matcher_that_works_has_no_findings(
     project: Project, check: Checker, event: str, matcher: str
 ) -> None:
     project.write_hook(event, matcher)
@@ -226,18 +234,18 @@ def test_unknown_key_is_found_at_any_level(
     assert message in finding["message"]
 
 
-def test_key_that_is_there_twice_is_found(project: Project, check: Checker) -> None:
+def test_repeated_key_is_found(project: Project, check: Checker) -> None:
     project.write('{"hooks": {},\n"hooks": {}}')
     (finding,) = check.findings(project.file)
     assert (finding["line"], finding["where"]) == (2, "hooks")
-    assert "twice" in finding["message"]
+    assert "repeated key" in finding["message"]
 
 
 def test_world_writable_file_is_found(project: Project, check: Checker) -> None:
     project.write({}).chmod(0o666)
     status, lines = check(project.file)
     assert status == 1
-    assert "error: anybody may write this file" in lines[0]
+    assert "error: is world-writable" in lines[0]
 
 
 def test_toml_is_checked(project: Project, check: Checker) -> None:
@@ -285,7 +293,7 @@ def test_both_languages_in_one_place_are_found(
     assert "there are both" in lines[0]
 
 
-def test_absent_settings_are_no_mistake(
+def test_missing_settings_are_not_an_error(
     project: Project, check: Checker, tmp_path: Path
 ) -> None:
     status, (line,) = check("--cwd", tmp_path)
@@ -293,11 +301,11 @@ def test_absent_settings_are_no_mistake(
     assert line.startswith(f"no settings files in {tmp_path / '.hookline'}, ")
 
 
-def test_cwd_that_is_no_directory_is_a_mistake(check: Checker) -> None:
+def test_cwd_that_is_not_a_directory_is_an_error(check: Checker) -> None:
     assert check("--cwd", "/nowhere/at/all") == (1, [])
 
 
-def test_managed_is_no_finding_in_system_settings(tmp_path: Path) -> None:
+def test_managed_has_no_findings_in_system_settings(tmp_path: Path) -> None:
     hook = {"type": "command", "command": "true", "managed": True}
     system = tmp_path / "system"
     system.mkdir()

@@ -160,7 +160,7 @@ def test_from_file_leaves_the_system_out_when_it_manages_nothing(
     assert not settings.has_managed
 
 
-def test_from_file_tells_of_a_broken_system_file(
+def test_from_file_reports_a_broken_system_file(
     places: SettingsPlaces, tmp_path: Path
 ) -> None:
     fill(places, system="{")
@@ -185,11 +185,3 @@ def test_from_mapping_is_explicit_and_reads_no_file() -> None:
 def test_from_mapping_takes_enum_members_as_words() -> None:
     mapping = {"hooks": {HookEventName.BeforeTool: ({"hooks": (hook("x"),)},)}}
     assert names_of(Settings.from_mapping(mapping)) == ["x"]
-
-
-def test_without_drops_a_project_but_no_explicit_file(places: SettingsPlaces) -> None:
-    fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
-    settings = Settings.load(places=places)
-    assert names_of(settings.without(HookSource.PROJECT)) == ["u"]
-    explicit = Settings.from_mapping(settings_with(hook("x")))
-    assert names_of(explicit.without(HookSource.PROJECT)) == ["x"]

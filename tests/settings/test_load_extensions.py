@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hookline import Settings
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import load_extensions
 from hookline.settings.model import HookSource, SettingsLayer
@@ -34,9 +35,6 @@ class Site:
             f"[hookline.extensions]\n{name} = {module}:{target}\n"
         )
 
-    def load(self, project_dir: Path | None = None) -> tuple[SettingsLayer, ...]:
-        return load_extensions(project_dir, [str(self.folder)])
-
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
@@ -62,7 +60,7 @@ def command_of(layer: SettingsLayer) -> str | None:
 )
 def test_extension_gives_a_layer(site: Site, code: str) -> None:
     site.install("acme", code)
-    (layer,) = site.load()
+    (layer,) = load_extensions()
     assert (layer.source, layer.file) == (HookSource.EXTENSIONS, "extension 'acme'")
     assert command_of(layer) == "x"
     assert layer.warnings == ()
@@ -74,8 +72,8 @@ def test_extension_gives_a_layer(site: Site, code: str) -> None:
         ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
         ("def settings(): 1 / 0", "ZeroDivisionError"),
         ("other = {}", "AttributeError"),
-        ("settings = 7", "gives no mapping"),
-        ("def settings(): return []", "gives no mapping"),
+        ("settings = 7", "expected a mapping"),
+        ("def settings(): return []", "expected a mapping"),
     ],
     ids=["import fails", "call fails", "absent", "number", "list"],
 )
@@ -84,7 +82,7 @@ def test_broken_extension_is_a_warning_and_the_others_work(
 ) -> None:
     site.install("acme", code)
     site.install("good", f"settings = {MAPPING}")
-    broken, good = site.load()
+    broken, good = load_extensions()
     (warning,) = broken.warnings
     assert warning.startswith("extension 'acme': ")
     assert problem in warning
@@ -94,7 +92,7 @@ def test_broken_extension_is_a_warning_and_the_others_work(
 
 def test_wrong_settings_of_an_extension_are_warnings_naming_it(site: Site) -> None:
     site.install("acme", "settings = {'hooks': {'BeforTool': []}, 'x': {1: object()}}")
-    (layer,) = site.load()
+    (layer,) = load_extensions()
     assert layer.warnings[0].startswith("extension 'acme': hooks.BeforTool: dropped")
 
 
@@ -104,20 +102,46 @@ def test_packages_without_extensions_are_never_imported(site: Site) -> None:
         "[x]\na = b:c"
     )
     (site.folder / "bare-1.0.dist-info").mkdir()
-    assert site.load() == ()
+    assert load_extensions() == ()
 
 
-def test_folders_that_cannot_be_listed_are_skipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [b"no equals sign", b"acme = \xff"],
+    ids=["no pair", "not UTF-8"],
+)
+def test_malformed_metadata_is_a_warning_and_the_others_work(
+    site: Site, tmp_path: Path, line: bytes
+) -> None:
+    site.install("bad", f"settings = {MAPPING}")
+    site.install("good", f"settings = {MAPPING}")
+    metadata = site.folder / "hookline_test_bad-1.0.dist-info"
+    (metadata / "entry_points.txt").write_bytes(b"[hookline.extensions]\n" + line)
+    settings = Settings.load(tmp_path / "project")
+    (warning,) = settings.warnings
+    assert warning.startswith(f"{metadata}/entry_points.txt: ignored: ")
+    assert [layer.file for layer in settings.layers if layer.groups] == [
+        "extension 'good'"
+    ]
+
+
+def test_folders_that_cannot_be_listed_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "archive.zip").write_text("")
-    search = [str(tmp_path / "archive.zip"), str(tmp_path / "gone")]
-    assert load_extensions(None, search) == ()
+    path = [str(tmp_path / "archive.zip"), str(tmp_path / "gone"), *sys.path]
+    monkeypatch.setattr(sys, "path", path)
+    assert load_extensions() == ()
 
 
-def test_first_package_of_a_name_counts(site: Site, tmp_path: Path) -> None:
+def test_first_package_of_a_name_counts(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.install("acme", f"settings = {MAPPING}")
     other = Site(tmp_path / "later")
     other.install("acme", "settings = {}")
-    layers = load_extensions(None, [str(site.folder), str(other.folder)])
+    monkeypatch.setattr(sys, "path", [*sys.path, str(other.folder)])
+    layers = load_extensions()
     assert [layer.file for layer in layers] == ["extension 'acme'"]
     assert command_of(layers[0]) == "x"
 
@@ -125,8 +149,8 @@ def test_first_package_of_a_name_counts(site: Site, tmp_path: Path) -> None:
 def test_project_cannot_pose_as_an_installed_package(site: Site) -> None:
     """A cloned repository must not run code because it contains a file."""
     site.install("evil", "raise SystemExit('imported')")
-    assert site.load(project_dir=site.folder) == ()
-    assert site.load(project_dir=site.folder.parent) == ()
+    assert load_extensions(site.folder) == ()
+    assert load_extensions(site.folder.parent) == ()
 
 
 def test_empty_path_entry_is_not_searched(
@@ -134,7 +158,9 @@ def test_empty_path_entry_is_not_searched(
 ) -> None:
     site.install("evil", "raise SystemExit('imported')")
     monkeypatch.chdir(site.folder)
-    assert load_extensions(None, [""]) == ()
+    others = [entry for entry in sys.path if entry != str(site.folder)]
+    monkeypatch.setattr(sys, "path", ["", *others])
+    assert load_extensions() == ()
 
 
 def test_environment_inside_the_project_counts(
@@ -142,14 +168,14 @@ def test_environment_inside_the_project_counts(
 ) -> None:
     site.install("acme", f"settings = {MAPPING}")
     monkeypatch.setattr(sys, "prefix", str(site.folder))
-    (layer,) = site.load(project_dir=site.folder.parent)
+    (layer,) = load_extensions(site.folder.parent)
     assert command_of(layer) == "x"
 
 
 def test_loading_settings_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from hookline import Settings; Settings.load(sys.argv[1]);"
-        "print({'importlib.metadata', 'platformdirs', 'tomllib', 'shlex', 'pathlib'}"
+        "print({'importlib.metadata', 'tomllib', 'shlex', 'asyncio'}"
         " & set(sys.modules))"
     )
     argv = [sys.executable, "-I", "-c", code, str(tmp_path)]

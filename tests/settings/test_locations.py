@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pwd
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import platformdirs
 import pytest
@@ -11,13 +14,21 @@ from hookline.settings.locations import (
     SettingsPlaces,
     default_user_dir,
     find_settings_file,
+    is_within,
+    state_dir,
 )
 from hookline.settings.model import HookSource
+
+
+def unknown_user(uid: int) -> NoReturn:
+    """As in a container whose user is not in the password database."""
+    raise KeyError(uid)
+
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's")
 
 
-def test_places_are_those_of_the_protocol(tmp_path: Path) -> None:
+def test_folders_are_those_of_the_protocol(tmp_path: Path) -> None:
     """PROTOCOL 2."""
     folders = SettingsPlaces(project_dir=tmp_path).folders()
     assert list(folders.items()) == [
@@ -28,17 +39,16 @@ def test_places_are_those_of_the_protocol(tmp_path: Path) -> None:
 
 
 @linux_only
-def test_user_place_follows_xdg_config_home(
+def test_user_folder_follows_xdg_config_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert default_user_dir() == str(tmp_path / "hookline")
-    assert default_user_dir() == platformdirs.user_config_dir("hookline")
 
 
 @linux_only
 @pytest.mark.parametrize("configured", ["", "relative", "./here"])
-def test_user_place_is_never_relative_to_a_project(
+def test_user_folder_is_never_relative_to_a_project(
     configured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be trusted, and be whatever a cloned repository holds."""
@@ -48,21 +58,44 @@ def test_user_place_is_never_relative_to_a_project(
 
 
 @linux_only
-def test_user_place_is_none_when_there_is_no_home(
-    monkeypatch: pytest.MonkeyPatch,
+def test_user_folder_ignores_a_relative_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setenv("HOME", "nowhere")
-    assert default_user_dir() is None
-    assert HookSource.USER not in SettingsPlaces().folders()
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.chdir(tmp_path)
+    user = SettingsPlaces().folders().get(HookSource.USER, "/")
+    assert Path(user).is_absolute()
+    assert not Path(user).is_relative_to(tmp_path)
 
 
-def test_no_environment_variable_moves_the_system_place(
+@linux_only
+@pytest.mark.parametrize("folder", [default_user_dir, state_dir])
+def test_user_folders_are_none_when_no_home_is_known(
+    folder: Callable[[], str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.setattr(pwd, "getpwuid", unknown_user)
+    assert folder() is None
+
+
+def test_no_environment_variable_moves_the_system_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("XDG_CONFIG_DIRS", "HOOKLINE_SYSTEM_DIR", "HOOKLINE_CONFIG", "HOME"):
         monkeypatch.setenv(name, "/elsewhere")
     assert SettingsPlaces().folders()[HookSource.SYSTEM] == "/etc/hookline"
+
+
+@pytest.mark.parametrize(
+    ("path", "within"),
+    [("/a", True), ("/a/b", True), ("/ab", False), ("/", False), ("/b/a", False)],
+)
+def test_path_is_within_a_folder(path: str, within: bool) -> None:
+    assert is_within(path, "/a") is within
+    assert is_within(path, "/")
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.toml"])
@@ -77,10 +110,10 @@ def test_settings_file_is_absent_in_an_absent_folder(tmp_path: Path) -> None:
     assert find_settings_file(tmp_path / "file") is None
 
 
-def test_place_that_cannot_be_looked_into_is_no_absence(tmp_path: Path) -> None:
+def test_inaccessible_folder_is_not_a_missing_file(tmp_path: Path) -> None:
     """A managed hook must not vanish because its folder cannot be read."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(SettingsError, match="cannot be looked up"):
+    with pytest.raises(SettingsError, match="cannot be accessed"):
         find_settings_file(tmp_path / "loop")
-    with pytest.raises(SettingsError, match="cannot be looked up"):
+    with pytest.raises(SettingsError, match="cannot be accessed"):
         find_settings_file(Path("a\0b"))

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.settings.fields import Path
+from hookline.settings.fields import KeyPath
 from hookline.settings.read import scan_json, scan_toml
 
 JSON = """{
@@ -39,16 +39,17 @@ def test_line_of_an_absent_key_is_that_of_what_is_around_it() -> None:
     assert positions.line_of(("absent",)) == 1
 
 
-def test_json_keys_that_are_there_twice_are_found() -> None:
+def test_repeated_json_keys_are_found() -> None:
     text = (
         '{"a": {"x": 1},\n "a": {"x": 1,\n "y": 2, "y": 3},\n "b": [{"c": 1, "c": 2}]}'
     )
     positions = scan_json(text)
-    assert positions.repeated == ((("a",), 2), (("b", 0, "c"), 4))
+    assert positions.repeated == (("a",), ("b", 0, "c"))
     assert positions.line_of(("a",)) == 2
+    assert positions.line_of(("b", 0, "c")) == 4
 
 
-def paths_in(value: Any, path: Path = ()) -> set[Path]:
+def paths_in(value: Any, path: KeyPath = ()) -> set[KeyPath]:
     found = {path}
     items: Any = ()
     if isinstance(value, dict):

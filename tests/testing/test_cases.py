@@ -1,4 +1,4 @@
-"""Hooktest files: what they say, and what is said about a mistake in one."""
+"""Reading hooktest files, and the errors for mistakes in them."""
 
 from __future__ import annotations
 
@@ -60,23 +60,25 @@ def file(tmp_path: Path) -> Path:
             "did you mean 'BeforeTool'?",
             id="event",
         ),
-        pytest.param('[[case]]\nname = "one"\n', 1, "says no event", id="no-event"),
         pytest.param(
-            GOOD + "\nmessage = '('\n", 6, "is no regular expression", id="pattern"
+            '[[case]]\nname = "one"\n', 1, "the event is missing", id="no-event"
+        ),
+        pytest.param(
+            GOOD + "\nmessage = '('\n", 6, "is not a regular expression", id="pattern"
         ),
         pytest.param(
             'type = "wroker"\n' + GOOD, 1, "did you mean 'worker'?", id="hook-type"
         ),
         pytest.param(GOOD + "tool = 3\n", 5, "Expected `str", id="wrong-type"),
-        pytest.param(GOOD + "x = \n", 5, "no TOML", id="no-toml"),
-        pytest.param('event = "BeforeTool"\n', 1, "there are no cases", id="no-cases"),
+        pytest.param(GOOD + "x = \n", 5, "invalid TOML", id="no-toml"),
+        pytest.param('event = "BeforeTool"\n', 1, "no cases", id="no-cases"),
         pytest.param(
             'hook = "other.py"\n' + GOOD, 1, "no hook 'other.py'", id="missing-hook"
         ),
         pytest.param(
             'settings = "project"\n' + GOOD + "files = { a = 'b' }\n",
             6,
-            "files goes with a hook in a scratch folder",
+            "files works only with a hook",
             id="files-with-settings",
         ),
     ],
@@ -106,7 +108,7 @@ def test_script_beside_it_is_the_default_hook(file: Path) -> None:
 def test_missing_script_beside_it_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "lonely.hooktest.toml"
     file.write_text(GOOD)
-    with pytest.raises(HookTestError, match=r"no lonely\.py beside it"):
+    with pytest.raises(HookTestError, match=r"no lonely\.py in this folder"):
         read_file(file)
 
 

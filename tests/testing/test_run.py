@@ -1,4 +1,4 @@
-"""Hooktest cases run for real: what passes, and what each mistake is told as."""
+"""Hooktest cases run for real: what passes, and how each problem is reported."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ async def test_case_passes_when_all_is_as_expected(folder: Path, case: str) -> N
             '-  "decision": "block"',
         ),
         ('wrote = { "out.txt" = "x" }', "No such file"),
-        ('tool_input = { do = "write" }\nabsent = ["out.txt"]', "out.txt is there"),
-        ('setup = "echo no; exit 3"', "setup ended with 3: no"),
+        ('tool_input = { do = "write" }\nabsent = ["out.txt"]', "out.txt exists"),
+        ('setup = "echo no; exit 3"', "setup exited with 3: no"),
         ('files = { "../../x" = "" }', "outside the scratch folder"),
         ('server = { }\nreceived = "x"', "received: expected something like 'x'"),
     ],
@@ -123,8 +123,10 @@ async def test_case_fails_and_says_why(folder: Path, case: str, problem: str) ->
     assert any(problem in found for found in result.problems), result.problems
 
 
-async def test_crashed_hook_is_no_pass_though_it_lets_pass(folder: Path) -> None:
-    """Fail-open is right for agents; a test that took it for a pass would be blind."""
+async def test_crashed_hook_fails_the_case_although_an_agent_would_go_on(
+    folder: Path,
+) -> None:
+    """Fail-open is right for agents, but would let every such test pass."""
     result = await run_text(folder, 'tool_input = { do = "crash" }\nexpect = "allow"')
     assert not result.passed
 

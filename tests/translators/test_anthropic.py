@@ -1,4 +1,4 @@
-"""What is special about the anthropic package, with its real objects."""
+"""The translator of anthropic, with real objects of the SDK."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_system_is_not_shown_but_system_messages_are() -> None:
 )
 def test_system_message_is_appended_to_system(system: Any, expected: Any) -> None:
     request = BASE if system is None else {**BASE, "system": system}
-    said = {"messages": [{"role": "system", "content": "be brief"}]}
-    changed = translator.from_hook_llm_request(said, request)
+    change = {"messages": [{"role": "system", "content": "be brief"}]}
+    changed = translator.from_hook_llm_request(change, request)
     assert changed == {**BASE, "system": expected}
 
 
@@ -84,8 +84,8 @@ def test_blocks_of_an_earlier_message_are_read_and_edited() -> None:
     """HOOK-078: content as agents append it, in the SDK's own blocks."""
     earlier = Anthropic().make_response_with_call("hi")
     request = with_messages({"role": "assistant", "content": earlier.content})
-    said = {"messages": [{"role": "model", "content": "ho"}]}
-    changed = translator.from_hook_llm_request(said, request)
+    change = {"messages": [{"role": "model", "content": "ho"}]}
+    changed = translator.from_hook_llm_request(change, request)
     thinking, text, call = changed["messages"][0]["content"]
     assert (thinking, call) == (earlier.content[0], earlier.content[2])
     assert isinstance(text, types.TextBlock)
@@ -94,21 +94,21 @@ def test_blocks_of_an_earlier_message_are_read_and_edited() -> None:
 
 
 def test_message_between_call_and_result_goes_after_the_result() -> None:
-    """The service refuses a call whose result does not follow at once."""
+    """The service refuses a call that its result does not follow at once."""
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
     request = with_messages(
         {"role": "assistant", "content": [{"type": "text", "text": "a"}, call]},
         {"role": "user", "content": [result, {"type": "text", "text": "b"}]},
     )
-    said = {
+    change = {
         "messages": [
             {"role": "model", "content": "a"},
             {"role": "user", "content": "NEW"},
             {"role": "user", "content": "b"},
         ]
     }
-    changed = translator.from_hook_llm_request(said, request)["messages"]
+    changed = translator.from_hook_llm_request(change, request)["messages"]
     assert changed[:2] == request["messages"]
     assert changed[2] == {"role": "user", "content": "NEW"}
 
@@ -117,8 +117,8 @@ def test_emptied_message_keeps_its_image() -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://example.org"}}
     content = [{"type": "text", "text": "a"}, image]
     request = with_messages({"role": "user", "content": content})
-    said = {"messages": [{"role": "user", "content": ""}]}
-    changed = translator.from_hook_llm_request(said, request)
+    change = {"messages": [{"role": "user", "content": ""}]}
+    changed = translator.from_hook_llm_request(change, request)
     assert changed["messages"] == [{"role": "user", "content": [image]}]
 
 
@@ -144,7 +144,7 @@ def test_temperature_goes_where_the_sdk_takes_it(
 
 
 def test_changed_request_is_taken_by_create() -> None:
-    said = {
+    change = {
         "messages": [
             {"role": "system", "content": "s"},
             {"role": "user", "content": "hi"},
@@ -152,7 +152,7 @@ def test_changed_request_is_taken_by_create() -> None:
         "config": {"temperature": 0, "topK": 3, "topP": 1, "stopSequences": ["x"]},
         "toolConfig": {"mode": "ANY"},
     }
-    changed = translator.from_hook_llm_request(said, BASE)
+    changed = translator.from_hook_llm_request(change, BASE)
     inspect.signature(Messages.create).bind(None, **changed)
 
 
@@ -188,18 +188,18 @@ def test_tool_choice_is_read_in_every_form(
         ("NONE", ["f"], {"type": "none"}),
     ],
 )
-def test_tool_choice_stays_as_parallel_as_it_was(
+def test_tool_choice_keeps_parallel_use(
     mode: str, names: list[str] | None, choice: Any
 ) -> None:
-    """HOOK-074: ``disable_parallel_tool_use`` is kept where it can be said."""
+    """HOOK-074: ``disable_parallel_tool_use`` stays if the new choice can have it."""
     before = {"type": "tool", "name": "x", "disable_parallel_tool_use": True}
     request = {**BASE, "tool_choice": before}
-    said = {"mode": mode, "allowedFunctionNames": names}
-    assert translator.from_hook_tool_config(said, request) == choice
-    assert translator.carries_names(said) is (choice["type"] == "tool")
+    change = {"mode": mode, "allowedFunctionNames": names}
+    assert translator.from_hook_tool_config(change, request) == choice
+    assert translator.carries_names(change) is (choice["type"] == "tool")
 
 
-def test_limited_tools_take_the_choice_with_them_when_none_is_left() -> None:
+def test_tool_choice_is_removed_with_the_last_tool() -> None:
     """The service refuses a choice without tools."""
     request = {**BASE, "tools": [{"name": "f"}], "tool_choice": {"type": "auto"}}
     assert translator.limit_tools(request, ["f"]) is request
@@ -226,7 +226,7 @@ def test_stop_reason_is_mapped_and_unknown_ones_pass(own: str, stable: str) -> N
 
 
 def test_cached_tokens_count_as_prompt() -> None:
-    """HOOK-073: the service counts them apart, the stable shape does not."""
+    """HOOK-073: the service counts them separately, the stable shape does not."""
     wire = claude_response([])
     wire["usage"] |= {"cache_read_input_tokens": 10, "cache_creation_input_tokens": 5}
     shown = to_wire(translator.to_hook_llm_response(wire))
@@ -237,7 +237,7 @@ def test_cached_tokens_count_as_prompt() -> None:
     }
 
 
-def test_rebuilt_message_keeps_its_id_and_ends_its_turn() -> None:
+def test_rebuilt_message_keeps_its_id_and_ends_the_turn() -> None:
     """HOOK-079."""
     base = Anthropic().make_response_with_call("hi")
     rebuilt = translator.from_hook_llm_response({"text": "ho"}, base)
@@ -247,13 +247,13 @@ def test_rebuilt_message_keeps_its_id_and_ends_its_turn() -> None:
     types.Message.model_validate(rebuilt.model_dump())
 
 
-def test_hooks_reason_and_usage_are_taken_over() -> None:
+def test_finish_reason_and_usage_of_a_hook_are_used() -> None:
     content = {"role": "model", "parts": ["ho"]}
-    said = {
+    change = {
         "candidates": [{"content": content, "finishReason": "SAFETY"}],
         "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 1},
     }
-    made = translator.from_hook_llm_response(said)
+    made = translator.from_hook_llm_response(change)
     assert made.stop_reason == "refusal"
     assert (made.usage.input_tokens, made.usage.output_tokens) == (7, 1)
     types.Message.model_validate(made.model_dump())

@@ -1,4 +1,4 @@
-"""What is special about google-genai, with its real objects."""
+"""The translator of google-genai, with real objects of the SDK."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_contents_are_read_in_every_form(contents: Any, texts: list[str]) -> Non
     assert [message.content for message in shown(contents)] == texts
 
 
-def test_content_without_a_role_is_the_users() -> None:
-    """That is what the service makes of an object whose role is not set."""
+def test_content_without_a_role_is_a_user_message() -> None:
+    """The service treats an object without a role like that."""
     assert shown(types.Content(parts=[types.Part(text="hi")])) == [
         LLMMessage("user", "hi")
     ]
@@ -88,7 +88,7 @@ def test_content_without_a_role_is_the_users() -> None:
     ],
 )
 def test_config_is_read_in_both_spellings(config: Any, expected: Any) -> None:
-    """HOOK-072: and the system instruction, tools and safety settings are not."""
+    """HOOK-072: without system instruction, tools and safety settings."""
     request = {"model": "m", "contents": "hi", "config": config}
     assert translator.to_hook_llm_request(request).config == expected
 
@@ -106,17 +106,17 @@ def test_changed_setting_keeps_the_spelling_of_its_neighbours(
     config: dict[str, Any], changed: dict[str, Any]
 ) -> None:
     request = {"contents": "hi", "config": config}
-    said = {"config": {"maxOutputTokens": 5}}
-    assert translator.from_hook_llm_request(said, request)["config"] == changed
+    change = {"config": {"maxOutputTokens": 5}}
+    assert translator.from_hook_llm_request(change, request)["config"] == changed
 
 
-def test_setting_that_the_sdk_does_not_know_is_left_out_with_a_warning(
+def test_unknown_setting_is_ignored_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     request = GenAIObjects().make_request()
-    said = {"config": {"frobnicate": 1, "safetySettings": []}}
+    change = {"config": {"frobnicate": 1, "safetySettings": []}}
     with caplog.at_level(logging.WARNING, "hookline"):
-        changed = translator.from_hook_llm_request(said, request, hook_name="odd")
+        changed = translator.from_hook_llm_request(change, request, hook_name="odd")
     assert changed is request
     assert "'odd' set config.frobnicate" in caplog.text
     assert "config.safetySettings" in caplog.text
@@ -166,7 +166,7 @@ def test_system_message_is_appended_to_the_instruction(
 def test_appended_message_comes_last_to_the_sdk_itself(
     contents: Any, as_dict: bool
 ) -> None:
-    """The SDK would move loose parts behind a dict that follows them."""
+    """The SDK would move bare parts behind a dict that follows them."""
     request: Any = GenerateContentRequest("m", contents)
     if as_dict:
         request = {"model": "m", "contents": contents}
@@ -191,18 +191,18 @@ def test_appended_message_comes_last_to_the_sdk_itself(
         ("NONE", ["a"], None),
     ],
 )
-def test_allowed_names_are_set_only_where_the_service_heeds_them(
+def test_allowed_names_are_set_only_in_modes_that_accept_them(
     mode: str, names: list[str] | None, expected: list[str] | None
 ) -> None:
     """HOOK-074: under ANY."""
-    said = {"mode": mode, "allowedFunctionNames": names}
-    made = translator.from_hook_tool_config(said)
+    change = {"mode": mode, "allowedFunctionNames": names}
+    made = translator.from_hook_tool_config(change)
     assert isinstance(made, types.ToolConfig)
     calling = made.function_calling_config
     assert calling is not None
     assert calling.mode is types.FunctionCallingConfigMode(mode)
     assert calling.allowed_function_names == expected
-    assert translator.carries_names(said) is (mode == "ANY")
+    assert translator.carries_names(change) is (mode == "ANY")
 
 
 def test_changed_mode_leaves_the_rest_of_the_tool_config() -> None:
@@ -220,7 +220,7 @@ def test_changed_mode_leaves_the_rest_of_the_tool_config() -> None:
     }
 
 
-def test_limited_tools_keep_what_is_no_function() -> None:
+def test_limited_tools_keep_tools_that_are_not_functions() -> None:
     """PROTOCOL 10."""
 
     def read_file(path: str) -> str:
@@ -249,8 +249,8 @@ def test_safety_ratings_lose_blocked_and_enums_become_text() -> None:
     assert candidate["finishReason"] == "STOP"
 
 
-def test_rebuilt_response_keeps_what_is_not_its_text() -> None:
-    """HOOK-079: its id, model and cost; what was parsed from the old text goes."""
+def test_rebuilt_response_keeps_its_other_fields() -> None:
+    """HOOK-079: id, model and usage stay; what was parsed from the old text goes."""
     base = GenAIObjects().make_response("hi").model_copy(update={"parsed": {"a": 1}})
     rebuilt = translator.from_hook_llm_response({"text": "ho"}, base)
     assert rebuilt.response_id == "r-1"
@@ -260,8 +260,8 @@ def test_rebuilt_response_keeps_what_is_not_its_text() -> None:
     rebuilt.model_dump_json()
 
 
-def test_hooks_usage_and_reason_are_taken_over() -> None:
-    said = {
+def test_finish_reason_and_usage_of_a_hook_are_used() -> None:
+    change = {
         "candidates": [
             {
                 "content": {"role": "model", "parts": ["ho"]},
@@ -271,7 +271,7 @@ def test_hooks_usage_and_reason_are_taken_over() -> None:
         ],
         "usageMetadata": {"promptTokenCount": 7},
     }
-    made = translator.from_hook_llm_response(said)
+    made = translator.from_hook_llm_response(change)
     assert made.candidates[0].finish_reason is types.FinishReason.MAX_TOKENS
     assert made.usage_metadata.prompt_token_count == 7
     assert made.candidates[0].safety_ratings[0].category.value.endswith("HARASSMENT")

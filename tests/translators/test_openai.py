@@ -1,4 +1,4 @@
-"""What is special about the openai package: two APIs, with their real objects."""
+"""The translator of openai: two APIs, with real objects of the SDK."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def test_message_objects_in_the_history_are_read_and_edited() -> None:
     """HOOK-078: a message of an earlier completion, as agents append it."""
     message = OpenAIChat().make_response_with_call("hi").choices[0].message
     request = chat({"role": "user", "content": "x"}, message)
-    said = {
+    change = {
         "messages": [
             {"role": "user", "content": "x"},
             {"role": "model", "content": "ho"},
         ]
     }
-    edited = translator.from_hook_llm_request(said, request)["messages"][1]
+    edited = translator.from_hook_llm_request(change, request)["messages"][1]
     assert isinstance(edited, ChatCompletionMessage)
     assert edited.content == "ho"
     assert edited.tool_calls == message.tool_calls
@@ -142,21 +142,21 @@ def test_tool_choice_is_written_in_the_spelling_of_each_api(
     mode: str, names: list[str] | None, chat_choice: Any, item_choice: Any
 ) -> None:
     """HOOK-074."""
-    said = {"mode": mode, "allowedFunctionNames": names}
-    assert translator.from_hook_tool_config(said) == chat_choice
-    assert translator.from_hook_tool_config(said, ITEMS) == item_choice
-    changed = translator.from_hook_llm_request({"toolConfig": said}, CHAT)
+    change = {"mode": mode, "allowedFunctionNames": names}
+    assert translator.from_hook_tool_config(change) == chat_choice
+    assert translator.from_hook_tool_config(change, ITEMS) == item_choice
+    changed = translator.from_hook_llm_request({"toolConfig": change}, CHAT)
     assert changed == {**CHAT, "tool_choice": chat_choice}
 
 
 def test_custom_tool_is_named_as_one() -> None:
     tools = [{"type": "custom", "custom": {"name": "f"}}]
-    said = {"mode": "ANY", "allowedFunctionNames": ["f"]}
-    made = translator.from_hook_tool_config(said, {**CHAT, "tools": tools})
+    change = {"mode": "ANY", "allowedFunctionNames": ["f"]}
+    made = translator.from_hook_tool_config(change, {**CHAT, "tools": tools})
     assert made == {"type": "custom", "custom": {"name": "f"}}
 
 
-def test_limited_tools_take_their_settings_with_them_when_none_is_left() -> None:
+def test_tool_settings_are_removed_with_the_last_tool() -> None:
     """The service refuses ``tool_choice`` without tools."""
     request = {
         **CHAT,
@@ -190,7 +190,7 @@ def test_setting_is_written_under_the_name_that_the_request_uses(
     assert changed == expected
 
 
-def test_setting_without_a_place_is_left_out_with_a_warning(
+def test_unsupported_setting_is_ignored_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "hookline"):
@@ -210,8 +210,8 @@ def test_edited_message_keeps_its_cache_mark() -> None:
         {"type": "text", "text": "b", "prompt_cache_breakpoint": mark},
     ]
     request = chat({"role": "user", "content": content})
-    said = {"messages": [{"role": "user", "content": "c"}]}
-    changed = translator.from_hook_llm_request(said, request)
+    change = {"messages": [{"role": "user", "content": "c"}]}
+    changed = translator.from_hook_llm_request(change, request)
     assert changed["messages"][0]["content"] == [
         {"type": "text", "text": "c", "prompt_cache_breakpoint": mark},
         content[1],
@@ -220,14 +220,14 @@ def test_edited_message_keeps_its_cache_mark() -> None:
 
 def test_system_message_is_added_in_its_place() -> None:
     """The SDK has a place for it among the messages."""
-    said = {
+    change = {
         "messages": [
             {"role": "system", "content": "s"},
             {"role": "user", "content": "hi"},
             {"role": "model", "content": "ho"},
         ]
     }
-    changed = translator.from_hook_llm_request(said, {"model": "m", "input": "hi"})
+    changed = translator.from_hook_llm_request(change, {"model": "m", "input": "hi"})
     assert changed["input"] == [
         {"role": "system", "content": "s"},
         {"role": "user", "content": "hi"},
@@ -236,30 +236,30 @@ def test_system_message_is_added_in_its_place() -> None:
 
 
 def test_reasoning_goes_with_the_answer_that_a_hook_removed() -> None:
-    """The service refuses reasoning that nothing of the model's follows."""
+    """The service refuses reasoning that no item of the model follows."""
     reasoning = {"type": "reasoning", "id": "r1", "summary": []}
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     user, answer = {"role": "user", "content": "hi"}, {**item_message("ho")}
     again = {"role": "user", "content": "again"}
-    said = {"messages": [user, again]}
+    change = {"messages": [user, again]}
     request = {"model": "m", "input": [user, reasoning, answer, again]}
-    assert translator.from_hook_llm_request(said, request)["input"] == [user, again]
+    assert translator.from_hook_llm_request(change, request)["input"] == [user, again]
     request = {"model": "m", "input": [user, reasoning, answer, call, again]}
-    kept = translator.from_hook_llm_request(said, request)["input"]
+    kept = translator.from_hook_llm_request(change, request)["input"]
     assert kept == [user, reasoning, call, again]
 
 
 def test_reasoning_stays_when_its_answer_does() -> None:
-    """Also where one object is in the history twice."""
+    """Even if one object is in the history twice."""
     reasoning = {"type": "reasoning", "id": "r1", "summary": []}
     history = [reasoning, item_message("ho"), reasoning]
-    said = {
+    change = {
         "messages": [
             {"role": "model", "content": "ho"},
             {"role": "user", "content": "more"},
         ]
     }
-    changed = translator.from_hook_llm_request(said, {"model": "m", "input": history})
+    changed = translator.from_hook_llm_request(change, {"model": "m", "input": history})
     assert changed["input"][:-1] == history
 
 
@@ -270,7 +270,7 @@ def test_only_message_can_be_removed(given: Any) -> None:
     assert changed == {"model": "m", "input": []}
 
 
-def test_refusal_is_no_text_and_is_lost_with_the_rest() -> None:
+def test_refusal_is_not_text_and_is_replaced() -> None:
     """HOOK-079."""
     wire = chat_response("", [])
     wire["choices"][0]["message"] = {
@@ -290,8 +290,8 @@ def test_refusal_in_the_history_stays_in_place() -> None:
     refusal = {"type": "refusal", "refusal": "no"}
     content = [{"type": "text", "text": "a"}, refusal]
     request = chat({"role": "assistant", "content": content})
-    said = {"messages": [{"role": "model", "content": "b"}]}
-    changed = translator.from_hook_llm_request(said, request)
+    change = {"messages": [{"role": "model", "content": "b"}]}
+    changed = translator.from_hook_llm_request(change, request)
     assert changed["messages"][0]["content"] == [{"type": "text", "text": "b"}, refusal]
 
 
@@ -349,25 +349,25 @@ def test_base_decides_between_the_apis(base: Any, kind: Any) -> None:
     assert translator.to_hook_llm_response(again).text == "ho"
 
 
-def test_rebuilt_completion_ends_of_itself_when_its_calls_are_lost() -> None:
-    """HOOK-079: nobody waits for calls that are not there."""
+def test_rebuilt_completion_finishes_with_stop_when_its_calls_are_lost() -> None:
+    """HOOK-079: an agent must not wait for calls that are gone."""
     base = OpenAIChat().make_response_with_call("hi")
     rebuilt = translator.from_hook_llm_response({"text": "ho"}, base)
     assert rebuilt.choices[0].finish_reason == "stop"
     assert (rebuilt.id, rebuilt.usage) == (base.id, base.usage)
 
 
-def test_hooks_reason_and_usage_are_taken_over() -> None:
+def test_finish_reason_and_usage_of_a_hook_are_used() -> None:
     content = {"role": "model", "parts": ["ho"]}
-    said = {
+    change = {
         "candidates": [{"content": content, "finishReason": "MAX_TOKENS"}],
         "usageMetadata": {"promptTokenCount": 7, "totalTokenCount": 7},
     }
-    made = translator.from_hook_llm_response(said)
+    made = translator.from_hook_llm_response(change)
     assert made.choices[0].finish_reason == "length"
     assert made.usage.prompt_tokens == 7
     base = OpenAIResponses().make_response("hi")
-    cut = translator.from_hook_llm_response(said, base)
+    cut = translator.from_hook_llm_response(change, base)
     assert cut.status == "incomplete"
     assert cut.incomplete_details.reason == "max_output_tokens"
     assert cut.usage.input_tokens == 7

@@ -1,4 +1,4 @@
-"""``assemble_response``: what streaming yields becomes what it would have been."""
+"""``assemble_response`` gives the response that a call without streaming would give."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TRANSLATORS: list[HookTranslator] = [
 
 @pytest.mark.parametrize("translator", TRANSLATORS, ids=lambda t: type(t).__name__)
 @pytest.mark.parametrize("chunks", [[], [7], [{"type": "ping"}]])
-def test_stream_of_nothing_is_refused(
+def test_stream_without_a_response_is_refused(
     translator: HookTranslator, chunks: list[Any]
 ) -> None:
     with pytest.raises(TranslationError):
@@ -52,7 +52,7 @@ def genai_chunk(*parts: dict[str, Any], **more: Any) -> Any:
     )
 
 
-def test_genai_thoughts_and_texts_are_joined_apart() -> None:
+def test_genai_thoughts_and_texts_are_joined_separately() -> None:
     whole = GenAITranslator().assemble_response(
         [
             genai_chunk({"text": "h", "thought": True}),
@@ -138,7 +138,7 @@ def test_openai_chunks_become_the_completion_that_the_sdk_knows() -> None:
     assert "index" not in whole.choices[0].message.tool_calls[0].to_dict()
 
 
-def test_openai_calls_that_arrive_side_by_side_are_kept_apart() -> None:
+def test_openai_parallel_calls_are_assembled_separately() -> None:
     def call(index: int, **more: Any) -> dict[str, Any]:
         return {"tool_calls": [{"index": index, **more}]}
 
@@ -157,7 +157,7 @@ def test_openai_calls_that_arrive_side_by_side_are_kept_apart() -> None:
     assert [json.loads(c.function.arguments) for c in calls] == [{}, {"x": 1}]
 
 
-def test_openai_fields_beyond_the_sdk_grow_too() -> None:
+def test_openai_fields_unknown_to_the_sdk_are_joined_too() -> None:
     chunks = [chat_chunk({"reasoning_content": piece}) for piece in ("a", "b")]
     whole = OpenAITranslator().assemble_response(chunks)
     assert whole.choices[0].message.to_dict()["reasoning_content"] == "ab"

@@ -1,4 +1,4 @@
-"""The shared suite, held against every translator that we ship."""
+"""The shared suite, run against every translator that we ship."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
-"""What nobody agreed to does not run; what was agreed to cannot be edited away."""
+"""Project hooks run only after approval, and only as they were approved."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import shutil
-import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,10 +32,10 @@ async def test_an_untrusted_project_is_warned_about_once_with_what_to_run(
         async with project.system() as hooks:
             for _ in range(3):
                 await hooks.event_handler.fire_before_tool_event("x", {})
-    told = [r.getMessage() for r in caplog.records if "trust" in r.getMessage()]
-    assert len(told) == 1
-    assert "2 hooks are not trusted" in told[0]
-    assert "'hookline trust'" in told[0]
+    warnings = [r.getMessage() for r in caplog.records if "trust" in r.getMessage()]
+    assert len(warnings) == 1
+    assert "2 hooks are not trusted" in warnings[0]
+    assert "'hookline trust'" in warnings[0]
 
 
 async def test_a_trusted_hook_runs(project: Project) -> None:
@@ -64,198 +60,12 @@ async def test_an_untrusted_project_changes_no_options_of_others(
     assert config.get_hook_system() is not None
 
 
-def edit_script(project: Project) -> None:
-    project.write(".hookline/hooks/guard.sh", "exit 0")
-
-
-def edit_script_keeping_its_times(project: Project) -> None:
-    path = project.folder / ".hookline/hooks/guard.sh"
-    before = path.stat()
-    path.write_text(DENY.replace("exit 2", "exit 0"))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-def replace_script(project: Project) -> None:
-    other = project.write("other.sh", DENY.replace("exit 2", "exit 0"))
-    other.replace(project.folder / ".hookline/hooks/guard.sh")
-
-
-def link_script_elsewhere(project: Project) -> None:
-    other = project.write("other.sh", DENY)
-    script = project.folder / ".hookline/hooks/guard.sh"
-    script.unlink()
-    script.symlink_to(other)
-
-
-def take_permission_away(project: Project) -> None:
-    (project.folder / ".hookline/hooks/guard.sh").chmod(0o600)
-
-
-def delete_script(project: Project) -> None:
-    (project.folder / ".hookline/hooks/guard.sh").unlink()
-
-
-def add_a_file(project: Project) -> None:
-    project.write(".hookline/hooks/bash", "exit 0", 0o755)
-
-
-def put_a_pipe_in_its_place(project: Project) -> None:
-    script = project.folder / ".hookline/hooks/guard.sh"
-    script.unlink()
-    os.mkfifo(script)
-
-
-def move_folder_away(project: Project) -> None:
-    (project.folder / ".hookline").rename(project.folder / ".hookline.old")
-
-
-def link_folder(project: Project) -> None:
-    move_folder_away(project)
-    (project.folder / ".hookline").symlink_to(".hookline.old")
-
-
-def delete_folder(project: Project) -> None:
-    shutil.rmtree(project.folder / ".hookline")
-
-
-def delete_settings(project: Project) -> None:
-    (project.folder / ".hookline/settings.json").unlink()
-
-
-def empty_settings(project: Project) -> None:
-    project.write(".hookline/settings.json", "{}")
-
-
-def break_settings(project: Project) -> None:
-    project.write(".hookline/settings.json", "{")
-
-
-def second_settings(project: Project) -> None:
-    project.write(".hookline/settings.toml", "enableHooks = true")
-
-
-def open_settings_to_all(project: Project) -> None:
-    (project.folder / ".hookline/settings.json").chmod(0o666)
-
-
-def switch_hooks_off(project: Project) -> None:
-    project.settings(GUARD, enableHooks=False)
-
-
-def disable_by_name(project: Project) -> None:
-    project.settings(GUARD, hooksConfig={"disabled": ["guard"]})
-
-
-def observe_only(project: Project) -> None:
-    project.settings({**GUARD, "mode": "observe"})
-
-
-def loosen_its_policy(project: Project) -> None:
-    project.settings({**GUARD, "onError": {"changed": "allow"}})
-
-
-def narrow_its_matcher(project: Project) -> None:
-    found = {"hooks": {"BeforeTool": [{"matcher": "nothing", "hooks": [GUARD]}]}}
-    project.write(".hookline/settings.json", json.dumps(found))
-
-
-def change_its_command(project: Project) -> None:
-    project.settings({**GUARD, "command": "true"})
-
-
-TAMPERING = [
-    edit_script,
-    edit_script_keeping_its_times,
-    replace_script,
-    link_script_elsewhere,
-    take_permission_away,
-    delete_script,
-    add_a_file,
-    put_a_pipe_in_its_place,
-    move_folder_away,
-    link_folder,
-    delete_folder,
-    delete_settings,
-    empty_settings,
-    break_settings,
-    second_settings,
-    open_settings_to_all,
-    switch_hooks_off,
-    disable_by_name,
-    observe_only,
-    loosen_its_policy,
-    narrow_its_matcher,
-    change_its_command,
-]
-tampering = pytest.mark.parametrize("tamper", TAMPERING, ids=lambda f: f.__name__)
-
-
-@tampering
-async def test_a_new_session_blocks_when_a_trusted_guard_was_tampered_with(
-    project: Project, tamper: Callable[[Project], None]
-) -> None:
-    project.guarded()
-    project.trust()
-    tamper(project)
-    result = await project.fire()
-    assert result.blocked
-    assert result.reason is not None
-    assert "Blocked by policy" in result.reason
-    assert "is not what was trusted" in result.reason
-    causes = [one.cause for one in result.aggregated.hook_results]
-    assert causes == [FailureCause.CHANGED]
-
-
-@tampering
-async def test_a_running_session_blocks_when_a_trusted_guard_is_tampered_with(
-    project: Project, tamper: Callable[[Project], None]
-) -> None:
-    project.guarded()
-    project.trust()
-    async with project.system() as hooks:
-        before = await hooks.event_handler.fire_before_tool_event("x", {})
-        tamper(project)
-        after = await hooks.event_handler.fire_before_tool_event("x", {})
-    assert before.reason == "the guard says no"
-    assert after.blocked
-    assert after.reason is not None
-    assert "is not what was trusted" in after.reason
-
-
-async def test_a_restored_guard_runs_again(project: Project) -> None:
-    project.guarded()
-    project.trust()
-    async with project.system() as hooks:
-        edit_script(project)
-        broken = await hooks.event_handler.fire_before_tool_event("x", {})
-        project.write(".hookline/hooks/guard.sh", DENY)
-        mended = await hooks.event_handler.fire_before_tool_event("x", {})
-    assert broken.reason is not None
-    assert "not what was trusted" in broken.reason
-    assert mended.reason == "the guard says no"
-
-
-async def test_a_running_session_goes_on_when_a_person_trusts_the_change(
-    project: Project,
-) -> None:
-    project.guarded()
-    project.trust()
-    async with project.system() as hooks:
-        project.write(".hookline/hooks/guard.sh", "echo 'better so' >&2; exit 2")
-        broken = await hooks.event_handler.fire_before_tool_event("x", {})
-        project.trust()
-        agreed = await hooks.event_handler.fire_before_tool_event("x", {})
-    assert broken.reason is not None
-    assert "not what was trusted" in broken.reason
-    assert agreed.reason == "better so"
-
-
-async def test_a_changed_hook_may_be_let_through_by_its_trusted_policy(
+async def test_a_changed_hook_is_allowed_by_its_approved_policy(
     project: Project,
 ) -> None:
     project.guarded(onError={"changed": "allow"})
     project.trust()
-    edit_script(project)
+    project.write(".hookline/hooks/guard.sh", "exit 0")
     result = await project.fire()
     assert not result.blocked
     assert [one.cause for one in result.aggregated.hook_results] == [
@@ -313,7 +123,7 @@ async def test_a_file_that_the_command_names_is_pinned(
     after = await project.fire()
     assert after.blocked
     assert after.reason is not None
-    assert "tools/guard.sh is not what was trusted" in after.reason
+    assert "tools/guard.sh changed since it was approved" in after.reason
 
 
 async def test_a_file_that_appears_where_the_command_names_one_is_a_change(
@@ -327,7 +137,7 @@ async def test_a_file_that_appears_where_the_command_names_one_is_a_change(
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.blocked
     assert result.reason is not None
-    assert "tools/off is not what was trusted" in result.reason
+    assert "tools/off changed since it was approved" in result.reason
 
 
 async def test_a_new_match_of_a_named_pattern_is_a_change(project: Project) -> None:
@@ -340,7 +150,7 @@ async def test_a_new_match_of_a_named_pattern_is_a_change(project: Project) -> N
         project.write("tools/00.sh", "exit 0")
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.reason is not None
-    assert "tools/00.sh is not what was trusted" in result.reason
+    assert "tools/00.sh changed since it was approved" in result.reason
 
 
 async def test_trust_files_are_pinned_wherever_they_are(
@@ -355,7 +165,7 @@ async def test_trust_files_are_pinned_wherever_they_are(
     (words / "list.txt").write_text("")
     changed = await project.fire()
     assert changed.reason is not None
-    assert "list.txt is not what was trusted" in changed.reason
+    assert "list.txt changed since it was approved" in changed.reason
 
 
 async def test_one_hooks_file_is_not_anothers(project: Project) -> None:
@@ -378,7 +188,7 @@ async def test_a_project_file_that_no_hook_names_may_change(project: Project) ->
     assert (await project.fire()).reason == "the guard says no"
 
 
-async def test_a_cached_module_of_a_hooks_own_run_is_no_change(
+async def test_python_caches_of_a_hooks_own_run_are_not_a_change(
     project: Project,
 ) -> None:
     project.write(".hookline/hooks/helper.py", "REASON = 'no'")
@@ -391,7 +201,7 @@ async def test_a_cached_module_of_a_hooks_own_run_is_no_change(
         assert (await project.fire()).reason == "no"
 
 
-async def test_a_journal_inside_the_folder_is_no_change(project: Project) -> None:
+async def test_a_journal_inside_the_folder_is_not_a_change(project: Project) -> None:
     project.write(".hookline/hooks/guard.sh", DENY)
     project.settings(GUARD, hooksConfig={"journal": ".hookline/journal.sqlite"})
     project.trust()
@@ -456,33 +266,12 @@ async def test_a_changed_project_hook_does_not_push_an_equal_user_hook_out(
     assert result.reason == "the guard says no"
 
 
-def test_the_record_is_private_and_outside_the_project(project: Project) -> None:
-    project.guarded()
-    project.trust()
-    files = [path for path in project.state.rglob("*") if path.is_file()]
-    assert project.record_files()
-    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    folder = project.state / "hookline" / "trust"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-async def test_a_project_cannot_bring_its_own_trust_along(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.guarded()
-    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "state"))
-    assert project.trust() == 1
-    assert not (await project.fire()).aggregated.hook_results
-
-
-@pytest.mark.parametrize("spoil", ["bytes", "mode"])
-async def test_a_spoilt_record_closes_rather_than_opens(
-    project: Project, spoil: str
-) -> None:
+@pytest.mark.parametrize("corrupt", ["bytes", "mode"])
+async def test_a_corrupt_record_blocks(project: Project, corrupt: str) -> None:
     project.guarded(onError={"changed": "allow"})
     project.trust()
     (record,) = project.record_files()
-    if spoil == "bytes":
+    if corrupt == "bytes":
         record.write_text("{")
     else:
         record.chmod(0o666)

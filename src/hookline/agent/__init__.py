@@ -1,118 +1,41 @@
-"""Agents that obey their hooks: the callers, who await the verdict and apply it.
+"""Agents that obey their hooks: the callers, which await the hooks and apply them.
 
 The names below are loaded on first use; an SDK is imported only by what needs it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .backends.anthropic import AnthropicModel as AnthropicModel
-    from .backends.genai import GenAIModel as GenAIModel
-    from .backends.openai import OpenAIModel as OpenAIModel
-    from .backends.scripted import Says as Says
-    from .backends.scripted import ScriptedModel as ScriptedModel
-    from .chat import ChatChunk as ChatChunk
-    from .chat import ChatReply as ChatReply
-    from .chat import ChatSession as ChatSession
-    from .chat import StreamMode as StreamMode
-    from .client import hooked as hooked
-    from .conversation import ModelClient as ModelClient
-    from .conversation import Role as Role
-    from .conversation import Tool as Tool
-    from .conversation import ToolAnswer as ToolAnswer
-    from .conversation import ToolCall as ToolCall
-    from .conversation import ToolSpec as ToolSpec
-    from .conversation import Turn as Turn
-    from .decorator import hooked_tool as hooked_tool
-    from .loop import Agent as Agent
-    from .loop import AgentResult as AgentResult
-    from .loop import Ending as Ending
-    from .model_calls import AfterModelHookResult as AfterModelHookResult
-    from .model_calls import BeforeModelHookResult as BeforeModelHookResult
-    from .model_calls import (
-        BeforeToolSelectionHookResult as BeforeToolSelectionHookResult,
-    )
-    from .model_calls import fire_after_model_hook as fire_after_model_hook
-    from .model_calls import fire_before_model_hook as fire_before_model_hook
-    from .model_calls import (
-        fire_before_tool_selection_hook as fire_before_tool_selection_hook,
-    )
-    from .scheduler import CallStatus as CallStatus
-    from .scheduler import ToolBatch as ToolBatch
-    from .scheduler import ToolScheduler as ToolScheduler
-    from .tool_calls import Confirmation as Confirmation
-    from .tool_calls import ToolResult as ToolResult
-    from .tool_calls import execute_tool_with_hooks as execute_tool_with_hooks
-    from .tool_calls import fire_after_tool_hook as fire_after_tool_hook
-    from .tool_calls import fire_before_tool_hook as fire_before_tool_hook
-    from .triggers import HookFirer as HookFirer
-    from .triggers import fire_after_agent_hook as fire_after_agent_hook
-    from .triggers import fire_before_agent_hook as fire_before_agent_hook
-    from .triggers import fire_notification_hook as fire_notification_hook
-    from .triggers import fire_pre_compress_hook as fire_pre_compress_hook
-    from .triggers import fire_session_end_hook as fire_session_end_hook
-    from .triggers import fire_session_start_hook as fire_session_start_hook
-
-_HOMES = {
-    "backends.anthropic": ("AnthropicModel",),
-    "backends.genai": ("GenAIModel",),
-    "backends.openai": ("OpenAIModel",),
-    "backends.scripted": ("Says", "ScriptedModel"),
-    "chat": ("ChatChunk", "ChatReply", "ChatSession", "StreamMode"),
-    "client": ("hooked",),
-    "conversation": (
-        "ModelClient",
-        "Role",
-        "Tool",
-        "ToolAnswer",
-        "ToolCall",
-        "ToolSpec",
-        "Turn",
-    ),
-    "decorator": ("hooked_tool",),
-    "loop": ("Agent", "AgentResult", "Ending"),
-    "model_calls": (
-        "AfterModelHookResult",
-        "BeforeModelHookResult",
-        "BeforeToolSelectionHookResult",
-        "fire_after_model_hook",
-        "fire_before_model_hook",
-        "fire_before_tool_selection_hook",
-    ),
-    "scheduler": ("CallStatus", "ToolBatch", "ToolScheduler"),
-    "tool_calls": (
-        "Confirmation",
-        "ToolResult",
-        "execute_tool_with_hooks",
-        "fire_after_tool_hook",
-        "fire_before_tool_hook",
-    ),
-    "triggers": (
-        "HookFirer",
-        "fire_after_agent_hook",
-        "fire_before_agent_hook",
-        "fire_notification_hook",
-        "fire_pre_compress_hook",
-        "fire_session_end_hook",
-        "fire_session_start_hook",
-    ),
+_MODULES = {
+    "backends": "AnthropicModel GenAIModel OpenAIModel Says ScriptedModel "
+    "ScriptedReply",
+    "chat": "ChatChunk ChatReply ChatSession StreamMode",
+    "client": "hooked",
+    "conversation": "ModelClient Role Tool ToolAnswer ToolCall ToolSpec Turn",
+    "decorator": "hooked_tool",
+    "loop": "Agent AgentResult Ending",
+    "model_calls": "AfterModelHookResult BeforeModelHookResult "
+    "BeforeToolSelectionHookResult fire_after_model_hook fire_before_model_hook "
+    "fire_before_tool_selection_hook",
+    "scheduler": "CallStatus ToolBatch ToolScheduler",
+    "tool_calls": "Confirmation ToolResult execute_tool_with_hooks "
+    "fire_after_tool_hook fire_before_tool_hook",
+    "triggers": "HookFirer fire_after_agent_hook fire_before_agent_hook "
+    "fire_notification_hook fire_pre_compress_hook fire_session_end_hook "
+    "fire_session_start_hook",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {
+    name: module for module, names in _MODULES.items() for name in names.split()
+}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - a list of the strings above
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - a list of the strings above
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        home = _HOME_OF[name]
-    except KeyError:
-        raise AttributeError(
-            f"module 'hookline.agent' has no attribute {name!r}"
-        ) from None
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'hookline.agent' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"hookline.agent.{home}"), name)
+    value = getattr(import_module(f"hookline.agent.{module}"), name)
     globals()[name] = value
     return value

@@ -1,210 +1,229 @@
-"""``hooked(client, config)``: a google-genai client whose calls obey hooks."""
+"""``hooked(client, config)``: a google-genai client whose calls pass the hooks.
+
+The SDK's own loop of model and function calls stays; the hooks sit around each inner
+model call (decision 0051) and inside each tool.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, cast
 
-from google.genai.chats import AsyncChat, AsyncChats, Chat, Chats
+from msgspec import structs
 
 from hookline.config import Config
 from hookline.errors import MissingExtraError
 from hookline.log import logger
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
-from hookline.translators.sdk_objects import get, put
+from hookline.translators.sdk_objects import get, with_field
 
-from .chat import ChatReply, HoldBack, Passage, StreamMode, pass_before_hooks
-from .decorator import hooked_tool, is_hooked, run_sync
-from .model_calls import (
-    AfterModelHookResult,
-    fire_after_model_hook,
-    with_system_message,
-)
-from .tool_calls import Confirm, ToolResult, ToolRun
+from .chat import ChatReply, PreparedCall, StreamBuffering, StreamMode, prepare_call
+from .decorator import Waiting, hooked_tool, is_hooked, iterate_to_end, run_to_end
+from .model_calls import fire_after_model_hook, with_system_message
+from .tool_calls import Confirm, ToolResult, ToolRun, not_allowed
+
+try:
+    from google.genai import types
+    from google.genai.chats import AsyncChat, AsyncChats, Chat, Chats
+    from google.genai.models import AsyncModels, Models
+except ImportError as error:
+    raise MissingExtraError("genai", "google-genai") from error
 
 if TYPE_CHECKING:
     from google.genai import Client
 
+# A release without these methods would silently skip the hooks.
+_OVERRIDDEN = (
+    "_generate_content_with_continuation",
+    "_generate_content_stream_with_continuation",
+)
+if not all(hasattr(kind, n) for kind in (Models, AsyncModels) for n in _OVERRIDDEN):
+    raise MissingExtraError("genai", "google-genai 3.1 or later")
 
-class CallState:
-    """Of one call: who may still be called, and whether it is over."""
+Response = types.GenerateContentResponse
 
-    def __init__(self, on_stop: Callable[[str], None] | None = None) -> None:
-        self._on_stop = on_stop
+
+def hooked(
+    client: Client,
+    config: Config,
+    *,
+    confirm: Confirm | None = None,
+    on_stop: Callable[[str], None] | None = None,
+    stream_mode: StreamMode | str = StreamMode.BUFFER,
+) -> Client:
+    """Pass a client's calls through the hooks; the client itself does not change.
+
+    ``on_stop`` is called with the reason when a hook stops the agent.
+    """
+    hooks = ClientHooks(config, confirm, on_stop, stream_mode)
+    return cast("Client", HookedClient(client, hooks))
+
+
+class ClientHooks:
+    """The options of one hooked client, and what it does once."""
+
+    def __init__(
+        self,
+        config: Config,
+        confirm: Confirm | None = None,
+        on_stop: Callable[[str], None] | None = None,
+        stream_mode: StreamMode | str = StreamMode.BUFFER,
+    ) -> None:
+        self.config = config
+        self.confirm = confirm
+        self.on_stop = on_stop
+        self.buffering = StreamBuffering(config, stream_mode)
+        self._has_warned = False
+
+    def warn_about_servers(self, tools: Sequence[Any]) -> None:
+        """Warn once about MCP servers that the SDK's service calls by itself."""
+        if not self._has_warned and any(get(tool, "mcp_servers") for tool in tools):
+            self._has_warned = True
+            logger.warning(
+                "tools of mcp_servers are called without tool hooks: "
+                "pass an MCP session instead"
+            )
+
+
+class HookedCall:
+    """One call of a client, with all its inner model and function calls.
+
+    Sync and async clients share this code; ``Waiting`` is the difference.
+    """
+
+    def __init__(self, hooks: ClientHooks, *, is_async: bool) -> None:
+        self.hooks = hooks
+        self._wait = Waiting(hooks.config, is_async=is_async)
+        self._translator = GenAITranslator()
+        self._notes: list[str] = []
         self.stop_reason: str | None = None
         self.allowed_names: frozenset[str] | None = None
-        self.notes: list[str] = []
 
     def stop(self, reason: str | None) -> None:
-        """Let nothing more of this call happen."""
+        """Refuse everything else in this call."""
         if self.stop_reason is None:
             self.stop_reason = reason or "Stopped by hook"
-            if self._on_stop is not None:
-                self._on_stop(self.stop_reason)
+            if self.hooks.on_stop is not None:
+                self.hooks.on_stop(self.stop_reason)
 
     def problem(self, name: str) -> str | None:
         """Why a function must not be called now."""
         if self.stop_reason is not None:
             return f"Not run: {self.stop_reason}"
         if self.allowed_names is not None and name not in self.allowed_names:
-            left = ", ".join(sorted(self.allowed_names)) or "none"
-            return f"Tool {name!r} is not allowed now (allowed: {left})"
+            return not_allowed(name, self.allowed_names)
         return None
 
+    async def generate(self, send: Callable[..., Any], given: Any) -> Response:
+        """Make one model call with the SDK's ``send``."""
+        prepared = await self._wait.hooks(self._before(given))
+        if prepared.refusal is not None:
+            return _refused(prepared.refusal)
+        response = await self._wait.value(send(**structs.asdict(prepared.request)))
+        after = self._after(prepared.request, response)
+        return cast("Response", await self._wait.hooks(after))
 
-def is_session(tool: Any) -> bool:
-    """Tell an MCP session from other tools, without needing the mcp package."""
-    return hasattr(tool, "call_tool") and hasattr(tool, "list_tools")
+    async def stream(
+        self, send: Callable[..., Any], given: Any
+    ) -> AsyncGenerator[Response, None]:
+        """Make one streamed model call with the SDK's ``send``."""
+        prepared = await self._wait.hooks(self._before(given))
+        if prepared.refusal is not None:
+            yield _refused(prepared.refusal)
+            return
+        buffered = await self._wait.hooks(self.hooks.buffering.is_needed())
+        chunks: list[Response] = []
+        sent = self._wait.items(send(**structs.asdict(prepared.request)))
+        async with aclosing(sent) as incoming:
+            async for chunk in incoming:
+                chunks.append(chunk)
+                if not buffered:
+                    yield chunk
+        if not chunks:
+            return
+        whole = self._assembled(chunks)
+        response = await self._wait.hooks(self._after(prepared.request, whole))
+        if buffered:
+            for chunk in chunks if response is whole else [response]:
+                yield chunk
 
+    async def _before(self, given: dict[str, Any]) -> PreparedCall:
+        """Fire the hooks before a model call, unless the call is stopped."""
+        if self.stop_reason is not None:
+            refusal = ChatReply(blocked=True, reason=self.stop_reason)
+            return PreparedCall(refusal=refusal)
+        request: Any = GenerateContentRequest(**given)
+        for note in self._notes:
+            request = with_system_message(self._translator, request, note)
+        self._notes.clear()
+        prepared = await prepare_call(self.hooks.config, self._translator, request)
+        self.allowed_names = prepared.allowed_names
+        if prepared.refusal is not None and prepared.refusal.should_stop:
+            self.stop(prepared.refusal.stop_reason)
+        return prepared
 
-class HookedSession:
-    """Stands in for an MCP session; the SDK tells sessions by their class."""
-
-    def __init__(
-        self, session: Any, config: Config, state: CallState, confirm: Confirm | None
-    ) -> None:
-        self._session = session
-        self._config = config
-        self._state = state
-        self._confirm = confirm
-
-    @property  # type: ignore[misc]  # a class as a property is meant here
-    def __class__(self) -> type:
-        return type(self._session)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> HookedSession:
-        return self  # the SDK copies its config; a connection cannot be copied
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any] | None = None, **more: Any
-    ) -> Any:
-        """Call a tool of the server's, as its hooks allow."""
-        problem = self._state.problem(name)
-        if problem is not None:
-            return problem
-        run = ToolRun(self._config, name, confirm=self._confirm, mcp_context={})
-        admission = await run.admit(dict(arguments or {}))
-        if admission.refusal is not None:
-            return self._told(admission.refusal)
-        value = await self._session.call_tool(name, admission.tool_input, **more)
-        result = ToolResult(llm_content=_plain(value))
-        after = await run.finish(admission, result)
-        return value if after.llm_content is result.llm_content else self._told(after)
-
-    def _told(self, result: ToolResult) -> Any:
-        if result.stop_reason is not None:
-            self._state.stop(result.stop_reason)
-        return result.text
-
-
-def _plain(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)
-    return value if dump is None else dump(mode="json", exclude_none=True)
-
-
-class ClientHooks:
-    """The hooks of one client: what its calls ask before and after."""
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        confirm: Confirm | None = None,
-        on_stop: Callable[[str], None] | None = None,
-        stream_mode: StreamMode | str = StreamMode.BUFFER,
-    ) -> None:
-        self.config = config
-        self.translator = GenAITranslator()
-        self.hold_back = HoldBack(config, stream_mode)
-        self._confirm = confirm
-        self._on_stop = on_stop
-        self._has_warned = False
-
-    def new_state(self) -> CallState:
-        """Begin a call."""
-        return CallState(self._on_stop)
-
-    async def before(
-        self, state: CallState, request: GenerateContentRequest
-    ) -> Passage:
-        """Ask before a model call; after a stop nobody is asked any more."""
-        if state.stop_reason is not None:
-            over = ChatReply(blocked=True, reason=state.stop_reason)
-            return Passage(request=request, refusal=over)
-        for note in state.notes:
-            request = with_system_message(self.translator, request, note)
-        state.notes.clear()
-        passage = await pass_before_hooks(self.config, self.translator, request)
-        state.allowed_names = passage.allowed_names
-        if passage.refusal is not None and passage.refusal.should_stop:
-            state.stop(passage.refusal.stop_reason)
-        return passage
-
-    async def after(
-        self, state: CallState, request: GenerateContentRequest, response: Any
-    ) -> AfterModelHookResult:
-        """Ask after a model call."""
-        if response is None:
-            return AfterModelHookResult(response=None)
+    async def _after(self, request: Any, response: Any) -> Any:
         after = await fire_after_model_hook(
-            self.config, request, response, translator=self.translator
+            self.hooks.config, request, response, translator=self._translator
         )
         if after.system_message:
-            state.notes.append(after.system_message)
+            self._notes.append(after.system_message)
         if after.should_stop:
-            state.stop(after.stop_reason)
-        return after
+            self.stop(after.stop_reason)
+        return after.response
 
-    def whole(self, chunks: Sequence[Any]) -> Any:
-        """One response of the chunks of a stream; None where that cannot be made."""
+    def _assembled(self, chunks: list[Response]) -> Any:
         try:
-            return self.translator.assemble_response(chunks) if chunks else None
-        # Chunks are the SDK's objects: what cannot be put together cannot be shown
-        # to hooks, and the stream goes on as it is.
+            return self._translator.assemble_response(chunks)
+        # Chunks are the SDK's objects. As a list the handler cannot read them either,
+        # so that a hook with onError "block" still blocks.
         except Exception as error:  # noqa: BLE001
-            logger.warning("AfterModel hooks were not asked: %s", error)
-            return None
+            logger.warning("cannot assemble the chunks of a stream: %s", error)
+            return chunks
 
-    def with_hooked_tools(
-        self, config: Any, state: CallState, *, for_async: bool
-    ) -> Any:
-        """The SDK's config with its callables and sessions taken through the hooks."""
+    def with_hooked_tools(self, config: Any) -> Any:
+        """The SDK's config with hooks around its callables and MCP sessions."""
         tools = get(config, "tools")
         if not isinstance(tools, list | tuple):
             return config
-        if not self._has_warned and any(get(tool, "mcp_servers") for tool in tools):
-            self._has_warned = True
-            logger.warning(
-                "tools of mcp_servers are called without asking the tool hooks: "
-                "pass an MCP session to have them asked"
-            )
-        return put(config, self._hooked(tools, state, for_async), "tools")
+        self.hooks.warn_about_servers(tools)
+        return with_field(config, [self._hooked(tool) for tool in tools], "tools")
 
-    def _hooked(
-        self, tools: Sequence[Any], state: CallState, for_async: bool
-    ) -> list[Any]:
-        return [self._hooked_one(tool, state, for_async) for tool in tools]
-
-    def _hooked_one(self, tool: Any, state: CallState, for_async: bool) -> Any:
+    def _hooked(self, tool: Any) -> Any:
         if is_session(tool):
-            return HookedSession(tool, self.config, state, self._confirm)
+            return HookedSession(tool, self)
         if not callable(tool) or isinstance(tool, type) or _is_guarded(tool):
             return tool
         function = tool
         if not is_hooked(tool):
-            if for_async and not inspect.iscoroutinefunction(tool):
+            if self._wait.is_async and not inspect.iscoroutinefunction(tool):
                 function = _in_thread(tool)
             decorate = hooked_tool(
-                self.config, confirm=self._confirm, on_stop=state.stop
+                self.hooks.config, confirm=self.hooks.confirm, on_stop=self.stop
             )
             function = decorate(function)
-        return _guarded(function, state)
+        return _guarded(function, self)
+
+
+def _refused(refusal: ChatReply) -> Response:
+    """The response of a call that was not made: a hook's own, or an empty one."""
+    if refusal.response is not None:
+        return cast("Response", refusal.response)
+    feedback = types.GenerateContentResponsePromptFeedback(
+        block_reason=types.BlockedReason.OTHER, block_reason_message=refusal.reason
+    )
+    return Response(prompt_feedback=feedback)
 
 
 _GUARDED = "__hookline_guarded__"
@@ -214,15 +233,15 @@ def _is_guarded(tool: Any) -> bool:
     return getattr(tool, _GUARDED, False) is True
 
 
-def _guarded(function: Callable[..., Any], state: CallState) -> Callable[..., Any]:
-    """Keep a function from being called once the call is over, or outside the list."""
+def _guarded(function: Callable[..., Any], inside: HookedCall) -> Callable[..., Any]:
+    """Refuse calls of a function that is not allowed, or after a stop."""
     name = str(getattr(function, "__name__", type(function).__name__))
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return state.problem(name) or function(*args, **kwargs)
+        return inside.problem(name) or function(*args, **kwargs)
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        return state.problem(name) or await function(*args, **kwargs)
+        return inside.problem(name) or await function(*args, **kwargs)
 
     is_async = inspect.iscoroutinefunction(function)
     guarded = update_wrapper(call_async if is_async else call, function)
@@ -237,223 +256,147 @@ def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(call, function)
 
 
-try:
-    from google.genai import types
-    from google.genai.models import AsyncModels, Models
-except ImportError as error:
-    raise MissingExtraError("genai", "google-genai") from error
-
-# Hooks that the SDK does not reach would be worse than none.
-_SEAMS = (
-    "_generate_content_with_continuation",
-    "_generate_content_stream_with_continuation",
-)
-if not all(hasattr(kind, name) for kind in (Models, AsyncModels) for name in _SEAMS):
-    raise MissingExtraError("genai", "google-genai 3.1 or later")
+def is_session(tool: Any) -> bool:
+    """Whether a tool is an MCP session; works without the mcp package."""
+    return hasattr(tool, "call_tool") and hasattr(tool, "list_tools")
 
 
-class HookedModels(Models):
-    """``client.models``; a call in progress has a state."""
+class HookedSession:
+    """An MCP session with hooks; the SDK recognises sessions by their class."""
+
+    def __init__(self, session: Any, call: HookedCall) -> None:
+        self._session = session
+        self._call = call
+
+    @property  # type: ignore[misc]  # overriding __class__ with a property is intended
+    def __class__(self) -> type:
+        return type(self._session)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HookedSession:
+        return self  # the SDK copies its config; a connection cannot be copied
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any] | None = None, **more: Any
+    ) -> Any:
+        """Call a tool of the server as its hooks allow."""
+        problem = self._call.problem(name)
+        if problem is not None:
+            return problem
+        hooks = self._call.hooks
+        tool_input = dict(arguments or {})
+        run = ToolRun(
+            hooks.config, name, tool_input, confirm=hooks.confirm, mcp_context={}
+        )
+        refusal = await run.begin()
+        if refusal is not None:
+            return self._text(refusal)
+        value = await self._session.call_tool(name, run.tool_input, **more)
+        dump = getattr(value, "model_dump", None)
+        content = value if dump is None else dump(mode="json", exclude_none=True)
+        after = await run.finish(ToolResult(llm_content=content))
+        return value if after.llm_content is content else self._text(after)
+
+    def _text(self, result: ToolResult) -> str:
+        if result.stop_reason is not None:
+            self._call.stop(result.stop_reason)
+        return result.text
+
+
+class _HookedModels:
+    """What sync and async models share; the models of a running call know it."""
+
+    is_async = False
 
     def __init__(
-        self, api_client: Any, hooks: ClientHooks, state: CallState | None = None
+        self, api_client: Any, hooks: ClientHooks, call: HookedCall | None = None
     ) -> None:
-        super().__init__(api_client)
-        self.hooks = hooks
-        self._state = state or hooks.new_state()
-        self._in_call = state is not None
+        super().__init__(api_client)  # type: ignore[call-arg]  # the SDK's own class
+        self._client = api_client
+        self._hooks = hooks
+        self._in_call = call is not None
+        self._call = call or HookedCall(hooks, is_async=self.is_async)
 
-    def in_call(self, state: CallState) -> HookedModels:
-        """The same, for one call."""
-        return HookedModels(self._api_client, self.hooks, state)
+    def begin(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The models of one call, and its arguments with hooked tools."""
+        call, models = self._call, self
+        if not self._in_call:
+            call = HookedCall(self._hooks, is_async=self.is_async)
+            models = type(self)(self._client, self._hooks, call)
+        config = call.with_hooked_tools(given.get("config"))
+        return models, {**given, "config": config}
 
-    def generate_content(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> types.GenerateContentResponse:
+
+class HookedModels(_HookedModels, Models):
+    """``client.models``."""
+
+    def generate_content(self, **given: Any) -> Response:
         """Generate through the hooks."""
-        if not self._in_call:
-            call = self.in_call(self.hooks.new_state())
-            return call.generate_content(model=model, contents=contents, config=config)
-        tools = self.hooks.with_hooked_tools(config, self._state, for_async=False)
-        return super().generate_content(model=model, contents=contents, config=tools)
+        models, given = self.begin(given)
+        return Models.generate_content(models, **given)
 
-    def generate_content_stream(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> Iterator[types.GenerateContentResponse]:
+    def generate_content_stream(self, **given: Any) -> Iterator[Response]:
         """Generate through the hooks, in chunks."""
-        if not self._in_call:
-            call = self.in_call(self.hooks.new_state())
-            return call.generate_content_stream(
-                model=model, contents=contents, config=config
-            )
-        tools = self.hooks.with_hooked_tools(config, self._state, for_async=False)
-        return super().generate_content_stream(
-            model=model, contents=contents, config=tools
-        )
+        models, given = self.begin(given)
+        return Models.generate_content_stream(models, **given)
 
-    def _generate_content_with_continuation(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> types.GenerateContentResponse:
-        passage = self._before(model, contents, config)
-        if passage.refusal is not None:
-            return _refused(passage.refusal)
-        request = passage.request
-        response = super()._generate_content_with_continuation(
-            model=request.model, contents=request.contents, config=request.config
-        )
-        after = self._after(request, response)
-        return cast("types.GenerateContentResponse", after.response)
+    def _generate_content_with_continuation(self, **given: Any) -> Response:
+        send = super()._generate_content_with_continuation
+        return run_to_end(self._call.generate(send, given))
 
     def _generate_content_stream_with_continuation(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> Iterator[types.GenerateContentResponse]:
-        passage = self._before(model, contents, config)
-        if passage.refusal is not None:
-            yield _refused(passage.refusal)
-            return
-        request = passage.request
-        held = run_sync(self.hooks.config, self.hooks.hold_back.is_due())
-        chunks = []
-        for chunk in super()._generate_content_stream_with_continuation(
-            model=request.model, contents=request.contents, config=request.config
-        ):
-            chunks.append(chunk)
-            if not held:
-                yield chunk
-        whole = self.hooks.whole(chunks)
-        after = self._after(request, whole)
-        if held:
-            yield from chunks if after.response is whole else [after.response]
-
-    def _before(self, model: str, contents: Any, config: Any) -> Passage:
-        request = GenerateContentRequest(model, contents, config)
-        return run_sync(self.hooks.config, self.hooks.before(self._state, request))
-
-    def _after(
-        self, request: GenerateContentRequest, response: Any
-    ) -> AfterModelHookResult:
-        after = self.hooks.after(self._state, request, response)
-        return run_sync(self.hooks.config, after)
+        self, **given: Any
+    ) -> Iterator[Response]:
+        send = super()._generate_content_stream_with_continuation
+        return iterate_to_end(self._call.stream(send, given))
 
 
-class HookedAsyncModels(AsyncModels):
-    """``client.aio.models``; a call in progress has a state."""
+class HookedAsyncModels(_HookedModels, AsyncModels):
+    """``client.aio.models``."""
 
-    def __init__(
-        self, api_client: Any, hooks: ClientHooks, state: CallState | None = None
-    ) -> None:
-        super().__init__(api_client)
-        self.hooks = hooks
-        self._state = state or hooks.new_state()
-        self._in_call = state is not None
+    is_async = True
 
-    def in_call(self, state: CallState) -> HookedAsyncModels:
-        """The same, for one call."""
-        return HookedAsyncModels(self._api_client, self.hooks, state)
-
-    async def generate_content(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> types.GenerateContentResponse:
+    async def generate_content(self, **given: Any) -> Response:
         """Generate through the hooks."""
-        if not self._in_call:
-            call = self.in_call(self.hooks.new_state())
-            return await call.generate_content(
-                model=model, contents=contents, config=config
-            )
-        tools = self.hooks.with_hooked_tools(config, self._state, for_async=True)
-        return await super().generate_content(
-            model=model, contents=contents, config=tools
-        )
+        models, given = self.begin(given)
+        return await AsyncModels.generate_content(models, **given)
 
-    async def generate_content_stream(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> AsyncIterator[types.GenerateContentResponse]:
+    async def generate_content_stream(self, **given: Any) -> AsyncIterator[Response]:
         """Generate through the hooks, in chunks."""
-        if not self._in_call:
-            call = self.in_call(self.hooks.new_state())
-            return await call.generate_content_stream(
-                model=model, contents=contents, config=config
-            )
-        tools = self.hooks.with_hooked_tools(config, self._state, for_async=True)
-        return await super().generate_content_stream(
-            model=model, contents=contents, config=tools
-        )
+        models, given = self.begin(given)
+        return await AsyncModels.generate_content_stream(models, **given)
 
-    async def _generate_content_with_continuation(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> types.GenerateContentResponse:
-        request = GenerateContentRequest(model, contents, config)
-        passage = await self.hooks.before(self._state, request)
-        if passage.refusal is not None:
-            return _refused(passage.refusal)
-        request = passage.request
-        response = await super()._generate_content_with_continuation(
-            model=request.model, contents=request.contents, config=request.config
-        )
-        after = await self.hooks.after(self._state, request, response)
-        return cast("types.GenerateContentResponse", after.response)
+    async def _generate_content_with_continuation(self, **given: Any) -> Response:
+        send = super()._generate_content_with_continuation
+        return await self._call.generate(send, given)
 
-    async def _generate_content_stream_with_continuation(
-        self, *, model: str, contents: Any, config: Any = None
-    ) -> AsyncIterator[types.GenerateContentResponse]:
-        request = GenerateContentRequest(model, contents, config)
-        passage = await self.hooks.before(self._state, request)
-        if passage.refusal is not None:
-            yield _refused(passage.refusal)
-            return
-        request = passage.request
-        held = await self.hooks.hold_back.is_due()
-        chunks = []
-        async for chunk in super()._generate_content_stream_with_continuation(
-            model=request.model, contents=request.contents, config=request.config
-        ):
-            chunks.append(chunk)
-            if not held:
-                yield chunk
-        whole = self.hooks.whole(chunks)
-        after = await self.hooks.after(self._state, request, whole)
-        if held:
-            for shown in chunks if after.response is whole else [after.response]:
-                yield shown
+    def _generate_content_stream_with_continuation(
+        self, **given: Any
+    ) -> AsyncIterator[Response]:
+        send = super()._generate_content_stream_with_continuation
+        return self._call.stream(send, given)
 
 
-def _refused(refusal: ChatReply) -> types.GenerateContentResponse:
-    """The response of a call that was not made: a hook's own, or an empty one."""
-    if refusal.response is not None:
-        return cast("types.GenerateContentResponse", refusal.response)
-    feedback = types.GenerateContentResponsePromptFeedback(
-        block_reason=types.BlockedReason.OTHER, block_reason_message=refusal.reason
-    )
-    return types.GenerateContentResponse(prompt_feedback=feedback)
+class _HookedChat:
+    """What sync and async chats share: each message is one call."""
 
+    _config: Any
 
-# First, since it says what to install where the SDK is missing.
-
-
-class HookedChats(Chats):
-    """``client.chats``: chats whose functions obey the hooks too."""
-
-    def __init__(self, models: HookedModels) -> None:
-        super().__init__(models)
+    def __init__(self, models: _HookedModels, given: dict[str, Any]) -> None:
+        history = given.pop("history", None) or []
+        super().__init__(modules=models, history=history, **given)  # type: ignore[call-arg]  # the SDK's own class
         self._models = models
 
-    def create(
-        self, *, model: str, config: Any = None, history: Any = None
-    ) -> HookedChat:
-        """Start a chat."""
-        return HookedChat(self._models, model, config, history)
+    def _begin(self, config: Any) -> Any:
+        given = {"config": config or self._config}
+        self._modules, given = self._models.begin(given)
+        return given["config"]
 
 
-class HookedChat(Chat):
-    """A chat; each message is one call with a state of its own."""
-
-    def __init__(
-        self, models: HookedModels, model: str, config: Any, history: Any
-    ) -> None:
-        super().__init__(
-            modules=models, model=model, config=config, history=history or []
-        )
-        self._models = models
+class HookedChat(_HookedChat, Chat):
+    """A chat of ``client.chats``."""
 
     def send_message(self, message: Any, config: Any = None) -> Any:
         """Send through the hooks."""
@@ -463,37 +406,9 @@ class HookedChat(Chat):
         """Send through the hooks, and get chunks."""
         return super().send_message_stream(message, self._begin(config))
 
-    def _begin(self, config: Any) -> Any:
-        state = self._models.hooks.new_state()
-        self._modules = self._models.in_call(state)
-        given = config or self._config
-        return self._models.hooks.with_hooked_tools(given, state, for_async=False)
 
-
-class HookedAsyncChats(AsyncChats):
-    """``client.aio.chats``: chats whose functions obey the hooks too."""
-
-    def __init__(self, models: HookedAsyncModels) -> None:
-        super().__init__(models)
-        self._models = models
-
-    def create(
-        self, *, model: str, config: Any = None, history: Any = None
-    ) -> HookedAsyncChat:
-        """Start a chat."""
-        return HookedAsyncChat(self._models, model, config, history)
-
-
-class HookedAsyncChat(AsyncChat):
-    """A chat; each message is one call with a state of its own."""
-
-    def __init__(
-        self, models: HookedAsyncModels, model: str, config: Any, history: Any
-    ) -> None:
-        super().__init__(
-            modules=models, model=model, config=config, history=history or []
-        )
-        self._models = models
+class HookedAsyncChat(_HookedChat, AsyncChat):
+    """A chat of ``client.aio.chats``."""
 
     async def send_message(self, message: Any, config: Any = None) -> Any:
         """Send through the hooks."""
@@ -503,33 +418,25 @@ class HookedAsyncChat(AsyncChat):
         """Send through the hooks, and get chunks."""
         return await super().send_message_stream(message, self._begin(config))
 
-    def _begin(self, config: Any) -> Any:
-        state = self._models.hooks.new_state()
-        self._modules = self._models.in_call(state)
-        given = config or self._config
-        return self._models.hooks.with_hooked_tools(given, state, for_async=True)
+
+class HookedChats(Chats):
+    """``client.chats``."""
+
+    def create(self, **given: Any) -> HookedChat:
+        """Start a chat."""
+        return HookedChat(cast("HookedModels", self._modules), given)
 
 
-def hooked(
-    client: Client,
-    config: Config,
-    *,
-    confirm: Confirm | None = None,
-    on_stop: Callable[[str], None] | None = None,
-    stream_mode: StreamMode | str = StreamMode.BUFFER,
-) -> Client:
-    """Take a client's calls through the hooks; the client itself stays as it is.
+class HookedAsyncChats(AsyncChats):
+    """``client.aio.chats``."""
 
-    ``on_stop`` hears the reason when a hook stops the agent.
-    """
-    hooks = ClientHooks(
-        config, confirm=confirm, on_stop=on_stop, stream_mode=stream_mode
-    )
-    return cast("Client", HookedClient(client, hooks))
+    def create(self, **given: Any) -> HookedAsyncChat:
+        """Start a chat."""
+        return HookedAsyncChat(cast("HookedAsyncModels", self._modules), given)
 
 
 class HookedClient:
-    """Stands in for a ``Client``."""
+    """Replaces a ``Client``."""
 
     def __init__(self, client: Client, hooks: ClientHooks) -> None:
         self._client = client
@@ -548,7 +455,7 @@ class HookedClient:
 
 
 class HookedAsyncClient:
-    """Stands in for ``client.aio``."""
+    """Replaces ``client.aio``."""
 
     def __init__(self, client: Any, hooks: ClientHooks) -> None:
         self._client = client

@@ -1,13 +1,14 @@
-"""What is said between a person, a model and its tools, in no SDK's shape.
+"""The history of a conversation and its tools, independent of any SDK.
 
-A model's turn keeps the SDK's own response (``raw``), so that what only the SDK knows
-(thoughts, signatures, images) goes back to it unharmed.
+A model's turn keeps the SDK's own response (``raw``), so that thoughts, signatures and
+images go back to the SDK unchanged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, get_type_hints
@@ -21,7 +22,7 @@ from .tool_calls import ToolResult
 
 
 class Role(StrEnum):
-    """Who speaks in a turn."""
+    """The author of a turn."""
 
     USER = "user"
     MODEL = "model"
@@ -30,17 +31,17 @@ class Role(StrEnum):
 
 
 class ToolCall(Struct, frozen=True):
-    """A tool that the model wants run."""
+    """A tool call of the model."""
 
     id: str
     name: str
     input: dict[str, Any]
     problem: str | None = None
-    """Why it cannot be run as the model wrote it."""
+    """Why it cannot be run, for example invalid arguments."""
 
 
 class ToolAnswer(Struct, frozen=True):
-    """What the model is told of one of its calls."""
+    """The answer to one of the model's calls."""
 
     call: ToolCall
     result: ToolResult
@@ -57,7 +58,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True):
-    """A tool as a model is told of it; ``parameters`` is a JSON Schema."""
+    """The description of a tool; ``parameters`` is a JSON Schema."""
 
     name: str
     description: str = ""
@@ -67,81 +68,77 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 
 
 class ModelReply(Struct, frozen=True):
-    """What can be read off a whole response."""
+    """Text and calls of a complete response."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
 
 
 class ModelClient(Protocol):
-    """A model behind one SDK: stream a request, get chunks."""
+    """A model behind one SDK."""
 
     @property
     def translator(self) -> HookTranslator:
-        """Between the SDK's objects and what hooks see."""
+        """Translates between the SDK's objects and the stable shape."""
         ...
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
     ) -> Any:
-        """Make the SDK's request of a history."""
+        """Build the SDK's request from a history."""
         ...
 
     def stream(self, request: Any) -> AsyncIterator[Any]:
-        """Call the model, and give the SDK's chunks as they come."""
+        """Call the model and yield the SDK's chunks."""
         ...
 
     def text_of(self, chunk: Any) -> str:
-        """The text in a chunk, or in a whole response."""
+        """The text of a chunk or of a complete response."""
         ...
 
     def assemble(self, chunks: Sequence[Any]) -> Any:
-        """Make the SDK's whole response of its chunks."""
+        """Build the SDK's complete response from its chunks."""
         ...
 
     def read(self, response: Any) -> ModelReply:
-        """Read text and calls off a whole response."""
+        """Read text and calls of a complete response."""
         ...
 
 
 def user_turn(text: str) -> Turn:
-    """What the person says."""
+    """A message of the user."""
     return Turn(role=Role.USER, text=text)
 
 
-def system_turn(text: str) -> Turn:
-    """What the model is to know, from nobody in the conversation."""
-    return Turn(role=Role.SYSTEM, text=text)
-
-
 def tools_turn(answers: Sequence[ToolAnswer]) -> Turn:
-    """What the tools gave back, in call order."""
+    """The answers of tools, in call order."""
     return Turn(role=Role.TOOLS, answers=tuple(answers))
 
 
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
 
 
 class Tool(Struct, frozen=True):
-    """A tool: what the model is told of it, and the function that does it."""
+    """A tool: its description for the model, and the function to call."""
 
     spec: ToolSpec
     function: Callable[..., Any]
 
     @property
     def name(self) -> str:
-        """What the model calls it by."""
+        """The name that the model uses."""
         return self.spec.name
 
     async def execute(self, tool_input: dict[str, Any]) -> Any:
-        """Call the function with the input's keys as arguments."""
+        """Call the function with the input as keyword arguments."""
         if inspect.iscoroutinefunction(self.function):
             return await self.function(**tool_input)
         return await asyncio.to_thread(self.function, **tool_input)
 
 
 def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
-    """Take a Tool, or make one of a function, its annotations and its docstring."""
+    """Make a Tool from a function, its annotations and its docstring."""
     if isinstance(tool, Tool):
         return tool
     name = getattr(tool, "__name__", type(tool).__name__)
@@ -154,7 +151,7 @@ def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
 
 
 def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
-    """Tools under their names; the first of a name stays."""
+    """Tools by name; the first one of a name counts."""
     found: dict[str, Tool] = {}
     for tool in map(as_tool, tools):
         found.setdefault(tool.name, tool)
@@ -164,12 +161,11 @@ def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
 def input_of(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """What a call looks like as a tool's input: arguments by name."""
+    """The arguments of a call by name, as a tool's input."""
     bound = signature.bind(*args, **kwargs)
     found: dict[str, Any] = {}
     for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_KEYWORD:
+        if signature.parameters[name].kind is _VAR_KEYWORD:
             found |= value
         else:
             found[name] = value
@@ -179,17 +175,15 @@ def input_of(
 def arguments_of(
     signature: inspect.Signature, tool_input: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How to call a function with a tool's input."""
-    left = dict(tool_input)
-    kinds = {name: p.kind for name, p in signature.parameters.items()}
-    names = list(kinds)
-    star = next((n for n in names if kinds[n] is _VAR_POSITIONAL and left.get(n)), None)
-    positional = [n for n in names if kinds[n] is inspect.Parameter.POSITIONAL_ONLY]
-    if star is not None:
-        positional = names[: names.index(star)]
-    args = [left.pop(name) for name in positional if name in left]
-    more = left.pop(star) if star is not None else ()
-    return (*args, *more), left
+    """The arguments that call a function with a tool's input."""
+    known = OrderedDict(
+        (name, tool_input[name])
+        for name, parameter in signature.parameters.items()
+        if name in tool_input and parameter.kind is not _VAR_KEYWORD
+    )
+    bound = inspect.BoundArguments(signature, known)
+    others = {name: v for name, v in tool_input.items() if name not in known}
+    return bound.args, {**bound.kwargs, **others}
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
@@ -198,7 +192,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required = []
     for name, parameter in signature.parameters.items():
-        if parameter.kind in (_VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+        if parameter.kind in (_VAR_POSITIONAL, _VAR_KEYWORD):
             continue
         properties[name] = _schema(hints.get(name, Any))
         if parameter.default is inspect.Parameter.empty:
@@ -211,11 +205,11 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(function)
     except (NameError, TypeError):
-        return {}  # an annotation that cannot be resolved says nothing
+        return {}  # annotations that cannot be resolved
 
 
 def _schema(annotation: Any) -> dict[str, Any]:
     try:
         return msgspec.json.schema(annotation)
     except (TypeError, NotImplementedError):
-        return {}  # anything goes
+        return {}  # any value

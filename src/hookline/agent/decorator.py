@@ -1,18 +1,17 @@
-"""``hooked_tool``: a plain or async function as a tool that obeys hooks.
+"""``hooked_tool``: a function or method as a tool that obeys hooks.
 
 A plain function has no event loop to wait on, so its hooks run on one background loop
-(decision 0050).
+per Config (decision 0050).
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import inspect
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from functools import update_wrapper
 from typing import Any, TypeVar, cast
@@ -20,7 +19,7 @@ from typing import Any, TypeVar, cast
 from hookline.config import Config
 
 from .conversation import arguments_of, input_of
-from .tool_calls import Admission, Confirm, ToolResult, ToolRun, as_result, failed
+from .tool_calls import Confirm, ToolResult, ToolRun, as_result, failed
 
 T = TypeVar("T")
 
@@ -41,10 +40,10 @@ class BackgroundLoop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and give its result to this thread."""
+        """Run a coroutine and wait for its result in this thread."""
         if _in_hooks.get():
-            # A hook in this process calls a hooked tool: waiting here for the loop
-            # that this very call may hold up would never end.
+            # A hook in this process calls a hooked tool: it may run on this very
+            # loop, which would then wait for itself.
             return _in_new_thread(work)
         future = asyncio.run_coroutine_threadsafe(
             _within(copy_context(), work), self._loop
@@ -56,7 +55,7 @@ class BackgroundLoop:
             raise
 
     def is_alive(self) -> bool:
-        """Whether it still takes work."""
+        """Whether it accepts work."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -79,19 +78,14 @@ class BackgroundLoop:
             self._loop.close()
 
 
-def background_of(config: Config) -> BackgroundLoop:
-    """The one background loop of a config, started on first use."""
-    with _lock:
-        found = _loops.get(config)
-        if found is None or not found.is_alive():
-            found = _loops[config] = BackgroundLoop()
-            _close_with(config, found)
-        return found
-
-
 def run_sync(config: Config, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the config's background loop and wait for it."""
-    return background_of(config).run(work)
+    """Run a coroutine on the one background loop of a config, and wait for it."""
+    with _lock:
+        loop = _loops.get(config)
+        if loop is None or not loop.is_alive():
+            loop = _loops[config] = BackgroundLoop()
+            _close_with(config, loop)
+    return loop.run(work)
 
 
 def _close_with(config: Config, loop: BackgroundLoop) -> None:
@@ -101,47 +95,81 @@ def _close_with(config: Config, loop: BackgroundLoop) -> None:
         owner = held()
         system = None if owner is None else owner.get_hook_system()
         if system is not None and loop.is_alive():
-            # What its hooks keep warm lives on this loop, and has to be closed there.
+            # Workers belong to this loop and have to be closed on it.
             await asyncio.to_thread(loop.run, system.dispose())
         await asyncio.to_thread(loop.close)
 
     config.on_dispose(close)
-    weakref.finalize(config, loop.close)
+    weakref.finalize(config, loop.close)  # runs at exit too
 
 
 async def _within(context: Context, work: Coroutine[Any, Any, T]) -> T:
-    # The caller's context comes along: it says how deep in hooks the caller is.
+    # The caller's context holds the depth of nested hooks.
     context.run(_in_hooks.set, True)
     return await asyncio.get_running_loop().create_task(work, context=context)
 
 
 def _in_new_thread(work: Coroutine[Any, Any, T]) -> T:
-    done: Future[T] = Future()
-    context = copy_context()  # which says that this is within hooks
-
-    def run() -> None:
-        try:
-            done.set_result(context.run(asyncio.run, work))
-        # Handed to the caller's thread, whatever it is.
-        except BaseException as error:  # noqa: BLE001
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="hookline-nested", daemon=True)
-    thread.start()
-    return done.result()
+    with ThreadPoolExecutor(1, "hookline-nested") as pool:
+        # The context holds ``_in_hooks``.
+        return pool.submit(copy_context().run, asyncio.run, work).result()
 
 
-def _close_all() -> None:
-    for loop in list(_loops.values()):
-        loop.close()
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends, in this thread and without a loop.
+
+    This is how plain code shares an ``async def`` with async code: what the plain
+    caller hands in to be awaited blocks instead of suspending.
+    """
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return cast("T", ended.value)
+    raise RuntimeError("a plain call was suspended")
 
 
-atexit.register(_close_all)
+def iterate_to_end(items: AsyncGenerator[T, None]) -> Iterator[T]:
+    """Iterate over an async generator that never suspends."""
+    try:
+        while True:
+            yield run_to_end(items.__anext__())
+    except StopAsyncIteration:
+        return
+    finally:
+        run_to_end(items.aclose())
+
+
+class Waiting:
+    """How shared code waits: on the caller's loop, or blocking a plain caller."""
+
+    def __init__(self, config: Config, *, is_async: bool) -> None:
+        self._config = config
+        self.is_async = is_async
+
+    async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the coroutine of a hook call."""
+        return await work if self.is_async else run_sync(self._config, work)
+
+    async def value(self, given: Any) -> Any:
+        """What a function returned; a plain function's value is never awaited."""
+        return await given if self.is_async else given
+
+    def items(self, given: Any) -> AsyncGenerator[Any, None]:
+        """What a generator function returned, to iterate over."""
+        return given if self.is_async else _as_async(given)
+
+
+async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:
+    for item in items:
+        yield item
 
 
 _MARK = "__hookline_hooked__"
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar(
+    "F",
+    bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]",
+)
 
 
 def hooked_tool(
@@ -151,32 +179,30 @@ def hooked_tool(
     confirm: Confirm | None = None,
     on_stop: Callable[[str], None] | None = None,
 ) -> Callable[[F], F]:
-    """Make a decorator that takes a function's calls through the tool hooks.
+    """Make a decorator that passes a function's calls through the tool hooks.
 
-    ``on_stop`` hears the reason when a hook stops the agent.
+    ``on_stop`` is called with the reason when a hook stops the agent. Of a method hooks
+    see the parameters after ``self`` or ``cls``.
     """
 
-    def decorate(function: F) -> F:
+    def decorate(function: Any) -> Any:
+        if isinstance(function, classmethod | staticmethod):
+            return type(function)(decorate(function.__func__))
         named = name or str(getattr(function, "__name__", type(function).__name__))
-        maker = _Hooked(config, named, function, confirm, on_stop)
-        wrap = (
-            maker.asynchronous
-            if inspect.iscoroutinefunction(function)
-            else maker.synchronous
-        )
-        wrapped = update_wrapper(wrap(), function)
+        hooked = _HookedFunction(config, named, function, confirm, on_stop)
+        wrapped = update_wrapper(hooked.wrapper(), function)
         setattr(wrapped, _MARK, True)
-        return cast("F", wrapped)
+        return wrapped
 
     return decorate
 
 
 def is_hooked(function: Any) -> bool:
-    """Whether a function's calls pass the tool hooks already."""
+    """Whether a function's calls already pass the tool hooks."""
     return getattr(function, _MARK, False) is True
 
 
-class _Hooked:
+class _HookedFunction:
     """One function with its hooks."""
 
     def __init__(
@@ -188,57 +214,56 @@ class _Hooked:
         on_stop: Callable[[str], None] | None,
     ) -> None:
         self._config = config
+        self._name = name
         self._function = function
         self._signature = inspect.signature(function)
+        self._receiver = _receiver(function, self._signature)
+        self._confirm = confirm
         self._on_stop = on_stop
-        self._run = ToolRun(config, name, confirm=confirm)
+        is_async = inspect.iscoroutinefunction(function)
+        self._wait = Waiting(config, is_async=is_async)
 
-    def asynchronous(self) -> Callable[..., Any]:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            admission = await self._run.admit(self._input(args, kwargs))
-            if admission.refusal is not None:
-                return self._told(admission.refusal)
-            args, kwargs = arguments_of(self._signature, admission.tool_input)
-            try:
-                value = await self._function(*args, **kwargs)
-            except Exception as error:
-                await self._run.finish(admission, failed(error))
-                raise
-            result = as_result(value)
-            return self._given(value, await self._run.finish(admission, result))
+    def wrapper(self) -> Callable[..., Any]:
+        """A function of the same kind, plain or async."""
 
-        return call
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            return await self._call(args, kwargs)
 
-    def synchronous(self) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             # The function runs here, in the caller's thread; only hooks run elsewhere.
-            given = self._input(args, kwargs)
-            admission = run_sync(self._config, self._run.admit(given))
-            if admission.refusal is not None:
-                return self._told(admission.refusal)
-            args, kwargs = arguments_of(self._signature, admission.tool_input)
-            try:
-                value = self._function(*args, **kwargs)
-            except Exception as error:
-                self._finish(admission, failed(error))
-                raise
-            return self._given(value, self._finish(admission, as_result(value)))
+            return run_to_end(self._call(args, kwargs))
 
-        return call
+        return call_async if self._wait.is_async else call
 
-    def _input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        return input_of(self._signature, args, kwargs)
+    async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tool_input = input_of(self._signature, args, kwargs)
+        receiver = {name: tool_input.pop(name) for name in self._receiver}
+        run = ToolRun(self._config, self._name, tool_input, confirm=self._confirm)
+        refusal = await self._wait.hooks(run.begin())
+        if refusal is not None:
+            return self._content(refusal)
+        args, kwargs = arguments_of(self._signature, {**run.tool_input, **receiver})
+        try:
+            value = await self._wait.value(self._function(*args, **kwargs))
+        except Exception as error:
+            await self._wait.hooks(run.finish(failed(error)))
+            raise
+        before = as_result(value)
+        after = await self._wait.hooks(run.finish(before))
+        # The function's own value, unless hooks changed what the model sees.
+        unchanged = after.llm_content is before.llm_content
+        return value if unchanged else self._content(after)
 
-    def _finish(self, admission: Admission, result: ToolResult) -> ToolResult:
-        return run_sync(self._config, self._run.finish(admission, result))
-
-    def _given(self, value: Any, result: ToolResult) -> Any:
-        """The function's own value, unless hooks changed what the model is to see."""
-        if result.llm_content is as_result(value).llm_content:
-            return value
-        return self._told(result)
-
-    def _told(self, result: ToolResult) -> Any:
+    def _content(self, result: ToolResult) -> Any:
         if result.stop_reason is not None and self._on_stop is not None:
             self._on_stop(result.stop_reason)
         return result.llm_content
+
+
+def _receiver(function: Any, signature: inspect.Signature) -> list[str]:
+    """The name of a method's first parameter, if it has one and is not bound."""
+    scope = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if not inspect.isfunction(function) or not scope or scope.endswith("<locals>"):
+        return []
+    # A static method is defined in a class too: only the name tells them apart.
+    return [name for name in [*signature.parameters][:1] if name in {"self", "cls"}]

@@ -1,7 +1,4 @@
-"""Keep a history short: ask the PreCompress hooks, then leave the oldest turns out.
-
-A host with a better way to compress (a summary, say) gives its own function.
-"""
+"""The agent loop: prompts, model calls, tools and a history, with all hooks."""
 
 from __future__ import annotations
 
@@ -44,54 +41,21 @@ from .triggers import (
 )
 
 Compress = Callable[[Sequence[Turn]], Any]
-"""Makes a shorter history of a history; plain or async."""
+"""Returns a shorter history, for example with a summary; plain or async."""
+
+MAX_REJECTIONS = 8
+DEFAULT_MAX_TURNS = 50
 
 
 def keep_latest(turns: Sequence[Turn]) -> list[Turn]:
-    """Keep the latest half, from where the person speaks: no call loses its answer."""
+    """Keep the latest half, from a user's turn on: no call loses its answer."""
     starts = [at for at, turn in enumerate(turns) if turn.role is Role.USER]
     later = [at for at in starts if at >= len(turns) // 2]
     return list(turns[(later or starts[-1:] or [0])[0] :])
 
 
-class Compression:
-    """Compresses a history that has reached its limit, in turns."""
-
-    def __init__(
-        self, config: Config, limit: int | None, compress: Compress = keep_latest
-    ) -> None:
-        self._config = config
-        self._limit = limit
-        self._compress = compress
-        self._shortest = 0
-
-    async def apply(
-        self,
-        history: list[Turn],
-        trigger: PreCompressTrigger | None = None,
-    ) -> str | None:
-        """Compress in place where it is due; the hooks' word for the model."""
-        if trigger is None:
-            if not self._is_due(len(history)):
-                return None
-            trigger = PreCompressTrigger.Auto
-        verdict = await fire_pre_compress_hook(self._config, trigger)
-        shorter = self._compress(history)
-        if isawaitable(shorter):
-            shorter = await shorter
-        history[:] = list(shorter)
-        self._shortest = len(history)
-        return None if verdict is None else verdict.system_message
-
-    def _is_due(self, length: int) -> bool:
-        # One long turn may leave nothing to cut: it is not asked for again at once.
-        return self._limit is not None and length >= max(
-            self._limit, 2 * self._shortest
-        )
-
-
 class Ending(StrEnum):
-    """How a turn of the agent ended."""
+    """How a run of the agent ended."""
 
     ANSWERED = "answered"
     BLOCKED = "blocked"
@@ -100,61 +64,12 @@ class Ending(StrEnum):
 
 
 class AgentResult(Struct, frozen=True, kw_only=True):
-    """What came of a prompt."""
+    """The answer to a prompt, or why there is none."""
 
     ending: Ending = Ending.ANSWERED
     text: str = ""
     reason: str | None = None
     suppress_display: bool = False
-
-
-def with_context(prompt: str, verdict: ProcessedHookResult | None) -> str:
-    """The prompt with what hooks add to it, after a blank line."""
-    if verdict is None or verdict.final_output is None:
-        return prompt
-    context = verdict.final_output.additional_context
-    return prompt if context is None else f"{prompt}\n\n{context}"
-
-
-def words_for_model(verdict: ProcessedHookResult | None) -> list[str]:
-    """The context and the system message of an event that has no prompt."""
-    if verdict is None or verdict.final_output is None:
-        return []
-    said = (verdict.final_output.additional_context, verdict.system_message)
-    return [text for text in said if text]
-
-
-def refused_by(verdict: ProcessedHookResult, text: str = "") -> AgentResult:
-    """The end that a hook on the agent's turn made."""
-    if verdict.should_stop:
-        return AgentResult(ending=Ending.STOPPED, text=text, reason=verdict.stop_reason)
-    return AgentResult(ending=Ending.BLOCKED, text=text, reason=verdict.reason)
-
-
-def ended_by(reply: ChatReply) -> AgentResult:
-    """The end that a model call made: an answer, a block or a stop."""
-    ending = Ending.ANSWERED
-    if reply.should_stop:
-        ending = Ending.STOPPED
-    elif reply.blocked and not reply.text:
-        # With a response in the model's place a block is an answer.
-        ending = Ending.BLOCKED
-    return AgentResult(
-        ending=ending,
-        text=reply.text,
-        reason=reply.stop_reason or reply.reason,
-        suppress_display=reply.suppress_display,
-    )
-
-
-def unanswered(reply: ChatReply) -> Turn:
-    """Answers for calls that will not be run: a history without them is refused."""
-    result = refused(f"Not run: {reply.stop_reason or reply.reason or 'stopped'}")
-    return tools_turn([ToolAnswer(call, result) for call in reply.calls])
-
-
-MAX_REJECTIONS = 8
-DEFAULT_MAX_TURNS = 50
 
 
 class Agent:
@@ -181,7 +96,9 @@ class Agent:
             config, model, tools=specs, system=system, stream_mode=stream_mode
         )
         self._scheduler = ToolScheduler(config, known.values(), **scheduling)
-        self._compression = Compression(config, history_limit, compress)
+        self._history_limit = history_limit
+        self._compress = compress
+        self._compressed_length = 0
         self._max_turns = max_turns
         self._on_chunk = on_chunk
 
@@ -190,39 +107,39 @@ class Agent:
         before = await fire_before_agent_hook(self._config, prompt)
         if before is not None:
             if before.should_stop or before.blocked:
-                return refused_by(before)
+                return _ended_by_hook(before)
             self.chat.note(before.system_message)
-        turn = user_turn(with_context(prompt, before))
+        context = _additional_context(before)
+        turn = user_turn(f"{prompt}\n\n{context}" if context else prompt)
         for rejections in count():
             result = await self._work(turn)
             if result.ending is not Ending.ANSWERED:
                 return result
-            verdict = await fire_after_agent_hook(
+            after = await fire_after_agent_hook(
                 self._config, prompt, result.text, rejections > 0
             )
-            if verdict is None:
+            if after is None:
                 return result
-            if verdict.final_output is not None and verdict.final_output.clear_context:
+            if after.final_output is not None and after.final_output.clear_context:
                 self.chat.clear()
-            self.chat.note(verdict.system_message)
-            if verdict.should_stop:
-                return refused_by(verdict, result.text)
-            if not verdict.blocked:
+            self.chat.note(after.system_message)
+            if after.should_stop or (after.blocked and rejections == MAX_REJECTIONS):
+                return _ended_by_hook(after, result.text)
+            if not after.blocked:
                 return result
-            if rejections == MAX_REJECTIONS:
-                return refused_by(verdict, result.text)
-            turn = user_turn(verdict.reason or "")
-        raise AssertionError("the loop above has no end of its own")
+            turn = user_turn(after.reason or "")
+        raise AssertionError("the loop ends with a return")
 
     async def _work(self, turn: Turn) -> AgentResult:
         """Model and tool turns until the model has no more calls."""
         for _ in range(self._max_turns):
-            self.chat.note(await self._compression.apply(self.chat.history))
-            reply = await self._reply(turn)
+            if self._is_history_full():
+                await self._compress_history(PreCompressTrigger.Auto)
+            reply = await self.chat.send(turn, self._on_chunk)
             if reply.should_stop or reply.blocked or not reply.calls:
                 if reply.calls:
-                    self.chat.add(unanswered(reply))
-                return ended_by(reply)
+                    self.chat.add(_not_run(reply))
+                return _ended_by_reply(reply)
             batch = await self._run_tools(reply)
             turn = tools_turn(batch.answers)
             if batch.should_stop:
@@ -236,40 +153,49 @@ class Agent:
         try:
             return await self._scheduler.run(reply.calls, reply.allowed_names)
         except BaseException:
-            # Cancelled, as a rule: the next prompt needs a history without open calls.
-            self.chat.add(unanswered(reply))
+            # Usually a cancellation: the next prompt needs a history in which every
+            # call has an answer.
+            self.chat.add(_not_run(reply))
             raise
 
-    async def _reply(self, turn: Turn) -> ChatReply:
-        async for piece in self.chat.stream(turn):
-            if isinstance(piece, ChatReply):
-                return piece
-            self._on_chunk(piece.text)
-        raise AssertionError("a stream ends with a reply")
+    def _is_history_full(self) -> bool:
+        # One long turn may leave nothing to cut: do not compress it again at once.
+        return self._history_limit is not None and len(self.chat.history) >= max(
+            self._history_limit, 2 * self._compressed_length
+        )
+
+    async def _compress_history(self, trigger: PreCompressTrigger) -> None:
+        result = await fire_pre_compress_hook(self._config, trigger)
+        shorter = self._compress(self.chat.history)
+        if isawaitable(shorter):
+            shorter = await shorter
+        self.chat.history[:] = list(shorter)
+        self._compressed_length = len(self.chat.history)
+        if result is not None:
+            self.chat.note(result.system_message)
 
     async def start(
         self, source: SessionStartSource = SessionStartSource.Startup
     ) -> None:
-        """Start the session; what its hooks say is for the model."""
-        for text in words_for_model(
-            await fire_session_start_hook(self._config, source)
-        ):
-            self.chat.note(text)
+        """Start the session; the output of its hooks is for the model."""
+        result = await fire_session_start_hook(self._config, source)
+        if result is not None:
+            self.chat.note(_additional_context(result))
+            self.chat.note(result.system_message)
 
     async def end(self, reason: SessionEndReason = SessionEndReason.Exit) -> None:
         """End the session."""
         await fire_session_end_hook(self._config, reason)
 
     async def clear(self) -> None:
-        """Start over: the session ends, and another one starts with no history."""
+        """End the session and start a new one with an empty history."""
         await self.end(SessionEndReason.Clear)
         self.chat.clear()
         await self.start(SessionStartSource.Clear)
 
     async def compress(self) -> None:
-        """Compress the history now, because a person wants it."""
-        manual = PreCompressTrigger.Manual
-        self.chat.note(await self._compression.apply(self.chat.history, manual))
+        """Compress the history now, on the user's request."""
+        await self._compress_history(PreCompressTrigger.Manual)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -282,3 +208,36 @@ class Agent:
         trace: TracebackType | None,
     ) -> None:
         await self.end(SessionEndReason.Other if error else SessionEndReason.Exit)
+
+
+def _additional_context(result: ProcessedHookResult | None) -> str | None:
+    if result is None or result.final_output is None:
+        return None
+    return result.final_output.additional_context
+
+
+def _ended_by_hook(result: ProcessedHookResult, text: str = "") -> AgentResult:
+    if result.should_stop:
+        return AgentResult(ending=Ending.STOPPED, text=text, reason=result.stop_reason)
+    return AgentResult(ending=Ending.BLOCKED, text=text, reason=result.reason)
+
+
+def _ended_by_reply(reply: ChatReply) -> AgentResult:
+    ending = Ending.ANSWERED
+    if reply.should_stop:
+        ending = Ending.STOPPED
+    elif reply.blocked and not reply.text:
+        # A block with a synthetic response is an answer.
+        ending = Ending.BLOCKED
+    return AgentResult(
+        ending=ending,
+        text=reply.text,
+        reason=reply.stop_reason or reply.reason,
+        suppress_display=reply.suppress_display,
+    )
+
+
+def _not_run(reply: ChatReply) -> Turn:
+    """Answers for calls that will not run: services reject a history without them."""
+    result = refused(f"Not run: {reply.stop_reason or reply.reason or 'stopped'}")
+    return tools_turn([ToolAnswer(call, result) for call in reply.calls])

@@ -1,14 +1,16 @@
-"""The hooks around one model call: fire them and apply what they changed."""
+"""The hooks around one model call: fire them and apply their changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from hookline.config import Config
 from hookline.log import logger
+from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators import pick_translator
 from hookline.translators.passthrough import StableTranslator
@@ -20,190 +22,14 @@ from .triggers import fire
 T = TypeVar("T")
 
 
-class ToolSelectionOutcome(Struct, frozen=True):
-    """A restriction of tools, on a request and as names."""
-
-    request: Any
-    tool_config: Any = None
-    allowed_names: frozenset[str] | None = None
-
-
-def choose_translator(
-    config: Config, value: Any, given: HookTranslator | None
-) -> HookTranslator | None:
-    """The caller's, else the one whose SDK the value is of; None for neither."""
-    if given is not None:
-        return given
-    return _or_else(None, lambda: pick_translator(value, config.translator))
-
-
-def shown_request(how: HookTranslator | None, request: Any) -> Any:
-    """The stable shape; what cannot be shown stays, for the handler to judge."""
-    return _or_else(request, lambda: _sure(how).to_hook_llm_request(request))
-
-
-def shown_response(how: HookTranslator | None, response: Any) -> Any:
-    """The stable shape; what cannot be shown stays, for the handler to judge."""
-    return _or_else(response, lambda: _sure(how).to_hook_llm_response(response))
-
-
-def offered_names(how: HookTranslator | None, request: Any) -> list[str] | None:
-    """The tools that a request offers; None where it is not known."""
-    return _or_else(None, lambda: _sure(how).tool_names(request) or None)
-
-
-def tools_of(request: Any) -> Any:
-    """The tools of a request as they stand there."""
-    found = get(request, "tools")
-    return get(get(request, "config"), "tools") if found is None else found
-
-
-def append_message(
-    translator: HookTranslator, request: Any, text: str, role: str = "system"
-) -> Any:
-    """Add a message at the end of a request, as its SDK spells that role."""
-    shown = translator.to_hook_llm_request(request)
-    messages = [*shown.messages, LLMMessage(role, text)]
-    parts = {"messages": [to_wire(message) for message in messages]}
-    return translator.from_hook_llm_request(parts, request)
-
-
-def with_system_message(
-    how: HookTranslator | None, request: Any, text: str | None
-) -> Any:
-    """Hand a hook's system message to the model (seed 004 section 6.2)."""
-    if text is None:
-        return request
-    return _applied(request, lambda: append_message(_sure(how), request, text))
-
-
-def changed_request(
-    how: HookTranslator | None, request: Any, verdict: ProcessedHookResult
-) -> Any:
-    """The request as hooks want it, with their context as its last message."""
-    said = verdict.final_output
-    if said is None:
-        return request
-    parts, context = said.llm_request, said.additional_context
-    if parts is not None:
-        name = _whose(verdict, "llm_request")
-        request = _applied(
-            request,
-            lambda: _sure(how).from_hook_llm_request(parts, request, hook_name=name),
-        )
-    if context is None:
-        return request
-    return _applied(
-        request, lambda: append_message(_sure(how), request, context, "user")
-    )
-
-
-def changed_response(
-    how: HookTranslator | None, response: Any, verdict: ProcessedHookResult
-) -> Any:
-    """The response as hooks want it."""
-    parts = verdict.final_output and verdict.final_output.llm_response
-    if not parts:
-        return response
-    name = _whose(verdict, "llm_response")
-    return _applied(
-        response,
-        lambda: _sure(how).from_hook_llm_response(parts, response, hook_name=name),
-    )
-
-
-def synthetic_response(
-    how: HookTranslator | None, verdict: ProcessedHookResult
-) -> Any | None:
-    """The response that a hook gives in the model's place, if it gives one."""
-    parts = verdict.final_output and verdict.final_output.llm_response
-    if not parts:
-        return None
-    return _applied(None, lambda: _sure(how).from_hook_llm_response(parts))
-
-
-def empty_response(how: HookTranslator | None) -> Any:
-    """A response without a word, in the SDK's own type."""
-    return _applied(None, lambda: _sure(how).from_hook_llm_response({"text": ""}))
-
-
-def select_tools(
-    how: HookTranslator | None, request: Any, verdict: ProcessedHookResult
-) -> ToolSelectionOutcome:
-    """Restrict a request's tools on the wire; the names hold in any case."""
-    wanted = verdict.final_output and verdict.final_output.tool_config
-    if not wanted:
-        return ToolSelectionOutcome(request)
-    allowed = _allowed(wanted)
-    outcome = ToolSelectionOutcome(request, None, allowed)
-    return _applied(outcome, lambda: _restricted(_sure(how), request, wanted, allowed))
-
-
-def _restricted(
-    how: HookTranslator,
-    request: Any,
-    wanted: dict[str, Any],
-    allowed: frozenset[str] | None,
-) -> ToolSelectionOutcome:
-    offered = how.tool_names(request)
-    if offered and allowed is not None and allowed.isdisjoint(offered):
-        wanted = {"mode": "NONE", "allowedFunctionNames": []}
-    elif allowed and not how.carries_names(wanted):
-        request = how.limit_tools(request, allowed)
-    tool_config = how.from_hook_tool_config(wanted, request)
-    # A service refuses to choose among tools that it is not offered.
-    if offered or isinstance(how, StableTranslator):
-        request = how.from_hook_llm_request({"toolConfig": wanted}, request)
-    return ToolSelectionOutcome(request, tool_config, allowed)
-
-
-def _allowed(wanted: dict[str, Any]) -> frozenset[str] | None:
-    if wanted.get("mode") == "NONE":
-        return frozenset()
-    return frozenset(wanted.get("allowedFunctionNames") or ()) or None
-
-
-def _whose(verdict: ProcessedHookResult, field: str) -> str | None:
-    """Name the hook that spoke last of a field."""
-    names = [
-        result.hook_name
-        for result in verdict.aggregated.hook_results
-        if result.output and field in result.output.hook_specific_output
-    ]
-    return names[-1] if names else None
-
-
-def _sure(how: HookTranslator | None) -> HookTranslator:
-    if how is None:
-        raise LookupError("no translator knows this request or response")
-    return how
-
-
-def _or_else(default: T, make: Callable[[], T]) -> T:
-    try:
-        return make()
-    # See above.
-    except Exception:  # noqa: BLE001
-        return default
-
-
-def _applied(unchanged: T, make: Callable[[], T]) -> T:
-    try:
-        return make()
-    # See above.
-    except Exception as error:  # noqa: BLE001
-        logger.warning("what a hook said of a model call was left out: %s", error)
-        return unchanged
-
-
 class BeforeModelHookResult(Struct, frozen=True, kw_only=True):
-    """What hooks say before a model call; a block or a stop gives ``blocked``."""
+    """What hooks decided before a model call; a block or a stop sets ``blocked``."""
 
     blocked: bool = False
     reason: str | None = None
     synthetic_response: Any = None
     modified_request: Any = None
-    """The request to send, additional context included; None where no hook spoke."""
+    """The request to send, with additional context; None if no hook had an output."""
     should_stop: bool = False
     stop_reason: str | None = None
     system_message: str | None = None
@@ -212,7 +38,7 @@ class BeforeModelHookResult(Struct, frozen=True, kw_only=True):
 
 
 class AfterModelHookResult(Struct, frozen=True, kw_only=True):
-    """What hooks make of a response; the very object where they leave it alone."""
+    """The response after the hooks; the same object if they changed nothing."""
 
     response: Any
     should_stop: bool = False
@@ -222,16 +48,16 @@ class AfterModelHookResult(Struct, frozen=True, kw_only=True):
 
 
 class BeforeToolSelectionHookResult(Struct, frozen=True, kw_only=True):
-    """Which tools hooks leave a model call."""
+    """The tools that hooks allow for a model call."""
 
     tool_config: Any = None
-    """As the SDK spells it; None where no hook restricts anything."""
+    """In the SDK's type; None if no hook restricts anything."""
     tools: Any = None
-    """The tools to offer, without those that the SDK's own list cannot rule out."""
+    """The tools to offer, without those that the SDK's own config cannot exclude."""
     modified_request: Any = None
-    """The request with both of them; None where no hook spoke."""
+    """The request with both of them; None if no hook had an output."""
     allowed_names: frozenset[str] | None = None
-    """The only tools that may be called; None is: all of them."""
+    """The only tools that may be called; None means all."""
     should_stop: bool = False
     stop_reason: str | None = None
     system_message: str | None = None
@@ -240,23 +66,25 @@ class BeforeToolSelectionHookResult(Struct, frozen=True, kw_only=True):
 async def fire_before_model_hook(
     config: Config, llm_request: Any, *, translator: HookTranslator | None = None
 ) -> BeforeModelHookResult:
-    """Ask the hooks about a model call."""
-    how = choose_translator(config, llm_request, translator)
-    shown = shown_request(how, llm_request)
-    verdict = await fire(config, lambda firer: firer.fire_before_model_event(shown))
-    if verdict is None:
+    """Fire BeforeModel and apply its output to the request."""
+    chosen = _translator_for(config, translator, llm_request)
+    stable = _stable_request(chosen, llm_request)
+    result = await fire(config, HookEventName.BeforeModel, stable)
+    if result is None:
         return BeforeModelHookResult()
-    ends = verdict.blocked or verdict.should_stop
+    ends = result.blocked or result.should_stop
     return BeforeModelHookResult(
         blocked=ends,
-        reason=verdict.reason or verdict.stop_reason,
-        synthetic_response=synthetic_response(how, verdict) if ends else None,
-        modified_request=None if ends else changed_request(how, llm_request, verdict),
-        should_stop=verdict.should_stop,
-        stop_reason=verdict.stop_reason,
-        system_message=verdict.system_message,
-        suppress_output=verdict.suppress_output,
-        ask=verdict.ask,
+        reason=result.reason or result.stop_reason,
+        synthetic_response=_synthetic_response(chosen, result) if ends else None,
+        modified_request=None
+        if ends
+        else _changed_request(chosen, llm_request, result),
+        should_stop=result.should_stop,
+        stop_reason=result.stop_reason,
+        system_message=result.system_message,
+        suppress_output=result.suppress_output,
+        ask=result.ask,
     )
 
 
@@ -267,21 +95,22 @@ async def fire_after_model_hook(
     *,
     translator: HookTranslator | None = None,
 ) -> AfterModelHookResult:
-    """Show the hooks a whole response, and take what they make of it."""
-    how = choose_translator(config, llm_response, translator)
-    request = shown_request(choose_translator(config, llm_request, how), llm_request)
-    response = shown_response(how, llm_response)
-    verdict = await fire(
-        config, lambda firer: firer.fire_after_model_event(request, response)
+    """Fire AfterModel for a complete response and apply its output."""
+    chosen = _translator_for(config, translator, llm_response)
+    of_request = _translator_for(config, translator, llm_response, llm_request)
+    request = _stable_request(of_request, llm_request)
+    response = _try(
+        llm_response, lambda: chosen.to_hook_llm_response(llm_response), quiet=True
     )
-    if verdict is None:
+    result = await fire(config, HookEventName.AfterModel, request, response)
+    if result is None:
         return AfterModelHookResult(response=llm_response)
     return AfterModelHookResult(
-        response=changed_response(how, llm_response, verdict),
-        should_stop=verdict.should_stop,
-        stop_reason=verdict.stop_reason,
-        system_message=verdict.system_message,
-        suppress_output=verdict.suppress_output,
+        response=_changed_response(chosen, llm_response, result),
+        should_stop=result.should_stop,
+        stop_reason=result.stop_reason,
+        system_message=result.system_message,
+        suppress_output=result.suppress_output,
     )
 
 
@@ -292,24 +121,162 @@ async def fire_before_tool_selection_hook(
     available_tools: list[Any] | None = None,
     translator: HookTranslator | None = None,
 ) -> BeforeToolSelectionHookResult:
-    """Ask the hooks which tools a model call may use."""
-    how = choose_translator(config, llm_request, translator)
-    shown = shown_request(how, llm_request)
+    """Fire BeforeToolSelection and restrict the tools of the request."""
+    chosen = _translator_for(config, translator, llm_request)
+    stable = _stable_request(chosen, llm_request)
     if available_tools is None:
-        available_tools = offered_names(how, llm_request)
-    verdict = await fire(
-        config,
-        lambda firer: firer.fire_before_tool_selection_event(shown, available_tools),
+        available_tools = _try(
+            None, lambda: chosen.tool_names(llm_request) or None, quiet=True
+        )
+    result = await fire(
+        config, HookEventName.BeforeToolSelection, stable, available_tools
     )
-    if verdict is None:
+    if result is None:
         return BeforeToolSelectionHookResult()
-    selection = select_tools(how, llm_request, verdict)
-    return BeforeToolSelectionHookResult(
-        tool_config=selection.tool_config,
-        tools=tools_of(selection.request),
-        modified_request=selection.request,
-        allowed_names=selection.allowed_names,
-        should_stop=verdict.should_stop,
-        stop_reason=verdict.stop_reason,
-        system_message=verdict.system_message,
+    wanted = (result.final_output and result.final_output.tool_config) or {}
+    allowed = _allowed_names(wanted)
+    request, tool_config = _try(
+        (llm_request, None), lambda: _restricted(chosen, llm_request, wanted, allowed)
     )
+    tools = get(request, "tools")
+    return BeforeToolSelectionHookResult(
+        tool_config=tool_config,
+        tools=get(get(request, "config"), "tools") if tools is None else tools,
+        modified_request=request,
+        allowed_names=allowed,
+        should_stop=result.should_stop,
+        stop_reason=result.stop_reason,
+        system_message=result.system_message,
+    )
+
+
+def with_system_message(
+    translator: HookTranslator, request: Any, text: str | None
+) -> Any:
+    """Append a hook's system message to a request (seed 004 section 6.2)."""
+    return _with_message(translator, request, text, "system")
+
+
+def empty_response(translator: HookTranslator) -> Any:
+    """A response without text, in the SDK's own type."""
+    return _try(None, lambda: translator.from_hook_llm_response({"text": ""}))
+
+
+def _translator_for(
+    config: Config, given: HookTranslator | None, *values: Any
+) -> HookTranslator:
+    """The given translator, or the one for the first value of a known SDK."""
+    found = given
+    for value in values:
+        found = found or _try(
+            None, partial(pick_translator, value, config.translator), quiet=True
+        )
+    # This one cannot read an unknown value either: the handler will report it.
+    return found or StableTranslator()
+
+
+def _stable_request(translator: HookTranslator, request: Any) -> Any:
+    """The stable shape; an unreadable request as it is, for the handler to report."""
+    return _try(request, lambda: translator.to_hook_llm_request(request), quiet=True)
+
+
+def _changed_request(
+    translator: HookTranslator, request: Any, result: ProcessedHookResult
+) -> Any:
+    output = result.final_output
+    if output is None:
+        return request
+    parts = output.llm_request
+    if parts is not None:
+        name = _last_hook_with(result, "llm_request")
+        request = _try(
+            request,
+            lambda: translator.from_hook_llm_request(parts, request, hook_name=name),
+        )
+    return _with_message(translator, request, output.additional_context, "user")
+
+
+def _with_message(
+    translator: HookTranslator, request: Any, text: str | None, role: str
+) -> Any:
+    if text is None:
+        return request
+
+    def appended() -> Any:
+        messages = translator.to_hook_llm_request(request).messages
+        parts = [to_wire(message) for message in (*messages, LLMMessage(role, text))]
+        return translator.from_hook_llm_request({"messages": parts}, request)
+
+    return _try(request, appended)
+
+
+def _changed_response(
+    translator: HookTranslator, response: Any, result: ProcessedHookResult
+) -> Any:
+    parts = result.final_output and result.final_output.llm_response
+    if not parts:
+        return response
+    name = _last_hook_with(result, "llm_response")
+    unreadable = object()
+    changed = _try(
+        unreadable,
+        lambda: translator.from_hook_llm_response(parts, response, hook_name=name),
+        quiet=True,
+    )
+    if changed is not unreadable:
+        return changed
+    # A response that cannot be read must not escape its replacement.
+    return _try(response, lambda: translator.from_hook_llm_response(parts))
+
+
+def _synthetic_response(translator: HookTranslator, result: ProcessedHookResult) -> Any:
+    parts = result.final_output and result.final_output.llm_response
+    if not parts:
+        return None
+    return _try(None, lambda: translator.from_hook_llm_response(parts))
+
+
+def _restricted(
+    translator: HookTranslator,
+    request: Any,
+    wanted: dict[str, Any],
+    allowed: frozenset[str] | None,
+) -> tuple[Any, Any]:
+    """The request with only the allowed tools, and the SDK's tool config."""
+    if not wanted:
+        return request, None
+    offered = translator.tool_names(request)
+    if offered and allowed is not None and allowed.isdisjoint(offered):
+        wanted = {"mode": "NONE", "allowedFunctionNames": []}
+    elif allowed and not translator.carries_names(wanted):
+        request = translator.limit_tools(request, allowed)
+    tool_config = translator.from_hook_tool_config(wanted, request)
+    # A service rejects a tool choice in a request without tools.
+    if offered or isinstance(translator, StableTranslator):
+        request = translator.from_hook_llm_request({"toolConfig": wanted}, request)
+    return request, tool_config
+
+
+def _allowed_names(wanted: dict[str, Any]) -> frozenset[str] | None:
+    if wanted.get("mode") == "NONE":
+        return frozenset()
+    return frozenset(wanted.get("allowedFunctionNames") or ()) or None
+
+
+def _last_hook_with(result: ProcessedHookResult, field: str) -> str | None:
+    names = [
+        hook.hook_name
+        for hook in result.aggregated.hook_results
+        if hook.output and field in hook.output.hook_specific_output
+    ]
+    return names[-1] if names else None
+
+
+def _try(default: T, make: Callable[[], T], *, quiet: bool = False) -> T:
+    try:
+        return make()
+    # Requests and responses are the SDK's objects, and may raise anything.
+    except Exception as error:  # noqa: BLE001
+        if not quiet:
+            logger.warning("a hook's change to a model call was ignored: %s", error)
+        return default

@@ -1,8 +1,8 @@
-"""Run the tool calls of one model turn at once, each through its hooks.
+"""Run the tool calls of one model turn in parallel, each through its hooks.
 
-Results are buffered and published in call order. A blocked call is a completed one: its
-reason is its content, and it is never retried. A call outside the allowed names is
-refused without asking anybody. Once a hook stops the agent no further call starts.
+Results are buffered and published in call order. A blocked call is completed: its
+content is the reason, and it is never retried. A call outside the allowed names is
+refused and fires no hooks. Once a hook stops the agent no further call starts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hookline.config import Config
 from hookline.log import logger
 
 from .conversation import Tool, ToolAnswer, ToolCall, by_name
-from .tool_calls import Confirm, ToolResult, ToolRun, call_tool, refused
+from .tool_calls import Confirm, ToolResult, ToolRun, call_tool, not_allowed, refused
 
 DEFAULT_MAX_PARALLEL = 8
 
 
 class CallStatus(StrEnum):
-    """Where a call is; a slot whose result is published is idle again."""
+    """The state of a call; its slot is idle again once the result is published."""
 
     IDLE = "idle"
     VALIDATING = "validating"
@@ -34,7 +34,7 @@ class CallStatus(StrEnum):
 
 
 class OnStop(StrEnum):
-    """What becomes of running calls once a hook stops the agent."""
+    """What happens to running calls when a hook stops the agent."""
 
     FINISH = "finish"
     CANCEL = "cancel"
@@ -49,7 +49,7 @@ class ToolBatch(Struct, frozen=True, kw_only=True):
 
 
 def _nothing(*_: Any) -> None:
-    """Nobody listens."""
+    """The default listener."""
 
 
 class ToolScheduler:
@@ -101,12 +101,12 @@ class _Batch:
 
     async def run(self) -> ToolBatch:
         for call in self._calls:
-            self._tell(call, CallStatus.IDLE)
+            self._notify(call, CallStatus.IDLE)
         async with asyncio.TaskGroup() as group:
             self._tasks = [
                 group.create_task(self._run_call(at)) for at in range(len(self._calls))
             ]
-        self._settle()
+        self._answer_cancelled()
         return ToolBatch(
             answers=tuple(self._answers),
             should_stop=self._stop_reason is not None,
@@ -123,48 +123,47 @@ class _Batch:
             result = refused(f"Cancelled: {self._stop_reason}")
         self._note_stop(result)
         self._buffer[at] = result
-        self._tell(self._calls[at], CallStatus.DONE)
+        self._notify(self._calls[at], CallStatus.DONE)
         self._publish_ready()
 
-    def _settle(self) -> None:
-        """Answer calls that were cancelled before they took their first step."""
+    def _answer_cancelled(self) -> None:
+        """Answer calls that were cancelled before they started."""
         for at, call in enumerate(self._calls):
             if at not in self._buffer:
                 self._buffer[at] = _not_run(self._stop_reason or "cancelled")
-                self._tell(call, CallStatus.DONE)
+                self._notify(call, CallStatus.DONE)
         self._publish_ready()
 
     async def _result(self, call: ToolCall) -> ToolResult:
         if self._stop_reason is not None:
             return _not_run(self._stop_reason)
-        self._tell(call, CallStatus.VALIDATING)
+        self._notify(call, CallStatus.VALIDATING)
         problem = self._problem(call)
         return await self._perform(call) if problem is None else refused(problem)
 
     def _problem(self, call: ToolCall) -> str | None:
         if self._allowed is not None and call.name not in self._allowed:
-            left = ", ".join(sorted(self._allowed)) or "none"
-            return f"Tool {call.name!r} is not allowed now (allowed: {left})"
+            return not_allowed(call.name, self._allowed)
         if call.name not in self._scheduler.tools:
-            return f"There is no tool {call.name!r}"
+            return f"Unknown tool {call.name!r}"
         return call.problem
 
     async def _perform(self, call: ToolCall) -> ToolResult:
         run = ToolRun(
             self._scheduler.config,
             call.name,
+            call.input,
             confirm=self._scheduler.confirm,
-            on_ask=lambda: self._tell(call, CallStatus.AWAITING_CONFIRMATION),
+            on_ask=lambda: self._notify(call, CallStatus.AWAITING_CONFIRMATION),
         )
-        admission = await run.admit(call.input)
-        if admission.refusal is not None:
-            return admission.refusal
+        refusal = await run.begin()
+        if refusal is not None:
+            return refusal
         if self._stop_reason is not None:
             return _not_run(self._stop_reason)
-        self._tell(call, CallStatus.EXECUTING)
+        self._notify(call, CallStatus.EXECUTING)
         tool = self._scheduler.tools[call.name]
-        result = await call_tool(tool.execute, admission.tool_input)
-        return await run.finish(admission, result)
+        return await run.finish(await call_tool(tool.execute, run.tool_input))
 
     def _note_stop(self, result: ToolResult) -> None:
         if result.stop_reason is None or self._stop_reason is not None:
@@ -180,9 +179,9 @@ class _Batch:
             answer = ToolAnswer(self._calls[at], self._buffer[at])
             self._answers.append(answer)
             _call_host(self._scheduler.publish, answer)
-            self._tell(self._calls[at], CallStatus.IDLE)
+            self._notify(self._calls[at], CallStatus.IDLE)
 
-    def _tell(self, call: ToolCall, status: CallStatus) -> None:
+    def _notify(self, call: ToolCall, status: CallStatus) -> None:
         _call_host(self._scheduler.on_status, call, status)
 
 
@@ -193,6 +192,6 @@ def _not_run(reason: str) -> ToolResult:
 def _call_host(listener: Callable[..., None], *args: Any) -> None:
     try:
         listener(*args)
-    # The host's own code: a display that fails must not take tool calls with it.
+    # The host's own code: a display that fails must not fail the tool calls.
     except Exception as error:  # noqa: BLE001
         logger.warning("a listener of the scheduler raised %r", error)

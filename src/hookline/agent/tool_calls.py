@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from inspect import isawaitable
 from typing import Any
 
@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from hookline.config import Config
 from hookline.log import logger
+from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
@@ -21,16 +22,16 @@ SYSTEM_MARK = "[System] "
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
-    """The outcome of one tool call; a refused call has one too."""
+    """What a tool call gave; a refused call has a result too."""
 
     llm_content: Any = ""
     return_display: Any = None
-    """None where the person is shown what the model sees."""
+    """None: the person is shown what the model sees."""
     metadata: dict[str, Any] | None = None
     error: str | None = None
     suppress_display: bool = False
     stop_reason: str | None = None
-    """Set where a hook stops the agent."""
+    """Set if a hook stops the agent."""
 
     @property
     def text(self) -> str:
@@ -39,18 +40,18 @@ class ToolResult(Struct, frozen=True, kw_only=True):
 
     @property
     def display(self) -> str:
-        """What to show a person; nothing where a hook suppresses it."""
-        if self.suppress_display:
-            return ""
-        shown = self.llm_content if self.return_display is None else self.return_display
-        return as_text(shown)
+        """What to show a person; empty if a hook suppresses it."""
+        return "" if self.suppress_display else as_text(self._display)
+
+    @property
+    def _display(self) -> Any:
+        return self.llm_content if self.return_display is None else self.return_display
 
     def to_wire(self) -> dict[str, Any]:
-        """Spell it as the ``tool_response`` that AfterTool hooks get."""
-        shown = self.llm_content if self.return_display is None else self.return_display
+        """The ``tool_response`` that AfterTool hooks get."""
         wire: dict[str, Any] = {
             "llmContent": self.llm_content,
-            "returnDisplay": shown,
+            "returnDisplay": self._display,
         }
         if self.metadata is not None:
             wire["metadata"] = self.metadata
@@ -58,43 +59,47 @@ class ToolResult(Struct, frozen=True, kw_only=True):
             wire["error"] = {"message": self.error}
         return wire
 
+    def with_additions(self, additions: list[str]) -> ToolResult:
+        """Append texts to what the model sees, each after a blank line."""
+        if not additions:
+            return self
+        content = self.llm_content
+        if isinstance(content, list):
+            extended: Any = [*content, *additions]
+        else:
+            extended = "\n\n".join([as_text(content), *additions])
+        return structs.replace(self, llm_content=extended, return_display=self._display)
+
 
 def as_result(value: Any) -> ToolResult:
-    """Take what a tool returned: a ToolResult, or the content itself."""
+    """Wrap what a tool returned, unless it is a ToolResult."""
     return value if isinstance(value, ToolResult) else ToolResult(llm_content=value)
 
 
 def refused(reason: str, **more: Any) -> ToolResult:
-    """The result of a call that did not run: the model is told why."""
+    """The result of a call that did not run: its content is the reason."""
     return ToolResult(llm_content=reason, return_display=reason, error=reason, **more)
 
 
 def failed(error: BaseException) -> ToolResult:
     """The result of a tool that raised."""
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ToolResult(llm_content=f"Error: {said}", error=said)
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ToolResult(llm_content=f"Error: {text}", error=text)
 
 
-def with_additions(result: ToolResult, additions: list[str]) -> ToolResult:
-    """Append texts to what the model sees, each after a blank line."""
-    if not additions:
-        return result
-    content = result.llm_content
-    if isinstance(content, list):
-        grown: Any = [*content, *additions]
-    else:
-        grown = "\n\n".join([as_text(content), *additions])
-    shown = content if result.return_display is None else result.return_display
-    return structs.replace(result, llm_content=grown, return_display=shown)
+def not_allowed(name: str, allowed: Collection[str]) -> str:
+    """Why a call outside the allowed names is refused."""
+    names = ", ".join(sorted(allowed)) or "none"
+    return f"Tool {name!r} is not allowed now (allowed: {names})"
 
 
 def annotation(message: str) -> str:
-    """Mark a text as the system's own word (seed 004 section 6.2)."""
+    """Mark a text as a system message (seed 004 section 6.2)."""
     return SYSTEM_MARK + message
 
 
 def as_text(value: Any) -> str:
-    """Text as it is, anything else as JSON, nothing as nothing."""
+    """A string as it is, None as an empty string, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else encode(value).decode()
@@ -102,11 +107,11 @@ def as_text(value: Any) -> str:
 
 ToolInput = dict[str, Any]
 Execute = Callable[[ToolInput], Any]
-"""Runs the tool with the input as the hooks left it; plain or async."""
+"""Runs the tool with the input after the hooks; plain or async."""
 
 
 class Confirmation(Struct, frozen=True, kw_only=True):
-    """What a person is asked."""
+    """The question to a person."""
 
     tool_name: str
     tool_input: ToolInput
@@ -125,15 +130,14 @@ async def fire_before_tool_hook(
     mcp_context: Mapping[str, Any] | None = None,
     original_request_name: str | None = None,
 ) -> ProcessedHookResult | None:
-    """Ask the hooks about a tool call; None where none of them has spoken."""
+    """Fire BeforeTool; None if no hook returned an output."""
     return await fire(
         config,
-        lambda firer: firer.fire_before_tool_event(
-            tool_name,
-            tool_input,
-            mcp_context=mcp_context,
-            original_request_name=original_request_name,
-        ),
+        HookEventName.BeforeTool,
+        tool_name,
+        tool_input,
+        mcp_context=mcp_context,
+        original_request_name=original_request_name,
     )
 
 
@@ -146,16 +150,15 @@ async def fire_after_tool_hook(
     mcp_context: Mapping[str, Any] | None = None,
     original_request_name: str | None = None,
 ) -> ProcessedHookResult | None:
-    """Show the hooks what a tool did; None where none of them has spoken."""
+    """Fire AfterTool; None if no hook returned an output."""
     return await fire(
         config,
-        lambda firer: firer.fire_after_tool_event(
-            tool_name,
-            tool_input,
-            tool_response,
-            mcp_context=mcp_context,
-            original_request_name=original_request_name,
-        ),
+        HookEventName.AfterTool,
+        tool_name,
+        tool_input,
+        tool_response,
+        mcp_context=mcp_context,
+        original_request_name=original_request_name,
     )
 
 
@@ -173,101 +176,79 @@ async def execute_tool_with_hooks(
     run = ToolRun(
         config,
         tool_name,
+        dict(tool_input),
         confirm=confirm,
         mcp_context=mcp_context,
         original_request_name=original_request_name,
     )
-    admission = await run.admit(dict(tool_input))
-    if admission.refusal is not None:
-        return admission.refusal
-    result = await call_tool(execute, admission.tool_input)
-    return await run.finish(admission, result)
-
-
-class Admission(Struct, frozen=True, kw_only=True):
-    """The verdict before a tool: the input to run with, or a result in its place."""
-
-    tool_input: ToolInput
-    refusal: ToolResult | None = None
-    system_messages: tuple[str, ...] = ()
+    refusal = await run.begin()
+    if refusal is not None:
+        return refusal
+    return await run.finish(await call_tool(execute, run.tool_input))
 
 
 class ToolRun:
-    """One tool call on its way through the hooks, in two steps.
+    """One tool call: ``begin``, run the tool with ``tool_input``, ``finish``.
 
-    For callers that must run the tool themselves, in a thread of their own choice.
+    For callers that run the tool themselves, in a thread of their own choice.
     """
 
     def __init__(
         self,
         config: Config,
         tool_name: str,
+        tool_input: ToolInput,
         *,
         confirm: Confirm | None = None,
         on_ask: Callable[[], None] = lambda: None,
-        mcp_context: Mapping[str, Any] | None = None,
-        original_request_name: str | None = None,
+        **context: Any,
     ) -> None:
+        self.tool_input = tool_input
         self._config = config
         self._name = tool_name
         self._confirm = confirm
         self._on_ask = on_ask
-        self._mcp_context = mcp_context
-        self._original_name = original_request_name
+        self._context = context
+        self._annotations: list[str] = []
 
-    async def admit(self, tool_input: ToolInput) -> Admission:
-        """Ask the hooks, and a person where they want one."""
-        verdict = await fire_before_tool_hook(
-            self._config,
-            self._name,
-            tool_input,
-            mcp_context=self._mcp_context,
-            original_request_name=self._original_name,
+    async def begin(self) -> ToolResult | None:
+        """Ask the hooks, and a person if they want one; a result is a refusal."""
+        before = await fire_before_tool_hook(
+            self._config, self._name, self.tool_input, **self._context
         )
-        if verdict is None or verdict.final_output is None:
-            return Admission(tool_input=tool_input)
-        changed = verdict.final_output.modified_tool_input
-        tool_input = tool_input if changed is None else changed
-        refusal, notice = await self._refusal(verdict, tool_input)
-        messages = tuple(m for m in (verdict.system_message, notice) if m)
-        if refusal is not None:
-            refusal = with_additions(refusal, [annotation(m) for m in messages])
-        return Admission(
-            tool_input=tool_input, refusal=refusal, system_messages=messages
-        )
+        output = None if before is None else before.final_output
+        if before is None or output is None:
+            return None
+        changed = output.modified_tool_input
+        if changed is not None:
+            self.tool_input = changed
+        self._annotate(before.system_message)
+        refusal = await self._refusal(before, output)
+        return refusal and refusal.with_additions(self._annotations)
 
-    async def finish(self, admission: Admission, result: ToolResult) -> ToolResult:
-        """Show the hooks the result and apply what they say of it."""
-        verdict = await fire_after_tool_hook(
-            self._config,
-            self._name,
-            admission.tool_input,
-            result.to_wire(),
-            mcp_context=self._mcp_context,
-            original_request_name=self._original_name,
+    async def finish(self, result: ToolResult) -> ToolResult:
+        """Show the hooks the result and apply their output."""
+        after = await fire_after_tool_hook(
+            self._config, self._name, self.tool_input, result.to_wire(), **self._context
         )
-        before = [annotation(message) for message in admission.system_messages]
-        if verdict is None or verdict.final_output is None:
-            return with_additions(result, before)
-        if verdict.should_stop:
-            return _stopped(verdict)
-        return _annotated(result, before, verdict, verdict.final_output)
+        if after is None or after.final_output is None:
+            return result.with_additions(self._annotations)
+        if after.should_stop:
+            return _stopped(after)
+        return self._applied(result, after, after.final_output)
 
     async def _refusal(
-        self, verdict: ProcessedHookResult, tool_input: ToolInput
-    ) -> tuple[ToolResult | None, str | None]:
-        """A result in the tool's place, if any, and what asking brought up."""
-        if verdict.should_stop:
-            return _stopped(verdict), None
-        if verdict.blocked:
-            reason = verdict.reason or "Blocked by hook"
-            return refused(reason, metadata=_BLOCKED), None
-        if not verdict.ask:
-            return None, None
-        assert verdict.final_output is not None  # nobody asks without a word
-        reason = verdict.final_output.own_reason or "a hook wants a person to decide"
+        self, before: ProcessedHookResult, output: HookOutput
+    ) -> ToolResult | None:
+        if before.should_stop:
+            return _stopped(before)
+        if before.blocked:
+            return _blocked(before.reason or "Blocked by hook")
+        if not before.ask:
+            return None
+        reason = output.own_reason or "a hook asks for a person's decision"
         question = Confirmation(
-            tool_name=self._name, tool_input=tool_input, reason=reason
+            tool_name=self._name, tool_input=self.tool_input, reason=reason
         )
         self._on_ask()
         notice = await fire_notification_hook(
@@ -275,25 +256,43 @@ class ToolRun:
             f"Tool {self._name} needs permission: {reason}",
             details=structs.asdict(question),
         )
-        told = None if notice is None else notice.system_message
-        return await self._ask(question), told
+        if notice is not None:
+            self._annotate(notice.system_message)
+        return await self._ask(question)
 
     async def _ask(self, question: Confirmation) -> ToolResult | None:
         if self._confirm is None:
             if self._config.settings.global_options.on_ask is OnFailure.ALLOW:
                 return None
-            nobody = f"{question.reason} (nobody is there to ask, so it did not run)"
-            return refused(nobody, metadata=_BLOCKED)
-        if await _agreed(self._confirm, question):
+            return _blocked(f"{question.reason} (confirmation is not available)")
+        if await _is_confirmed(self._confirm, question):
             return None
-        return refused(f"Declined by the user: {question.reason}", metadata=_BLOCKED)
+        return _blocked(f"Declined by the user: {question.reason}")
 
+    def _annotate(self, message: str | None) -> None:
+        if message:
+            self._annotations.append(annotation(message))
 
-_BLOCKED = {"hookline": "blocked"}
+    def _applied(
+        self, result: ToolResult, after: ProcessedHookResult, output: HookOutput
+    ) -> ToolResult:
+        additions = []
+        if output.withholds_result:
+            result = _withheld(result, output)
+        elif output.additional_context is not None:
+            additions.append(output.additional_context)
+        if output.is_blocking:
+            # The tool has run and nothing is undone, but the model gets the reason.
+            self._annotate(output.effective_reason)
+        self._annotate(after.system_message)
+        result = result.with_additions([*additions, *self._annotations])
+        if not after.suppress_output:
+            return result
+        return structs.replace(result, suppress_display=True)
 
 
 async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:
-    """Run a tool; whatever it raises becomes a result."""
+    """Run a tool; an exception becomes a result."""
     try:
         value = execute(tool_input)
         if isawaitable(value):
@@ -304,47 +303,26 @@ async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:
     return as_result(value)
 
 
-async def _agreed(confirm: Confirm, question: Confirmation) -> bool:
+async def _is_confirmed(confirm: Confirm, question: Confirmation) -> bool:
     try:
         answer = confirm(question)
         return (await answer if isawaitable(answer) else answer) is True
-    # The host's own code: where asking fails, nobody has agreed.
+    # The host's own code: if asking fails, the user has not agreed.
     except Exception as error:  # noqa: BLE001
-        logger.warning("confirm raised %r: taken for a no", error)
+        logger.warning("confirm raised %r: treated as declined", error)
         return False
 
 
-def _stopped(verdict: ProcessedHookResult) -> ToolResult:
-    reason = verdict.stop_reason or "Stopped by hook"
+def _blocked(reason: str) -> ToolResult:
+    return refused(reason, metadata={"hookline": "blocked"})
+
+
+def _stopped(result: ProcessedHookResult) -> ToolResult:
+    reason = result.stop_reason or "Stopped by hook"
     return refused(reason, stop_reason=reason)
 
 
-def _annotated(
-    result: ToolResult,
-    before: list[str],
-    verdict: ProcessedHookResult,
-    said: HookOutput,
-) -> ToolResult:
-    additions = [] if said.additional_context is None else [said.additional_context]
-    if said.withholds_result:
-        result = _withheld(result, said)
-        additions = []
-    additions += before
-    if said.is_blocking:
-        # The tool has run: nothing is undone, but the model hears of it.
-        additions += _annotations(said.effective_reason)
-    additions += _annotations(verdict.system_message)
-    result = with_additions(result, additions)
-    if not verdict.suppress_output:
-        return result
-    return structs.replace(result, suppress_display=True)
-
-
-def _withheld(result: ToolResult, said: HookOutput) -> ToolResult:
-    reason = said.reason or said.additional_context or "The result was withheld"
+def _withheld(result: ToolResult, output: HookOutput) -> ToolResult:
+    reason = output.reason or output.additional_context or "The result was withheld"
     withheld = refused(reason, metadata={"hookline": "withheld"})
     return structs.replace(withheld, suppress_display=result.suppress_display)
-
-
-def _annotations(message: str | None) -> list[str]:
-    return [] if message is None else [annotation(message)]

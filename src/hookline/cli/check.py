@@ -1,16 +1,14 @@
-"""``hookline check``: find the mistakes in settings files before an agent does."""
+"""``hookline check``: find mistakes in settings files."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from hookline.errors import SettingsError
-
-from .common import paint, plain, print_json
+from .common import Options, Parser, paint, print_json
+from .text import plural, printable
 
 if TYPE_CHECKING:
     from hookline.settings.lint import Checked
@@ -18,62 +16,54 @@ if TYPE_CHECKING:
 
 SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
-Check settings files: what is no JSON or TOML, unknown events and keys (with the
-nearest real one), wrong types, scripts that are missing or not executable, matchers
-that cannot match, timeouts that look like seconds, files that anybody may write.
-Nothing is run: a hook of a project that you do not trust can be checked too.
+Check settings files for invalid JSON or TOML, unknown events and keys (with the nearest
+known one), wrong types, scripts that are missing or not executable, matchers that never
+match, timeouts that look like seconds, and files that every user can write. No hook is
+run, so you can check a project that you do not trust.
 
-  hookline check                          all places that count in this directory
+  hookline check                          all settings files of this directory
   hookline check .hookline/settings.json  one file
   hookline check --strict --json          for continuous integration
 
-Each finding is one line, 'file:line: error|warning: where: message'. The exit status
-is 1 if there is an error (with --strict also for a warning), and 0 otherwise.
-"""
+Each finding is one line, 'file:line: error|warning: field: message'.
+
+exit status: 0 no errors, 1 errors (with --strict also warnings)"""
+
 _STYLES = {"error": "red", "warning": "yellow"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the command takes."""
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
     parser.add_argument(
         "file",
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="a settings file; without it, the project's, the user's and the system's",
+        help="settings file (default: those of project, user and system)",
     )
-    parser.add_argument(
-        "--cwd",
-        type=Path,
-        metavar="DIR",
-        help="the project, which relative paths in commands start from",
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 for warnings too"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print a JSON list of the findings"
-    )
+    text = "project directory; relative paths in commands start there"
+    parser.add_cwd(text, default=None)
+    parser.add_flag("--strict", "exit with 1 for warnings too")
+    parser.add_flag("--json", "print a JSON list of the findings")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Check, print, and say by the exit status whether all is well."""
+def run(options: Options) -> int:
+    """Print the findings."""
     from hookline.settings.fields import Severity
     from hookline.settings.lint import check_file, check_places
     from hookline.settings.locations import SettingsPlaces
 
-    if options.cwd is not None and not options.cwd.is_dir():
-        raise SettingsError(f"--cwd {str(options.cwd)!r} is no directory")
-    places = SettingsPlaces(project_dir=(options.cwd or Path.cwd()).absolute())
+    cwd = None if options.cwd is None else Path(options.cwd)
+    places = SettingsPlaces(project_dir=(cwd or Path()).absolute())
     if options.file is not None:
-        checked = check_file(options.file, options.cwd)
+        checked = check_file(options.file, cwd)
     else:
         checked = check_places(places)
     if options.json:
         print_json(msgspec.to_builtins(checked.findings))
     else:
         _print_findings(checked)
-        print(plain(_summary(checked, places)))
+        print(printable(_summary(checked, places)))
     counted = list(Severity) if options.strict else [Severity.ERROR]
     return 1 if any(checked.count(severity) for severity in counted) else 0
 
@@ -81,22 +71,15 @@ def run(options: argparse.Namespace) -> int:
 def _print_findings(checked: Checked) -> None:
     for finding in checked.findings:
         severity = finding.severity.value
-        before, mark, after = plain(str(finding)).partition(f": {severity}: ")
+        before, mark, after = printable(str(finding)).partition(f": {severity}: ")
         place = before.removeprefix(f"{Path.cwd()}/")
         print(f"{place}{paint(mark, _STYLES[severity])}{after}")
 
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
-    if not checked.files:
-        looked = ", ".join(places.folders().values())
-        return f"no settings files in {looked}"
     from hookline.settings.fields import Severity
 
-    counts = ", ".join(
-        _counted(checked.count(severity), severity) for severity in Severity
-    )
-    return f"{_counted(len(checked.files), 'file')} checked: {counts}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    if not checked.files:
+        return f"no settings files in {', '.join(places.folders().values())}"
+    counts = ", ".join(plural(checked.count(one), one) for one in Severity)
+    return f"{plural(len(checked.files), 'file')} checked: {counts}"

@@ -1,4 +1,4 @@
-"""What the commands share: options, settings, colours and progress."""
+"""Shared by the commands: options, settings, JSON, colours, tables, progress."""
 
 from __future__ import annotations
 
@@ -8,50 +8,194 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from types import TracebackType
-from typing import Any, TextIO
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, NoReturn
+
+import msgspec
 
 from hookline.config import Config
-from hookline.errors import HooklineError, SettingsError
+from hookline.errors import HooklineError
+from hookline.log import logger
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.load import Settings
 
-_CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
+from .text import printable, shorten
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
+_MAX_CELL = 48
 
 
-def colours(stream: TextIO | None = None) -> bool:
-    """Whether colour is wanted: a terminal, and no ``NO_COLOR``."""
-    target = sys.stdout if stream is None else stream
-    return (
-        target.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM") != "dumb"
-    )
+Options = argparse.Namespace
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser with the options that commands share."""
+
+    def error(self, message: str) -> NoReturn:
+        """Report a usage error like every other one."""
+        text = message.removeprefix("argument ")
+        raise HooklineError(f"{text}; see '{self.prog} --help'")
+
+    def add_flag(self, names: str, text: str) -> None:
+        """Add a switch; ``names`` as in ``-v --verbose``."""
+        self.add_argument(*names.split(), action="store_true", help=text)
+
+    def add_exclusive_flags(self, flags: dict[str, str]) -> None:
+        """Add switches of which only one can be used."""
+        group = self.add_mutually_exclusive_group()
+        for name, text in flags.items():
+            group.add_argument(name, action="store_true", help=text)
+
+    def add_option(self, names: str, text: str, **more: Any) -> None:
+        """Add an option with a value; ``names`` as in ``-n --limit N``."""
+        *flags, metavar = names.split()
+        self.add_argument(*flags, metavar=metavar, help=text, **more)
+
+    def add_input(self) -> None:
+        """Add ``--input``."""
+        text = "JSON object with the event's fields; '-' reads standard input"
+        self.add_option("--input FILE", text)
+
+    def add_cwd(
+        self,
+        text: str = "project directory (default: the current directory)",
+        default: str | None = ".",
+    ) -> None:
+        """Add ``--cwd``."""
+        self.add_option("--cwd DIR", text, default=default, type=_directory)
+
+    def add_settings(self) -> None:
+        """Add the options that say which settings to use."""
+        text = "use only this settings file, not those of project, user and system"
+        self.add_option("--settings FILE", text)
+        self.add_cwd()
+
+
+def _directory(path: str) -> str:
+    """Check the directory of an option."""
+    if not os.path.isdir(path):  # noqa: PTH112 - no pathlib at start-up
+        raise argparse.ArgumentTypeError(f"{path!r} is not a directory")
+    return path
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Parse and check the number of an option."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}")
+        return int(text)
+
+    return parse
+
+
+def load_config(options: Options, session_id: str | None = None) -> Config:
+    """Make the config from ``--settings`` and ``--cwd``."""
+    if options.settings is not None:
+        settings = Settings.from_file(options.settings)
+        return Config(session_id, options.cwd, settings)
+    return Config.load(options.cwd, session_id)
+
+
+def log_problems(config: Config) -> None:
+    """Log what is wrong with the settings."""
+    for problem in (*config.settings.errors, *config.settings.warnings):
+        logger.warning("%s", problem)
+
+
+def log_to_stderr(level: int = logging.WARNING) -> None:
+    """Show log messages to the user."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("hookline: %(message)s"))
+    target = logging.getLogger("hookline")
+    target.addHandler(handler)
+    target.setLevel(level)
+    target.propagate = False
+
+
+@contextmanager
+def file_errors(where: object) -> Iterator[None]:
+    """Report a failed file operation with the option or file it belongs to."""
+    try:
+        yield
+    except OSError as error:
+        raise HooklineError(f"{where}: {error.strerror}") from error
+
+
+def read_input(options: Options) -> dict[str, Any]:
+    """Read the JSON object of ``--input``; empty without the option."""
+    if options.input is None:
+        return {}
+    if options.input == "-":
+        return parse_object(sys.stdin.buffer.read(), "standard input")
+    with (
+        file_errors(f"--input {options.input}"),
+        open(options.input, "rb") as file,  # noqa: PTH123 - no pathlib at start-up
+    ):
+        return parse_object(file.read(), options.input)
+
+
+def parse_object(text: str | bytes, where: str) -> dict[str, Any]:
+    """Parse a JSON object from the user."""
+    try:
+        # Hosts in Python write NaN into what they think is JSON; their events must
+        # still reach the hooks.
+        value = decode(text, nan_as_null=True)
+    except ValueError as error:
+        raise HooklineError(f"{where} is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise HooklineError(f"{where}: expected a JSON object, got {value!r:.60}")
+    return value
+
+
+def print_json(value: Any, *, pretty: bool = False) -> None:
+    """Print a value as JSON, on one line unless ``pretty``."""
+    text = pretty_json(value).encode() if pretty else encode(value)
+    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def pretty_json(value: Any) -> str:
+    """Format a value as indented JSON."""
+    return msgspec.json.format(encode(value), indent=2).decode()
 
 
 def paint(text: str, style: str) -> str:
-    """Colour a text for standard output, where colour is wanted."""
-    if not colours():
+    """Colour a text for standard output if that is a terminal."""
+    if (
+        not sys.stdout.isatty()
+        or os.environ.get("NO_COLOR")
+        or os.environ.get("TERM") == "dumb"
+    ):
         return text
-    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
+    return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
 
 
-def plain(text: str) -> str:
-    """Take control characters out of foreign text: it must not drive a terminal."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for c in text
-    )
+def paint_diff(line: str) -> str:
+    """Colour one line of a unified diff."""
+    style = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
+    return printable(line) if style is None else paint(printable(line), style)
 
 
-PATIENCE_S = 1.0
-_EVERY_S = 0.1
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()
+) -> None:
+    """Print a table; the columns in ``right`` hold numbers."""
+    table = [[shorten(cell, _MAX_CELL) for cell in row] for row in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    aligned = [">" if place in right else "<" for place in range(len(widths))]
+    for place, row in enumerate(table):
+        cells = zip(row, aligned, widths, strict=True)
+        line = "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells)
+        print(line.rstrip() if place else paint(line.rstrip(), "bold"))
 
 
 class Progress:
-    """Counts steps, with or without knowing how many there will be."""
+    """A line on the terminal that counts steps, shown after a second."""
+
+    DELAY_S = 1.0
+    INTERVAL_S = 0.1
 
     def __init__(self, what: str, total: int | None = None) -> None:
         self._what = what
@@ -59,20 +203,20 @@ class Progress:
         self._done = 0
         self._visible = sys.stderr.isatty()
         self._started = time.monotonic()
-        self._due = self._started + PATIENCE_S
+        self._due = self._started + self.DELAY_S
         self._shown = False
 
     def step(self) -> None:
-        """One more is done."""
+        """Count one step."""
         self._done += 1
         if self._visible and time.monotonic() >= self._due:
             self.show()
 
     def show(self) -> None:
-        """Write the line anew."""
+        """Update the line."""
         now = time.monotonic()
-        self._due = now + _EVERY_S
-        if self._visible and now - self._started >= PATIENCE_S:
+        self._due = now + self.INTERVAL_S
+        if self._visible and now - self._started >= self.DELAY_S:
             self._shown = True
             line = f"{self._what} {self._count()} {now - self._started:.0f} s"
             print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
@@ -87,19 +231,17 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._shown:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager
-async def waiting(what: str) -> AsyncIterator[None]:
-    """Show how long something takes that has no steps."""
+async def show_waiting(what: str) -> AsyncIterator[None]:
+    """Show on the terminal how long something without steps takes."""
+    if not sys.stderr.isatty():
+        yield
+        return
     with Progress(what) as progress:
         ticker = asyncio.create_task(_tick(progress))
         try:
@@ -110,70 +252,5 @@ async def waiting(what: str) -> AsyncIterator[None]:
 
 async def _tick(progress: Progress) -> None:
     while True:
-        await asyncio.sleep(_EVERY_S)
+        await asyncio.sleep(Progress.INTERVAL_S)
         progress.show()
-
-
-def add_settings_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare where settings come from."""
-    parser.add_argument(
-        "--settings",
-        metavar="FILE",
-        help="use this file instead of the project's, the user's and the system's",
-    )
-    parser.add_argument(
-        "--cwd",
-        metavar="DIR",
-        default=".",
-        help="the project: where settings are looked for and hooks run (default: here)",
-    )
-
-
-def load_config(options: argparse.Namespace, session_id: str | None = None) -> Config:
-    """Make the config that the options name."""
-    if not os.path.isdir(options.cwd):  # noqa: PTH112 - no pathlib at start-up
-        raise SettingsError(f"--cwd {options.cwd!r} is no directory")
-    if options.settings is not None:
-        settings = Settings.from_file(options.settings)
-        return Config(session_id, options.cwd, settings)
-    return Config.load(options.cwd, session_id)
-
-
-def read_object(source: str) -> dict[str, Any]:
-    """Read the JSON object of ``--input``: a file, or ``-`` for standard input."""
-    if source == "-":
-        return parse_object(sys.stdin.buffer.read(), "standard input")
-    try:
-        with open(source, "rb") as file:  # noqa: PTH123 - no pathlib at start-up
-            return parse_object(file.read(), source)
-    except OSError as error:
-        raise HooklineError(f"--input {source}: {error.strerror}") from error
-
-
-def parse_object(text: str | bytes, where: str) -> dict[str, Any]:
-    """Read a JSON object that the user gave."""
-    try:
-        # Hosts in Python write NaN into what they think is JSON; an event must not
-        # miss its guards over that.
-        value = decode(text, nan_as_null=True)
-    except ValueError as error:
-        raise HooklineError(f"{where} is no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise HooklineError(f"{where}: expected a JSON object, got {value!r:.60}")
-    return value
-
-
-def log_to_stderr(level: int = logging.WARNING) -> None:
-    """Show warnings to the person at the terminal."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("hookline: %(message)s"))
-    target = logging.getLogger("hookline")
-    target.addHandler(handler)
-    target.setLevel(level)
-    target.propagate = False
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON value and nothing else."""
-    sys.stdout.buffer.write(encode(value) + b"\n")
-    sys.stdout.buffer.flush()

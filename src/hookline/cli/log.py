@@ -1,89 +1,81 @@
-"""``hookline log``: what happened, from the journal."""
+"""``hookline log``: show recorded events."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
+from collections.abc import Iterator
+from textwrap import indent
+from typing import Any
 
 from msgspec import structs
 
 from hookline.errors import HooklineError
-from hookline.journal.query import Entry, EventFilter, JournalReader, read_journal
+from hookline.journal.query import (
+    Entry,
+    EventFilter,
+    FullEntry,
+    JournalReader,
+    read_journal,
+)
 from hookline.journal.store import identity, move_aside
 
-from .common import log_to_stderr, print_json
-from .journal import (
-    add_filter_arguments,
-    add_journal_arguments,
-    entry_json,
-    entry_line,
-    filter_of,
-    journal_file,
-    print_entry,
-    reading,
+from . import journal
+from .common import (
+    Options,
+    Parser,
+    at_least,
+    log_to_stderr,
+    paint,
+    pretty_json,
+    print_json,
 )
+from .text import format_duration, one_line, plural, printable, shorten
 
-SUMMARY = "show what happened, from the journal"
+SUMMARY = "show recorded events"
 DESCRIPTION = """\
-Show recorded events, one line each, the newest last; or everything about one.
+Show recorded events, one per line, newest last; or all details of one event.
 
   hookline log                            the last 50 events
-  hookline log --blocked --since 2h       what was blocked in the last two hours
+  hookline log --blocked --since 2h       blocked in the last two hours
   hookline log --tool 'write_*' --hook secrets
-  hookline log 17                         everything about event 17
-  hookline log --follow                   go on until Ctrl-C
+  hookline log 17                         all details of event 17
+  hookline log --follow                   show new events until Ctrl-C
   hookline log --json -n 0                all events as one JSON list
-  hookline log --move-aside               put a damaged journal out of the way
+  hookline log --move-aside               rename a damaged journal
 
-Events are recorded where settings say "hooksConfig": {"journal": true}, and by
+Events are recorded if the settings have "hooksConfig": {"journal": true}, and by
 'hookline fire --record'. Values under keys that look like credentials are masked.
 With --follow, --json prints one object per line."""
 
 _POLL_S = 0.25
+_STYLES = {"blocked": "red", "stopped": "red", "ask": "yellow", "changed": "blue"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
     parser.add_argument(
-        "id", metavar="ID", nargs="?", type=int, help="show everything about this event"
+        "id", metavar="ID", nargs="?", type=int, help="show all details of this event"
     )
-    add_filter_arguments(parser)
-    parser.add_argument(
-        "--blocked", action="store_true", help="events that were blocked or stopped"
-    )
-    parser.add_argument(
-        "--failed", action="store_true", help="events on which a hook failed"
-    )
-    parser.add_argument(
-        "-n",
-        "--limit",
-        type=int,
-        default=50,
-        metavar="N",
-        help="how many of the newest events (default: 50; 0: all)",
-    )
-    parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on with what is recorded next"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--move-aside",
-        action="store_true",
-        help="rename the journal, so that a new one is begun; nothing is deleted",
-    )
-    add_journal_arguments(parser)
+    journal.add_filter_arguments(parser)
+    parser.add_flag("--blocked", "only events that were blocked or stopped")
+    parser.add_flag("--failed", "only events on which a hook failed")
+    text = "show the N newest events (default: 50; 0: all)"
+    parser.add_option("-n --limit N", text, type=at_least(0), default=50)
+    parser.add_flag("-f --follow", "keep showing events as they are recorded")
+    parser.add_flag("--json", "print JSON")
+    text = "rename the journal, so that a new one is started; nothing is deleted"
+    parser.add_flag("--move-aside", text)
+    journal.add_journal_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print what is asked for."""
+def run(options: Options) -> int:
+    """Print the events."""
     log_to_stderr()
-    if options.limit < 0:
-        raise HooklineError(f"-n {options.limit}: give a number from 0 on")
     if options.move_aside:
-        print(f"moved to {move_aside(journal_file(options))}")
+        print(f"moved to {move_aside(journal.journal_file(options))}")
         return 0
-    wanted = filter_of(options)
+    wanted = journal.event_filter(options)
     if options.id is not None:
         return _print_one(options)
     if options.follow:
@@ -91,35 +83,35 @@ def run(options: argparse.Namespace) -> int:
     return _print_list(options, wanted)
 
 
-def _print_one(options: argparse.Namespace) -> int:
-    with reading(options) as reader:
+def _print_one(options: Options) -> int:
+    with journal.open_journal(options) as reader:
         full = None if reader is None else reader.find(options.id)
     if full is None:
         raise HooklineError(f"no event {options.id} is recorded: see 'hookline log'")
     if options.json:
-        print_json(entry_json(full))
+        print_json(_as_json(full))
     else:
-        print_entry(full)
+        _print_details(full)
     return 0
 
 
-def _print_list(options: argparse.Namespace, wanted: EventFilter) -> int:
+def _print_list(options: Options, wanted: EventFilter) -> int:
     entries: list[Entry] = []
-    shown: list[object] = []
+    objects: list[object] = []
     total = 0
-    with reading(options) as reader:
+    with journal.open_journal(options) as reader:
         if reader is not None:
             entries = reader.newest(wanted, options.limit or None)
-            shown = _full(reader, entries) if options.json else []
+            objects = _objects(reader, entries) if options.json else []
             total = reader.count(wanted)
     if options.json:
-        print_json(shown)
+        print_json(objects)
         return 0
     for entry in entries:
-        print(entry_line(entry))
+        print(_line(entry))
     sys.stdout.flush()
     if reader is not None and not entries:
-        print("hookline: no such event is recorded", file=sys.stderr)
+        print("hookline: no matching event is recorded", file=sys.stderr)
     elif len(entries) < total:
         print(
             f"the newest {len(entries)} of {total:,}: -n 0 shows all", file=sys.stderr
@@ -127,15 +119,15 @@ def _print_list(options: argparse.Namespace, wanted: EventFilter) -> int:
     return 0
 
 
-def _full(reader: JournalReader, entries: list[Entry]) -> list[object]:
+def _objects(reader: JournalReader, entries: list[Entry]) -> list[object]:
     found = (reader.find(entry.id) for entry in entries)
-    # None is one that was forgotten this very moment.
-    return [entry_json(full) for full in found if full is not None]
+    # None: deleted from the journal since it was listed.
+    return [_as_json(full) for full in found if full is not None]
 
 
-def _follow(options: argparse.Namespace, wanted: EventFilter) -> int:
-    """Print what there is and what comes, until Ctrl-C."""
-    path = journal_file(options)
+def _follow(options: Options, wanted: EventFilter) -> int:
+    """Print old and new events until Ctrl-C."""
+    path = journal.journal_file(options)
     try:
         _wait_for(path)
         while True:
@@ -153,28 +145,154 @@ def _wait_for(path: str) -> None:
         time.sleep(_POLL_S)
 
 
-def _follow_file(
-    reader: JournalReader, wanted: EventFilter, options: argparse.Namespace
-) -> None:
-    """Go on until the file is moved away."""
-    own = identity(reader.path)
+def _follow_file(reader: JournalReader, wanted: EventFilter, options: Options) -> None:
+    """Print events until the file is moved."""
+    opened = identity(reader.path)
     entries = reader.newest(wanted, options.limit or None)
     last = reader.last_id()
     while True:
         for entry in entries:
-            _print_at_once(reader, entry, options)
-        if identity(reader.path) != own:
+            _print_now(reader, entry, options)
+        if identity(reader.path) != opened:
             return
         time.sleep(_POLL_S)
         entries = reader.newest(structs.replace(wanted, after_id=last), None)
         last = max([last, *(entry.id for entry in entries)])
 
 
-def _print_at_once(
-    reader: JournalReader, entry: Entry, options: argparse.Namespace
-) -> None:
+def _print_now(reader: JournalReader, entry: Entry, options: Options) -> None:
     if not options.json:
-        print(entry_line(entry), flush=True)
+        print(_line(entry), flush=True)
         return
-    for shown in _full(reader, [entry]):
-        print_json(shown)
+    for found in _objects(reader, [entry]):
+        print_json(found)
+
+
+def _line(entry: Entry) -> str:
+    verdict = paint(f"{entry.verdict:7}", _STYLES.get(entry.verdict, "green"))
+    hooks = plural(entry.hook_count, "hook")
+    what = f"{_name(entry):30.60} {hooks:>8} {format_duration(entry.duration_ms):>8}"
+    line = f"{entry.id:>6}  {journal.format_time(entry.at)}  {verdict}  {what}"
+    return f"{line}  {_remark(entry)}".rstrip()
+
+
+def _name(entry: Entry) -> str:
+    return f"{entry.event} {one_line(entry.target)}" if entry.target else entry.event
+
+
+def _remark(entry: Entry) -> str:
+    blockers = f"by {one_line(entry.blockers)}: " if entry.blockers else ""
+    parts = [shorten(f"{blockers}{one_line(entry.reason)}", 160)]
+    if entry.failed:
+        failing = f"failed: {one_line(entry.failing)}" if entry.failing else "failed"
+        parts.append(paint(shorten(failing, 80), "yellow"))
+    return "; ".join(part for part in parts if part)
+
+
+def _as_json(full: FullEntry) -> dict[str, Any]:
+    entry, verdict = full.entry, full.decided
+    return {
+        "id": entry.id,
+        "at": journal.format_utc(entry.at),
+        "event": entry.event,
+        "target": entry.target,
+        "tool": full.input.get("tool_name"),
+        "session_id": entry.session,
+        "cwd": entry.cwd,
+        "verdict": entry.verdict,
+        "blocked": verdict.blocked,
+        "ask": verdict.ask,
+        "should_stop": verdict.stop,
+        "reason": entry.reason,
+        "failed": entry.failed,
+        "total_duration_ms": round(entry.duration_ms, 3),
+        "input": full.input,
+        "input_bytes": entry.input_bytes,
+        "input_masked": entry.input_masked,
+        "input_cut": entry.input_cut,
+        "output_masked": entry.output_masked,
+        "output_cut": entry.output_cut,
+        "plan": full.plan,
+        "final_output": full.final_output,
+        "errors": full.errors,
+        "hooks": full.hooks,
+    }
+
+
+def _print_details(full: FullEntry) -> None:
+    entry = full.entry
+    verdict = paint(entry.verdict, _STYLES.get(entry.verdict, "green"))
+    print(f"event {entry.id}: {_name(entry)}, {verdict}")
+    for label, text in _facts(full):
+        print(f"  {label:9}{text}")
+    print(f"\ninput{_marks(entry.input_masked, entry.input_cut, entry.input_bytes)}")
+    _print_indented(pretty_json(full.input), 2)
+    for place, hook in enumerate(full.hooks, 1):
+        _print_hook(place, hook)
+    if full.final_output is not None:
+        print(f"\nmerged output{_marks(entry.output_masked, entry.output_cut)}")
+        _print_indented(pretty_json(full.final_output), 2)
+    for error in full.errors:
+        message = printable(error["message"])
+        print(f"\n{paint('error', 'red')} ({error['stage']}): {message}")
+
+
+def _facts(full: FullEntry) -> Iterator[tuple[str, str]]:
+    entry = full.entry
+    yield "when", f"{journal.format_time(entry.at)} ({journal.format_utc(entry.at)})"
+    yield "session", one_line(entry.session)
+    yield "project", one_line(entry.cwd)
+    yield "took", format_duration(entry.duration_ms)
+    yield "plan", _plan(full.plan)
+    if entry.reason:
+        yield "reason", printable(entry.reason).replace("\n", "\n" + " " * 11)
+
+
+def _plan(plan: dict[str, Any] | None) -> str:
+    if plan is None:
+        return "no hook matched"
+    names = ", ".join(f"{one_line(h['name'])} ({h['source']})" for h in plan["hooks"])
+    if len(plan["hooks"]) == 1:
+        return names
+    return f"{'one after another' if plan['sequential'] else 'in parallel'}: {names}"
+
+
+def _print_hook(place: int, hook: dict[str, Any]) -> None:
+    facts = [hook["source"], hook["type"], format_duration(hook["duration_ms"])]
+    if hook["exit_code"] is not None:
+        facts.insert(2, f"exit status {hook['exit_code']}")
+    name, outcome = one_line(hook["name"]), _outcome(hook)
+    print(f"\nhook {place}: {name} ({', '.join(facts)}) {outcome}")
+    if hook["error"]:
+        print(f"  error: {printable(hook['error'])}")
+    output = hook["output"]
+    if output is not None:
+        print("  output")
+        _print_indented(pretty_json(output), 4)
+    for stream in ("stdout", "stderr"):
+        # Standard output that was parsed is the output shown above.
+        if hook[stream] and not (stream == "stdout" and output is not None):
+            print(f"  {stream}")
+            _print_indented(hook[stream], 4)
+
+
+def _outcome(hook: dict[str, Any]) -> str:
+    for name, text, style in (
+        ("would_block", "would block", "yellow"),
+        ("blocked", "blocked", "red"),
+        ("failed", "failed", "yellow"),
+    ):
+        if hook[name]:
+            return paint(text, style)
+    return paint("ok", "green")
+
+
+def _marks(masked: bool, truncated: bool, size: int | None = None) -> str:
+    marks = ["credentials masked"] if masked else []
+    if truncated:
+        marks.append("truncated" if size is None else f"truncated from {size:,} bytes")
+    return f" ({'; '.join(marks)})" if marks else ""
+
+
+def _print_indented(text: str, by: int) -> None:
+    print(indent(printable(text), " " * by))

@@ -1,7 +1,9 @@
-"""``hookline``: one command line, one module per command.
+"""``hookline``: the command line, with one module per command.
 
-Only the module of the command in use is imported: ``hookline fire`` must start fast.
-Exit status 1 is a mistake of the user's, with a message on stderr.
+The module of a command has ``SUMMARY``, ``DESCRIPTION``, ``add_arguments(parser)`` and
+``run(options)``, which returns the exit status. Only the module in use is imported:
+``hookline fire`` must start fast.
+Exit status 1 is a usage error, with a message on stderr.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import Protocol, cast
+from types import ModuleType
 
 from hookline.errors import HooklineError, nearest
 
@@ -21,113 +23,100 @@ COMMANDS = (
     *("log", "stats", "replay"),
     *("serve", "request"),
 )
-"""In the order in which one meets them; each is a module of this package."""
+"""In the order of the overview; each is a module of this package."""
 
-_COLUMNS = 80
-_USAGE = "hookline COMMAND [OPTIONS]"
-
-
-class Command(Protocol):
-    """What a module of this package has."""
-
-    SUMMARY: str
-    DESCRIPTION: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the options."""
-        ...
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Do it and return the exit status."""
-        ...
+_DEFAULT_COLUMNS = 80
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    words = sys.argv[1:] if argv is None else argv
-    if not words or words[0] in {"-h", "--help", "help"}:
+    arguments = sys.argv[1:] if argv is None else argv
+    name = arguments[0] if arguments else "--help"
+    if name in {"-h", "--help", "help"}:
         print(_overview())
-        return 0 if words else 1
-    if words[0] in {"-V", "--version"}:
+        return 0 if arguments else 1
+    if name in {"-V", "--version"}:
         print(f"hookline {_version()}")
         return 0
-    if words[0] not in COMMANDS:
-        return _complain(_unknown(words[0]))
-    if argv is None and words[0] == "fire":
-        # One event and then the end: looking for garbage on the way is a waste.
+    if name not in COMMANDS:
+        return _fail(_unknown(name))
+    if argv is None and name == "fire":
+        # The process ends after one event: collecting garbage is wasted time.
         gc.disable()
     try:
-        return _run(words[0], words[1:])
+        return _run(name, arguments[1:])
     except HooklineError as error:
-        return _complain(str(error))
+        return _fail(str(error))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output has left; there is nobody to tell.
+        # Whatever reads our output has exited, so an error message has no reader.
         sys.stderr.close()
         return 141
-    # The edge of the house: a person is told, and no exit status is left to chance.
+    # Without this an unexpected exception could exit with a status that means
+    # something else.
     except Exception:  # noqa: BLE001
         import traceback
 
         traceback.print_exc()
-        return _complain("the above is a fault in Hookline itself: please report it")
+        return _fail("this is a bug in Hookline: please report it with the above")
+
+
+def _run(name: str, arguments: list[str]) -> int:
+    from .common import Parser
+
+    command = _module(name)
+    parser = Parser(
+        prog=f"hookline {name}",
+        description=command.DESCRIPTION,
+        formatter_class=_HelpFormatter,
+    )
+    command.add_arguments(parser)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit:  # after --help
+        return 0
+    status: int = command.run(options)
+    sys.stdout.flush()
+    return status
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Asks for the terminal's width itself: argparse loads shutil to do so."""
+    """Finds the width of the terminal itself: argparse would import shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
 
 
 def _columns() -> int:
-    said = os.environ.get("COLUMNS", "")
-    if said.isdecimal() and int(said) > 0:
-        return int(said)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     try:
-        return os.get_terminal_size(1).columns or _COLUMNS
+        return os.get_terminal_size(1).columns or _DEFAULT_COLUMNS
     except OSError:
-        return _COLUMNS
+        return _DEFAULT_COLUMNS
 
 
-def _run(name: str, words: list[str]) -> int:
-    command = _module(name)
-    parser = argparse.ArgumentParser(
-        prog=f"hookline {name}",
-        description=command.DESCRIPTION,
-        formatter_class=_HelpFormatter,
-        exit_on_error=True,
-    )
-    command.add_arguments(parser)
-    try:
-        options = parser.parse_args(words)
-    except SystemExit as leaving:
-        # argparse leaves with 2, which means "blocked" here.
-        return 1 if leaving.code else 0
-    status = command.run(options)
-    sys.stdout.flush()
-    return status
-
-
-def _module(name: str) -> Command:
-    return cast("Command", import_module(f"hookline.cli.{name}"))
+def _module(name: str) -> ModuleType:
+    return import_module(f"hookline.cli.{name}")
 
 
 def _overview() -> str:
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:{width}}  {_module(name).SUMMARY}" for name in COMMANDS)
     return (
-        f"usage: {_USAGE}\n\nHooks for AI agents: your own checks at every step, able "
-        f"to block, change, add or stop.\n\ncommands:\n{rows}\n\n"
-        "'hookline COMMAND --help' explains each with examples."
+        "usage: hookline COMMAND [OPTIONS]\n\n"
+        "Hooks for AI agents: your own checks at every step, which can block, change, "
+        f"add or stop.\n\ncommands:\n{rows}\n\n"
+        "Run 'hookline COMMAND --help' for options and examples."
     )
 
 
 def _unknown(name: str) -> str:
     near = nearest(name, COMMANDS)
     hint = f"did you mean 'hookline {near}'?" if near else "see 'hookline --help'"
-    return f"{name!r} is no command: {hint}"
+    return f"unknown command {name!r}: {hint}"
 
 
 def _version() -> str:
@@ -136,7 +125,7 @@ def _version() -> str:
     return version("hookline")
 
 
-def _complain(message: str) -> int:
+def _fail(message: str) -> int:
     print(f"hookline: {message}", file=sys.stderr)
     return 1
 

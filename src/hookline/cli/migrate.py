@@ -1,28 +1,27 @@
-"""``hookline migrate``: turn another agent's hook settings into ours."""
+"""``hookline migrate``: convert another agent's hook settings."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shlex
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 from hookline.errors import HooklineError
-from hookline.hosts.migration import Migrated, Origin, migrate
+from hookline.hosts.migration import Migrated, MigrationSource, migrate
 from hookline.settings.load import Settings
 from hookline.settings.read import read_settings
 
-from .common import paint, plain
+from .common import Options, Parser, file_errors, paint, pretty_json
+from .text import plural, printable
 
-SUMMARY = "turn the settings of another agent into ours"
+SUMMARY = "convert the hook settings of another agent"
 DESCRIPTION = """\
-Read the hooks in another agent's settings and write .hookline/settings.json: event and
-tool names, matchers and timeouts are translated, scripts stay as they are. What does
-not carry over is listed.
+Read the hooks in another agent's settings and write .hookline/settings.json. Event and
+tool names, matchers and timeouts are converted; scripts are not changed. Everything
+that cannot be converted is listed.
 
   hookline migrate --from claude                      reads .claude/settings.json
   hookline migrate --from gemini ~/code/app           reads .gemini/settings.json there
@@ -30,71 +29,54 @@ not carry over is listed.
 
 exit status: 0 done, 1 nothing written"""
 
-_FOLDERS = {
-    Origin.CLAUDE: ".claude",
-    Origin.GEMINI: ".gemini",
-    Origin.LLXPRT: ".llxprt",
-}
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
     parser.add_argument(
         "--from",
-        dest="origin",
+        dest="source",
         required=True,
-        choices=[origin.value for origin in Origin],
-        help="whose settings they are",
+        choices=[source.value for source in MigrationSource],
+        help="the agent that the settings belong to",
     )
-    parser.add_argument(
-        "path", nargs="?", metavar="PATH", help="the settings file, or its project"
-    )
-    parser.add_argument(
-        "--cwd", default=".", metavar="DIR", help="the project to write to"
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", help="write here instead; '-' prints it"
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="overwrite settings that are there"
-    )
+    text = "settings file, or the project that contains it"
+    parser.add_argument("path", nargs="?", metavar="PATH", help=text)
+    parser.add_cwd("project to write to (default: the current directory)")
+    parser.add_option("--output FILE", "write to this file; '-' prints the settings")
+    parser.add_flag("--force", "overwrite existing settings")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Translate, write, and say what was left behind."""
-    origin = Origin(options.origin)
-    if not Path(options.cwd).is_dir():
-        raise HooklineError(f"--cwd {options.cwd!r} is no directory")
-    source = _source(origin, options)
-    migrated = migrate(origin, read_settings(source))
-    text = json.dumps(migrated.settings, indent=2, ensure_ascii=False) + "\n"
+def run(options: Options) -> int:
+    """Convert and write the settings, and list what cannot be converted."""
+    source = MigrationSource(options.source)
+    file = _settings_file(source, Path(options.path or options.cwd))
+    migrated = migrate(source, read_settings(file))
+    text = pretty_json(migrated.settings) + "\n"
     if options.output == "-":
         sys.stdout.write(text)
-        _tell(migrated, sys.stderr)
+        _print_notes(migrated, sys.stderr)
         return 0
     target = Path(options.output or Path(options.cwd, ".hookline", "settings.json"))
     _write(target, text, force=options.force)
-    print(f"{paint('wrote', 'green')}  {target} ({_count(migrated.hook_count)})")
-    _tell(migrated, sys.stdout)
+    hooks = plural(migrated.hook_count, "hook")
+    print(f"{paint('wrote', 'green')}  {target} ({hooks})")
+    _print_notes(migrated, sys.stdout)
     if migrated.hook_count and not options.output:
         where = "" if options.cwd == "." else f" --cwd {shlex.quote(options.cwd)}"
-        print(
-            f"\nnext:\n  hookline trust{where}   # look at the hooks and agree to them"
-        )
+        print(f"\nnext:\n  hookline trust{where}   # review and approve the hooks")
     return 0
 
 
-def _source(origin: Origin, options: argparse.Namespace) -> Path:
-    given = Path(options.path or options.cwd)
+def _settings_file(source: MigrationSource, given: Path) -> Path:
     if not given.is_dir():
         return given
-    inside = given / _FOLDERS[origin] / "settings.json"
-    beside = given / "settings.json"
-    if not inside.is_file() and given.name == _FOLDERS[origin] and beside.is_file():
+    folder = f".{source.value}"
+    inside, beside = given / folder / "settings.json", given / "settings.json"
+    if inside.is_file():
+        return inside
+    if given.name == folder and beside.is_file():
         return beside
-    if not inside.is_file():
-        raise HooklineError(f"there is no {inside}: name the settings file to read")
-    return inside
+    raise HooklineError(f"{inside} does not exist: name the settings file to read")
 
 
 def _write(target: Path, text: str, *, force: bool) -> None:
@@ -104,26 +86,20 @@ def _write(target: Path, text: str, *, force: bool) -> None:
             hint = (
                 "use --force to overwrite it" if taken == target else "remove it first"
             )
-            raise HooklineError(f"{taken} is there already: {hint}, or --output FILE")
-    try:
+            raise HooklineError(f"{taken} exists already: {hint}, or use --output FILE")
+    with file_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: half a settings file would switch the others off.
+        # Atomic: a partial settings file would disable the hooks in it.
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         Path(name).chmod(0o644)
         Path(name).replace(target)
-    except OSError as error:
-        raise HooklineError(f"{target}: {error.strerror}") from error
 
 
-def _tell(migrated: Migrated, stream: Any) -> None:
+def _print_notes(migrated: Migrated, stream: TextIO) -> None:
     notes = [*migrated.notes, *Settings.from_mapping(migrated.settings).warnings]
     if notes:
-        print("\nnot carried over:", file=stream)
+        print("\nnot converted:", file=stream)
         for note in notes:
-            print(f"  {plain(note)}", file=stream)
-
-
-def _count(hooks: int) -> str:
-    return "1 hook" if hooks == 1 else f"{hooks} hooks"
+            print(f"  {printable(note)}", file=stream)

@@ -1,14 +1,12 @@
-"""``hookline recipes``: the ready hooks, and what is in each."""
+"""``hookline recipes``: list the recipes, or show the source of one."""
 
 from __future__ import annotations
 
-import argparse
-
 from hookline.recipes.catalog import RECIPES, Recipe, find_recipe
 
-from .common import paint, print_json
+from .common import Options, Parser, paint, print_json
 
-SUMMARY = "show the ready hooks"
+SUMMARY = "show the ready-made hooks"
 DESCRIPTION = """\
 List the hooks that 'hookline init --recipe NAME' sets up, or show the source of one.
 
@@ -17,27 +15,27 @@ List the hooks that 'hookline init --recipe NAME' sets up, or show the source of
   hookline recipes --json"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="show this one's source"
+        "name", nargs="?", metavar="NAME", help="show the source of this recipe"
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_flag("--json", "print a JSON list")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the recipes."""
     chosen = [find_recipe(options.name)] if options.name else list(RECIPES.values())
     if options.json:
-        print_json([_entry(recipe) for recipe in chosen])
+        print_json([_as_json(recipe) for recipe in chosen])
     elif options.name:
         _print_source(chosen[0])
     else:
-        _print_table(chosen)
+        _print_list(chosen)
     return 0
 
 
-def _entry(recipe: Recipe) -> dict[str, object]:
+def _as_json(recipe: Recipe) -> dict[str, object]:
     return {
         "name": recipe.name,
         "event": recipe.event.value,
@@ -47,12 +45,12 @@ def _entry(recipe: Recipe) -> dict[str, object]:
     }
 
 
-def _print_table(recipes: list[Recipe]) -> None:
-    name = max(len(recipe.name) for recipe in recipes)
-    event = max(len(recipe.event) for recipe in recipes)
+def _print_list(recipes: list[Recipe]) -> None:
+    name_width = max(len(recipe.name) for recipe in recipes)
+    event_width = max(len(recipe.event) for recipe in recipes)
     for recipe in recipes:
-        shown = paint(f"{recipe.name:{name}}", "bold")
-        print(f"{shown}  {recipe.event.value:{event}}  {recipe.description}")
+        name = paint(f"{recipe.name:{name_width}}", "bold")
+        print(f"{name}  {recipe.event.value:{event_width}}  {recipe.description}")
     print("\nset one up: hookline init --recipe NAME")
 
 

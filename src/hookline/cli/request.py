@@ -1,11 +1,9 @@
-"""``hookline request``: ask the workers of a bus for one verdict."""
+"""``hookline request``: send one event to the workers of a bus."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import math
-import sys
 import time
 from typing import Any
 
@@ -17,81 +15,61 @@ from hookline.bus.contracts import (
 )
 from hookline.errors import BusConnectionError, HooklineError
 
-from .common import print_json, read_object
-from .connection import SAFE_PASSWORDS, add_connection_arguments, connect, need_bus
+from . import connection
+from .common import Options, Parser, at_least, print_json, read_input
 
-SUMMARY = "ask the workers of a bus for one verdict"
+SUMMARY = "send one event to the workers of a bus"
 DESCRIPTION = f"""\
-Send one event to the workers that serve a bus, and print their response.
+Send one event to the workers of a bus and print the response.
 
   hookline request BeforeAgent --bus nats://localhost:4222 --input prompt.json
   echo '{{"tool_name": "write_file", "tool_input": {{"path": ".env"}}}}' |
     hookline request BeforeTool --bus nats://localhost:4222 --input - --json
 
-The response is JSON, with --json on one line. There is always exactly one, also when
-nobody answers: then it has "success": false and says why. Nothing is sent twice
-unless you ask for it with --retries: hooks may have side effects.
+The response is a JSON object, on one line with --json. If no worker answers, it has
+"success": false and an error. A request is sent once, because hooks can have side
+effects; --retries allows more.
 
-{SAFE_PASSWORDS}
+{connection.SAFE_PASSWORDS}
 
-exit status: 0 allowed, 2 blocked or stopped, 3 no verdict, 1 a mistake in the call"""
+exit status: 0 allowed, 2 blocked or stopped, 3 no verdict, 1 usage error"""
 
-_LONGEST_CONNECT_S = 3.0
+_MAX_CONNECT_S = 3.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
     parser.add_argument("event", metavar="EVENT", help="such as BeforeTool")
-    add_connection_arguments(parser)
-    parser.add_argument(
-        "--input",
-        metavar="FILE",
-        help="the event's fields as a JSON object; '-' reads standard input",
-    )
-    parser.add_argument(
-        "--timeout",
-        metavar="S",
-        type=float,
-        default=70.0,
-        help="seconds to wait for the verdict (default: 70)",
-    )
-    parser.add_argument(
-        "--retries",
-        metavar="N",
-        type=int,
-        default=0,
-        help="how often an unanswered request is sent again, in that time (default: 0)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the response on one line"
-    )
+    connection.add_connection_arguments(parser)
+    parser.add_input()
+    text = "seconds to wait for the verdict (default: 70)"
+    parser.add_option("--timeout S", text, type=float, default=70.0)
+    text = "times to resend an unanswered request within --timeout (default: 0)"
+    parser.add_option("--retries N", text, type=at_least(0), default=0)
+    parser.add_flag("--json", "print the response on one line")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Ask, print the response, and say the verdict by the exit status."""
-    need_bus(options, "request BeforeTool")
-    # Not "timeout <= 0": what is no number at all would wait for ever.
+def run(options: Options) -> int:
+    """Send the event and print the response."""
+    connection.require_bus(options, "request BeforeTool")
+    # Not "timeout <= 0": NaN would wait forever.
     if not 0 < options.timeout < math.inf:
         raise HooklineError("--timeout must be a number of seconds above 0")
-    if options.retries < 0:
-        raise HooklineError("--retries must be 0 or more")
-    event_input = {} if options.input is None else read_object(options.input)
-    response = asyncio.run(_ask(options, event_input))
-    if options.json:
-        print_json(response)
-    else:
-        _print_indented(response)
-    return _status(response)
+    response = asyncio.run(_request(options, read_input(options)))
+    print_json(response, pretty=not options.json)
+    return _exit_status(response)
 
 
-async def _ask(
-    options: argparse.Namespace, event_input: dict[str, Any]
+async def _request(
+    options: Options, event_input: dict[str, Any]
 ) -> HookExecutionResponse:
     from hookline.bus.client import HookBusClient
 
     deadline = time.monotonic() + options.timeout
     try:
-        bus = await connect(options, timeout_s=min(options.timeout, _LONGEST_CONNECT_S))
+        bus = await connection.connect(
+            options, timeout_s=min(options.timeout, _MAX_CONNECT_S)
+        )
     except BusConnectionError as error:
         return failed_response(
             new_correlation_id(),
@@ -111,17 +89,8 @@ async def _ask(
         await bus.close()
 
 
-def _status(response: HookExecutionResponse) -> int:
+def _exit_status(response: HookExecutionResponse) -> int:
     processed = response.get("processed") or {}
     if processed.get("blocked") or processed.get("shouldStop"):
         return 2
     return 0 if response["success"] else 3
-
-
-def _print_indented(response: HookExecutionResponse) -> None:
-    import msgspec
-
-    from hookline.protocol.jsontext import encode
-
-    sys.stdout.buffer.write(msgspec.json.format(encode(response), indent=2) + b"\n")
-    sys.stdout.buffer.flush()

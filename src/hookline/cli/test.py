@@ -1,28 +1,39 @@
-"""``hookline test``: run hooktest files and show what was not as expected."""
+"""``hookline test``: run hooktest files."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 from pathlib import Path
 
+from msgspec import structs
+
 from hookline.errors import HooklineError
 from hookline.testing.cases import HookTestFile, find_files, read_file
-from hookline.testing.run import CaseResult, run_cases
+from hookline.testing.run import CaseResult, run_cases, write_junit
 
-from .common import Progress, paint, plain, print_json
+from .common import (
+    Options,
+    Parser,
+    Progress,
+    at_least,
+    file_errors,
+    paint,
+    paint_diff,
+    print_json,
+)
+from .text import printable
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
-Run the cases in *.hooktest.toml files through the real pipeline, many at once, each in
-a scratch project of its own. Without FILES the folder you are in is searched.
+Run the cases in *.hooktest.toml files with the real hooks, in parallel, each in its own
+temporary project. Without FILE the current directory is searched.
 
   hookline test
   hookline test .hookline/hooks/secret_scan.hooktest.toml -v
   hookline test --junit results.xml
 
-a case in such a file (the script beside it, of the same name, is what is tested):
+A case in such a file, which tests the script of the same name in the same directory:
 
   event = "BeforeTool"
   tool = "write_file"
@@ -31,84 +42,81 @@ a case in such a file (the script beside it, of the same name, is what is tested
   name = "a .env file is blocked"
   tool_input = { file_path = ".env" }
   expect = "block"          # allow (the default), block, ask or stop
-  message = "keep secrets"  # a pattern
+  message = "keep secrets"  # a regular expression
 
-exit status: 0 all as expected, 1 not so"""
+exit status: 0 all cases passed, 1 a case failed or usage error"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="hooktest files or folders of them"
+        "files", nargs="*", metavar="FILE", help="hooktest files, or directories"
     )
-    parser.add_argument("-k", metavar="TEXT", help="only cases whose name holds this")
-    parser.add_argument("--jobs", type=int, metavar="N", help="how many at once")
-    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML as well")
-    parser.add_argument("--json", action="store_true", help="print a JSON list")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name every case")
+    parser.add_option("-k TEXT", "only cases with this text in their name")
+    text = "cases to run at the same time (default: twice the number of processors)"
+    parser.add_option("--jobs N", text, type=at_least(1))
+    parser.add_option("--junit FILE", "also write JUnit XML to this file")
+    parser.add_flag("--json", "print a JSON list")
+    parser.add_flag("-v --verbose", "also name the cases that pass")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the cases and return the exit status."""
-    # A hook that fails on purpose is part of a case, and no news.
+def run(options: Options) -> int:
+    """Run the cases and print those that fail."""
+    # Some cases test hooks that fail on purpose.
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
-    if options.jobs is not None and options.jobs < 1:
-        raise HooklineError("--jobs must be 1 or more")
-    files = _chosen(options)
-    results = asyncio.run(_run(files, options))
+    results = asyncio.run(_run(_select(options), options.jobs))
     if options.junit:
-        _write_junit(results, Path(options.junit))
+        with file_errors(f"--junit {options.junit}"):
+            write_junit(results, Path(options.junit))
     if options.json:
-        print_json([_entry(result) for result in results])
+        print_json([_as_json(result) for result in results])
     else:
         _print_results(results, options.verbose)
     return 0 if all(result.passed for result in results) else 1
 
 
-def _chosen(options: argparse.Namespace) -> list[HookTestFile]:
-    paths = find_files([Path(name) for name in options.files or ["."]])
-    files = [_with_cases(read_file(path), options.k) for path in paths]
+def _select(options: Options) -> list[HookTestFile]:
+    files = [
+        read_file(path)
+        for path in find_files([Path(name) for name in options.files or ["."]])
+    ]
+    where = ", ".join(options.files) or "this directory"
     if not any(file.cases for file in files):
-        places = ", ".join(options.files) or "this folder"
-        if options.k and any(file.cases for file in map(read_file, paths)):
-            raise HooklineError(f"no case named like {options.k!r} in {places}")
         raise HooklineError(
-            f"no *.hooktest.toml in {places}: 'hookline init' writes one to start from"
+            f"no *.hooktest.toml in {where}: 'hookline init' writes one to start from"
         )
-    return files
+    if not options.k:
+        return files
+    selected = [_with_name(file, options.k.lower()) for file in files]
+    if not any(file.cases for file in selected):
+        raise HooklineError(f"no case with {options.k!r} in its name in {where}")
+    return selected
 
 
-def _with_cases(file: HookTestFile, text: str | None) -> HookTestFile:
-    if not text:
-        return file
-    import msgspec
-
-    kept = tuple(case for case in file.cases if text.lower() in case.name.lower())
-    return msgspec.structs.replace(file, cases=kept)
+def _with_name(file: HookTestFile, text: str) -> HookTestFile:
+    kept = tuple(case for case in file.cases if text in case.name.lower())
+    return structs.replace(file, cases=kept)
 
 
-async def _run(
-    files: list[HookTestFile], options: argparse.Namespace
-) -> list[CaseResult]:
-    total = sum(len(file.cases) for file in files)
+async def _run(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
+    order = [(file.path, case.name) for file in files for case in file.cases]
     results = []
-    with Progress("testing hooks", total) as progress:
-        async for result in run_cases(files, options.jobs):
+    with Progress("testing hooks", len(order)) as progress:
+        async for result in run_cases(files, jobs):
             results.append(result)
             progress.step()
-    order = {file.path: n for n, file in enumerate(files)}
-    names = {(f.path, case.name): n for f in files for n, case in enumerate(f.cases)}
-    return sorted(results, key=lambda r: (order[r.file], names[(r.file, r.name)]))
+    places = {key: place for place, key in enumerate(order)}
+    return sorted(results, key=lambda result: places[(result.file, result.name)])
 
 
 def _print_results(results: list[CaseResult], verbose: bool) -> None:
     for result in results:
         if not result.passed:
-            print(f"{paint('FAIL', 'red')}  {result.file}: {plain(result.name)}")
-            for problem in result.problems:
-                print("      " + _painted(plain(problem)).replace("\n", "\n      "))
+            print(f"{paint('FAIL', 'red')}  {result.file}: {printable(result.name)}")
+            for line in "\n".join(result.problems).splitlines():
+                print(f"      {paint_diff(line)}".rstrip())
         elif verbose:
-            print(f"{paint('ok', 'green')}    {result.file}: {plain(result.name)}")
+            print(f"{paint('ok', 'green')}    {result.file}: {printable(result.name)}")
     failed = sum(not result.passed for result in results)
     summary = f"{len(results) - failed} passed"
     if failed:
@@ -116,15 +124,7 @@ def _print_results(results: list[CaseResult], verbose: bool) -> None:
     print(paint(summary, "red" if failed else "green"))
 
 
-def _painted(problem: str) -> str:
-    styles = {"+": "green", "-": "red", "@": "dim"}
-    lines = problem.splitlines()
-    return "\n".join(
-        paint(line, styles[line[0]]) if line[:1] in styles else line for line in lines
-    )
-
-
-def _entry(result: CaseResult) -> dict[str, object]:
+def _as_json(result: CaseResult) -> dict[str, object]:
     return {
         "file": str(result.file),
         "name": result.name,
@@ -133,12 +133,3 @@ def _entry(result: CaseResult) -> dict[str, object]:
         "problems": list(result.problems),
         "duration_ms": round(result.duration_ms, 3),
     }
-
-
-def _write_junit(results: list[CaseResult], target: Path) -> None:
-    from hookline.testing.run import write_junit
-
-    try:
-        write_junit(results, target)
-    except OSError as error:
-        raise HooklineError(f"--junit {target}: {error.strerror}") from error

@@ -1,8 +1,7 @@
-"""``hookline trust``: look at a project's hooks and agree to them, byte for byte."""
+"""``hookline trust``: review and approve the hooks of a project."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
@@ -24,26 +23,25 @@ from hookline.trust.review import (
     definition_diff,
     file_diff,
     is_unchanged,
-    real_project,
     review_hooks,
     take_snapshot,
-    trusted_layer,
 )
 
-from .common import paint, plain
+from .common import Options, Parser, paint, paint_diff
+from .text import printable
 
-SUMMARY = "look at a project's hooks and agree to them"
+SUMMARY = "review and approve the hooks of a project"
 DESCRIPTION = """\
-Hooks of a project run after a person has agreed to them, and only as long as they and
-their files stay as they were then: everything under .hookline, the files that their
-commands name, and their trustFiles. This shows what is new or has changed, and asks.
+Hooks of a project run only after you have approved them, and only while they and their
+files are unchanged: everything under .hookline, the files that their commands name, and
+their trustFiles. This command shows what is new or changed and asks for approval.
 
-  hookline trust             show the hooks of this project and ask
-  hookline trust --yes       agree without a question
-  hookline trust --revoke    take it back
-  hookline trust --list      everything that is trusted
+  hookline trust             review the hooks of this project
+  hookline trust --yes       approve without asking
+  hookline trust --revoke    withdraw the approval
+  hookline trust --list      show all trusted projects
 
-exit status: 0 trusted or nothing to do, 1 not trusted"""
+exit status: 0 trusted or nothing to approve, 1 not trusted"""
 
 _COLOURS = {
     Change.NEW: "yellow",
@@ -53,30 +51,25 @@ _COLOURS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--cwd", metavar="DIR", default=".", help="the project (default: here)"
-    )
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--yes", action="store_true", help="agree without a question")
-    choice.add_argument(
-        "--list", action="store_true", help="show everything that is trusted"
-    )
-    choice.add_argument(
-        "--revoke", action="store_true", help="trust this project's hooks no more"
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_cwd()
+    parser.add_exclusive_flags(
+        {
+            "--yes": "approve without asking",
+            "--list": "show all trusted projects",
+            "--revoke": "withdraw the approval",
+        }
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    """Do what the options say."""
+def run(options: Options) -> int:
+    """Review, list or revoke."""
     if options.list:
         return _list()
-    if not os.path.isdir(options.cwd):  # noqa: PTH112 - no pathlib at start-up
-        raise HooklineError(f"--cwd {options.cwd!r} is no directory")
     if current_depth():
-        raise HooklineError("a hook cannot agree to hooks: run this yourself")
-    project = real_project(options.cwd)
+        raise HooklineError("a hook cannot approve hooks: run this command yourself")
+    project = os.path.realpath(options.cwd)
     return _revoke(project) if options.revoke else _review(project, options.yes)
 
 
@@ -85,58 +78,47 @@ def _list() -> int:
     if not records:
         print("no project is trusted")
     for record in records:
-        print(f"{paint(plain(record.project), 'bold')}  since {record.trusted_at}")
-        for event, groups in trusted_layer(record).groups.items():
-            for hook in (hook for group in groups for hook in group.hooks):
-                print(f"  {event.value}  {_line(hook.name)}")
+        print(f"{paint(printable(record.project), 'bold')}  since {record.trusted_at}")
+        for event, _, hook in record.layer().hooks():
+            print(f"  {event.value}  {_escaped(hook.name)}")
     return 0
 
 
 def _revoke(project: str) -> int:
     if remove_record(project):
-        print(f"{plain(project)}: its hooks are trusted no more and will not run")
+        print(f"{printable(project)}: trust revoked, its hooks do not run")
     else:
-        print(f"{plain(project)}: was not trusted")
+        print(f"{printable(project)}: was not trusted")
     return 0
 
 
-def _review(project: str, agreed: bool) -> int:
+def _review(project: str, approved: bool) -> int:
     path = record_path(project)
     before = load_record(path) if path is not None else None
     now = take_snapshot(project)
     if is_unchanged(now, before):
-        nothing = now.layer is None or not now.layer.groups
-        print("there are no project hooks here" if nothing else "trusted already")
+        empty = now.layer is None or not now.layer.groups
+        print("this project has no hooks" if empty else "already trusted")
         return 0
-    _show(now, before)
-    if not (agreed or _ask(now)):
+    _print_review(now, before)
+    if not (approved or _ask(now)):
         print("not trusted: nothing was changed", file=sys.stderr)
         return 1
-    _remember(now)
+    _save(now)
     return 0
 
 
-def _remember(now: Snapshot) -> None:
-    project = now.record.project
-    if now.layer is None:
-        remove_record(project)
-        print(f"{plain(project)}: forgotten, it has no hooks any more")
-    else:
-        save_record(now.record, now.copies)
-        print(f"{plain(project)}: {paint('trusted', 'green')}")
-
-
 def _ask(now: Snapshot) -> bool:
-    sys.stdout.flush()  # what is to be looked at comes before the question
+    sys.stdout.flush()  # the review must be on the screen before the question
     if not sys.stdin.isatty():
         raise HooklineError(
-            "there is no terminal to ask at: look at the above and run "
-            "'hookline trust --yes' if you agree"
+            "no terminal to ask on: review the above and run 'hookline trust --yes' "
+            "to approve it"
         )
     question = (
-        "Forget these hooks? [y/N] "
+        "Remove the record of these hooks? [y/N] "
         if now.layer is None
-        else "Let these hooks run on this machine, as you? [y/N] "
+        else "Let these hooks run on this machine as you? [y/N] "
     )
     try:
         return input(question).strip().lower() in {"y", "yes"}
@@ -144,48 +126,56 @@ def _ask(now: Snapshot) -> bool:
         return False
 
 
-def _show(now: Snapshot, before: TrustRecord | None) -> None:
-    print(f"{plain(now.record.project)}\n")
+def _save(now: Snapshot) -> None:
+    project = now.record.project
+    if now.layer is None:
+        remove_record(project)
+        print(f"{printable(project)}: record removed, the project has no hooks")
+    else:
+        save_record(now.record, now.copies)
+        print(f"{printable(project)}: {paint('trusted', 'green')}")
+
+
+def _print_review(now: Snapshot, before: TrustRecord | None) -> None:
+    project = now.record.project
+    print(f"{printable(project)}\n")
     for reviewed in review_hooks(now, before):
-        _show_hook(reviewed, now.record.project)
+        _print_hook(reviewed, project)
     for path, old, new in changed_files(now, before):
-        print(f"{paint('changed', 'red')} {plain(_short(path, now.record.project))}")
-        for line in file_diff(_short(path, now.record.project), old, new, now.copies):
-            print(f"  {_diff_line(line)}")
+        name = _relative(path, project)
+        print(f"{paint('changed', 'red')} {printable(name)}")
+        for line in file_diff(name, old, new, now.copies):
+            print(f"  {paint_diff(line)}")
         print()
 
 
-def _show_hook(reviewed: ReviewedHook, project: str) -> None:
+def _print_hook(reviewed: ReviewedHook, project: str) -> None:
     hook = reviewed.hook
-    where = f"{reviewed.event.value} {_line(reviewed.matcher or '*')}"
+    where = f"{reviewed.event.value} {_escaped(reviewed.matcher or '*')}"
     mark = paint(f"{reviewed.change.value:8}", _COLOURS[reviewed.change])
-    print(f"{mark} {paint(_line(hook.name), 'bold')}  on {where}  ({hook.type.value})")
+    name = paint(_escaped(hook.name), "bold")
+    print(f"{mark} {name}  on {where}  ({hook.type.value})")
     if hook.command or hook.function:
-        print(f"         runs   {_line(hook.command or hook.function or '')}")
+        print(f"         runs   {_escaped(hook.command or hook.function or '')}")
     if reviewed.change is not Change.REMOVED:
         for path in reviewed.files:
-            print(f"         pins   {plain(_short(path, project))}")
+            print(f"         pins   {printable(_relative(path, project))}")
         if reviewed.names_nothing:
             print(
-                "         note   it names no file of the project: its words are "
-                "trusted, what they run can change"
+                "         note   no file of the project is named: only the command "
+                "itself is pinned, not the programs it runs"
             )
     if reviewed.before is not None:
         for line in definition_diff(reviewed.before, hook):
-            print(f"         {_diff_line(line)}")
+            print(f"         {paint_diff(line)}")
     print()
 
 
-def _diff_line(line: str) -> str:
-    style = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
-    shown = plain(line)
-    return shown if style is None else paint(shown, style)
+def _escaped(text: str) -> str:
+    """Keep a command on one line, with its line breaks visible."""
+    return printable(text).replace("\n", "\\n")
 
 
-def _line(text: str) -> str:
-    return plain(text).replace("\n", "\\n")
-
-
-def _short(path: str, project: str) -> str:
+def _relative(path: str, project: str) -> str:
     inside = path.startswith(f"{project}/")
     return os.path.relpath(path, project) if inside else path

@@ -1,1 +1,1 @@
-"""The demonstration behind ``hookline demo``: a scripted model, real hooks."""
+"""The demo behind ``hookline demo``: a scripted model, real hooks."""

@@ -1,12 +1,15 @@
-"""A hook's verdict, and what it changed, in a few words."""
+"""Show what happens in the demo: who says what, what each hook does, a summary."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TextIO
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,81 +20,51 @@ from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.translators.stable import LLMRequest, LLMResponse
 
-ALLOWED, CHANGED, ADDED = "allowed", "changed", "added"
-BLOCKED, STOPPED, RESTRICTED, FAILED = "blocked", "stopped", "restricted", "failed"
+Paint = Callable[[str, str], str]
+"""Colours a text: ``paint("no", "red")``."""
 
 
-def verdict_of(hook: HookExecutionResult) -> str:
-    """One word."""
-    said = hook.output
-    if hook.failed:
-        return FAILED
-    if said is None:
-        return ALLOWED
-    checks = {
-        STOPPED: said.stops,
-        BLOCKED: said.is_blocking,
-        RESTRICTED: said.tool_config is not None,
-        CHANGED: bool(said.tool_input or said.llm_request or said.llm_response),
-        ADDED: said.additional_context is not None,
-    }
-    return next((word for word, holds in checks.items() if holds), ALLOWED)
-
-
-def change_of(hook: HookExecutionResult, fields: dict[str, Any]) -> str:
-    """What is different for it."""
-    said = hook.output
-    if hook.failed:
-        return hook.error or ""
-    if said is None:
-        return ""
-    if said.stops:
-        return said.effective_stop_reason
-    return said.effective_reason if said.is_blocking else _change(said, fields)
-
-
-def _change(said: HookOutput, fields: dict[str, Any]) -> str:
-    if said.tool_config is not None:
-        return "only " + ", ".join(said.tool_config["allowedFunctionNames"])
-    if said.tool_input:
-        return _changes(fields["tool_input"], said.tool_input)
-    if said.llm_request:
-        request: LLMRequest = fields["llm_request"]
-        return _changes(request.config or {}, said.llm_request.get("config", {}))
-    if said.llm_response:
-        response: LLMResponse = fields["llm_response"]
-        return f"{response.text} → {said.llm_response.get('text')}"
-    return said.additional_context or ""
-
-
-def _changes(before: dict[str, Any], after: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{key} {before.get(key)} → {new}"
-        for key, new in after.items()
-        if before.get(key) != new
-    )
-
-
-class Sighting(Struct, frozen=True, kw_only=True):
+class HookRun(Struct, frozen=True, kw_only=True):
     """What one hook did at one event."""
 
     event: HookEventName
     tool: str
     hook: str
     kind: str
-    verdict: str
-    change: str
+    action: str
+    detail: str
     milliseconds: float
 
+    @property
+    def columns(self) -> str:
+        """One line without the detail."""
+        return (
+            f"{self.event.value:<19}  {self.tool:<10}  {self.hook:<11}  "
+            f"{self.action:<10}  {_ms(self.milliseconds):>6}"
+        )
 
-class WatchedHooks(EventFirer):
-    """Fires on a handler and tells of each hook that ran."""
+
+def _totals(runs: Iterable[HookRun]) -> Iterator[tuple[object, ...]]:
+    """Per hook: event, name, type, number of runs, mean time, outcome."""
+    by_hook: dict[str, list[HookRun]] = {}
+    for run in runs:
+        by_hook.setdefault(run.hook, []).append(run)
+    for hook, own in by_hook.items():
+        mean = _ms(sum(run.milliseconds for run in own) / len(own))
+        counts = Counter(run.action for run in own if run.action != "allowed")
+        outcome = ", ".join(f"{n} {action}" for action, n in sorted(counts.items()))
+        first = own[0]
+        yield first.event, hook, first.kind, len(own), mean, outcome or "all allowed"
+
+
+class ReportingHooks(EventFirer):
+    """Fires on a handler and reports each hook that ran."""
 
     def __init__(
-        self, handler: HookEventHandler, tell: Callable[[Sighting], None]
+        self, handler: HookEventHandler, report: Callable[[HookRun], None]
     ) -> None:
         self._handler = handler
-        self._tell = tell
+        self._report = report
 
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
@@ -102,213 +75,166 @@ class WatchedHooks(EventFirer):
     async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
         result = await self._handler.fire(event, fields)
         for hook in result.aggregated.hook_results:
-            self._tell(_sighting(event, fields, hook))
+            action, detail = _action(hook, fields)
+            self._report(
+                HookRun(
+                    event=event,
+                    tool=str(fields.get("tool_name", "")),
+                    hook=hook.hook_name,
+                    kind=hook.hook_type,
+                    action=action,
+                    detail=detail,
+                    milliseconds=hook.duration,
+                )
+            )
         return result
 
 
-def _sighting(
-    event: HookEventName, fields: Fields, hook: HookExecutionResult
-) -> Sighting:
-    return Sighting(
-        event=event,
-        tool=str(fields.get("tool_name", "")),
-        hook=hook.hook_name,
-        kind=hook.hook_type,
-        verdict=verdict_of(hook),
-        change=change_of(hook, fields),
-        milliseconds=hook.duration,
+def _action(hook: HookExecutionResult, fields: Fields) -> tuple[str, str]:
+    """What a hook did in one word, and in detail."""
+    output = hook.output
+    if hook.failed:
+        return "failed", hook.error or ""
+    if output is None:
+        return "allowed", ""
+    if output.stops:
+        return "stopped", output.effective_stop_reason
+    if output.is_blocking:
+        return "blocked", output.effective_reason
+    return _change(output, fields)
+
+
+def _change(output: HookOutput, fields: Fields) -> tuple[str, str]:
+    if output.tool_config is not None:
+        names = ", ".join(output.tool_config["allowedFunctionNames"])
+        return "restricted", f"only {names}"
+    if output.tool_input:
+        return "changed", _difference(fields["tool_input"], output.tool_input)
+    if output.llm_request:
+        request: LLMRequest = fields["llm_request"]
+        after = output.llm_request.get("config", {})
+        return "changed", _difference(request.config or {}, after)
+    if output.llm_response:
+        response: LLMResponse = fields["llm_response"]
+        return "changed", f"{response.text} → {output.llm_response.get('text')}"
+    if output.additional_context is None:
+        return "allowed", ""
+    return "added", output.additional_context
+
+
+def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{key} {before.get(key)} → {new}"
+        for key, new in after.items()
+        if before.get(key) != new
     )
+
+
+class Timeline:
+    """One line per fact, in ASCII: for logs."""
+
+    def title(self, text: str) -> None:
+        """Begin a new scene."""
+        self._print(f"\n== {text}")
+
+    def message(self, sender: str, text: str) -> None:
+        """Show what somebody says."""
+        self._print(f"{sender}: {text}")
+
+    def hook_run(self, run: HookRun) -> None:
+        """Show what a hook did."""
+        self._print(f"  {run.columns}" + (f"  {run.detail}" if run.detail else ""))
+
+    def summary(self, runs: Iterable[HookRun], facts: Iterable[str]) -> None:
+        """Show all hooks, and the state of the project."""
+        self.title("Summary")
+        row = "  {:<19}  {:<11}  {:<7}  {:>2} runs  {:>6}  {}"
+        for total in _totals(runs):
+            self._print(row.format(*total))
+        for fact in facts:
+            self._print(f"  - {fact}")
+
+    def _print(self, text: str) -> None:
+        _write(text.replace("→", "->").encode("ascii", "replace").decode())
 
 
 _STYLES = {
-    ALLOWED: "dim",
-    CHANGED: "yellow",
-    ADDED: "cyan",
-    RESTRICTED: "yellow",
-    BLOCKED: "bold red",
-    STOPPED: "bold red",
-    FAILED: "magenta",
+    "allowed": ("dim",),
+    "changed": ("yellow",),
+    "added": ("blue",),
+    "restricted": ("yellow",),
+    "blocked": ("red", "bold"),
+    "stopped": ("red", "bold"),
+    "failed": ("red",),
+    "you": ("green", "bold"),
+    "model": ("blue", "bold"),
+    "agent": ("red", "bold"),
 }
-_COLUMNS = "{event:<19}  {tool:<10}  {hook:<11}  {verdict:<10}  {ms:>6}"
-_PAUSE_S = 0.03
 
 
-class Tally(Struct):
-    """What one hook did in all."""
+class _TerminalTimeline(Timeline):
+    """Wrapped lines and a table, with colours where ``paint`` adds them."""
 
-    event: str
-    hook: str
-    kind: str
-    runs: int = 0
-    verdicts: dict[str, int] = {}
-    milliseconds: float = 0.0
-
-    def add(self, seen: Sighting) -> None:
-        """Count one more run."""
-        self.runs += 1
-        self.verdicts[seen.verdict] = self.verdicts.get(seen.verdict, 0) + 1
-        self.milliseconds += seen.milliseconds
-
-    @property
-    def outcome(self) -> str:
-        """The verdicts that were more than a nod, else that all were."""
-        counts = [
-            f"{count} {verdict}"
-            for verdict, count in sorted(self.verdicts.items())
-            if verdict != ALLOWED
-        ]
-        return ", ".join(counts) or "all allowed"
-
-
-class Timeline(Protocol):
-    """Shows what happens."""
+    def __init__(self, paint: Paint) -> None:
+        self._paint = paint
+        self._width = max(shutil.get_terminal_size().columns, 40)
+        self._pause_s = 0.03 if sys.stdout.isatty() else 0
 
     def title(self, text: str) -> None:
-        """A new scene."""
-        ...
+        rule = "─" * (self._width - len(text) - 1)
+        _write(f"\n{self._paint(text, 'bold')} {self._paint(rule, 'blue')}")
 
-    def said(self, who: str, text: str) -> None:
-        """Somebody says something."""
-        ...
+    def message(self, sender: str, text: str) -> None:
+        label = self._styled(f"{sender:>5}", _STYLES.get(sender, ("bold",)))
+        first, *rest = self._wrapped(text, 7) or [""]
+        self._show(f"{label}  {first.lstrip()}", *rest)
 
-    def sighted(self, seen: Sighting) -> None:
-        """A hook has spoken."""
-        ...
+    def hook_run(self, run: HookRun) -> None:
+        columns = self._styled(run.columns.rstrip(), _STYLES[run.action])
+        self._show(f"       {columns}", *self._wrapped(run.detail, 9))
 
-    def summary(self, tallies: Iterable[Tally], facts: Iterable[str]) -> None:
-        """All hooks, and how the project looks now."""
-        ...
-
-
-class PlainTimeline:
-    """One line per fact, in ASCII: for logs, and where rich is missing."""
-
-    def __init__(self, out: TextIO | None = None) -> None:
-        self._out = out or sys.stdout
-
-    def title(self, text: str) -> None:
-        """A new scene."""
-        self._line(f"\n== {text}")
-
-    def said(self, who: str, text: str) -> None:
-        """Somebody says something."""
-        self._line(f"{who}: {text}")
-
-    def sighted(self, seen: Sighting) -> None:
-        """A hook has spoken."""
-        tail = f"  {seen.change}" if seen.change else ""
-        self._line(f"  {_columns(seen)}{tail}")
-
-    def summary(self, tallies: Iterable[Tally], facts: Iterable[str]) -> None:
-        """All hooks, and how the project looks now."""
+    def summary(self, runs: Iterable[HookRun], facts: Iterable[str]) -> None:
+        row = "{:<19}  {:<11}  {:<7}  {:>4}  {:>6}  {}"
+        heading = row.format("event", "hook", "type", "runs", "each", "outcome")
         self.title("Summary")
-        for tally in tallies:
-            took = _ms(tally.milliseconds / tally.runs)
-            self._line(
-                f"  {tally.event:<19}  {tally.hook:<11}  {tally.kind:<7}  "
-                f"{tally.runs:>2} runs  {took:>6}  {tally.outcome}"
-            )
+        self._show(self._paint(heading, "bold"), "─" * self._width)
+        for total in _totals(runs):
+            self._show(row.format(*total))
         for fact in facts:
-            self._line(f"  - {fact}")
+            self._show(self._paint(f"✓ {fact}", "green"))
 
-    def _line(self, text: str) -> None:
-        ascii_text = text.replace("→", "->").encode("ascii", "replace").decode()
-        try:
-            print(ascii_text, file=self._out, flush=True)
-        except BrokenPipeError:
-            _go_quiet()
+    def _styled(self, text: str, styles: Iterable[str]) -> str:
+        for style in styles:
+            text = self._paint(text, style)
+        return text
 
+    def _wrapped(self, text: str, indent: int) -> list[str]:
+        lines = textwrap.wrap(text, self._width - indent, break_on_hyphens=False)
+        return [" " * indent + line for line in lines]
 
-class RichTimeline:
-    """Colour and a table where the terminal has them."""
-
-    def __init__(self, console: Any) -> None:
-        from rich.text import Text
-
-        self._console = console
-        self._text = Text
-        self._is_live = bool(console.is_terminal)
-
-    def title(self, text: str) -> None:
-        """A new scene."""
-        self._console.print()
-        self._console.rule(f"[bold]{text}", align="left", style="blue")
-
-    def said(self, who: str, text: str) -> None:
-        """Somebody says something."""
-        styles = {"you": "bold green", "model": "bold blue", "agent": "bold red"}
-        line = self._text(f"{who:>5}  ", style=styles.get(who, "bold"))
-        self._print(line.append(text, style="default not bold"))
-
-    def sighted(self, seen: Sighting) -> None:
-        """A hook has spoken."""
-        style = _STYLES[seen.verdict]
-        self._print(self._text(f"       {_columns(seen)}", style=style))
-        if seen.change:
-            self._print(self._text(f"         {seen.change}", style="italic"))
-
-    def summary(self, tallies: Iterable[Tally], facts: Iterable[str]) -> None:
-        """All hooks, and how the project looks now."""
-        from rich import box
-        from rich.table import Table
-
-        self.title("Summary")
-        heads = ("event", "hook", "type", "runs", "each", "outcome")
-        table = Table(
-            *heads, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
-        )
-        table.columns[3].justify = table.columns[4].justify = "right"
-        for tally in tallies:
-            took = _ms(tally.milliseconds / tally.runs)
-            cells = (tally.event, tally.hook, tally.kind, str(tally.runs), took)
-            table.add_row(*cells, tally.outcome)
-        self._console.print(table)
-        for fact in facts:
-            self._print(self._text(f"✓ {fact}", style="green"))
-
-    def _print(self, text: Any) -> None:
-        indent = len(text.plain) - len(text.plain.lstrip())
-        room = max(20, self._console.width - indent)
-        for line in text[indent:].wrap(self._console, room):
-            line.rstrip()
-            self._console.print(self._text(" " * indent).append_text(line))
-        if self._is_live:
-            time.sleep(_PAUSE_S)
+    def _show(self, *lines: str) -> None:
+        for line in lines:
+            _write(line)
+        time.sleep(self._pause_s)
 
 
-def make_timeline(*, plain: bool) -> Timeline:
-    """The timeline that suits the output."""
+def make_timeline(paint: Paint, *, plain: bool) -> Timeline:
+    """The timeline that suits standard output."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     if plain or not encoding.startswith("utf"):
-        return PlainTimeline()
+        return Timeline()
+    return _TerminalTimeline(paint)
+
+
+def _write(text: str) -> None:
     try:
-        from rich.console import Console
-    except ImportError:
-        return PlainTimeline()
-
-    class QuietConsole(Console):
-        def on_broken_pipe(self) -> None:
-            self.quiet = True
-            _go_quiet()
-
-    return RichTimeline(QuietConsole(highlight=False))
-
-
-def _go_quiet() -> None:
-    """Play on for nobody: raising here would look like a hook that failed."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
-def _columns(seen: Sighting) -> str:
-    return _COLUMNS.format(
-        event=seen.event.value,
-        tool=seen.tool,
-        hook=seen.hook,
-        verdict=seen.verdict,
-        ms=_ms(seen.milliseconds),
-    )
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Raising would look like a failed hook: discard the rest.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _ms(milliseconds: float) -> str:

@@ -367,7 +367,8 @@ class HookEventHandler(EventFirer):
             envelope,
             event,
             self._registry.for_event(event),
-            always=closed or isinstance(error, EncodingError),
+            always=closed
+            or (isinstance(error, EncodingError) and TRAITS[event].can_block),
         )
         return process_common_hook_output_fields(envelope, event)
 

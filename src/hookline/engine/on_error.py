@@ -63,10 +63,10 @@ def apply_policy_to_envelope(
 ) -> AggregatedHookResult:
     """Let a failure envelope carry a block if a hook of its event asks for one.
 
-    ``always``: the input could not be encoded, so no guard has seen it.
+    ``always``: whatever the hooks say, for example if no guard has seen the event.
     """
     strict = [hook.name for hook in hooks if _is_strict(hook)]
-    if not strict and not (always and TRAITS[event].can_block):
+    if not strict and not always:
         return envelope
     error = envelope.errors[0]
     whose = f"the policy of hook {strict[0]!r}" if strict else "Hookline"

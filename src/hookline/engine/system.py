@@ -18,7 +18,7 @@ from hookline.errors import HookSystemNotInitializedError, JournalError
 from hookline.executors.command import CommandExecutor
 from hookline.executors.contract import Executor, HookFunction, RegisteredHook
 from hookline.executors.python import PythonExecutor
-from hookline.log import DebugLogger, LoggingDebugLogger, logger
+from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
 from hookline.processes.process import ProcessSlots
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
@@ -131,7 +131,7 @@ class HookSystem:
         if self._journal is not None:
             # Waits for the disk, which must not hold up the event loop.
             await asyncio.to_thread(self._journal.close)
-        self._debug_logger.flush()
+        await flush_log(self._debug_logger)
         self._disposing = None
 
     def record_to(self, path: str | None = None) -> None:

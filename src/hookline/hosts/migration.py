@@ -1,9 +1,9 @@
-"""Carry hooks of Claude Code, Gemini CLI and llxprt-code over into our settings."""
+"""Convert the hook settings of Claude Code, Gemini CLI and llxprt-code into ours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -12,59 +12,237 @@ from msgspec import Struct
 from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_NOTIFICATIONS, CLAUDE_TOOLS
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 
-_NAMES = re.compile(r"[A-Za-z0-9_\-| ]+")
-_OUR_NAMES = tuple(dict.fromkeys(our for ours in CLAUDE_TOOLS.values() for our in ours))
-_EVERYTHING = (".*", "^.*$", ".+", "^.+$", "(.*)")
 
-_OWN_NAMES = (
-    "matcher {!r} meets the tool names of your own host: "
-    "see that its servers' tools are named so"
-)
+class MigrationSource(StrEnum):
+    """The agent that the settings belong to."""
+
+    CLAUDE = "claude"
+    GEMINI = "gemini"
+    LLXPRT = "llxprt"
+
+
+class Migrated(Struct, frozen=True):
+    """Our settings, and notes on what could not be converted."""
+
+    settings: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def hook_count(self) -> int:
+        """The number of converted hooks."""
+        events = self.settings["hooks"].values()
+        return sum(len(group["hooks"]) for groups in events for group in groups)
+
+
+def migrate(source: MigrationSource, theirs: dict[str, Any]) -> Migrated:
+    """Convert one settings file."""
+    is_claude = source is MigrationSource.CLAUDE
+    return (_ClaudeConverter() if is_claude else _Converter()).convert(theirs)
+
+
+class _Converter:
+    """Converts settings of Gemini CLI and llxprt-code, whose protocol is ours."""
+
+    events: Mapping[str, HookEventName] = {
+        event.value: event for event in HookEventName
+    }
+    option_keys: tuple[str, ...] = ("disabled", "enabled", "notifications")
+    """Keys beside the events, in some versions."""
+    hook_keys: tuple[str, ...] = (
+        *("type", "command", "name", "description", "timeout", "env"),
+    )
+
+    def __init__(self) -> None:
+        self._notes: dict[str, None] = {}
+
+    def note(self, text: str) -> None:
+        self._notes[text] = None
+
+    def convert(self, theirs: dict[str, Any]) -> Migrated:
+        given = theirs.get("hooks", {})
+        if not isinstance(given, dict):
+            self.note("hooks: expected an object with a list of groups for each event")
+            given = {}
+        hooks: dict[str, Any] = {}
+        for name, groups in given.items():
+            if found := self._event(name, groups):
+                hooks[self.events[name].value] = found
+        enabled, disabled = self.switches(theirs, given)
+        settings: dict[str, Any] = {"enableHooks": enabled, "hooks": hooks}
+        if disabled:
+            settings["hooksConfig"] = {"disabled": list(dict.fromkeys(disabled))}
+        return Migrated(settings, tuple(self._notes))
+
+    def switches(
+        self, theirs: dict[str, Any], hooks: dict[str, Any]
+    ) -> tuple[bool, list[str]]:
+        """Whether hooks are enabled, and which are not; versions keep it elsewhere."""
+        config, tools = (_mapping(theirs.get(key)) for key in ("hooksConfig", "tools"))
+        enabled = [place.get("enableHooks") for place in (theirs, tools)]
+        enabled += [place.get("enabled") for place in (config, hooks)]
+        disabled = _texts(config.get("disabled")) + _texts(hooks.get("disabled"))
+        return False not in enabled, disabled
+
+    def _event(self, name: str, groups: Any) -> list[dict[str, Any]]:
+        if name in self.option_keys and not isinstance(groups, dict):
+            return []
+        if name not in self.events:
+            self.note(f"{name}: Hookline has no such event")
+            return []
+        if not isinstance(groups, list):
+            self.note(f"{name}: expected a list of groups")
+            return []
+        return [ours for group in groups for ours in self._group(name, group)]
+
+    def _group(self, name: str, group: Any) -> list[dict[str, Any]]:
+        if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+            self.note(f"{name}: a group without a list of hooks")
+            return []
+        hooks = [ours for hook in group["hooks"] for ours in self._hook(name, hook)]
+        heads = self.heads(name, group)
+        return [{**head, "hooks": hooks} for head in heads] if hooks else []
+
+    def heads(self, name: str, group: dict[str, Any]) -> list[dict[str, Any]]:
+        """The fields of our groups for one of theirs, without the hooks."""
+        for key in sorted(group.keys() - {"matcher", "sequential", "hooks"}):
+            self.note(f"{name}: {key!r} of a group is not supported")
+        return [{key: group[key] for key in ("matcher", "sequential") if key in group}]
+
+    def _hook(self, name: str, hook: Any) -> Iterator[dict[str, Any]]:
+        kind = hook.get("type") if isinstance(hook, dict) else None
+        if kind != "command" or not isinstance(hook.get("command"), str):
+            self.note(f"{name}: hooks of type {kind!r} are not supported")
+            return
+        for key in sorted(hook.keys() - set(self.hook_keys)):
+            self.note(f"{name}: {key!r} of {hook['command']!r} is not supported")
+        yield self.hook(name, hook)
+
+    def hook(self, name: str, hook: dict[str, Any]) -> dict[str, Any]:
+        """Our hook for a command hook of theirs."""
+        return {key: hook[key] for key in self.hook_keys if key in hook}
+
+
+class _ClaudeConverter(_Converter):
+    """Converts names of events and tools, matchers, and seconds to milliseconds."""
+
+    events = CLAUDE_EVENTS
+    option_keys = ()
+    hook_keys = ("type", "command", "timeout", "shell")
+
+    def switches(
+        self, theirs: dict[str, Any], hooks: dict[str, Any]
+    ) -> tuple[bool, list[str]]:
+        return theirs.get("disableAllHooks") is not True, []
+
+    def heads(self, name: str, group: dict[str, Any]) -> list[dict[str, Any]]:
+        given = group.get("matcher")
+        matcher = _matcher(self.events[name], given if isinstance(given, str) else "")
+        for text in matcher.notes:
+            self.note(f"{name}: {text}")
+        return [{"matcher": found} if found else {} for found in matcher.patterns]
+
+    def hook(self, name: str, hook: dict[str, Any]) -> dict[str, Any]:
+        ours = {"type": "command", "command": hook["command"], "dialect": "claude"}
+        timeout = hook.get("timeout")
+        if isinstance(timeout, int | float) and not isinstance(timeout, bool):
+            ours["timeout"] = round(timeout * 1000)
+        if hook.get("shell") not in (None, "bash"):
+            shell, command = hook["shell"], hook["command"]
+            self.note(f"{name}: the shell {shell!r} of {command!r} is not supported")
+        return ours
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    return [n for n in value if isinstance(n, str)] if isinstance(value, list) else []
 
 
 class Matcher(Struct, frozen=True):
-    """Matchers in our spelling, any of which is to match, and what to know of them."""
+    """Alternative matchers in our syntax, and notes for the user."""
 
     patterns: tuple[str | None, ...]
     notes: tuple[str, ...] = ()
 
 
-EVERYTHING = Matcher((None,))
+_MATCH_ALL = Matcher((None,))
+_MATCH_ALL_TEXTS = ("", "*", ".*", "^.*$", ".+", "^.+$", "(.*)")
+_NAMES = re.compile(r"[A-Za-z0-9_\-| ]+")
+_OUR_TOOLS = tuple(dict.fromkeys(our for ours in CLAUDE_TOOLS.values() for our in ours))
+_VALUES: dict[HookEventName, dict[str, str]] = {
+    HookEventName.SessionStart: {x: x for x in ("startup", "resume", "clear")},
+    HookEventName.SessionEnd: {
+        x: x for x in ("clear", "logout", "prompt_input_exit", "other")
+    },
+    HookEventName.PreCompress: {x: x for x in ("manual", "auto")},
+    HookEventName.Notification: CLAUDE_NOTIFICATIONS,
+}
+"""Their values of the fields that we compare exactly, and ours."""
 
 
-def tool_matcher(theirs: str | None) -> Matcher:
-    """Translate the matcher of a tool event."""
-    if _is_everything(theirs):
-        return EVERYTHING
-    assert theirs is not None
+def _matcher(event: HookEventName, theirs: str) -> Matcher:
+    matching = TRAITS[event].matching
+    if matching is Matching.REGEX:
+        return tool_matcher(theirs)
+    if matching is Matching.EXACT:
+        return _exact_matcher(theirs, _VALUES[event])
+    return _MATCH_ALL
+
+
+def tool_matcher(theirs: str) -> Matcher:
+    """Convert the matcher of a tool event of Claude Code."""
+    if theirs.strip() in _MATCH_ALL_TEXTS:
+        return _MATCH_ALL
     notes: tuple[str, ...] = ()
     if _NAMES.fullmatch(theirs):
-        pattern = _by_names([name.strip() for name in theirs.split("|")])
+        names = [name.strip() for name in theirs.split("|")]
+        known = (CLAUDE_TOOLS.get(name, (re.escape(name),)) for name in names)
+        pattern = _exactly([our for ours in known for our in ours])
     else:
-        pattern, notes = _by_expression(theirs)
+        pattern, notes = _tool_expression(theirs)
     if "mcp__" in theirs:
-        notes += (_OWN_NAMES.format(theirs),)
+        note = f"matcher {theirs!r} is compared with the tool names of your own host"
+        notes += (f"{note}: check that it names MCP tools like that",)
     return Matcher((pattern,), notes)
 
 
-def plain_matcher(theirs: str | None, known: dict[str, str]) -> Matcher:
-    """Translate a matcher that is compared exactly here: one for each value it names.
+def _tool_expression(theirs: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        expression = re.compile(theirs)
+    except re.error as error:
+        note = f"matcher {theirs!r} is not a valid regular expression here ({error})"
+        return theirs, (note,)
+    meant = [
+        our
+        for their, ours in CLAUDE_TOOLS.items()
+        if expression.search(their)
+        for our in ours
+    ]
+    prefix = f"{_exactly(meant)}|" if meant else ""
+    simple = f"{prefix}{theirs}"
+    if all(bool(re.search(simple, our)) == (our in meant) for our in _OUR_TOOLS):
+        return simple, ()
+    # The expression matches one of our names by accident: use it for other tools only.
+    return f"{prefix}^(?!(?:{'|'.join(_OUR_TOOLS)})$)(?=.*?(?:{theirs}))", ()
 
-    ``known`` maps their values to ours.
-    """
-    if _is_everything(theirs):
-        return EVERYTHING
-    assert theirs is not None
+
+def _exactly(names: list[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return f"^{unique[0]}$" if len(unique) == 1 else f"^(?:{'|'.join(unique)})$"
+
+
+def _exact_matcher(theirs: str, known: dict[str, str]) -> Matcher:
+    """Convert a matcher that we compare exactly: one pattern for each value."""
+    if theirs.strip() in _MATCH_ALL_TEXTS:
+        return _MATCH_ALL
     values = _values(theirs, known)
     unknown = [value for value in values if value not in known]
     return Matcher(
         tuple(known[value] for value in values if value in known),
-        tuple(f"matcher {value!r}: this never happens here" for value in unknown),
+        tuple(f"matcher {value!r} never matches here" for value in unknown),
     )
-
-
-def _is_everything(theirs: str | None) -> bool:
-    return theirs is None or theirs.strip() in ("", "*", *_EVERYTHING)
 
 
 def _values(theirs: str, known: dict[str, str]) -> list[str]:
@@ -75,220 +253,3 @@ def _values(theirs: str, known: dict[str, str]) -> list[str]:
     except re.error:
         return [theirs]
     return [value for value in known if expression.search(value)] or [theirs]
-
-
-def _by_names(names: list[str]) -> str:
-    ours = [our for name in names for our in CLAUDE_TOOLS.get(name, (re.escape(name),))]
-    return _exactly(ours)
-
-
-def _exactly(names: list[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    return f"^{unique[0]}$" if len(unique) == 1 else f"^(?:{'|'.join(unique)})$"
-
-
-def _by_expression(theirs: str) -> tuple[str, tuple[str, ...]]:
-    try:
-        expression = re.compile(theirs)
-    except re.error as error:
-        return theirs, (f"matcher {theirs!r} is no regular expression here ({error})",)
-    tools = [name for name in CLAUDE_TOOLS if expression.search(name)]
-    meant = [our for name in tools for our in CLAUDE_TOOLS[name]]
-    simple = f"{_exactly(meant)}|{theirs}" if meant else theirs
-    if all(bool(re.search(simple, our)) == (our in meant) for our in _OUR_NAMES):
-        return simple, ()
-    # Their expression would match one of our names by accident: it judges others only.
-    others = f"^(?!(?:{'|'.join(_OUR_NAMES)})$)(?=.*?(?:{theirs}))"
-    return (f"{_exactly(meant)}|{others}" if meant else others), ()
-
-
-class Origin(StrEnum):
-    """Whose settings they are."""
-
-    CLAUDE = "claude"
-    GEMINI = "gemini"
-    LLXPRT = "llxprt"
-
-
-class Migrated(Struct, frozen=True):
-    """Our settings, and what was left behind."""
-
-    settings: dict[str, Any]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def hook_count(self) -> int:
-        """How many hooks carried over."""
-        events = self.settings["hooks"].values()
-        return sum(len(group["hooks"]) for groups in events for group in groups)
-
-
-def migrate(origin: Origin, theirs: dict[str, Any]) -> Migrated:
-    """Translate one settings file."""
-    translate: dict[Origin, Callable[[dict[str, Any]], Migrated]] = {
-        Origin.CLAUDE: from_claude,
-        Origin.GEMINI: from_gemini,
-        Origin.LLXPRT: from_gemini,
-    }
-    migrated = translate[origin](theirs)
-    if isinstance(theirs.get("hooks", {}), dict):
-        return migrated
-    note = "hooks: expected an object with a list of groups for each event"
-    return Migrated(migrated.settings, (note, *migrated.notes))
-
-
-_SILENT = frozenset({"type", "command", "timeout", "shell"})
-_NEWS = {
-    HookEventName.SessionStart: {x: x for x in ("startup", "resume", "clear")},
-    HookEventName.SessionEnd: {
-        x: x for x in ("clear", "logout", "prompt_input_exit", "other")
-    },
-    HookEventName.PreCompress: {x: x for x in ("manual", "auto")},
-    HookEventName.Notification: CLAUDE_NOTIFICATIONS,
-}
-
-
-def from_claude(theirs: dict[str, Any]) -> Migrated:
-    """Translate events, matchers, tools and seconds."""
-    reader = _Reader()
-    hooks: dict[str, list[dict[str, Any]]] = {}
-    given = theirs.get("hooks")
-    for name, groups in given.items() if isinstance(given, dict) else ():
-        event = CLAUDE_EVENTS.get(name)
-        if event is None:
-            reader.note(f"{name}: there is no such event here")
-        elif not isinstance(groups, list):
-            reader.note(f"{name}: expected a list of groups")
-        else:
-            found = [
-                one for group in groups for one in reader.groups(event, name, group)
-            ]
-            hooks[event.value] = found
-    settings: dict[str, Any] = {
-        "enableHooks": theirs.get("disableAllHooks") is not True
-    }
-    settings["hooks"] = {event: groups for event, groups in hooks.items() if groups}
-    return Migrated(settings, tuple(reader.notes))
-
-
-class _Reader:
-    """Translates groups and remembers what did not carry over."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
-
-    def groups(
-        self, event: HookEventName, name: str, group: Any
-    ) -> Iterator[dict[str, Any]]:
-        if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-            self.note(f"{name}: a group without a list of hooks")
-            return
-        hooks = [hook for one in group["hooks"] for hook in self._hook(name, one)]
-        matcher = group.get("matcher")
-        matcher = matcher if isinstance(matcher, str) else None
-        ours = _matcher(event, matcher)
-        for text in ours.notes:
-            self.note(f"{name}: {text}")
-        for pattern in ours.patterns if hooks else ():
-            shown = {} if pattern is None else {"matcher": pattern}
-            yield {**shown, "hooks": hooks}
-
-    def _hook(self, name: str, hook: Any) -> Iterator[dict[str, Any]]:
-        kind = hook.get("type") if isinstance(hook, dict) else None
-        if kind != "command" or not isinstance(hook.get("command"), str):
-            self.note(f"{name}: a hook of type {kind!r} has no counterpart")
-            return
-        command: str = hook["command"]
-        ours: dict[str, Any] = {
-            "type": "command",
-            "command": command,
-            "dialect": "claude",
-        }
-        timeout = hook.get("timeout")
-        if isinstance(timeout, int | float) and not isinstance(timeout, bool):
-            ours["timeout"] = round(timeout * 1000)
-        for key in sorted(hook.keys() - _SILENT):
-            self.note(f"{name}: {key!r} of {command!r} has no counterpart")
-        if hook.get("shell") not in (None, "bash"):
-            self.note(f"{name}: the shell {hook['shell']!r} of {command!r}")
-        yield ours
-
-
-def _matcher(event: HookEventName, theirs: str | None) -> Matcher:
-    matching = TRAITS[event].matching
-    if matching is Matching.REGEX:
-        return tool_matcher(theirs)
-    if matching is Matching.EXACT:
-        return plain_matcher(theirs, _NEWS[event])
-    return EVERYTHING
-
-
-_HOOK_KEYS = ("type", "command", "name", "description", "timeout", "env")
-_GROUP_KEYS = ("matcher", "sequential", "hooks")
-_OPTION_KEYS = ("disabled", "enabled", "notifications")
-
-
-def from_gemini(theirs: dict[str, Any]) -> Migrated:
-    """Carry events over by name, and gather options from where versions keep them."""
-    notes: list[str] = []
-    given = theirs.get("hooks")
-    given = given if isinstance(given, dict) else {}
-    hooks: dict[str, list[dict[str, Any]]] = {}
-    for name, groups in given.items():
-        if name in _OPTION_KEYS and not isinstance(groups, dict):
-            continue
-        if name not in tuple(HookEventName) or not isinstance(groups, list):
-            notes.append(f"{name}: there is no such event here")
-            continue
-        found = [ours for group in groups for ours in _group(name, group, notes)]
-        if found:
-            hooks[name] = found
-    options = _options(theirs, given)
-    settings: dict[str, Any] = {"enableHooks": options.pop("enabled"), "hooks": hooks}
-    if options["disabled"]:
-        settings["hooksConfig"] = options
-    return Migrated(settings, tuple(notes))
-
-
-def _group(name: str, group: Any, notes: list[str]) -> list[dict[str, Any]]:
-    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-        notes.append(f"{name}: a group without a list of hooks")
-        return []
-    hooks = [_hook(name, hook, notes) for hook in group["hooks"]]
-    left = sorted(group.keys() - set(_GROUP_KEYS))
-    notes.extend(f"{name}: {key!r} of a group has no counterpart" for key in left)
-    kept = {key: group[key] for key in ("matcher", "sequential") if key in group}
-    found = [hook for hook in hooks if hook]
-    return [{**kept, "hooks": found}] if found else []
-
-
-def _hook(name: str, hook: Any, notes: list[str]) -> dict[str, Any] | None:
-    kind = hook.get("type") if isinstance(hook, dict) else None
-    if kind != "command" or not isinstance(hook.get("command"), str):
-        notes.append(f"{name}: a hook of type {kind!r} has no counterpart")
-        return None
-    left, command = sorted(hook.keys() - set(_HOOK_KEYS)), hook["command"]
-    notes.extend(f"{name}: {key!r} of {command!r} has no counterpart" for key in left)
-    return {key: hook[key] for key in _HOOK_KEYS if key in hook}
-
-
-def _options(theirs: dict[str, Any], hooks: dict[str, Any]) -> dict[str, Any]:
-    config, tools = theirs.get("hooksConfig"), theirs.get("tools")
-    config = config if isinstance(config, dict) else {}
-    tools = tools if isinstance(tools, dict) else {}
-    places = (theirs, tools)
-    switches = [place.get("enableHooks") for place in places]
-    switches += [config.get("enabled"), hooks.get("enabled")]
-    disabled = [*_names(config.get("disabled")), *_names(hooks.get("disabled"))]
-    return {
-        "enabled": False not in switches,
-        "disabled": list(dict.fromkeys(disabled)),
-    }
-
-
-def _names(value: Any) -> list[str]:
-    return [n for n in value if isinstance(n, str)] if isinstance(value, list) else []

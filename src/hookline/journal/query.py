@@ -1,14 +1,15 @@
-"""Read the journal: entries, and figures about hooks."""
+"""Read the journal: events, and figures about the runs of hooks."""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import ceil
-from sqlite3 import Connection, Row
-from typing import Any, Protocol
+from sqlite3 import Connection, Cursor, Row
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -17,13 +18,13 @@ from hookline.errors import JournalError
 from hookline.protocol.jsontext import decode
 
 from .rows import Verdict
-from .store import damaged, open_for_reading
+from .store import ADVICE, damaged, open_for_reading
 
 _read_verdict = msgspec.json.Decoder(Verdict).decode
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
-    """Which events are wanted; names may hold ``*`` and ``?``."""
+    """Which events are wanted; names may contain ``*`` and ``?``."""
 
     event: str | None = None
     tool: str | None = None
@@ -37,24 +38,25 @@ class EventFilter(Struct, frozen=True, kw_only=True):
 
     def where(self) -> tuple[str, list[Any]]:
         """The condition in SQL and its values."""
-        wanted: list[tuple[str, list[Any]]] = [
-            ("event = ?", _given(self.event)),
-            ("target GLOB ?", _given(self.tool)),
-            ("session GLOB ?", _given(self.session)),
-            ("at >= ?", _given(self.since)),
-            ("id > ?", _given(self.after_id)),
-            (_HOOK_RAN, _given(self.hook)),
-            ("blocked = ?", [1] if self.blocked else []),
-            ("failed = ?", [1] if self.failed else []),
-            (f"cwd IN ({', '.join('?' * len(self.folders))})", list(self.folders)),
-        ]
-        used = [(text, values) for text, values in wanted if values]
-        text = " AND ".join(text for text, _ in used) or "1"
-        return text, [value for _, values in used for value in values]
+        wanted: dict[str, Any] = {
+            "event = ?": self.event,
+            "target GLOB ?": self.tool,
+            "session GLOB ?": self.session,
+            "at >= ?": self.since,
+            "id > ?": self.after_id,
+            _HOOK_RAN: self.hook,
+            "blocked = ?": self.blocked or None,
+            "failed = ?": self.failed or None,
+        }
+        used = {text: value for text, value in wanted.items() if value is not None}
+        texts = list(used)
+        if self.folders:
+            texts.append(f"cwd IN ({', '.join('?' * len(self.folders))})")
+        return " AND ".join(texts) or "1", [*used.values(), *self.folders]
 
 
 _TICK_STEPS = 100_000
-"""Of SQLite's machine; some milliseconds."""
+"""Instructions of SQLite's virtual machine, a few milliseconds."""
 _HOOK_RAN = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND name GLOB ?)"
 
 
@@ -71,7 +73,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """One word: allowed, changed, ask, blocked, stopped."""
     failed: bool
     in_code: bool
-    """Whether a hook took part that is registered in the host's code."""
+    """Whether a hook that is registered in the host's code ran."""
     reason: str | None
     duration_ms: float
     hook_count: int
@@ -87,7 +89,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class FullEntry(Struct, frozen=True, kw_only=True):
-    """All that is recorded of one event."""
+    """Everything recorded of one event."""
 
     entry: Entry
     input: dict[str, Any]
@@ -109,9 +111,8 @@ _COLUMNS = ", ".join(
 _FLAGS = frozenset(
     name for name, kind in Entry.__annotations__.items() if kind == "bool"
 )
-_HOOK_FLAGS = frozenset(
-    {"success", "failed", "blocked", "would_block", "timed_out", "truncated", "reran"}
-)
+_COUNTED = ("blocked", "would_block", "failed", "timed_out")
+_HOOK_FLAGS = frozenset({"success", "truncated", "reran", *_COUNTED})
 
 
 class JournalReader:
@@ -123,45 +124,30 @@ class JournalReader:
 
     def count(self, wanted: EventFilter) -> int:
         """How many events there are."""
-        where, values = wanted.where()
-        query = f"SELECT count(*) FROM events WHERE {where}"  # noqa: S608 - our words
-        return int(self._connection.execute(query, values).fetchone()[0])
+        return int(self._select("count(*)", wanted).fetchone()[0])
 
     def newest(self, wanted: EventFilter, limit: int | None) -> list[Entry]:
         """The last events, in the order in which they happened."""
-        where, values = wanted.where()
-        query = (
-            f"SELECT {_COLUMNS} FROM events WHERE {where} "  # noqa: S608 - our words
-            "ORDER BY id DESC LIMIT ?"
-        )
         most = -1 if limit is None else limit
-        rows = self._connection.execute(query, [*values, most])
+        rows = self._select(_COLUMNS, wanted, "ORDER BY id DESC LIMIT ?", most)
         return [_entry(row) for row in rows][::-1]
 
     def last_id(self) -> int:
-        """The id of the newest event, whichever it is; 0 where there is none."""
-        found = self._connection.execute("SELECT max(id) FROM events").fetchone()[0]
-        return int(found or 0)
+        """The id of the newest event; 0 if there is none."""
+        return int(self._select("max(id)", EventFilter()).fetchone()[0] or 0)
 
     def oldest(self, wanted: EventFilter) -> Iterator[Entry]:
         """All events, in the order in which they happened."""
-        where, values = wanted.where()
-        query = (
-            f"SELECT {_COLUMNS} FROM events WHERE {where} "  # noqa: S608 - our words
-            "ORDER BY id"
-        )
-        for row in self._connection.execute(query, values):
-            yield _entry(row)
+        yield from map(_entry, self._select(_COLUMNS, wanted, "ORDER BY id"))
 
     def find(self, event_id: int) -> FullEntry | None:
         """Everything about one event."""
-        query = (
-            f"SELECT {_COLUMNS}, input, effects, final, plan, errors "  # noqa: S608
-            "FROM events WHERE id = ?"
-        )
-        row = self._connection.execute(query, [event_id]).fetchone()
+        columns = f"{_COLUMNS}, input, effects, final, plan, errors"
+        row = self._select(columns, EventFilter(), "AND id = ?", event_id).fetchone()
         if row is None:
             return None
+        query = "SELECT * FROM hooks WHERE event_id = ? ORDER BY position"
+        hooks = self._connection.execute(query, [event_id])
         return FullEntry(
             entry=_entry(row),
             input=decode(row["input"]),
@@ -169,17 +155,15 @@ class JournalReader:
             final_output=_decoded(row["final"]),
             plan=_decoded(row["plan"]),
             errors=decode(row["errors"]),
-            hooks=self._hooks(event_id),
+            hooks=[_hook(dict(hook)) for hook in hooks],
         )
 
     def runs(self, wanted: EventFilter) -> Iterator[Row]:
-        """Every run of a hook, with its name, source and figures."""
+        """Every run of a hook, with its name, source, duration and outcome."""
         where, values = wanted.where()
-        query = (
-            "SELECT hooks.name, hooks.source, hooks.duration_ms, hooks.failed, "  # noqa: S608
-            "hooks.blocked, hooks.would_block, hooks.timed_out FROM hooks "
-            f"WHERE event_id IN (SELECT id FROM events WHERE {where})"
-        )
+        columns = ", ".join(("name", "source", "duration_ms", *_COUNTED))
+        events = f"SELECT id FROM events WHERE {where}"  # noqa: S608 - our names
+        query = f"SELECT {columns} FROM hooks WHERE event_id IN ({events})"  # noqa: S608 - our names
         if wanted.hook is not None:
             query += " AND name GLOB ?"
             values.append(wanted.hook)
@@ -187,28 +171,23 @@ class JournalReader:
 
     def span(self, wanted: EventFilter) -> tuple[int, float, float] | None:
         """How many events there are, and when the first and the last happened."""
-        where, values = wanted.where()
-        query = (
-            "SELECT count(*), min(at), max(at) FROM events "  # noqa: S608 - our words
-            f"WHERE {where}"
-        )
-        count, first, last = self._connection.execute(query, values).fetchone()
+        columns = "count(*), min(at), max(at)"
+        count, first, last = self._select(columns, wanted).fetchone()
         return (count, first, last) if count else None
 
-    def _hooks(self, event_id: int) -> list[dict[str, Any]]:
-        query = "SELECT * FROM hooks WHERE event_id = ? ORDER BY position"
-        rows = self._connection.execute(query, [event_id])
-        return [_hook(dict(row)) for row in rows]
+    def _select(
+        self, columns: str, wanted: EventFilter, rest: str = "", *more: int
+    ) -> Cursor:
+        where, values = wanted.where()
+        query = f"SELECT {columns} FROM events WHERE {where} {rest}"  # noqa: S608 - our names
+        return self._connection.execute(query, [*values, *more])
 
 
 @contextmanager
 def read_journal(
     path: str, tick: Callable[[], None] | None = None
 ) -> Iterator[JournalReader]:
-    """Open a journal for reading; what is wrong with it is a ``JournalError``.
-
-    ``tick`` is called every now and then while SQLite is at work.
-    """
+    """Open a journal for reading; ``tick`` is called while SQLite works."""
     connection = open_for_reading(path)
     connection.row_factory = Row
     connection.set_progress_handler(tick, _TICK_STEPS)
@@ -217,13 +196,9 @@ def read_journal(
     except sqlite3.Error as error:
         raise damaged(path, error) from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise JournalError(path, f"holds what no journal does ({error})") from error
+        raise JournalError(path, f"is damaged ({error}); {ADVICE}") from error
     finally:
         connection.close()
-
-
-def _given(value: Any) -> list[Any]:
-    return [] if value is None else [value]
 
 
 def _entry(row: Row) -> Entry:
@@ -245,14 +220,6 @@ def _decoded(text: str | None) -> Any:
     return None if text is None else decode(text)
 
 
-class Run(Protocol):
-    """One run of a hook, by the names of the journal's columns."""
-
-    def __getitem__(self, column: str, /) -> Any:
-        """The value of a column."""
-        ...
-
-
 class HookFigures(Struct, frozen=True, kw_only=True):
     """The runs of one hook, in numbers."""
 
@@ -269,45 +236,34 @@ class HookFigures(Struct, frozen=True, kw_only=True):
     max_ms: float
 
 
-class _Tally:
-    """Counts while runs go by."""
-
-    def __init__(self) -> None:
-        self.durations = array("d")
-        self.blocks = self.would_block = self.failures = self.timeouts = 0
-
-    def add(self, run: Run) -> None:
-        self.durations.append(run["duration_ms"])
-        self.blocks += run["blocked"]
-        self.would_block += run["would_block"]
-        self.failures += run["failed"]
-        self.timeouts += run["timed_out"]
-
-
-def figures_of(runs: Iterable[Run]) -> list[HookFigures]:
-    """Count the runs hook by hook, the most frequent first."""
-    tallies: dict[tuple[str, str], _Tally] = {}
+def figures_of(runs: Iterable[Row | Mapping[str, Any]]) -> list[HookFigures]:
+    """Count the runs of each hook, the most frequent first."""
+    durations: dict[tuple[str, str], array[float]] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for run in runs:
-        tallies.setdefault((run["name"], run["source"]), _Tally()).add(run)
-    found = [_figures(*key, tally) for key, tally in tallies.items()]
+        hook = run["name"], run["source"]
+        durations.setdefault(hook, array("d")).append(run["duration_ms"])
+        counts.setdefault(hook, Counter()).update({k: run[k] for k in _COUNTED})
+    found = [_figures(*hook, sorted(durations[hook]), counts[hook]) for hook in counts]
     return sorted(found, key=lambda f: (-f.runs, f.name, f.source))
 
 
 def percentile(ordered: list[float], percent: float) -> float:
-    """Read a percentile off values in ascending order."""
+    """A percentile of values in ascending order."""
     return ordered[max(ceil(len(ordered) * percent / 100), 1) - 1]
 
 
-def _figures(name: str, source: str, tally: _Tally) -> HookFigures:
-    ordered = sorted(tally.durations)
+def _figures(
+    name: str, source: str, ordered: list[float], counts: Counter[str]
+) -> HookFigures:
     return HookFigures(
         name=name,
         source=source,
         runs=len(ordered),
-        blocks=tally.blocks,
-        would_block=tally.would_block,
-        failures=tally.failures,
-        timeouts=tally.timeouts,
+        blocks=counts["blocked"],
+        would_block=counts["would_block"],
+        failures=counts["failed"],
+        timeouts=counts["timed_out"],
         p50_ms=percentile(ordered, 50),
         p95_ms=percentile(ordered, 95),
         p99_ms=percentile(ordered, 99),

@@ -1,4 +1,4 @@
-"""Mask secrets by key and shorten long values before they are stored."""
+"""Mask credentials by key and truncate long values before they are stored."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from typing import Any
 
 from hookline.protocol.jsontext import decode, encode
 
-_LONGEST = (16384, 4096, 1024, 256, 64)
+_TEXT_LIMITS = (16384, 4096, 1024, 256, 64)
 """Characters that each text may keep, tried one after the other."""
+_CHARACTERS_PER_ITEM = 8
 
-_ITEMS_SHARE = 8
 
-
-def cut_text(text: str, limit: int) -> tuple[str, bool]:
-    """The head of a text, and whether it was cut."""
+def truncate_text(text: str, limit: int) -> tuple[str, bool]:
+    """The first characters of a text, and whether it was truncated."""
     if len(text) <= limit:
         return text, False
     return f"{text[:limit]}…[cut: {len(text)} characters]", True
 
 
-def cut_json(value: Any, limit: int) -> bytes:
-    """Write a value that is too large: long texts and lists lose their ends."""
-    for longest in _LONGEST:
-        text = encode(shorten(value, longest))
-        if len(text) <= limit:
-            return text
-    whole, kept = encode(value), limit
-    while True:
-        # What JSON has to escape takes up to six times its room.
-        kept //= 2
-        text = encode({"cut": whole[:kept].decode("utf-8", "replace")})
-        if len(text) <= limit or not kept:
-            return text
-
-
-def seal(text: str, limit: int) -> str:
-    """Cut a text so that two sealed ones are equal only if the whole ones were."""
+def truncate_with_digest(text: str, limit: int) -> str:
+    """Truncate so that two results are equal only if the whole texts were."""
     if len(text) <= limit:
         return text
     digest = sha256(text.encode()).hexdigest()
     return f"{text[:limit]}…[cut: {len(text)} characters, sha256 {digest}]"
 
 
-def shorten(value: Any, longest: int) -> Any:
-    """Copy a JSON value with no text of more than so many characters."""
+def truncate_json(value: Any, limit: int) -> bytes:
+    """Encode a value in at most so many bytes: long texts and lists lose their ends."""
+    for text_limit in _TEXT_LIMITS:
+        text = encode(truncate_values(value, text_limit))
+        if len(text) <= limit:
+            return text
+    whole, kept = encode(value), limit
+    while True:
+        # An escaped character takes up to six bytes in JSON.
+        kept //= 2
+        text = encode({"cut": whole[:kept].decode("utf-8", "replace")})
+        if len(text) <= limit or not kept:
+            return text
+
+
+def truncate_values(value: Any, limit: int) -> Any:
+    """Copy a JSON value with every text, list and object truncated."""
     if isinstance(value, str):
-        return cut_text(value, longest)[0]
+        return truncate_text(value, limit)[0]
+    most = limit // _CHARACTERS_PER_ITEM
     if isinstance(value, dict):
-        kept = list(value.items())[: longest // _ITEMS_SHARE]
-        short = {cut_text(k, longest)[0]: shorten(v, longest) for k, v in kept}
-        if len(kept) < len(value):
-            short["…"] = f"[cut: {len(value)} keys]"
-        return short
+        short = {
+            truncate_text(key, limit)[0]: truncate_values(item, limit)
+            for key, item in list(value.items())[:most]
+        }
+        return (
+            short | {"…": f"[cut: {len(value)} keys]"} if len(value) > most else short
+        )
     if isinstance(value, list):
-        items = [shorten(v, longest) for v in value[: longest // _ITEMS_SHARE]]
-        if len(items) < len(value):
-            items.append(f"…[cut: {len(value)} items]")
-        return items
+        items = [truncate_values(item, limit) for item in value[:most]]
+        return [*items, f"…[cut: {len(value)} items]"] if len(value) > most else items
     return value
 
 
@@ -92,30 +92,30 @@ _ASSIGNMENT = re.compile(
     r"|(?:Bearer |Basic )?[^\s\"'\\,;]+)",
     re.IGNORECASE,
 )
-"""A name, what stands between, and a value: quoted, a container or one word."""
+"""A name, a separator, and a value: quoted, a container or one word."""
 
 
-class _Look(Enum):
-    """What a key makes of the value under it."""
+class _KeyKind(Enum):
+    """What a key says about its value."""
 
-    CREDENTIAL = "credential"
-    TOKEN = "token"  # noqa: S105 - a word for tokens, not one of them
-    KEY = "key"
-    HARMLESS = "harmless"
+    CREDENTIAL = 1
+    TOKEN = 2
+    KEY = 3
+    HARMLESS = 4
 
 
 def is_suspicious(text: bytes) -> bool:
-    """Whether a closer look is due; quick, and never wrong when it says no."""
+    """Whether a text may hold a credential; quick, without false negatives."""
     lowered = text.lower()
     return any(needle in lowered for needle in _NEEDLES)
 
 
 class Masker:
-    """Masks values and remembers whether it had to."""
+    """Masks credentials and remembers whether it found any."""
 
     def __init__(self, *, texts: bool = False) -> None:
         self._texts = texts
-        """Whether assignments within texts are masked, too."""
+        """Whether assignments such as ``password=x`` in texts are masked too."""
         self.masked = False
 
     def mask(self, value: Any) -> Any:
@@ -127,23 +127,26 @@ class Masker:
         return self.mask_text(value) if isinstance(value, str) else value
 
     def mask_text(self, text: str) -> str:
-        """Mask what a text holds: JSON within it, or assignments where asked for."""
+        """Mask a text: as JSON if it is JSON, else its assignments."""
         if not self._texts and text[:1] not in _CONTAINERS:
             return text
         if not is_suspicious(text.encode("utf-8", "replace")):
             return text
-        within = self.mask_json_within(text)
-        if within is not None:
-            return within
-        return _ASSIGNMENT.sub(self._assigned, text) if self._texts else text
+        masked = self.mask_json_text(text)
+        if masked is not None:
+            return masked
+        return _ASSIGNMENT.sub(self._mask_assignment, text) if self._texts else text
 
-    def mask_json_within(self, text: str) -> str | None:
-        """Mask a text that is JSON itself; None where it is not."""
-        found = _json_within(text)
-        if found is None:
+    def mask_json_text(self, text: str) -> str | None:
+        """Mask a text that encodes an object or a list; None for any other."""
+        if text[:1] not in _CONTAINERS:
+            return None
+        try:
+            value = decode(text)
+        except ValueError:
             return None
         inner = Masker(texts=self._texts)
-        clean = inner.mask(found)
+        clean = inner.mask(value)
         self.masked |= inner.masked
         return encode(clean).decode() if inner.masked else text
 
@@ -153,42 +156,32 @@ class Masker:
         self.masked = True
         return MASK
 
-    def _assigned(self, found: re.Match[str]) -> str:
-        key, between, value = found.groups()
+    def _mask_assignment(self, found: re.Match[str]) -> str:
+        key, separator, value = found.groups()
         if value == MASK or not _is_credential(key, value):
             return found.group()
         self.masked = True
-        return f"{key}{between}{MASK}"
+        return f"{key}{separator}{MASK}"
 
 
 def _is_credential(key: str, value: Any) -> bool:
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return False
-    look = _look(key[:128])
-    if look is _Look.TOKEN:
+    kind = _kind_of(key[:128])
+    if kind is _KeyKind.TOKEN:
         return not isinstance(value, int | float)
-    if look is _Look.KEY:
+    if kind is _KeyKind.KEY:
         return isinstance(value, str) and _OPAQUE.fullmatch(value) is not None
-    return look is _Look.CREDENTIAL
+    return kind is _KeyKind.CREDENTIAL
 
 
 @lru_cache(maxsize=4096)
-def _look(key: str) -> _Look:
+def _kind_of(key: str) -> _KeyKind:
     words = [word.lower() for word in _WORDS.findall(key)]
     if _ALWAYS.search("".join(words)) and words[-1:] != ["type"]:
-        return _Look.CREDENTIAL
+        return _KeyKind.CREDENTIAL
     if not {"auth", "pwd", "otp"}.isdisjoint(words):
-        return _Look.CREDENTIAL
+        return _KeyKind.CREDENTIAL
     if not {"token", "tokens"}.isdisjoint(words) and _COUNTING.isdisjoint(words):
-        return _Look.TOKEN
-    return _Look.KEY if words[-1:] in (["key"], ["keys"]) else _Look.HARMLESS
-
-
-def _json_within(text: str) -> Any:
-    """The object or list that a text holds; None where it holds none."""
-    if text[:1] not in _CONTAINERS:
-        return None
-    try:
-        return decode(text)
-    except ValueError:
-        return None
+        return _KeyKind.TOKEN
+    return _KeyKind.KEY if words[-1:] in (["key"], ["keys"]) else _KeyKind.HARMLESS

@@ -1,4 +1,4 @@
-"""The journal's SQLite file: where it is, its tables, and opening it."""
+"""The journal's SQLite file: its path, its tables, opening and moving it."""
 
 from __future__ import annotations
 
@@ -13,100 +13,73 @@ from urllib.parse import quote
 from hookline.errors import JournalError
 from hookline.settings.locations import state_dir
 
-APPLICATION_ID = 0x486F6F6B
-"""``Hook``: stands in the header of every journal."""
-VERSION = 1
+_APPLICATION_ID = 0x486F6F6B
+"""``Hook``, in the header of every journal."""
+_VERSION = 1
 
-MAGIC = b"SQLite format 3\x00"
-APPLICATION_ID_AT = 68
-HEADER_BYTES = 100
+_MAGIC = b"SQLite format 3\x00"
+_APPLICATION_ID_BYTES = slice(68, 72)
+_HEADER_BYTES = 100
 
-SIDE_FILES = ("", "-wal", "-shm", "-journal")
-"""What the names of a journal's files end in."""
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""Of the names of a journal's files."""
 
-TABLES = """
+_TABLES = """
 CREATE TABLE events (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  at REAL NOT NULL,
-  event TEXT NOT NULL,
-  target TEXT,
-  session TEXT NOT NULL,
-  cwd TEXT NOT NULL,
-  verdict TEXT NOT NULL,
-  blocked INTEGER NOT NULL,
-  failed INTEGER NOT NULL,
-  in_code INTEGER NOT NULL,
-  reason TEXT,
-  duration_ms REAL NOT NULL,
-  hook_count INTEGER NOT NULL,
-  input TEXT NOT NULL,
-  input_bytes INTEGER NOT NULL,
-  input_masked INTEGER NOT NULL,
-  input_cut INTEGER NOT NULL,
-  output_masked INTEGER NOT NULL,
-  output_cut INTEGER NOT NULL,
-  effects TEXT NOT NULL,
-  final TEXT,
-  plan TEXT,
-  errors TEXT NOT NULL
+  at REAL NOT NULL, event TEXT NOT NULL, target TEXT,
+  session TEXT NOT NULL, cwd TEXT NOT NULL,
+  verdict TEXT NOT NULL, blocked INTEGER NOT NULL, failed INTEGER NOT NULL,
+  in_code INTEGER NOT NULL, reason TEXT,
+  duration_ms REAL NOT NULL, hook_count INTEGER NOT NULL,
+  input TEXT NOT NULL, input_bytes INTEGER NOT NULL,
+  input_masked INTEGER NOT NULL, input_cut INTEGER NOT NULL,
+  output_masked INTEGER NOT NULL, output_cut INTEGER NOT NULL,
+  effects TEXT NOT NULL, final TEXT, plan TEXT, errors TEXT NOT NULL
 );
 CREATE INDEX events_at ON events (at);
 CREATE TABLE hooks (
-  event_id INTEGER NOT NULL REFERENCES events (id),
-  position INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  source TEXT NOT NULL,
-  type TEXT NOT NULL,
-  success INTEGER NOT NULL,
-  failed INTEGER NOT NULL,
-  blocked INTEGER NOT NULL,
-  would_block INTEGER NOT NULL,
-  exit_code INTEGER,
-  timed_out INTEGER NOT NULL,
-  truncated INTEGER NOT NULL,
-  reran INTEGER NOT NULL,
-  duration_ms REAL NOT NULL,
-  output TEXT,
-  stdout TEXT,
-  stderr TEXT,
-  error TEXT,
+  event_id INTEGER NOT NULL REFERENCES events (id), position INTEGER NOT NULL,
+  name TEXT NOT NULL, source TEXT NOT NULL, type TEXT NOT NULL,
+  success INTEGER NOT NULL, failed INTEGER NOT NULL,
+  blocked INTEGER NOT NULL, would_block INTEGER NOT NULL,
+  exit_code INTEGER, timed_out INTEGER NOT NULL,
+  truncated INTEGER NOT NULL, reran INTEGER NOT NULL, duration_ms REAL NOT NULL,
+  output TEXT, stdout TEXT, stderr TEXT, error TEXT,
   PRIMARY KEY (event_id, position)
 ) WITHOUT ROWID;
 CREATE INDEX hooks_name ON hooks (name);
 """
 
+_PRIVATE = 0o600
+_BUSY_TIMEOUT_S = 10.0
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
+ADVICE = "run 'hookline log --move-aside' to rename it"
 FILE_NAME = "journal.sqlite"
 REPLAY_VARIABLE = "HOOKLINE_REPLAY"
-"""Set for hooks that are replayed: they may act on it, and nothing is recorded."""
+"""Set for the hooks of a replay; nothing is recorded while it is set."""
 
 
 def journal_path(option: bool | str, working_dir: str) -> str:
-    """The file that ``hooksConfig.journal`` means; a relative one is the project's."""
+    """The file of ``hooksConfig.journal``; a relative path is the project's."""
     if isinstance(option, str) and option.strip():
         return os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
     folder = state_dir()
     if folder is None:
-        raise JournalError(FILE_NAME, "there is no home to keep it in: name a file")
+        raise JournalError(FILE_NAME, "there is no home directory for it: set a path")
     return os.path.join(folder, FILE_NAME)  # noqa: PTH118
 
 
 def recording_path(option: bool | str, working_dir: str) -> str | None:
-    """Where events are to be recorded; None is nowhere, as in a replay."""
+    """Where events are recorded; None for nowhere, as in a replay."""
     if not option or os.environ.get(REPLAY_VARIABLE):
         return None
     return journal_path(option, working_dir)
 
 
-BUSY_TIMEOUT_S = 10.0
-ADVICE = "'hookline log --move-aside' puts it out of the way"
-
-_PRIVATE = 0o600
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
 def open_for_writing(path: str) -> Connection:
-    """Open a journal, or make one; raises ``JournalError``."""
+    """Open a journal, or create one; raises ``JournalError``."""
     path = os.path.realpath(path)
     if not check_file(path):
         _create(path)
@@ -117,49 +90,52 @@ def open_for_writing(path: str) -> Connection:
 
 
 def open_for_reading(path: str) -> Connection:
-    """Open a journal that is there; raises ``JournalError``."""
+    """Open a journal that exists; raises ``JournalError``."""
     path = os.path.realpath(path)
     if not check_file(path):
-        raise JournalError(path, "there is none: nothing has been recorded there yet")
+        raise JournalError(path, "does not exist: nothing has been recorded yet")
     connection = _connect(path)
     connection.execute("PRAGMA query_only=ON")
     return connection
 
 
 def check_file(path: str) -> bool:
-    """Whether a journal is there; raises ``JournalError`` for anything else."""
+    """Whether a journal exists; raises ``JournalError`` if it is something else."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
-            raise JournalError(path, "is no regular file: name another one")
+            raise JournalError(path, "is not a regular file: choose another path")
         with open(path, "rb") as file:  # noqa: PTH123
-            header = file.read(HEADER_BYTES)
+            header = file.read(_HEADER_BYTES)
     except FileNotFoundError:
         return False
     except (OSError, ValueError) as error:
         raise JournalError(path, f"cannot be read: {_problem(error)}") from error
-    _check_header(path, header)
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        raise JournalError(path, f"is not a journal; {ADVICE}")
+    if header[_APPLICATION_ID_BYTES] != _APPLICATION_ID.to_bytes(4, "big"):
+        raise JournalError(path, f"is a database of another program; {ADVICE}")
     return True
 
 
 def move_aside(path: str) -> str:
-    """Rename a journal's files to names that nobody has; gives the new path."""
+    """Rename a journal's files to unused names; gives the new path."""
     path = os.path.realpath(path)
     if not os.path.lexists(path):
-        raise JournalError(path, "there is none: nothing to move")
+        raise JournalError(path, "does not exist: nothing to move")
     _check_unused(path)
     target = _free_name(path)
     try:
-        for ending in reversed(SIDE_FILES):
-            if os.path.lexists(path + ending):
-                os.rename(path + ending, target + ending)  # noqa: PTH104
+        for suffix in reversed(_SUFFIXES):
+            if os.path.lexists(path + suffix):
+                os.rename(path + suffix, target + suffix)  # noqa: PTH104
     except OSError as error:
-        problem = f"cannot be moved: {_problem(error)}"
+        problem = f"cannot be renamed: {_problem(error)}"
         raise JournalError(path, problem) from error
     return target
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another one of its name; None where there is none."""
+    """What tells a file from another one of its name; None if there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -167,21 +143,12 @@ def identity(path: str) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino)
 
 
-def _check_header(path: str, header: bytes) -> None:
-    if not header.startswith(MAGIC) or len(header) < HEADER_BYTES:
-        raise JournalError(path, f"is no journal; {ADVICE}")
-    mark = header[APPLICATION_ID_AT : APPLICATION_ID_AT + 4]
-    if int.from_bytes(mark, "big") != APPLICATION_ID:
-        raise JournalError(path, f"is another program's database; {ADVICE}")
-
-
 def _connect(path: str) -> Connection:
-    """Open a file that is known to be a journal."""
     try:
         connection = sqlite3.connect(
             f"file:{quote(path)}?mode=rw",
             uri=True,
-            timeout=BUSY_TIMEOUT_S,
+            timeout=_BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,
         )
@@ -197,17 +164,17 @@ def _connect(path: str) -> Connection:
 
 def _check_version(path: str, connection: Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
+    if version > _VERSION:
         raise JournalError(
             path, f"was written by a newer hookline (version {version}); {ADVICE}"
         )
     connection.execute("SELECT 1 FROM events, hooks LIMIT 1").fetchone()
     if stat.S_IMODE(os.stat(path).st_mode) != _PRIVATE:  # noqa: PTH116
-        os.chmod(path, _PRIVATE)  # noqa: PTH101 - others could read it until now
+        os.chmod(path, _PRIVATE)  # noqa: PTH101
 
 
 def damaged(path: str, error: Exception) -> JournalError:
-    """Say what SQLite found wrong with a journal."""
+    """The error for what SQLite found wrong with a journal."""
     text = str(error)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _DAMAGE or text.startswith("no such"):
@@ -216,9 +183,9 @@ def damaged(path: str, error: Exception) -> JournalError:
 
 
 def _create(path: str) -> None:
-    """Make an empty journal beside its path, then give it its name."""
+    """Create an empty journal under another name, then rename it."""
     folder, name = os.path.split(path)
-    # A name of its own, so that no two writers meet in it.
+    # A unique name: two processes may do this at the same time.
     made = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -230,16 +197,16 @@ def _create(path: str) -> None:
             if os.path.lexists(made):
                 os.unlink(made)  # noqa: PTH108
     except (OSError, ValueError) as error:
-        raise JournalError(path, f"cannot be made: {_problem(error)}") from error
+        raise JournalError(path, f"cannot be created: {_problem(error)}") from error
 
 
 def _give_name(made: str, path: str) -> None:
     try:
         os.link(made, path)
     except FileExistsError:
-        pass  # another process was first; its journal serves as well
+        pass  # another process was first; use its journal
     except OSError:
-        # A file system without hard links; the first of two writers may lose here.
+        # The file system has no hard links: of two processes, one may lose its file.
         if not os.path.lexists(path):
             os.rename(made, path)  # noqa: PTH104
 
@@ -248,28 +215,28 @@ def _fill(path: str) -> None:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={VERSION}")
-            connection.executescript(TABLES)
+            connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={_VERSION}")
+            connection.executescript(_TABLES)
             connection.execute("PRAGMA journal_mode=WAL")
     except sqlite3.Error as error:
         raise OSError(0, str(error)) from error
 
 
 def _check_unused(path: str) -> None:
-    """Refuse to move a journal from under a process that is writing to it."""
+    """Refuse to move a journal that a process is writing to."""
     try:
         check_file(path)
         with closing(_connect(path)) as connection:
             connection.execute("PRAGMA busy_timeout=0")
-            # Leaving WAL needs the file for oneself: it fails while others have it.
+            # Leaving WAL mode fails while others use the file.
             connection.execute("PRAGMA journal_mode=DELETE").fetchone()
             connection.execute("PRAGMA journal_mode=WAL").fetchone()
     except JournalError:
-        return  # no journal, or a broken one: nobody can be using it
+        return  # not a journal, or damaged: nobody can be using it
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
-            problem = "is in use: end the agents that record to it first"
+            problem = "is in use: stop the agents that record to it first"
             raise JournalError(path, problem) from error
     except sqlite3.DatabaseError:
         return
@@ -278,7 +245,7 @@ def _check_unused(path: str) -> None:
 def _free_name(path: str) -> str:
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     target, number = f"{path}.aside-{stamp}", 1
-    while any(os.path.lexists(target + ending) for ending in SIDE_FILES):
+    while any(os.path.lexists(target + suffix) for suffix in _SUFFIXES):
         number += 1
         target = f"{path}.aside-{stamp}-{number}"
     return target

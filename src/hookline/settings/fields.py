@@ -1,10 +1,10 @@
-"""The one table of settings keys, what each may hold, and its JSON schema."""
+"""The table of settings keys: what each accepts, how it is parsed, its JSON Schema."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeGuard
 
@@ -25,34 +25,39 @@ from .model import (
     ToolSelection,
 )
 
-Path: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
 
-_LONGEST_QUOTE = 60
+MAX_NUMBER = 2**53
+"""Larger numbers are rejected: clocks and selectors overflow on them."""
+
+_MAX_SHOWN = 60
 
 
 class Severity(StrEnum):
-    """Whether a problem is surely one."""
+    """An error does not work as written; a warning has no effect."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Problem(Struct, frozen=True):
-    """One thing that is wrong."""
+    """One mistake in settings."""
 
-    path: Path
+    path: KeyPath
     message: str
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        return f"{where(self.path)}: {self.message}" if self.path else self.message
+        return f"{path_text(self.path)}: {self.message}" if self.path else self.message
 
 
 class Report:
-    """Collects problems at one place of the settings and below it."""
+    """Collects the problems at one path and below it."""
 
-    def __init__(self, problems: list[Problem] | None = None, path: Path = ()) -> None:
+    def __init__(
+        self, problems: list[Problem] | None = None, path: KeyPath = ()
+    ) -> None:
         self.problems: list[Problem] = [] if problems is None else problems
         self.path = path
 
@@ -60,80 +65,86 @@ class Report:
         """A report into the same list, further down."""
         return Report(self.problems, (*self.path, *steps))
 
-    def say(self, message: str, severity: Severity = Severity.ERROR) -> None:
-        """Note a problem here."""
+    def add(self, message: str, severity: Severity = Severity.ERROR) -> None:
+        """Add a problem at this path."""
         self.problems.append(Problem(self.path, message, severity))
 
 
-def where(path: Path) -> str:
-    """Spell a path as people write it: ``hooks.BeforeTool[0].hooks[1]``."""
+def path_text(path: KeyPath) -> str:
+    """Format a path as ``hooks.BeforeTool[0].hooks[1]``."""
     steps = [
-        f"[{step}]" if isinstance(step, int) else f".{_key(step)}" for step in path
+        f"[{step}]" if isinstance(step, int) else f".{_key_text(step)}" for step in path
     ]
     return "".join(steps).removeprefix(".")
 
 
-def quote(value: Any) -> str:
-    """Show a wrong value, or only its kind where it would not fit a line."""
+def _key_text(step: Any) -> str:
+    # A key of a mapping that never was JSON can be anything hashable.
+    short = isinstance(step, str) and step.isprintable() and len(step) <= _MAX_SHOWN
+    return str.__str__(step) if short else describe(step)
+
+
+def describe(value: Any) -> str:
+    """Show a wrong value, or only its type where it is too long for a message."""
     if isinstance(value, str):
         text = repr(str.__str__(value))
-        return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}...'"
+        return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...'"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int):
-        # Python refuses to print whole numbers of more than 4300 digits.
+        # Python refuses to print integers of more than 4300 digits.
         return str(int(value)) if abs(value) < 10**20 else "a huge number"
     if isinstance(value, float):
         return repr(float(value))
-    return _kind(value)
-
-
-def _kind(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    return f"a {type(value).__name__}"
+    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
-def _key(step: Any) -> str:
-    # A key of a mapping that never was JSON may be anything hashable.
-    plain = isinstance(step, str) and step.isprintable() and len(step) <= _LONGEST_QUOTE
-    return str.__str__(step) if plain else quote(step)
-
-
-Reader: TypeAlias = Callable[[Any, Report], Any]
-
-MAX_NUMBER = 2**53
-"""Larger numbers are taken for mistakes: clocks and selectors overflow on them."""
-
-_DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
-_FUNCTION = f"^{_DOTTED}:{_DOTTED}$"
-
-
-class Kind(Struct, frozen=True):
-    """One kind of value."""
+class ValueType(Struct, frozen=True):
+    """What a key accepts."""
 
     expected: str
     """Completes the sentence "expected ..."."""
-    read: Reader
+    parse: Callable[[Any, Report], Any]
+    """Returns the typed value, or UNSET where the value is not accepted."""
     schema: dict[str, Any]
-    members: dict[str, Any] = {}
-    """The fields of the object that it may be."""
+    fields: dict[str, Any] = {}
+    """The keys of the object, where an object is accepted."""
 
 
 class Field(Struct, frozen=True):
-    """One key that settings may hold."""
+    """One key of settings."""
 
-    attribute: str
-    """Its name in the typed value; empty where it is accepted and ignored."""
-    kind: Kind
-    about: str
-    """For people: what it does."""
+    type: ValueType
+    description: str
+    attribute: str | None = None
+    """Its name in the typed value, where that is not the key in snake case."""
+
+
+def parse_fields(
+    raw: Mapping[str, Any], fields: Mapping[str, Field], report: Report
+) -> dict[str, Any]:
+    """Parse the known keys of an object; wrong values are reported and left out."""
+    found: dict[str, Any] = {}
+    for key, field in fields.items():
+        if key not in raw:
+            continue
+        value = field.type.parse(raw[key], report.at(key))
+        if value is UNSET:
+            expected, got = field.type.expected, describe(raw[key])
+            report.at(key).add(f"ignored: expected {expected}, got {got}")
+        elif field.type is not NOT_PARSED:
+            found[field.attribute or _snake_case(key)] = value
+    return found
+
+
+def _snake_case(key: str) -> str:
+    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key)
 
 
 def is_text(value: Any) -> TypeGuard[str]:
-    """Whether a string can be handed to a process: some text, no NUL, no surrogate."""
+    """Whether a process can take this string: not blank, no NUL, no surrogate."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         return False
     try:
@@ -144,105 +155,76 @@ def is_text(value: Any) -> TypeGuard[str]:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether this is a number of sensible size; a boolean is none."""
+    """Whether this is a finite number; a boolean is not."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) if isinstance(value, float) else True
 
 
-def read_fields(
-    raw: Mapping[str, Any], fields: Mapping[str, Field], report: Report
-) -> dict[str, Any]:
-    """Read the known keys of an object; wrong values are reported and left out."""
-    found: dict[str, Any] = {}
-    for key, field in fields.items():
-        if key not in raw:
-            continue
-        value = field.kind.read(raw[key], report.at(key))
-        if value is UNSET:
-            expected, got = field.kind.expected, quote(raw[key])
-            report.at(key).say(f"ignored: expected {expected}, got {got}")
-        elif field.attribute:
-            found[field.attribute] = value
-    return found
+def simple(
+    expected: str, schema: dict[str, Any], accepts: Callable[[Any], bool]
+) -> ValueType:
+    """A value that is used as it is."""
+
+    def parse(value: Any, _: Report) -> Any:
+        if not accepts(value):
+            return UNSET
+        return str.__str__(value) if isinstance(value, str) else value
+
+    return ValueType(expected, parse, schema)
 
 
-def choice(options: type[StrEnum]) -> Kind:
-    """One of a closed set of words."""
-    words: dict[Any, StrEnum] = {option.value: option for option in options}
+def choice(options: type[StrEnum]) -> ValueType:
+    """One of the values of an enumeration."""
+    members: dict[Any, StrEnum] = {option.value: option for option in options}
 
-    def read(value: Any, _: Report) -> Any:
-        return words.get(value, UNSET) if isinstance(value, str) else UNSET
+    def parse(value: Any, _: Report) -> Any:
+        return members.get(value, UNSET) if isinstance(value, str) else UNSET
 
-    expected = " or ".join(repr(word) for word in words)
-    if len(words) > 2:
-        expected = f"one of {', '.join(repr(word) for word in words)}"
-    return Kind(expected, read, {"enum": list(words)})
+    expected = " or ".join(map(repr, members))
+    if len(members) > 2:
+        expected = f"one of {', '.join(map(repr, members))}"
+    return ValueType(expected, parse, {"enum": list(members)})
 
 
-def whole_number(minimum: int) -> Kind:
+def integer(minimum: int) -> ValueType:
     """An integer of at least this size; 5.0 is one, as in JSON Schema."""
 
-    def read(value: Any, _: Report) -> Any:
+    def parse(value: Any, _: Report) -> Any:
         if not is_number(value) or not minimum <= value <= MAX_NUMBER:
             return UNSET
         return int(value) if value == int(value) else UNSET
 
     schema = {"type": "integer", "minimum": minimum, "maximum": MAX_NUMBER}
-    return Kind(f"a whole number of at least {minimum}", read, schema)
+    return ValueType(f"an integer of at least {minimum}", parse, schema)
 
 
-def _read_text(value: Any, _: Report) -> Any:
-    return str.__str__(value) if is_text(value) else UNSET
+def list_of_text(expected: str, collect: Callable[[list[str]], Any]) -> ValueType:
+    """A list of strings; wrong items are reported and left out."""
+
+    def parse(value: Any, report: Report) -> Any:
+        if not isinstance(value, list | tuple):
+            return UNSET
+        for index, item in enumerate(value):
+            if not is_text(item):
+                message = f"ignored: expected some text, got {describe(item)}"
+                report.at(index).add(message)
+        return collect([str.__str__(item) for item in value if is_text(item)])
+
+    return ValueType(expected, parse, {"type": "array", "items": TEXT.schema})
 
 
-def _read_boolean(value: Any, _: Report) -> Any:
-    return value if isinstance(value, bool) else UNSET
-
-
-def _read_milliseconds(value: Any, _: Report) -> Any:
-    return value if is_number(value) and 0 < value <= MAX_NUMBER else UNSET
-
-
-def _read_any_text(value: Any, _: Report) -> Any:
-    return str.__str__(value) if isinstance(value, str) else UNSET
-
-
-def _read_function(value: Any, _: Report) -> Any:
-    fits = isinstance(value, str) and re.fullmatch(_FUNCTION, value)
-    return str.__str__(value) if fits and is_text(value) else UNSET
-
-
-def _read_texts(value: Any, report: Report) -> Any:
-    if not isinstance(value, list | tuple):
-        return UNSET
-    return tuple(_texts_in(value, report))
-
-
-def _texts_in(values: Iterable[Any], report: Report) -> Iterable[str]:
-    for index, value in enumerate(values):
-        if is_text(value):
-            yield str.__str__(value)
-        else:
-            report.at(index).say(f"ignored: expected some text, got {quote(value)}")
-
-
-def _read_names(value: Any, report: Report) -> Any:
-    names = _read_texts(value, report)
-    return names if names is UNSET else frozenset(names)
-
-
-def _read_environment(value: Any, report: Report) -> Any:
+def _parse_environment(value: Any, report: Report) -> Any:
     if not isinstance(value, dict):
         return UNSET
     found: dict[str, str] = {}
     for name, item in value.items():
         text = _environment_text(item)
         if not is_text(name) or "=" in name:
-            report.at(name).say("ignored: this is no name for an environment variable")
+            report.at(name).add("ignored: not a valid name of an environment variable")
         elif text is None:
-            got = quote(item)
-            report.at(name).say(f"ignored: expected text or a number, got {got}")
+            got = describe(item)
+            report.at(name).add(f"ignored: expected text or a number, got {got}")
         else:
             found[str.__str__(name)] = text
     return found
@@ -251,90 +233,26 @@ def _read_environment(value: Any, report: Report) -> Any:
 def _environment_text(value: Any) -> str | None:
     if isinstance(value, str):
         return str.__str__(value) if value == "" or is_text(value + ".") else None
-    if is_number(value) and abs(value) <= MAX_NUMBER:
-        return str(value)
-    return None
+    return str(value) if is_number(value) and abs(value) <= MAX_NUMBER else None
 
 
-def _read_switch_or_path(value: Any, report: Report) -> Any:
-    return value if isinstance(value, bool) else _read_text(value, report)
-
-
-def _read_anything(_: Any, __: Report) -> Any:
-    return None
-
-
-_TEXT_SCHEMA = {"type": "string", "pattern": r"\S"}
-_TEXTS_SCHEMA = {"type": "array", "items": _TEXT_SCHEMA}
-_ENV_SCHEMA = {
-    "type": "object",
-    "propertyNames": {"pattern": "^[^=]+$"},
-    "additionalProperties": {"type": ["string", "number"]},
-}
-_MILLISECONDS_SCHEMA = {
-    "type": "number",
-    "exclusiveMinimum": 0,
-    "maximum": MAX_NUMBER,
-}
-
-TEXT = Kind("some text", _read_text, _TEXT_SCHEMA)
-ANY_TEXT = Kind("a string", _read_any_text, {"type": "string"})
-BOOLEAN = Kind("true or false", _read_boolean, {"type": "boolean"})
-MILLISECONDS = Kind(
-    "a number of milliseconds above 0", _read_milliseconds, _MILLISECONDS_SCHEMA
-)
-FUNCTION = Kind(
-    "'package.module:name'",
-    _read_function,
-    {"type": "string", "pattern": _FUNCTION},
-)
-TEXTS = Kind("a list of strings", _read_texts, _TEXTS_SCHEMA)
-NAMES = Kind("a list of names", _read_names, _TEXTS_SCHEMA)
-ENVIRONMENT = Kind("an object of names and values", _read_environment, _ENV_SCHEMA)
-SWITCH_OR_PATH = Kind(
-    "true, false or the path of a file",
-    _read_switch_or_path,
-    {"anyOf": [{"type": "boolean"}, _TEXT_SCHEMA]},
-)
-ANYTHING = Kind("anything", _read_anything, {})
-
-
-_VERDICT = choice(OnFailure)
-
-CAUSE_FIELDS = {
-    cause.value: Field(cause.value, _VERDICT, about)
-    for cause, about in {
-        FailureCause.SPAWN: "It could not be started (also exit 126 and 127).",
-        FailureCause.CRASH: "It ended in another way than by exit 0 or 2.",
-        FailureCause.TIMEOUT: "It did not end in time.",
-        FailureCause.OUTPUT: "Its output was cut off, or no JSON though asked for.",
-        FailureCause.CHANGED: "A trusted project hook is not what was trusted.",
-    }.items()
-}
-
-BREAKER_FIELDS = {
-    "timeouts": Field("timeouts", whole_number(1), "Timeouts in a row that open it."),
-    "cooldownMs": Field("cooldown_ms", MILLISECONDS, "How long the hook is skipped."),
-}
-
-
-def _read_policy(value: Any, report: Report) -> Any:
+def _parse_policy(value: Any, report: Report) -> Any:
     if isinstance(value, dict):
-        return FailurePolicy(**read_fields(value, CAUSE_FIELDS, report))
-    verdict = _VERDICT.read(value, report)
+        return FailurePolicy(**parse_fields(value, CAUSE_FIELDS, report))
+    verdict = ON_FAILURE.parse(value, report)
     if verdict is UNSET:
         return UNSET
-    # A general "allow" speaks of hooks that break, not of one that was tampered with.
+    # A general "allow" is meant for hooks that break, not for one that was modified.
     changed = verdict if verdict is OnFailure.BLOCK else None
     return FailurePolicy(verdict, verdict, verdict, verdict, changed)
 
 
-def _read_breaker(value: Any, report: Report) -> Any:
+def _parse_breaker(value: Any, report: Report) -> Any:
     if isinstance(value, bool):
         return Breaker() if value else False
     if not isinstance(value, dict):
         return UNSET
-    return Breaker(**read_fields(value, BREAKER_FIELDS, report))
+    return Breaker(**parse_fields(value, BREAKER_FIELDS, report))
 
 
 def object_schema(fields: dict[str, Field]) -> dict[str, Any]:
@@ -343,104 +261,135 @@ def object_schema(fields: dict[str, Field]) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            key: {**field.kind.schema, "description": field.about}
+            key: {**field.type.schema, "description": field.description}
             for key, field in fields.items()
         },
     }
 
 
-FAILURE_POLICY = Kind(
+_DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+_FUNCTION = f"^{_DOTTED}:{_DOTTED}$"
+
+NOT_PARSED = ValueType("anything", lambda *_: None, {})
+"""Ignored, or parsed elsewhere."""
+BOOLEAN = simple(
+    "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)
+)
+TEXT = simple("some text", {"type": "string", "pattern": r"\S"}, is_text)
+ANY_TEXT = simple("a string", {"type": "string"}, lambda value: isinstance(value, str))
+FUNCTION = simple(
+    "'package.module:name'",
+    {"type": "string", "pattern": _FUNCTION},
+    lambda value: is_text(value) and re.fullmatch(_FUNCTION, value) is not None,
+)
+BOOLEAN_OR_PATH = simple(
+    "true, false or the path of a file",
+    {"anyOf": [BOOLEAN.schema, TEXT.schema]},
+    lambda value: isinstance(value, bool) or is_text(value),
+)
+MILLISECONDS = simple(
+    "a number of milliseconds above 0",
+    {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_NUMBER},
+    lambda value: is_number(value) and 0 < value <= MAX_NUMBER,
+)
+POSITIVE = integer(1)
+TEXTS = list_of_text("a list of strings", tuple)
+NAMES = list_of_text("a list of names", frozenset)
+ENVIRONMENT = ValueType(
+    "an object of names and values",
+    _parse_environment,
+    {
+        "type": "object",
+        "propertyNames": {"pattern": "^[^=]+$"},
+        "additionalProperties": {"type": ["string", "number"]},
+    },
+)
+ON_FAILURE = choice(OnFailure)
+CAUSE_FIELDS = {
+    cause.value: Field(ON_FAILURE, description)
+    for cause, description in {
+        FailureCause.SPAWN: "It cannot be started (also exit 126 and 127).",
+        FailureCause.CRASH: "It exits with a status other than 0 and 2.",
+        FailureCause.TIMEOUT: "It does not end in time.",
+        FailureCause.OUTPUT: "Its output is truncated, or not the expected JSON.",
+        FailureCause.CHANGED: "A project hook changed since it was approved.",
+    }.items()
+}
+FAILURE_POLICY = ValueType(
     "'allow', 'block' or an object of causes",
-    _read_policy,
-    {"anyOf": [_VERDICT.schema, object_schema(CAUSE_FIELDS)]},
+    _parse_policy,
+    {"anyOf": [ON_FAILURE.schema, object_schema(CAUSE_FIELDS)]},
     CAUSE_FIELDS,
 )
-BREAKER = Kind(
+BREAKER_FIELDS = {
+    "timeouts": Field(POSITIVE, "Timeouts in a row that open the breaker."),
+    "cooldownMs": Field(MILLISECONDS, "How long the hook is skipped."),
+}
+BREAKER = ValueType(
     "false or an object with timeouts and cooldownMs",
-    _read_breaker,
-    {"anyOf": [{"type": "boolean"}, object_schema(BREAKER_FIELDS)]},
+    _parse_breaker,
+    {"anyOf": [BOOLEAN.schema, object_schema(BREAKER_FIELDS)]},
     BREAKER_FIELDS,
 )
 
 HOOK_FIELDS = {
-    "type": Field("type", choice(HookType), "What kind of thing the hook runs."),
-    "command": Field("command", TEXT, "What a command or worker hook runs in a shell."),
+    "type": Field(choice(HookType), "How the hook runs."),
+    "command": Field(TEXT, "The shell command of a command or worker hook."),
     "function": Field(
-        "function", FUNCTION, "What a python hook calls: 'package.module:name'."
+        FUNCTION, "The function of a python hook, 'package.module:name'."
     ),
-    "name": Field("name", TEXT, "What it is called; the command where this is absent."),
-    "description": Field("description", ANY_TEXT, "What it is for."),
-    "timeout": Field("timeout_ms", MILLISECONDS, "In milliseconds; 60000 by default."),
-    "env": Field("env", ENVIRONMENT, "Environment variables for this hook."),
-    "shell": Field("shell", TEXT, "The shell for the command; bash, else sh."),
-    "onError": Field(
-        "on_error", FAILURE_POLICY, "What its failure means: 'allow' by default."
-    ),
-    "expect": Field("expect", choice(Expect), "'json' makes any other text a failure."),
-    "envPolicy": Field(
-        "env_policy", choice(EnvPolicy), "'clean' hides the host's environment from it."
-    ),
-    "mode": Field("mode", choice(HookMode), "'observe' records its verdict only."),
-    "dialect": Field("dialect", choice(Dialect), "Whose spelling the hook expects."),
-    "trustFiles": Field("trust_files", TEXTS, "Further files its trust depends on."),
-    "pool": Field("pool", whole_number(1), "How many worker processes are kept warm."),
-    "managed": Field(
-        "managed", BOOLEAN, "In system settings: nothing turns this hook off."
-    ),
+    "name": Field(TEXT, "For logs, lists and 'disabled'; default: the command."),
+    "description": Field(ANY_TEXT, "What the hook is for."),
+    "timeout": Field(MILLISECONDS, "In milliseconds; default: 60000.", "timeout_ms"),
+    "env": Field(ENVIRONMENT, "Environment variables for this hook."),
+    "shell": Field(TEXT, "The shell for the command; default: bash, else sh."),
+    "onError": Field(FAILURE_POLICY, "What a failure means; default: 'allow'."),
+    "expect": Field(choice(Expect), "'json' makes any other output a failure."),
+    "envPolicy": Field(choice(EnvPolicy), "'clean' hides the host's environment."),
+    "mode": Field(choice(HookMode), "'observe' only records the verdict."),
+    "dialect": Field(choice(Dialect), "Whose names and fields the hook expects."),
+    "trustFiles": Field(TEXTS, "Further files that are part of the approval."),
+    "pool": Field(POSITIVE, "How many processes a worker hook keeps running."),
+    "managed": Field(BOOLEAN, "In system settings: nothing turns this hook off."),
 }
 
 GROUP_FIELDS = {
-    "matcher": Field(
-        "matcher", ANY_TEXT, "Which tools or causes; everything if absent."
-    ),
-    "sequential": Field("sequential", BOOLEAN, "Run the hooks one after the other."),
-    "hooks": Field("", ANYTHING, "The hooks of this group."),
+    "matcher": Field(ANY_TEXT, "Which tools or causes match; default: all."),
+    "sequential": Field(BOOLEAN, "Run the hooks one after the other."),
+    "hooks": Field(NOT_PARSED, "The hooks of this group."),
 }
 
 OPTION_FIELDS = {
-    "disabled": Field("disabled", NAMES, "The names of hooks that shall not run."),
-    "toolSelection": Field(
-        "tool_selection", choice(ToolSelection), "How hooks' tool lists are combined."
-    ),
-    "onError": Field("on_error", FAILURE_POLICY, "What a hook's failure means."),
-    "envPolicy": Field("env_policy", choice(EnvPolicy), "What hooks see of the host."),
-    "journal": Field(
-        "journal", SWITCH_OR_PATH, "Record what happens, and in which file."
-    ),
-    "maxOutputBytes": Field(
-        "max_output_bytes", whole_number(1), "Output kept per stream; 8 MiB by default."
-    ),
-    "maxProcesses": Field(
-        "max_processes", whole_number(1), "Hooks at a time; 4 per core by default."
-    ),
-    "breaker": Field(
-        "breaker", BREAKER, "When a hook that keeps timing out is skipped."
-    ),
-    "maxDepth": Field(
-        "max_depth", whole_number(1), "Hooks within hooks; 4 by default."
-    ),
-    "workerIdleMs": Field(
-        "worker_idle_ms", MILLISECONDS, "When an idle worker is ended."
-    ),
-    "onAsk": Field(
-        "on_ask", _VERDICT, "The answer to 'ask' where nobody can be asked."
-    ),
-    "notifications": Field("", ANYTHING, "Accepted for compatibility, and ignored."),
+    "disabled": Field(NAMES, "Names of hooks that do not run."),
+    "toolSelection": Field(choice(ToolSelection), "How tool lists are combined."),
+    "onError": Field(FAILURE_POLICY, "What a hook's failure means."),
+    "envPolicy": Field(choice(EnvPolicy), "What hooks see of the environment."),
+    "journal": Field(BOOLEAN_OR_PATH, "Record events, and in which file."),
+    "maxOutputBytes": Field(POSITIVE, "Output kept per stream; default: 8 MiB."),
+    "maxProcesses": Field(POSITIVE, "Hook processes at a time; default: 4 per core."),
+    "breaker": Field(BREAKER, "When a hook that keeps timing out is skipped."),
+    "maxDepth": Field(POSITIVE, "How deep hooks can fire hooks; default: 4."),
+    "workerIdleMs": Field(MILLISECONDS, "When an idle worker is stopped."),
+    "onAsk": Field(ON_FAILURE, "The answer to 'ask' where no person can answer."),
+    "notifications": Field(NOT_PARSED, "Accepted for compatibility, and ignored."),
 }
 
 ROOT_FIELDS = {
-    "$schema": Field("", ANYTHING, "Where an editor finds the schema; ignored."),
-    "enableHooks": Field("enable_hooks", BOOLEAN, "False switches hooks off."),
-    "hooks": Field("", ANYTHING, "For each event, the groups of hooks that run."),
-    "hooksConfig": Field("", ANYTHING, "Options for hooks."),
+    "$schema": Field(NOT_PARSED, "The schema, for editors; ignored."),
+    "enableHooks": Field(BOOLEAN, "False switches hooks off."),
+    "hooks": Field(NOT_PARSED, "For each event, its groups of hooks."),
+    "hooksConfig": Field(NOT_PARSED, "Options for hooks."),
+}
+
+REQUIRED_BY_TYPE = {
+    HookType.COMMAND: "command",
+    HookType.WORKER: "command",
+    HookType.PYTHON: "function",
 }
 
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
-
-
 def settings_schema() -> dict[str, Any]:
-    """Describe everything that a settings file may hold."""
+    """The JSON Schema of settings files."""
     schema = object_schema(ROOT_FIELDS)
     properties = schema["properties"]
     properties["$schema"]["type"] = "string"
@@ -450,42 +399,35 @@ def settings_schema() -> dict[str, Any]:
         properties={event.value: _event_schema(event) for event in HookEventName},
     )
     properties["hooksConfig"] |= object_schema(OPTION_FIELDS)
+    group = object_schema(GROUP_FIELDS)
+    group["properties"]["hooks"].update(type="array", items={"$ref": "#/$defs/hook"})
+    hook = object_schema(HOOK_FIELDS)
+    conditions = [_requires(*item) for item in REQUIRED_BY_TYPE.items()]
     return {
-        "$schema": DRAFT,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Hookline settings",
         **schema,
-        "$defs": {"group": _group_schema(), "hook": _hook_schema()},
+        "$defs": {
+            "group": {**group, "required": ["hooks"]},
+            "hook": {**hook, "required": ["type"], "allOf": conditions},
+        },
     }
 
 
 def _event_schema(event: HookEventName) -> dict[str, Any]:
     traits = TRAITS[event]
-    about = {
+    description = {
         Matching.REGEX: f"The matcher is searched in {traits.matched_field}.",
         Matching.EXACT: f"The matcher is compared with {traits.matched_field}.",
-        Matching.NOTHING: "It takes no matcher.",
+        Matching.NOTHING: "No matcher.",
     }[traits.matching]
-    return {"description": about, "type": "array", "items": {"$ref": "#/$defs/group"}}
+    groups = {"type": "array", "items": {"$ref": "#/$defs/group"}}
+    return {"description": description, **groups}
 
 
-def _group_schema() -> dict[str, Any]:
-    schema = object_schema(GROUP_FIELDS)
-    schema["properties"]["hooks"].update(type="array", items={"$ref": "#/$defs/hook"})
-    return {**schema, "required": ["hooks"]}
-
-
-def _hook_schema() -> dict[str, Any]:
-    return {
-        **object_schema(HOOK_FIELDS),
+def _requires(hook_type: HookType, key: str) -> dict[str, Any]:
+    condition = {
+        "properties": {"type": {"const": hook_type.value}},
         "required": ["type"],
-        "allOf": [
-            _needs([HookType.COMMAND, HookType.WORKER], "command"),
-            _needs([HookType.PYTHON], "function"),
-        ],
     }
-
-
-def _needs(types: list[HookType], key: str) -> dict[str, Any]:
-    names = [kind.value for kind in types]
-    condition = {"properties": {"type": {"enum": names}}, "required": ["type"]}
     return {"if": condition, "then": {"required": [key]}}

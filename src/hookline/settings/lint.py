@@ -1,4 +1,4 @@
-"""What ``hookline check`` reports about settings files."""
+"""The findings of ``hookline check`` in settings files."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from .fields import (
     OPTION_FIELDS,
     ROOT_FIELDS,
     Field,
-    Problem,
     Report,
     Severity,
+    describe,
     is_number,
     is_text,
-    quote,
-    where,
+    path_text,
 )
 from .locations import PROJECT_FOLDER, SettingsPlaces, find_settings_file
 from .model import HookSource, HookType
-from .parse import read_layer
-from .read import Positions, parse_text, read_text, scan_json, scan_toml
+from .parse import parse_layer
+from .read import parse_text, read_text, scan_json, scan_toml
 from .scripts import NamedFile, named_files
 
-LIKE_SECONDS_BELOW_MS = 100
+LOOKS_LIKE_SECONDS_BELOW = 100
 
-_HOMES = {
+_LEVELS = {
     "the top level": ROOT_FIELDS,
     "a group": GROUP_FIELDS,
     "a hook": HOOK_FIELDS,
@@ -44,33 +43,26 @@ _HOMES = {
 }
 
 
-def audit(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> None:
-    """Report what looks wrong; paths are only followed where the project is known."""
+def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> None:
+    """Report what looks wrong; files are only checked where the project is known."""
     _check_keys(raw, ROOT_FIELDS, report)
     options = raw.get("hooksConfig")
     if isinstance(options, dict):
         _check_keys(options, OPTION_FIELDS, report.at("hooksConfig"))
-    for event, group, there in _groups(raw, report):
-        _check_keys(group, GROUP_FIELDS, there)
-        _check_matcher(event, group.get("matcher"), there.at("matcher"))
-        for index, hook in enumerate(_items(group.get("hooks"))):
-            if isinstance(hook, dict):
-                _check_hook(hook, project_dir, there.at("hooks", index))
-
-
-def _groups(
-    raw: Mapping[str, Any], report: Report
-) -> Iterator[tuple[HookEventName, dict[str, Any], Report]]:
     hooks = raw.get("hooks")
     for event in HookEventName:
-        definitions = hooks.get(event.value) if isinstance(hooks, dict) else None
-        for index, group in enumerate(_items(definitions)):
-            if isinstance(group, dict):
-                yield event, group, report.at("hooks", event.value, index)
+        groups = hooks.get(event.value) if isinstance(hooks, dict) else None
+        for index, group in _objects(groups):
+            there = report.at("hooks", event.value, index)
+            _check_keys(group, GROUP_FIELDS, there)
+            _check_matcher(event, group.get("matcher"), there.at("matcher"))
+            for number, hook in _objects(group.get("hooks")):
+                _check_hook(hook, project_dir, there.at("hooks", number))
 
 
-def _items(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
+def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if isinstance(value, list | tuple):
+        yield from ((i, item) for i, item in enumerate(value) if isinstance(item, dict))
 
 
 def _check_keys(
@@ -79,15 +71,15 @@ def _check_keys(
     for key, value in raw.items():
         field = fields.get(key)
         if field is None:
-            report.at(key).say(f"unknown key {quote(key)}{_advice(key, fields)}")
-        elif field.kind.members and isinstance(value, dict):
-            _check_keys(value, field.kind.members, report.at(key))
+            report.at(key).add(f"unknown key {describe(key)}{_hint(key, fields)}")
+        elif field.type.fields and isinstance(value, dict):
+            _check_keys(value, field.type.fields, report.at(key))
 
 
-def _advice(key: Any, fields: Mapping[str, Field]) -> str:
-    homes = [home for home, known in _HOMES.items() if key in known]
-    if homes:
-        return f": it belongs to {' or '.join(homes)}"
+def _hint(key: Any, fields: Mapping[str, Field]) -> str:
+    levels = [level for level, known in _LEVELS.items() if key in known]
+    if levels:
+        return f": it belongs to {' or '.join(levels)}"
     if near := nearest(key, fields):
         return f": did you mean {near!r}?"
     return f": one of {', '.join(fields)}"
@@ -98,15 +90,15 @@ def _check_matcher(event: HookEventName, matcher: Any, report: Report) -> None:
         return
     traits = TRAITS[event]
     if traits.matching is Matching.NOTHING:
-        message = f"{event} takes no matcher: the hooks run every time"
-        report.say(message, Severity.WARNING)
+        message = f"ignored: {event} takes no matcher, the hooks run every time"
+        report.add(message, Severity.WARNING)
     elif traits.matching is Matching.REGEX:
         if problem := _regex_problem(matcher):
-            report.say(f"no regular expression ({problem}): it is compared literally")
+            report.add(f"invalid regular expression ({problem}): compared literally")
     elif traits.choices and matcher not in list(traits.choices):
         known = ", ".join(traits.choices)
-        message = f"{quote(matcher)} never matches: {traits.matched_field} is "
-        report.say(f"{message}one of {known}", Severity.WARNING)
+        message = f"{describe(matcher)} never matches: {traits.matched_field} is "
+        report.add(f"{message}one of {known}", Severity.WARNING)
 
 
 def _regex_problem(pattern: str) -> str | None:
@@ -130,21 +122,28 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
         _check_file(NamedFile(shell, is_program=True), None, report.at("shell"))
-    for index, name in enumerate(_items(hook.get("trustFiles"))):
+    names = hook.get("trustFiles")
+    for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
         if is_text(name):
-            file = NamedFile(name, is_program=False)
-            _check_file(file, project_dir, report.at("trustFiles", index))
+            _check_trust_file(name, project_dir, report.at("trustFiles", index))
+
+
+def _check_trust_file(name: str, project_dir: Path | None, report: Report) -> None:
+    path = Path(name) if project_dir is None else project_dir / name
+    certain = path.is_absolute() and "$" not in name and not name.startswith("~")
+    if certain and not os.path.exists(path):  # noqa: PTH110 - odd names are no error
+        report.add(f"{describe(name)} does not exist")
 
 
 def _check_timeout(hook: dict[str, Any], report: Report) -> None:
     timeout = hook.get("timeout")
-    if not is_number(timeout) or not 0 < timeout < LIKE_SECONDS_BELOW_MS:
+    if not is_number(timeout) or not 0 < timeout < LOOKS_LIKE_SECONDS_BELOW:
         return
-    # A function of this process may well be held to so little; a process never is.
+    # A function in this process can be that fast; starting a process takes longer.
     is_function = hook.get("type") == HookType.PYTHON
-    report.say(
-        f"{quote(timeout)} looks like seconds: it is in milliseconds, "
-        f"for {quote(timeout)} s write {quote(int(timeout * 1000))}",
+    report.add(
+        f"{describe(timeout)} looks like seconds: it is in milliseconds, "
+        f"for {describe(timeout)} s write {describe(int(timeout * 1000))}",
         Severity.WARNING if is_function else Severity.ERROR,
     )
 
@@ -154,15 +153,15 @@ def _check_file(file: NamedFile, project_dir: Path | None, report: Report) -> No
     if path is None:
         return
     if not os.path.exists(path):  # noqa: PTH110 - false, not an error, for odd names
-        report.say(f"{quote(file.word)} does not exist")
+        report.add(f"{describe(file.word)} does not exist")
     elif path.is_dir():
-        report.say(f"{quote(file.word)} is a directory")
+        report.add(f"{describe(file.word)} is a directory")
     elif file.is_program and not os.access(path, os.X_OK):
-        report.say(f"{quote(file.word)} is not executable: run chmod +x on it")
+        report.add(f"{describe(file.word)} is not executable: run chmod +x on it")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One problem of one file."""
+    """One problem in one file."""
 
     file: str
     line: int | None = None
@@ -172,27 +171,29 @@ class Finding(Struct, frozen=True, kw_only=True):
     message: str
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        about = f"{self.where}: " if self.where else ""
+        line = "" if self.line is None else f":{self.line}"
+        where = f"{self.where}: " if self.where else ""
         column = "" if self.column is None else f" (column {self.column})"
-        return f"{place}: {self.severity}: {about}{self.message}{column}"
+        return f"{self.file}{line}: {self.severity}: {where}{self.message}{column}"
 
 
 class Checked(Struct, frozen=True):
-    """The outcome of checking."""
+    """The files that were checked, and what was found."""
 
     files: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of this severity."""
+        """How many findings have this severity."""
         return sum(finding.severity is severity for finding in self.findings)
 
 
 def check_file(file: Path, project_dir: Path | None = None) -> Checked:
-    """Check one file that somebody named."""
+    """Check one file."""
     folder = file.absolute().parent
-    source = _source_of(folder)
+    known = SettingsPlaces().folders().items()
+    sources = [source for source, place in known if Path(place) == folder]
+    source = sources[0] if sources else HookSource.PROJECT
     explicit = source is HookSource.PROJECT and folder.name != PROJECT_FOLDER
     if project_dir is None and source is HookSource.PROJECT:
         project_dir = Path.cwd() if explicit else folder.parent
@@ -205,26 +206,18 @@ def check_places(places: SettingsPlaces) -> Checked:
     files: list[str] = []
     findings: list[Finding] = []
     for source, folder in places.folders().items():
+        # User and system settings belong to no project that files could be in.
+        project_dir = Path(folder).parent if source is HookSource.PROJECT else None
         try:
             file = find_settings_file(folder)
         except SettingsError as error:
             files.append(error.file or folder)
-            findings.append(_refusal(error, folder))
+            findings.append(_unusable(error, folder))
             continue
         if file is not None:
             files.append(file)
-            # Only a project's own settings are about one project.
-            own = source is HookSource.PROJECT
-            findings += _findings(
-                Path(file), source, Path(folder).parent if own else None
-            )
+            findings += _findings(Path(file), source, project_dir)
     return Checked(tuple(files), tuple(findings))
-
-
-def _source_of(folder: Path) -> HookSource:
-    places = SettingsPlaces().folders().items()
-    sources = [source for source, place in places if Path(place) == folder]
-    return sources[0] if sources else HookSource.PROJECT
 
 
 def _findings(
@@ -234,42 +227,29 @@ def _findings(
         text = read_text(file)
         raw = parse_text(text, file)
     except SettingsError as error:
-        return [_refusal(error, str(file))]
+        return [_unusable(error, str(file))]
     positions = scan_toml(text) if file.suffix == ".toml" else scan_json(text)
-    _, problems = read_layer(raw, source, str(file), explicit=explicit)
-    report = Report(problems)
-    audit(raw, project_dir and project_dir.absolute(), report)
-    found = [_finding(file, problem, positions) for problem in report.problems]
-    found += _repetitions(file, positions)
+    report = Report()
+    parse_layer(raw, source, str(file), explicit=explicit, report=report)
+    lint(raw, project_dir and project_dir.absolute(), report)
+    for path in positions.repeated:
+        report.at(*path).add("repeated key: only its last value counts")
+    found = [
+        Finding(
+            file=str(file),
+            line=positions.line_of(problem.path),
+            severity=problem.severity,
+            where=path_text(problem.path),
+            message=problem.message,
+        )
+        for problem in report.problems
+    ]
     return sorted(found, key=lambda finding: finding.line or 0)
 
 
-def _finding(file: Path, problem: Problem, positions: Positions) -> Finding:
+def _unusable(error: SettingsError, file: str) -> Finding:
     return Finding(
-        file=str(file),
-        line=positions.line_of(problem.path),
-        severity=problem.severity,
-        where=where(problem.path),
-        message=problem.message,
-    )
-
-
-def _repetitions(file: Path, positions: Positions) -> list[Finding]:
-    return [
-        Finding(
-            file=str(file),
-            line=line,
-            severity=Severity.ERROR,
-            where=where(path),
-            message="the key is there twice: the first one is lost",
-        )
-        for path, line in positions.repeated
-    ]
-
-
-def _refusal(error: SettingsError, place: str) -> Finding:
-    return Finding(
-        file=error.file or place,
+        file=error.file or file,
         line=error.line,
         column=error.column,
         severity=Severity.ERROR,

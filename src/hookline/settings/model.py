@@ -1,4 +1,4 @@
-"""What settings hold, as typed values: hooks, groups, options, layers.
+"""The typed values of settings: hooks, groups, options, layers.
 
 A *layer* is one settings file, or one mapping from an extension; ``Settings`` is all
 layers of a run in priority order.
@@ -6,19 +6,17 @@ layers of a run in priority order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
 
 DEFAULT_TIMEOUT_MS = 60_000
-DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 * 1024
-DEFAULT_MAX_DEPTH = 4
-DEFAULT_WORKER_IDLE_MS = 300_000
 
 
 class HookSource(StrEnum):
@@ -32,14 +30,14 @@ class HookSource(StrEnum):
 
 
 class HookType(StrEnum):
-    """What kind of thing a hook runs."""
+    """How a hook runs."""
 
     COMMAND = "command"
     WORKER = "worker"
     PYTHON = "python"
     PLUGIN = "plugin"
 
-    __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
+    __hash__ = str.__hash__  # Enum's own is a Python function: slow in lookups
 
 
 class OnFailure(StrEnum):
@@ -71,7 +69,7 @@ class Dialect(StrEnum):
 
 
 class Expect(StrEnum):
-    """What a hook is expected to print."""
+    """What a hook must print."""
 
     ANY = "any"
     JSON = "json"
@@ -85,7 +83,7 @@ class ToolSelection(StrEnum):
 
 
 class FailurePolicy(Struct, frozen=True):
-    """What each cause of failure means; None is: as the layer above says."""
+    """What each cause of failure means; None leaves it to the layer above."""
 
     spawn: OnFailure | None = None
     crash: OnFailure | None = None
@@ -94,7 +92,7 @@ class FailurePolicy(Struct, frozen=True):
     changed: OnFailure | None = None
 
     def get(self, cause: FailureCause) -> OnFailure | None:
-        """What is said of one cause, if anything."""
+        """The setting for one cause, if there is one."""
         return getattr(self, cause.value)  # type: ignore[no-any-return]
 
 
@@ -139,8 +137,11 @@ class HookGroup(Struct, frozen=True, kw_only=True):
     sequential: bool = False
 
 
+Groups = dict[HookEventName, tuple[HookGroup, ...]]
+
+
 class HooksOptions(Struct, frozen=True, kw_only=True):
-    """The ``hooksConfig`` of one layer; None is: not said here."""
+    """The ``hooksConfig`` of one layer; None where it is not set."""
 
     disabled: frozenset[str] = frozenset()
     tool_selection: ToolSelection | None = None
@@ -157,7 +158,7 @@ class HooksOptions(Struct, frozen=True, kw_only=True):
 
 
 class TrustStatus(StrEnum):
-    """Whether a person has agreed to a hook, byte for byte."""
+    """Whether a person has approved a hook, byte for byte."""
 
     TRUSTED = "trusted"
     UNTRUSTED = "untrusted"
@@ -165,23 +166,20 @@ class TrustStatus(StrEnum):
 
 
 Stamp = tuple[tuple[int, ...] | None, ...]
-"""What the file system says about some paths."""
+"""Times, size and inode of some paths."""
 
 
 class Approval(Protocol):
-    """Tells of a trusted hook whether it is still what was trusted."""
+    """Tells whether an approved hook is still as it was approved."""
 
     def check(self) -> tuple[str | None, Stamp]:
-        """What has changed, if anything, and a stamp for ``unchanged_since``."""
-        ...
+        """What changed, as a message or None, and a stamp for ``unchanged_since``."""
 
     def unchanged_since(self, stamp: Stamp) -> bool:
-        """Whether nothing was touched since the stamp was taken."""
-        ...
+        """Whether no file was touched since the stamp was taken."""
 
     def digest_of(self, path: str) -> str | None:
-        """The trusted SHA-256 of a file, if it is one of the hook's."""
-        ...
+        """The approved SHA-256 of a file, if it is one of the hook's."""
 
 
 class SettingsLayer(Struct, frozen=True, kw_only=True):
@@ -191,12 +189,41 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     file: str | None = None
     """The path of the file, or a name such as ``extension 'acme'``."""
     enable_hooks: bool = True
-    groups: dict[HookEventName, tuple[HookGroup, ...]] = {}
+    groups: Groups = {}
     options: HooksOptions = HooksOptions()
     explicit: bool = False
-    """Named by the user (``--settings``), and trusted by that act."""
+    """Named by the user (``--settings``), which approves it."""
     warnings: tuple[str, ...] = ()
     raw: dict[str, Any] = {}
     """The mapping as it was read."""
     trust: Callable[[HookConfig], Approval | None] | None = None
-    """Of a project: gives a hook its approval; None where nobody has trusted it."""
+    """For a project's layer: returns a hook's approval; None if it has none at all."""
+
+    @property
+    def is_project(self) -> bool:
+        """Whether it is a project's own, which needs approval and overrides nothing."""
+        return self.source is HookSource.PROJECT and not self.explicit
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether it can only narrow what its hooks see of the environment."""
+        return self.is_project or self.source is HookSource.EXTENSIONS
+
+    def hooks(self) -> Iterator[tuple[HookEventName, HookGroup, HookConfig]]:
+        """All hooks, with the event and the group they are in."""
+        for event, groups in self.groups.items():
+            for group in groups:
+                for hook in group.hooks:
+                    yield event, group, hook
+
+    def map_hooks(self, change: Callable[..., HookConfig | None]) -> Groups:
+        """Call ``change(event, group, hook)`` for each hook; None leaves it out."""
+        found: Groups = {}
+        for event, groups in self.groups.items():
+            for group in groups:
+                changed = (change(event, group, hook) for hook in group.hooks)
+                hooks = tuple(hook for hook in changed if hook is not None)
+                if hooks:
+                    kept = found.get(event, ())
+                    found[event] = (*kept, replace(group, hooks=hooks))
+        return found

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from hookline.errors import SettingsError
 
-from .fields import Path, quote
+from .fields import KeyPath, describe
 
 MAX_SETTINGS_BYTES = 16 * 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_NUMBER = 4000  # CPython converts no more than 4300 digits.
-_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_MAX_DIGITS = 4000  # CPython converts at most 4300 digits
+_TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def read_settings(file: str | PathLike[str]) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def read_settings(file: str | PathLike[str]) -> dict[str, Any]:
 
 
 def read_text(file: str | PathLike[str]) -> str:
-    """Read the file as UTF-8, provided that it is one to be relied on."""
+    """Read a file as UTF-8; refuse one that other users can change."""
     try:
         content = _read_bytes(fspath(file))
     except (OSError, ValueError) as error:
@@ -38,24 +38,24 @@ def read_text(file: str | PathLike[str]) -> str:
     try:
         return content.removeprefix(_BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
-        line, column = _place_of(content, error.start)
-        raise SettingsError("is not UTF-8 text", file, line, column) from error
+        position = _position(content, error.start)
+        raise SettingsError("is not UTF-8 text", file, *position) from error
 
 
 def parse_text(text: str, file: str | PathLike[str]) -> dict[str, Any]:
-    """Parse what a settings file holds; the name says which language it is."""
-    read = _parse_toml if fspath(file).endswith(".toml") else _parse_json
+    """Parse the text of a settings file: TOML if it is named so, else JSON."""
+    parse = _parse_toml if fspath(file).endswith(".toml") else _parse_json
     try:
-        found = read(text, file)
+        found = parse(text, file)
     except RecursionError as error:
-        raise SettingsError("is nested too deeply to be read", file) from error
+        raise SettingsError("is nested too deeply", file) from error
     if not isinstance(found, dict):
-        raise SettingsError(f"expected an object, got {quote(found)}", file, 1, 1)
+        raise SettingsError(f"expected an object, got {describe(found)}", file, 1, 1)
     return found
 
 
 def _read_bytes(file: str) -> bytes:
-    # Non-blocking, or a named pipe in the file's place would hold the agent up.
+    # Non-blocking: a named pipe in the file's place must not block the agent.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(file, flags)
     try:
@@ -73,34 +73,27 @@ def _refuse_unsafe(file: str, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise SettingsError("is a directory, not a settings file", file)
     if not stat.S_ISREG(found.st_mode):
-        raise SettingsError("is no regular file", file)
+        raise SettingsError("is not a regular file", file)
     if os.name == "nt":
-        return  # the mode bits say nothing about access there
+        return  # its mode bits do not reflect who has access
     if found.st_mode & stat.S_IWOTH:
-        raise SettingsError(
-            "anybody may write this file, so it is not used: run chmod o-w on it", file
-        )
-    for folder in {_folder_of(file), _folder_of(os.path.realpath(file))}:
+        problem = "is world-writable, so it is not used: run chmod o-w on it"
+        raise SettingsError(problem, file)
+    for path in {file, os.path.realpath(file)}:
+        folder = os.path.dirname(path) or "."  # noqa: PTH120 - a string
         mode = os.stat(folder).st_mode  # noqa: PTH116 - a string
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise SettingsError(
-                f"anybody may replace this file, so it is not used: "
-                f"run chmod o-w on {folder}",
-                file,
-            )
-
-
-def _folder_of(file: str) -> str:
-    return os.path.dirname(file) or "."  # noqa: PTH120 - a string
+            problem = "is in a world-writable folder, so it is not used"
+            raise SettingsError(f"{problem}: run chmod o-w on {folder}", file)
 
 
 def _parse_json(text: str, file: str | PathLike[str]) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeEncodeError):
-        pass  # it says no line, and takes no number beyond 64 bits
+        pass  # it reports no line, and rejects integers beyond 64 bits
     try:
-        return json.loads(text, parse_int=_read_whole, parse_constant=_refuse_constant)
+        return json.loads(text, parse_int=_parse_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         problem = f"is not valid JSON: {error.msg}"
         raise SettingsError(problem, file, error.lineno, error.colno) from error
@@ -108,12 +101,12 @@ def _parse_json(text: str, file: str | PathLike[str]) -> Any:
         raise SettingsError(f"is not valid JSON: {error}", file) from error
 
 
-def _read_whole(digits: str) -> int | float:
-    return int(digits) if len(digits) <= _LONGEST_NUMBER else float(digits)
+def _parse_integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else float(digits)
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _parse_toml(text: str, file: str | PathLike[str]) -> Any:
@@ -122,18 +115,16 @@ def _parse_toml(text: str, file: str | PathLike[str]) -> Any:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        place = _TOML_PLACE.search(str(error))
-        problem = f"is not valid TOML: {_TOML_PLACE.sub('', str(error))}"
-        if place is None:
-            raise SettingsError(problem, file) from error
-        if place[1] is None:
-            line, column = _place_of(text.encode(), len(text.encode()))
-        else:
-            line, column = int(place[1]), int(place[2])
-        raise SettingsError(problem, file, line, column) from error
+        found = _TOML_POSITION.search(str(error))
+        position: tuple[int, ...] = ()
+        if found is not None:
+            end = _position(text.encode(), len(text.encode()))
+            position = (int(found[1]), int(found[2])) if found[1] else end
+        problem = f"is not valid TOML: {_TOML_POSITION.sub('', str(error))}"
+        raise SettingsError(problem, file, *position) from error
 
 
-def _place_of(content: bytes, offset: int) -> tuple[int, int]:
+def _position(content: bytes, offset: int) -> tuple[int, int]:
     before = content[:offset]
     start = before.rfind(b"\n") + 1
     return before.count(b"\n") + 1, len(before[start:].decode("utf-8", "replace")) + 1
@@ -150,14 +141,14 @@ _TOML_LONG_QUOTES = re.compile(r'"""|\'\'\'')
 
 
 class Positions(Struct, frozen=True):
-    """The lines of one file."""
+    """The line of each value in one file."""
 
-    lines: dict[Path, int] = {}
-    repeated: tuple[tuple[Path, int], ...] = ()
-    """Keys that an object has twice: the first one is lost."""
+    lines: dict[KeyPath, int] = {}
+    repeated: tuple[KeyPath, ...] = ()
+    """Keys that an object has more than once: only the last value counts."""
 
-    def line_of(self, path: Path) -> int | None:
-        """The line of a value, or of the nearest thing around it."""
+    def line_of(self, path: KeyPath) -> int | None:
+        """The line of a value, or of the nearest value around it."""
         for length in range(len(path), 0, -1):
             if line := self.lines.get(path[:length]):
                 return line
@@ -165,38 +156,34 @@ class Positions(Struct, frozen=True):
 
 
 class _Container:
-    """A JSON object or array that the scanner is inside of."""
+    """A JSON object or array that is being scanned."""
 
-    def __init__(self, path: Path, *, is_object: bool) -> None:
+    def __init__(self, path: KeyPath, *, is_object: bool) -> None:
         self.path = path
         self.is_object = is_object
         self.key: str | None = None
         self.index = 0
 
-    def child(self) -> Path:
+    def child(self) -> KeyPath:
         step = self.key if self.is_object and self.key is not None else self.index
         return (*self.path, step)
-
-    def step_on(self) -> None:
-        self.key = None
-        self.index += 1
 
 
 def scan_json(text: str) -> Positions:
     """Find the line of every value in valid JSON."""
-    lines: dict[Path, int] = {}
-    repeated: list[tuple[Path, int]] = []
+    lines: dict[KeyPath, int] = {}
+    repeated: list[KeyPath] = []
     inside: list[_Container] = []
     for lexeme, line in _json_lexemes(text):
         top = inside[-1] if inside else None
         if lexeme in ("}", "]"):
             inside.pop()
         elif top and lexeme == ",":
-            top.step_on()
+            top.key, top.index = None, top.index + 1
         elif top and top.is_object and top.key is None:
             top.key = json.loads(lexeme)
             if top.child() in lines:
-                repeated.append((top.child(), line))
+                repeated.append(top.child())
             lines[top.child()] = line
         elif lexeme != ":":
             path = top.child() if top else ()
@@ -204,7 +191,7 @@ def scan_json(text: str) -> Positions:
                 lines[path] = line
             if lexeme in ("{", "["):
                 inside.append(_Container(path, is_object=lexeme == "{"))
-    return Positions(lines, tuple(_still_repeated(repeated)))
+    return Positions(lines, tuple(_outermost(repeated)))
 
 
 def _json_lexemes(text: str) -> Iterator[tuple[str, int]]:
@@ -215,20 +202,20 @@ def _json_lexemes(text: str) -> Iterator[tuple[str, int]]:
         yield match[0], line
 
 
-def _still_repeated(found: list[tuple[Path, int]]) -> Iterator[tuple[Path, int]]:
-    # Within a key that is there twice the same keys below it are no second mistake.
-    reported: set[Path] = set()
-    for path, line in found:
-        if not any(path[:length] in reported for length in range(len(path))):
-            reported.add(path)
-            yield path, line
+def _outermost(repeated: list[KeyPath]) -> Iterator[KeyPath]:
+    # The keys below a repeated key repeat with it: they are not further mistakes.
+    found: set[KeyPath] = set()
+    for path in repeated:
+        if not any(path[:length] in found for length in range(len(path) + 1)):
+            found.add(path)
+            yield path
 
 
 def scan_toml(text: str) -> Positions:
     """Find the lines of tables and plain keys in valid TOML."""
-    lines: dict[Path, int] = {}
-    counts: dict[Path, int] = {}
-    table: Path = ()
+    lines: dict[KeyPath, int] = {}
+    counts: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     in_long_string = False
     for number, line in enumerate(text.split("\n"), start=1):
         opens = len(_TOML_LONG_QUOTES.findall(line)) % 2 == 1
@@ -246,8 +233,8 @@ def _keys(dotted: str) -> list[str]:
     return [key.strip("\"'") for key in re.findall(_TOML_KEY, dotted)]
 
 
-def _table_path(keys: list[str], is_array: bool, counts: dict[Path, int]) -> Path:
-    path: Path = ()
+def _table_path(keys: list[str], is_array: bool, counts: dict[KeyPath, int]) -> KeyPath:
+    path: KeyPath = ()
     for key in keys[:-1]:
         path = (*path, key)
         if path in counts:

@@ -1,7 +1,6 @@
-"""Read ``*.hooktest.toml``: cases as data, with file-wide values as their defaults.
+"""Read ``*.hooktest.toml``: cases as data, with defaults for the whole file.
 
-Raises ``HookTestError`` naming file and line; a misspelt key is met with the nearest
-known one.
+Raises ``HookTestError`` with file and line, and suggests the nearest known key.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct, structs
 
 from hookline.errors import HooklineError, nearest
 from hookline.protocol.events import HookEventName
@@ -25,7 +24,7 @@ _CASE_HEADER = re.compile(r"\s*\[\[\s*case\s*\]\]")
 
 
 class HookTestError(HooklineError):
-    """A hooktest file that cannot be used, with the place where it went wrong."""
+    """An invalid hooktest file, with the line of the mistake."""
 
     def __init__(self, problem: str, file: str, line: int | None = None) -> None:
         self.problem = problem
@@ -39,7 +38,7 @@ class HookTestError(HooklineError):
 
 
 class ServerAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a loopback server answers to the hook."""
+    """What the server of a case answers."""
 
     status: int = 200
     body: str = ""
@@ -50,7 +49,7 @@ class ServerAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EventFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One event: what a case fires, and what is fired before it."""
+    """The fields of an event."""
 
     event: str = ""
     tool: str | None = None
@@ -61,11 +60,11 @@ class EventFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     llm_response: dict[str, Any] | None = None
     session_id: str | None = None
     input: dict[str, Any] = {}
-    """Any further fields."""
+    """Any other fields."""
 
 
 class HookTestCase(EventFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One event with what is to come of it."""
+    """One event with its expected outcome."""
 
     name: str = ""
     kind: str = ""
@@ -86,34 +85,31 @@ class HookTestCase(EventFields, frozen=True, kw_only=True, forbid_unknown_fields
     absent: list[str] = []
     received: str | None = None
     fails: bool = False
-    """The hook is expected to fail, as by a crash or a timeout."""
+    """The hook is expected to crash or time out."""
 
 
-class _FileFields(Struct, frozen=True, forbid_unknown_fields=True):
-    hook: str | list[str] | UnsetType = UNSET
+class _FileFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    hook: str | list[str] | None = None
     settings: str | None = None
     sequential: bool = False
     type: str = "command"
     timeout: float = 60_000
 
 
-class HookTestFile(Struct, frozen=True, kw_only=True):
-    """All cases of one file, and what they are fired at."""
+class HookTestFile(_FileFields, frozen=True, kw_only=True):
+    """All cases of one file, and the hooks they test."""
 
     path: Path
     hooks: tuple[Path, ...] = ()
-    settings: str | None = None
-    sequential: bool = False
-    type: str = "command"
-    timeout: float = 60_000
     cases: tuple[HookTestCase, ...] = ()
 
 
 _TYPES = ("command", "worker")
-VERDICTS = ("allow", "block", "ask", "stop")
-_CASE_KEYS = tuple(HookTestCase.__struct_fields__)
-_FILE_KEYS = ("case", *_FileFields.__struct_fields__)
-_EVENT_KEYS = tuple(EventFields.__struct_fields__)
+_EVENTS = tuple(HookEventName)
+_DECISIONS = ("allow", "block", "ask", "stop")
+_CASE_KEYS = HookTestCase.__struct_fields__
+_FILE_KEYS = _FileFields.__struct_fields__
+_EVENT_KEYS = EventFields.__struct_fields__
 
 
 def find_files(places: list[Path]) -> list[Path]:
@@ -121,9 +117,8 @@ def find_files(places: list[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for place in places:
         if not place.exists():
-            raise HookTestError("there is no such file or folder", str(place))
-        for file in _walk(place) if place.is_dir() else [place]:
-            found[file] = None
+            raise HookTestError("no such file or folder", str(place))
+        found |= dict.fromkeys(_walk(place) if place.is_dir() else [place])
     return list(found)
 
 
@@ -137,7 +132,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def read_file(path: Path) -> HookTestFile:
-    """Read one file, or say what is wrong with it and where."""
+    """Read one file; raises ``HookTestError``."""
     try:
         text = path.read_text("utf-8")
         raw = tomllib.loads(text)
@@ -146,12 +141,12 @@ def read_file(path: Path) -> HookTestFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         line = re.search(r"at line (\d+)", str(error))
         where = int(line[1]) if line else None
-        raise HookTestError(f"no TOML: {error}", str(path), where) from error
+        raise HookTestError(f"invalid TOML: {error}", str(path), where) from error
     return _FileReader(path, text).read(raw)
 
 
 class _FileReader:
-    """Turns the raw mapping into values; knows the text, to name lines."""
+    """Checks and converts one file; keeps its text to find the lines of mistakes."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -160,28 +155,21 @@ class _FileReader:
         self._headers = [*headers, len(self._lines)]
 
     def read(self, raw: dict[str, Any]) -> HookTestFile:
-        known = (*_FILE_KEYS, *_CASE_KEYS)
-        self._check_keys(raw, known, self._part(None))
-        of_file = {key: raw[key] for key in _FILE_KEYS if key in raw and key != "case"}
+        head = self._part(None)
+        self._check_keys(raw, ("case", *_FILE_KEYS, *_CASE_KEYS), head)
+        own = {key: raw[key] for key in _FILE_KEYS if key in raw}
         defaults = {key: raw[key] for key in _CASE_KEYS if key in raw}
-        fields = self._converted(of_file, _FileFields, self._part(None))
+        fields = self._converted(own, _FileFields, head)
         cases = raw.get("case")
         if not isinstance(cases, list) or not cases:
-            raise self._error("there are no cases: begin each with [[case]]", None)
-        if fields.type not in _TYPES:
-            problem = f"type = {fields.type!r}: {_hint(fields.type, _TYPES)}"
-            raise self._error(problem, "type")
+            raise self._error("no cases: start each with [[case]]", None)
+        self._check_choice("type", fields.type, _TYPES, head)
         self._check_settings_mode(fields, raw)
-        # The cases first: a typo is nearer to hand than a script that is not there.
+        # The cases first: a typo in one is a likelier mistake than a missing script.
         read = tuple(self._case(one, defaults, n) for n, one in enumerate(cases))
+        hooks = self._hooks(fields)
         return HookTestFile(
-            path=self._path,
-            hooks=self._hooks(fields),
-            settings=fields.settings,
-            sequential=fields.sequential,
-            type=fields.type,
-            timeout=fields.timeout,
-            cases=read,
+            **structs.asdict(fields), path=self._path, hooks=hooks, cases=read
         )
 
     def _case(self, raw: Any, defaults: dict[str, Any], index: int) -> HookTestCase:
@@ -198,30 +186,30 @@ class _FileReader:
         return case
 
     def _check_case(self, case: HookTestCase, part: range) -> None:
-        self._check_event(case.event, part)
+        if not case.event:
+            raise self._error("the event is missing: add event = ...", None, part)
+        self._check_choice("event", case.event, _EVENTS, part)
         for earlier in case.before:
             self._check_keys(earlier, _EVENT_KEYS, part)
-            self._check_event(earlier.get("event", case.event), part)
-        if case.expect not in VERDICTS:
-            hint = _hint(case.expect, VERDICTS)
-            raise self._error(f"expect = {case.expect!r}: {hint}", "expect", part)
+            event = earlier.get("event", case.event)
+            self._check_choice("event", event, _EVENTS, part)
+        self._check_choice("expect", case.expect, _DECISIONS, part)
         patterns = {"message": case.message, "context": case.context}
         patterns |= {"received": case.received, **case.wrote}
         for key, pattern in patterns.items():
             self._check_pattern(key, pattern, part)
 
-    def _check_event(self, event: Any, part: range) -> None:
-        if not event:
-            raise self._error("says no event", None, part)
-        if event not in tuple(HookEventName):
-            hint = _hint(event, tuple(HookEventName))
-            raise self._error(f"event = {event!r}: {hint}", "event", part)
+    def _check_choice(
+        self, key: str, value: Any, known: tuple[str, ...], part: range
+    ) -> None:
+        if value not in known:
+            raise self._error(f"{key} = {value!r}: {_hint(value, known)}", key, part)
 
     def _check_pattern(self, key: str, pattern: str | None, part: range) -> None:
         try:
             re.compile(pattern or "")
         except re.error as error:
-            problem = f"{key} = {pattern!r} is no regular expression: {error}"
+            problem = f"{key} = {pattern!r} is not a regular expression: {error}"
             raise self._error(problem, key, part) from error
 
     def _check_settings_mode(self, fields: _FileFields, raw: dict[str, Any]) -> None:
@@ -229,33 +217,30 @@ class _FileReader:
             return
         for key in ("hook", "env", "files", "links", "setup", "server"):
             if key in raw or any(key in case for case in raw["case"]):
-                problem = (
-                    f"{key} goes with a hook in a scratch folder, not with settings"
-                )
-                raise self._error(problem, key, range(len(self._lines)))
+                problem = f"{key} works only with a hook, not with settings"
+                raise self._error(problem, key)
 
     def _hooks(self, fields: _FileFields) -> tuple[Path, ...]:
         if fields.settings is not None:
             return ()
         folder = self._path.resolve().parent
-        if fields.hook is UNSET:
-            return (self._script_beside(folder),)
+        if fields.hook is None:
+            return (self._default_script(folder),)
         named = [fields.hook] if isinstance(fields.hook, str) else fields.hook
         found = tuple(folder / name for name in named)
         for hook in found:
             if not hook.is_file():
-                raise self._error(f"there is no hook {hook.name!r} beside it", "hook")
+                raise self._error(f"no hook {hook.name!r} in this folder", "hook")
         return found
 
-    def _script_beside(self, folder: Path) -> Path:
+    def _default_script(self, folder: Path) -> Path:
         stem = self._path.name.removesuffix(SUFFIX)
-        beside = [folder / f"{stem}{ending}" for ending in (".py", ".sh", "")]
-        for file in beside:
+        for suffix in (".py", ".sh", ""):
+            file = folder / f"{stem}{suffix}"
             if file.is_file():
                 return file
-        raise self._error(
-            f"there is no {stem}.py beside it: name the script with hook = ...", None
-        )
+        problem = f"no {stem}.py in this folder: name the script with hook = ..."
+        raise self._error(problem, None)
 
     def _converted(self, raw: dict[str, Any], kind: type[Any], part: range) -> Any:
         try:
@@ -269,9 +254,8 @@ class _FileReader:
     ) -> None:
         for key in raw:
             if key not in known:
-                raise self._error(
-                    f"unknown key {key!r}: {_hint(key, known)}", key, part
-                )
+                problem = f"unknown key {key!r}: {_hint(key, known)}"
+                raise self._error(problem, key, part)
 
     def _part(self, case: int | None) -> range:
         """The lines of one case, or those before the first one."""

@@ -1,4 +1,4 @@
-"""Run hook tests: start what a case needs, fire its event, compare, report."""
+"""Run hook tests: prepare a case, fire its event, compare, report."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
-from types import TracebackType
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -23,82 +20,15 @@ from msgspec import Struct
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.load import Settings
 
-from .cases import EventFields, HookTestCase, HookTestFile, ServerAnswer
-from .tester import Firing, differences, event_input, script_settings, unlike_received
+from .cases import EventFields, HookTestCase, HookTestFile
+from .loopback import AnsweringServer
+from .tester import Fire, differences, event_input, firing, script_settings
 
-
-class LoopbackServer:
-    """Serves one answer to every request, as long as the ``with`` block lasts."""
-
-    def __init__(self, answer: ServerAnswer) -> None:
-        self.requests: list[str] = []
-        """What came in: method, path and body of each request."""
-        self._closing = Event()
-        self._server = ThreadingHTTPServer(
-            ("127.0.0.1", 0), _handler(self, answer, self._closing)
-        )
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(0.02,))
-
-    @property
-    def url(self) -> str:
-        """Its address, without a slash at the end."""
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> LoopbackServer:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._closing.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-def _handler(
-    server: LoopbackServer, answer: ServerAnswer, closing: Event
-) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = self.rfile.read(length).decode("utf-8", "replace")
-            server.requests.append(f"{self.command} {self.path} {body}")
-            closing.wait(answer.delay_ms / 1000)
-            try:
-                self._send()
-            except ConnectionError:  # the hook did not wait for it
-                self.close_connection = True
-
-        do_GET = do_PUT = do_POST  # noqa: N815 - names that the base class calls
-
-        def _send(self) -> None:
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value.replace("{server}", server.url))
-            body = answer.body.encode()
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            pieces = [body] if not answer.drip_ms else [bytes([byte]) for byte in body]
-            for piece in pieces:
-                self.wfile.write(piece)
-                self.wfile.flush()
-                if answer.drip_ms and closing.wait(answer.drip_ms / 1000):
-                    return
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing: the case's own report is what people read."""
-
-    return Handler
+_NAMED_FIELDS = set(EventFields.__struct_fields__) - {"event", "tool", "input"}
 
 
 class CaseResult(Struct, frozen=True, kw_only=True):
-    """How one case went; no problems is a pass."""
+    """The result of one case; it passed if there are no problems."""
 
     file: Path
     name: str
@@ -115,7 +45,7 @@ class CaseResult(Struct, frozen=True, kw_only=True):
 async def run_cases(
     files: Iterable[HookTestFile], jobs: int | None = None
 ) -> AsyncIterator[CaseResult]:
-    """Run all cases of all files and yield each as it ends."""
+    """Run all cases of all files in parallel and yield each result."""
     slots = asyncio.Semaphore(jobs or (os.cpu_count() or 2) * 2)
 
     async def run_one(file: HookTestFile, case: HookTestCase) -> CaseResult:
@@ -137,26 +67,21 @@ async def run_cases(
 
 
 async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
-    """Run one case in a fresh folder, or in the project itself with ``settings``."""
+    """Run one case in a new folder, or in the project itself with ``settings``."""
     started = time.perf_counter()
     with ExitStack() as stack:
-        if file.settings is None:
-            folder = stack.enter_context(
-                # What a hook left running may still write while this is removed.
-                TemporaryDirectory(prefix="hooktest-", ignore_cleanup_errors=True)
-            )
-            cwd = _project_in(folder)
-        else:
-            cwd = project_of(file.path)
-        server = (
-            stack.enter_context(LoopbackServer(case.server)) if case.server else None
-        )
-        case = _filled(case, cwd, server.url if server else "")
+        cwd = _project(file, stack)
+        requests: list[str] = []
+        url = ""
+        if case.server is not None:
+            server = stack.enter_context(AnsweringServer(case.server))
+            requests, url = server.requests, server.url
+        case = _filled(case, {"{cwd}": str(cwd), "{server}": url})
         try:
-            problems = [problem async for problem in _problems(file, case, cwd)]
-        except _SetupFailed as failed:
-            problems = [str(failed)]
-        problems += unlike_received(case, server.requests if server else [])
+            result = await _run(file, case, cwd)
+            problems = list(_problems(file, case, result, cwd, requests))
+        except _SetupError as error:
+            problems = [str(error)]
     return CaseResult(
         file=file.path,
         name=case.name,
@@ -166,58 +91,54 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
     )
 
 
-def _project_in(folder: str) -> Path:
-    cwd = Path(folder).resolve() / "project"
+def _project(file: HookTestFile, stack: ExitStack) -> Path:
+    if file.settings is not None:
+        # The nearest folder with ``.hookline``.
+        here = file.path.resolve().parent
+        parents = (f for f in (here, *here.parents) if (f / ".hookline").is_dir())
+        return next(parents, here)
+    # A process that a hook left behind may still write while this is removed.
+    folder = TemporaryDirectory(prefix="hooktest-", ignore_cleanup_errors=True)
+    cwd = Path(stack.enter_context(folder)).resolve() / "project"
     cwd.mkdir()
     return cwd
 
 
-def project_of(file: Path) -> Path:
-    """The project that a file belongs to: the nearest folder with ``.hookline``."""
-    folder = file.resolve().parent
-    for place in (folder, *folder.parents):
-        if (place / ".hookline").is_dir():
-            return place
-    return folder
+class _SetupError(Exception):
+    """The preparation of a case failed."""
 
 
-class _SetupFailed(Exception):  # noqa: N818 - never leaves this module
-    """A case's own preparation did not work."""
-
-
-async def _problems(
+async def _run(
     file: HookTestFile, case: HookTestCase, cwd: Path
-) -> AsyncIterator[str]:
+) -> ProcessedHookResult:
     await _prepare(case, cwd, file)
-    async with Firing(_settings(file, case, cwd), cwd, case.session_id) as firing:
+    async with firing(_settings(file, case, cwd), cwd, case.session_id) as fire:
         for earlier in case.before:
-            await _fire(firing, _earlier(case, earlier))
-        result = await _fire(firing, case)
+            await _fire(fire, _earlier(case, earlier))
+        result = await _fire(fire, case)
     if case.after:
         await _shell(case.after, "after", cwd, file)
-    if file.hooks and case.expect == "allow" and not _ran(result):
+    return result
+
+
+def _problems(
+    file: HookTestFile,
+    case: HookTestCase,
+    result: ProcessedHookResult,
+    cwd: Path,
+    requests: list[str],
+) -> Iterator[str]:
+    aggregated = result.aggregated
+    ran = aggregated.hook_results or aggregated.errors
+    if file.hooks and case.expect == "allow" and not ran:
         yield "the hook did not run"
-    for problem in differences(case, result, cwd):
-        yield problem
+    yield from differences(case, result, cwd, requests)
 
 
-def _ran(result: ProcessedHookResult) -> bool:
-    return bool(result.aggregated.hook_results or result.aggregated.errors)
-
-
-async def _fire(firing: Firing, event: EventFields) -> ProcessedHookResult:
-    fields = event_input(
-        event.event,
-        tool=event.tool,
-        fields=event.input,
-        tool_input=event.tool_input,
-        tool_response=event.tool_response,
-        prompt=event.prompt,
-        llm_request=event.llm_request,
-        llm_response=event.llm_response,
-        session_id=event.session_id,
-    )
-    return await firing.fire(event.event, fields)
+async def _fire(fire: Fire, event: EventFields) -> ProcessedHookResult:
+    named = {name: getattr(event, name) for name in _NAMED_FIELDS}
+    fields = event_input(event.event, tool=event.tool, fields=event.input, **named)
+    return await fire(event.event, fields)
 
 
 def _earlier(case: HookTestCase, changes: dict[str, Any]) -> EventFields:
@@ -241,22 +162,19 @@ def _settings(file: HookTestFile, case: HookTestCase, cwd: Path) -> Settings:
 
 async def _prepare(case: HookTestCase, cwd: Path, file: HookTestFile) -> None:
     for name, text in case.files.items():
-        place = _inside(cwd, name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
+        _new_file(cwd, name).write_text(text, "utf-8")
     for name, target in case.links.items():
-        place = _inside(cwd, name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(target)
+        _new_file(cwd, name).symlink_to(target)
     if case.setup:
         await _shell(case.setup, "setup", cwd, file)
 
 
-def _inside(cwd: Path, name: str) -> Path:
-    place = Path(os.path.normpath(cwd / name))
-    if not place.is_relative_to(cwd.parent):
-        raise _SetupFailed(f"{name!r} is outside the scratch folder")
-    return place
+def _new_file(cwd: Path, name: str) -> Path:
+    path = Path(os.path.normpath(cwd / name))
+    if not path.is_relative_to(cwd.parent):
+        raise _SetupError(f"{name!r} is outside the scratch folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 async def _shell(line: str, what: str, cwd: Path, file: HookTestFile) -> None:
@@ -271,43 +189,37 @@ async def _shell(line: str, what: str, cwd: Path, file: HookTestFile) -> None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     if process.returncode != 0:
-        shown = said.decode(errors="replace").strip()
-        raise _SetupFailed(f"{what} ended with {process.returncode}: {shown}")
+        text = output.decode(errors="replace").strip()
+        raise _SetupError(f"{what} exited with {process.returncode}: {text}")
 
 
-def _filled(case: HookTestCase, cwd: Path, server: str) -> HookTestCase:
-    """The case with ``{cwd}`` and ``{server}`` in its texts replaced."""
-    fill = {"{cwd}": str(cwd), "{server}": server}
-    kept = ("server", "name")  # the server knows its own address
-    fields = {
-        name: getattr(case, name)
-        if name in kept
-        else _replaced(getattr(case, name), fill)
-        for name in HookTestCase.__struct_fields__
-    }
-    return HookTestCase(**fields)
+def _filled(case: HookTestCase, values: dict[str, str]) -> HookTestCase:
+    """The case with ``{cwd}`` and ``{server}`` replaced in its texts."""
+    fields = msgspec.structs.asdict(case)
+    kept = {"server": case.server, "name": case.name}  # the server knows its address
+    return HookTestCase(**(_replaced(fields, values) | kept))
 
 
-def _replaced(value: Any, fill: dict[str, str]) -> Any:
+def _replaced(value: Any, values: dict[str, str]) -> Any:
     if isinstance(value, str):
-        for mark, text in fill.items():
-            value = value.replace(mark, text)
+        for placeholder, text in values.items():
+            value = value.replace(placeholder, text)
         return value
     if isinstance(value, dict):
-        return {key: _replaced(item, fill) for key, item in value.items()}
+        return {key: _replaced(item, values) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, fill) for item in value]
+        return [_replaced(item, values) for item in value]
     return value
 
 
-# Characters that XML 1.0 cannot hold, escaped or not.
+# Characters that XML 1.0 does not allow, not even escaped.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_junit(results: list[CaseResult], target: Path) -> None:
-    """Write one test suite per hooktest file."""
+    """Write JUnit XML with one test suite per hooktest file."""
     root = ET.Element("testsuites", name="hookline")
     for file in dict.fromkeys(result.file for result in results):
         _add_suite(root, [result for result in results if result.file == file])
@@ -324,7 +236,7 @@ def _add_suite(root: ET.Element, results: list[CaseResult]) -> None:
         name=_text(str(results[0].file)),
         tests=str(len(results)),
         failures=str(len(failed)),
-        time=_seconds(sum(result.duration_ms for result in results)),
+        time=f"{sum(result.duration_ms for result in results) / 1000:.3f}",
     )
     for result in results:
         case = ET.SubElement(
@@ -332,16 +244,12 @@ def _add_suite(root: ET.Element, results: list[CaseResult]) -> None:
             "testcase",
             classname=_text(result.file.name),
             name=_text(result.name),
-            time=_seconds(result.duration_ms),
+            time=f"{result.duration_ms / 1000:.3f}",
         )
         if not result.passed:
             first = _text(result.problems[0].splitlines()[0])
             failure = ET.SubElement(case, "failure", message=first)
             failure.text = _text("\n".join(result.problems))
-
-
-def _seconds(milliseconds: float) -> str:
-    return f"{milliseconds / 1000:.3f}"
 
 
 def _text(text: str) -> str:

@@ -1,71 +1,67 @@
-"""The two spellings of google-genai's fields: ``snake_case`` and ``camelCase``."""
+"""The translator of google-genai.
+
+Its objects have ``snake_case`` fields; dicts may also use the ``camelCase`` of the
+service, and keep the spelling that they have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from msgspec import Struct
 
-from .formats import (
-    Draft,
-    Entry,
-    change_request,
-    change_response,
-    show_request,
-    show_response,
-)
 from .sdk_objects import (
+    as_list,
+    as_record,
     count_or_none,
     genai_types,
     get,
     is_mapping,
     is_record,
-    items_of,
-    put,
-    record,
     text_or_none,
+    unexpected,
     unknown_values_allowed,
-    wrong,
+    with_field,
 )
 from .stable import (
     HookToolConfig,
     LLMCandidate,
     LLMContent,
     LLMMessage,
-    LLMRequest,
-    LLMResponse,
     LLMSafetyRating,
     LLMUsage,
+    ToolConfigParts,
     to_wire,
     tool_config_parts,
 )
 from .streams import assemble_genai
+from .translator import Entry, SdkTranslator, read_usage
 
 
 @lru_cache(maxsize=256)
-def camel(name: str) -> str:
-    """Spell a field as on the wire."""
+def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
 
 
-def snake(name: str) -> str:
-    """Spell a field as in Python."""
+def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 
-def spellings(name: str) -> tuple[str, str]:
-    """Give both spellings of a field."""
-    return name, camel(name)
+def _spellings(name: str) -> tuple[str, str]:
+    return name, _camel(name)
 
 
-def field(value: Any, name: str) -> Any:
-    """Read a field in either spelling."""
+def _field(value: Any, name: str) -> Any:
     # An object has the one spelling only, and asking it for another is slow.
-    return get(value, name, camel(name)) if is_mapping(value) else get(value, name)
+    return get(value, name, _camel(name)) if is_mapping(value) else get(value, name)
+
+
+def _with_field(value: Any, new: Any, name: str) -> Any:
+    return with_field(value, new, *_spellings(name))
 
 
 _PART_FIELDS = (
@@ -75,148 +71,23 @@ _PART_FIELDS = (
     "codeExecutionResult", "tool_call", "toolCall", "tool_response", "toolResponse",
     "file_uri", "fileUri",
 )  # fmt: skip
-
-
-def is_text(part: Any) -> bool:
-    """Tell a text part from others; a thought is no text."""
-    if isinstance(part, str):
-        return True
-    return get(part, "text") is not None and not get(part, "thought")
-
-
-def part_text(part: Any, place: str) -> str:
-    """Read the text of a text part."""
-    text = part if isinstance(part, str) else get(part, "text")
-    if not isinstance(text, str):
-        raise wrong(f"{place}.text", "a string", text)
-    return text
-
-
-def is_part(raw: Any) -> bool:
-    """Tell a loose part from a Content."""
-    if not is_mapping(raw):
-        return not hasattr(raw, "parts")  # a Part, or a File, which is one to the SDK
-    if "parts" in raw or "role" in raw:
-        return False
-    return any(name in raw for name in _PART_FIELDS)
-
-
-def edited_parts(parts: list[Any], text: str) -> list[Any]:
-    """Put a text into the first text part; the other text parts go."""
-    first = next(at for at, part in enumerate(parts) if is_text(part))
-    head = parts[first]
-    edited = text if isinstance(head, str) else put(head, text, "text")
-    rest = [part for part in parts[first + 1 :] if not is_text(part)]
-    return [*parts[:first], edited, *rest]
-
-
-def read_tool_config(tool_config: Any) -> HookToolConfig:
-    """Read a ToolConfig or its dict."""
-    place = "toolConfig.functionCallingConfig"
-    calling = field(record(tool_config, "toolConfig"), "function_calling_config")
-    if calling is None:
-        return HookToolConfig()
-    mode = text_or_none(get(record(calling, place), "mode"), f"{place}.mode")
-    names = field(calling, "allowed_function_names")
-    if names is not None:
-        place = f"{place}.allowedFunctionNames"
-        names = [_name(name, place) for name in items_of(names, place)]
-    return HookToolConfig(mode, names)
-
-
-def write_tool_config(tool_config: HookToolConfig, base: Any, plain: bool) -> Any:
-    """Write a ToolConfig, on top of what the base has beside it."""
-    mode: Any = tool_config.mode or "AUTO"
-    # The service refuses names under any other mode; who restricts tools under AUTO
-    # has to leave the others out of the request.
-    names = tool_config.allowed_function_names if carries_names(mode) else None
-    if base is None:
-        base = {} if plain else genai_types().ToolConfig()
-    calling = field(base, "function_calling_config")
-    if calling is None:
-        is_dict = isinstance(base, Mapping)
-        calling = {} if is_dict else genai_types().FunctionCallingConfig()
-    if not isinstance(calling, Mapping):
-        with unknown_values_allowed():
-            mode = genai_types().FunctionCallingConfigMode(mode)
-    calling = put(calling, mode, "mode")
-    calling = put(calling, names or None, *spellings("allowed_function_names"))
-    return put(base, calling, *spellings("function_calling_config"))
-
-
-def carries_names(mode: str | None) -> bool:
-    """Whether allowed names are heeded under a mode."""
-    return mode in ("ANY", "VALIDATED")
-
-
-def function_names(request: Any) -> list[str]:
-    """Name the functions that a request offers."""
-    return [name for tool in _tools(request) for name in _names_in(tool)]
-
-
-def limit_functions(request: Any, names: Collection[str]) -> Any:
-    """Leave out all functions but some; tools that are no functions stay."""
-    tools = _tools(request)
-    kept = [left for tool in tools if (left := _limited(tool, names)) is not None]
-    if len(kept) == len(tools) and all(map(_is, kept, tools)):
-        return request
-    return put(request, put(get(request, "config"), kept or None, "tools"), "config")
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b
-
-
-def _tools(request: Any) -> list[Any]:
-    return items_of(get(get(request, "config"), "tools"), "config.tools")
-
-
-def _names_in(tool: Any) -> list[str]:
-    if not is_record(tool):
-        name = getattr(tool, "__name__", None)
-        return [name] if isinstance(name, str) else []
-    declared = items_of(field(tool, "function_declarations"), "functionDeclarations")
-    return [name for one in declared if isinstance(name := get(one, "name"), str)]
-
-
-def _limited(tool: Any, names: Collection[str]) -> Any:
-    inside = _names_in(tool)
-    if all(name in names for name in inside):
-        return tool
-    if not is_record(tool):
-        return None
-    declared = field(tool, "function_declarations")
-    kept = [one for one in declared if get(one, "name") in names]
-    if not kept and not _has_more(tool):
-        return None
-    return put(tool, kept or None, *spellings("function_declarations"))
-
-
-def _has_more(tool: Any) -> bool:
-    return any(
-        value is not None and name not in spellings("function_declarations")
-        for name, value in dict(tool).items()
-    )
-
-
-def _name(value: Any, place: str) -> str:
-    if not isinstance(value, str):
-        raise wrong(place, "a list of strings", value)
-    return value
-
-
+_NO_PARTS = (type(None), int, float, bytes, list, tuple)
 _CALLS = ("function_call", "tool_call")
-_ANSWERS = ("function_response", "tool_response")
-# What a hook neither sees nor sets: the SDK's own business, or the agent's.
-_NOT_CONFIG = frozenset(
+_RESULTS = ("function_response", "tool_response")
+# Settings that hooks neither see nor change.
+_HIDDEN_CONFIG = frozenset(
     {
         "systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent",
         "httpOptions", "automaticFunctionCalling", "labels", "shouldReturnHttpResponse",
         "continuationToken",
     }
 )  # fmt: skip
-# The roles of the stable shape are google-genai's own; hooks from elsewhere may differ.
-_ROLES = {"assistant": "model"}
+# The service refuses names under any other mode.
+_MODES_WITH_NAMES = ("ANY", "VALIDATED")
+_COUNTS = ("prompt_token_count", "candidates_token_count", "total_token_count")
+_RESPONSE_FIELDS = (
+    "candidates", "usage_metadata", "prompt_feedback", "model_version", "response_id",
+)  # fmt: skip
 
 
 class GenerateContentRequest(Struct, frozen=True):
@@ -232,113 +103,261 @@ class GenerateContentRequest(Struct, frozen=True):
         return GenerateContentRequest(**(fields | update))
 
 
-class GenAIRequests:
-    """The ``RequestFormat`` of google-genai."""
+class GenAITranslator(SdkTranslator):
+    """The ``HookTranslator`` of google-genai."""
 
     name = "google-genai"
-    system_apart = True
+    separate_system = True
+    response_type = "a GenerateContentResponse"
+    response_fields = tuple(
+        spelling for name in _RESPONSE_FIELDS for spelling in _spellings(name)
+    )
 
-    def model(self, request: Any) -> str:
-        """Read the model's name; a request may leave it to the client."""
-        return text_or_none(get(record(request, "request"), "model"), "model") or ""
-
-    def entries(self, request: Any) -> list[Entry]:
-        """Read ``contents`` in all the forms that the SDK takes."""
+    def _entries(self, request: Any) -> list[Entry]:
         contents = get(request, "contents")
         if contents is None:
-            raise wrong("contents", "a Content, a Part, a string or a list", None)
+            raise unexpected("contents", "a Content, a Part, a string or a list", None)
         if isinstance(contents, list | tuple):
             return [_entry(raw, f"contents[{at}]") for at, raw in enumerate(contents)]
         return [_entry(contents, "contents")]
 
-    def config(self, request: Any) -> dict[str, Any]:
-        """Read the plain settings, in camelCase."""
+    def _config(self, request: Any) -> dict[str, Any]:
         config = get(request, "config")
         if config is None:
             return {}
-        pairs = dict(record(config, "config")).items()
-        read = {camel(str(key)): plain(value) for key, value in pairs}
+        settings = {
+            _camel(str(key)): _plain_setting(value)
+            for key, value in dict(as_record(config, "config")).items()
+        }
         return {
             key: value
-            for key, value in read.items()
-            if value is not None and key not in _NOT_CONFIG
+            for key, value in settings.items()
+            if value is not None and key not in _HIDDEN_CONFIG
         }
 
-    def tool_config(self, request: Any) -> HookToolConfig | None:
-        """Read ``config.tool_config``."""
-        found = field(get(request, "config"), "tool_config")
-        return None if found is None else read_tool_config(found)
+    def _tool_choice(self, request: Any) -> Any:
+        return _field(get(request, "config"), "tool_config")
 
-    def blank(self) -> Any:
-        """Start a request from nothing."""
+    def _empty_request(self) -> Any:
         return GenerateContentRequest("", [])
 
-    def edited(self, raw: Any, text: str) -> Any:
-        """Put a new text in place of all the text of an entry."""
+    def _with_text(self, raw: Any, text: str | None) -> Any:
         if isinstance(raw, str):
             return text
         if isinstance(raw, list | tuple):
-            return edited_parts(list(raw), text)
-        if is_part(raw):
-            return put(raw, text, "text")
-        return put(raw, edited_parts(list(get(raw, "parts")), text), "parts")
+            return _replace_text(list(raw), text)
+        if _is_part(raw):
+            return with_field(raw, text, "text")
+        return with_field(raw, _replace_text(list(get(raw, "parts")), text), "parts")
 
-    def emptied(self, raw: Any) -> Any:
-        """Take the text out of an entry."""
-        if isinstance(raw, list | tuple):
-            return [part for part in raw if not is_text(part)]
-        return put(raw, [p for p in get(raw, "parts") if not is_text(p)], "parts")
+    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
+        role = "model" if message.role == "assistant" else message.role
+        return _new_content(role, [{"text": message.content}], request)
 
-    def created(self, message: LLMMessage, request: Any) -> Any:
-        """Make a Content, or a dict where the request is made of dicts."""
-        role = _ROLES.get(message.role, message.role)
-        return _content(role, [{"text": message.content}], request)
-
-    def with_model(self, request: Any, model: str) -> Any:
-        """Change the model."""
-        return put(request, model, "model")
-
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change ``contents``, as a list where it was one or has to be."""
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         was_list = isinstance(get(request, "contents"), list | tuple)
         if not was_list and len(raws) == 1 and not added:
-            return put(request, raws[0], "contents")
-        # The SDK gathers loose parts into one Content, and puts that after a dict
-        # which follows them; so nothing may be loose next to an added message.
-        contents = list(_gathered(raws, request)) if added else raws
-        return put(request, contents, "contents")
+            return with_field(request, raws[0], "contents")
+        # The SDK groups bare parts into one Content and puts it after a dict that
+        # follows them, so no part may be bare next to an added message.
+        contents = list(_grouped(raws, request)) if added else raws
+        return with_field(request, contents, "contents")
 
-    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        """Append to the system instruction, in the form that it has."""
-        config = _config(request)
-        found = field(config, "system_instruction")
-        return put(
-            request,
-            put(config, _extended(found, texts), *spellings("system_instruction")),
-            "config",
-        )
+    def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
+        config = _config_or_new(request)
+        extended = _extended(_field(config, "system_instruction"), texts)
+        changed = _with_field(config, extended, "system_instruction")
+        return with_field(request, changed, "config")
 
-    def takes_config(self, request: Any, key: str) -> bool:
-        """Only settings that the SDK knows can be set on its own object."""
-        if key in _NOT_CONFIG:
-            return False
-        fields = getattr(type(_config(request)), "model_fields", None)
-        return fields is None or snake(key) in fields
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        config = _config_or_new(request)
+        # An SDK object takes only the settings that the SDK knows.
+        known = getattr(type(config), "model_fields", None)
+        if key in _HIDDEN_CONFIG or (known is not None and _snake(key) not in known):
+            return None
+        changed = with_field(config, value, _snake(key), key)
+        return with_field(request, changed, "config")
 
-    def with_config(self, request: Any, key: str, value: Any) -> Any:
-        """Change one setting."""
-        changed = put(_config(request), value, snake(key), key)
-        return put(request, changed, "config")
+    def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
+        """Read a ToolConfig or its dict."""
+        place = "toolConfig.functionCallingConfig"
+        as_record(tool_config, "toolConfig")
+        calling = _field(tool_config, "function_calling_config")
+        if calling is None:
+            return HookToolConfig()
+        mode = text_or_none(get(as_record(calling, place), "mode"), f"{place}.mode")
+        names = _field(calling, "allowed_function_names")
+        place = f"{place}.allowedFunctionNames"
+        for name in as_list(names, place):
+            if not isinstance(name, str):
+                raise unexpected(place, "a list of strings", name)
+        return HookToolConfig(mode, None if names is None else list(names))
 
-    def with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        """Change which functions may be called, and nothing else of the tool config."""
-        config = _config(request)
-        found = field(config, "tool_config")
-        changed = write_tool_config(tool_config, found, isinstance(config, Mapping))
-        return put(request, put(config, changed, *spellings("tool_config")), "config")
+    def from_hook_tool_config(
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
+    ) -> Any:
+        """Write a ToolConfig; names only under a mode that takes them."""
+        base = _new("ToolConfig", base_request)
+        return _changed_tool_config(base, tool_config_parts(hook_tool_config))
+
+    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        config = _config_or_new(request)
+        base = _field(config, "tool_config")
+        if base is None:
+            base = _new("ToolConfig", config)
+        new = _changed_tool_config(base, tool_config)
+        return with_field(request, _with_field(config, new, "tool_config"), "config")
+
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
+        """The service takes allowed names only under ``ANY`` and ``VALIDATED``."""
+        return tool_config_parts(hook_tool_config).mode in _MODES_WITH_NAMES
+
+    def _tools(self, request: Any) -> list[Any]:
+        return as_list(get(get(request, "config"), "tools"), "config.tools")
+
+    def _names_in(self, tool: Any) -> list[str]:
+        if not is_record(tool):
+            name = getattr(tool, "__name__", None)
+            return [name] if isinstance(name, str) else []
+        declared = _field(tool, "function_declarations")
+        declared = as_list(declared, "functionDeclarations")
+        return [name for one in declared if isinstance(name := get(one, "name"), str)]
+
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+        if all(name in names for name in self._names_in(tool)):
+            return tool
+        if not is_record(tool):
+            return None
+        declared = _field(tool, "function_declarations")
+        kept = [one for one in declared if get(one, "name") in names]
+        rest = dict(tool).keys() - _spellings("function_declarations")
+        if not kept and all(get(tool, name) is None for name in rest):
+            return None
+        return _with_field(tool, kept or None, "function_declarations")
+
+    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
+        config = with_field(get(request, "config"), tools or None, "tools")
+        return with_field(request, config, "config")
+
+    def _candidates(self, response: Any) -> list[LLMCandidate]:
+        found = as_list(get(response, "candidates"), "candidates")
+        return [_candidate(one, f"candidates[{at}]") for at, one in enumerate(found)]
+
+    def _usage(self, response: Any) -> LLMUsage | None:
+        usage = _field(response, "usage_metadata")
+        return read_usage(usage, "usageMetadata", *map(_spellings, _COUNTS))
+
+    def _calls(self, response: Any) -> list[str]:
+        return [
+            str(get(call, "name"))
+            for candidate in get(response, "candidates") or []
+            for part in get(get(candidate, "content"), "parts") or []
+            if (call := _field(part, "function_call")) is not None
+        ]
+
+    def _new_response(
+        self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
+    ) -> Any:
+        pairs = zip_longest(candidates, get(base, "candidates") or [])
+        built = [_new_candidate(new, old) for new, old in pairs if new is not None]
+        if isinstance(base, Mapping):
+            return _changed_dict(base, built, usage)
+        return _changed_object(base, built, usage)
+
+    def assemble_response(self, chunks: Iterable[Any]) -> Any:
+        """Assemble the chunks of ``generate_content_stream``."""
+        return assemble_genai(chunks)
 
 
-def has_objects(request: Any) -> bool:
+def _entry(raw: Any, place: str) -> Entry:
+    if isinstance(raw, str):
+        return Entry(raw, LLMMessage("user", raw) if raw else None)
+    if isinstance(raw, list | tuple):
+        return _entry_of_parts(raw, list(raw), "user", place)
+    if isinstance(raw, _NO_PARTS):
+        raise unexpected(place, "a Content, a Part or a string", raw)
+    if not is_record(raw):
+        return Entry(raw, has_others=True)  # an image or a file, as the SDK takes them
+    if _is_part(raw):
+        role = "model" if _field(raw, "function_call") is not None else "user"
+        return _entry_of_parts(raw, [raw], role, place)
+    parts = as_list(get(raw, "parts"), f"{place}.parts")
+    return _entry_of_parts(raw, parts, _role(raw, place), f"{place}.parts")
+
+
+def _role(content: Any, place: str) -> str:
+    role = text_or_none(get(content, "role"), f"{place}.role")
+    if role is None and isinstance(content, Mapping):
+        raise unexpected(f"{place}.role", "a string", None)
+    return role or "user"  # The service treats a Content without a role as the user's.
+
+
+def _entry_of_parts(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
+    texts: list[str] = []
+    others: list[Any] = []
+    for at, part in enumerate(parts):
+        if _is_text(part):
+            texts.append(_text(part, place))
+        elif isinstance(part, _NO_PARTS):
+            raise unexpected(f"{place}[{at}]", "a Part", part)
+        else:
+            others.append(part)
+    text = "".join(texts)
+    has_results = _has_any(others, _RESULTS)
+    return Entry(
+        raw,
+        LLMMessage(role, text) if text else None,
+        bool(others),
+        has_results or _has_any(others, _CALLS),
+        has_results,
+    )
+
+
+def _has_any(parts: list[Any], names: Sequence[str]) -> bool:
+    return any(_field(part, name) is not None for part in parts for name in names)
+
+
+def _is_part(raw: Any) -> bool:
+    """Tell a Part from a Content."""
+    if not is_mapping(raw):
+        return not hasattr(raw, "parts")  # The SDK takes a File as a part too.
+    if "parts" in raw or "role" in raw:
+        return False
+    return any(name in raw for name in _PART_FIELDS)
+
+
+def _is_text(part: Any) -> bool:
+    """Tell a text part from others; a thought is not text."""
+    if isinstance(part, str):
+        return True
+    return get(part, "text") is not None and not get(part, "thought")
+
+
+def _text(part: Any, place: str) -> str:
+    text = part if isinstance(part, str) else get(part, "text")
+    if not isinstance(text, str):
+        raise unexpected(f"{place}.text", "a string", text)
+    return text
+
+
+def _replace_text(parts: list[Any], text: str | None) -> list[Any]:
+    if text is None:
+        return [part for part in parts if not _is_text(part)]
+    first = next(at for at, part in enumerate(parts) if _is_text(part))
+    part = parts[first]
+    edited = text if isinstance(part, str) else with_field(part, text, "text")
+    rest = [part for part in parts[first + 1 :] if not _is_text(part)]
+    return [*parts[:first], edited, *rest]
+
+
+def _new_content(role: str, parts: list[Any], request: Any) -> Any:
+    content = {"role": role, "parts": parts}
+    if _has_objects(request):
+        return genai_types().Content.model_validate(content)
+    return content
+
+
+def _has_objects(request: Any) -> bool:
     """Whether a request is made of SDK objects, so that additions should be too."""
     contents = get(request, "contents")
     for entry in contents if isinstance(contents, list | tuple) else [contents]:
@@ -347,8 +366,35 @@ def has_objects(request: Any) -> bool:
     return not is_mapping(request)
 
 
-def plain(value: Any) -> Any:
-    """Keep a setting that is plain data; None for anything else."""
+def _grouped(raws: list[Any], request: Any) -> Iterator[Any]:
+    """Group bare parts as the SDK does, each run of them into one entry."""
+    for is_bare, run in groupby(raws, _is_bare):
+        if not is_bare:
+            yield from run
+            continue
+        parts = list(run)
+        if all(isinstance(part, str) for part in parts):
+            yield _new_content("user", [{"text": part} for part in parts], request)
+        else:
+            yield parts
+
+
+def _is_bare(raw: Any) -> bool:
+    return not isinstance(raw, list | tuple) and (not is_record(raw) or _is_part(raw))
+
+
+def _config_or_new(request: Any) -> Any:
+    found = get(request, "config")
+    return _new("GenerateContentConfig", request) if found is None else found
+
+
+def _new(kind: str, like: Any) -> Any:
+    """Make an empty object, or a dict if a value next to it is one."""
+    return {} if isinstance(like, Mapping) else getattr(genai_types(), kind)()
+
+
+def _plain_setting(value: Any) -> Any:
+    """Return a setting that is plain data; None for any other."""
     if isinstance(value, str | int | float):
         return getattr(value, "value", value)
     if isinstance(value, list | tuple):
@@ -356,183 +402,50 @@ def plain(value: Any) -> Any:
     return None
 
 
-def _entry(raw: Any, place: str) -> Entry:
-    if isinstance(raw, str):
-        return Entry(raw, LLMMessage("user", raw) if raw else None)
-    if isinstance(raw, list | tuple):
-        return _read(raw, list(raw), "user", place)
-    if raw is None or isinstance(raw, bool | int | float | bytes):
-        raise wrong(place, "a Content, a Part or a string", raw)
-    if not is_record(raw):
-        return Entry(raw, has_others=True)  # an image or a file, as the SDK takes them
-    if is_part(raw):
-        role = "model" if field(raw, "function_call") is not None else "user"
-        return _read(raw, [raw], role, place)
-    parts = items_of(get(raw, "parts"), f"{place}.parts")
-    return _read(raw, parts, _role(raw, place), f"{place}.parts")
+def _extended(instruction: Any, texts: Sequence[str]) -> Any:
+    if instruction is None or isinstance(instruction, str):
+        return "\n\n".join([*([instruction] if instruction else []), *texts])
+    if isinstance(instruction, list | tuple):
+        return [*instruction, *texts]
+    parts = get(instruction, "parts") if is_record(instruction) else None
+    if parts is None:
+        return [instruction, *texts]
+    added: list[Any] = [{"text": text} for text in texts]
+    if not isinstance(instruction, Mapping):
+        added = [genai_types().Part(text=text) for text in texts]
+    return with_field(instruction, [*parts, *added], "parts")
 
 
-def _role(content: Any, place: str) -> str:
-    role = text_or_none(get(content, "role"), f"{place}.role")
-    if role is None and isinstance(content, Mapping):
-        raise wrong(f"{place}.role", "a string", None)
-    return role or "user"  # which is what the service makes of a Content without one
-
-
-def _read(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
-    texts: list[str] = []
-    others: list[Any] = []
-    for at, part in enumerate(parts):
-        if not isinstance(part, str) and not is_record(part):
-            _insist_on_part(part, f"{place}[{at}]")
-        if is_text(part):
-            texts.append(part_text(part, place))
-        else:
-            others.append(part)
-    text = "".join(texts)
-    answers = _holds(others, _ANSWERS)
-    return Entry(
-        raw,
-        LLMMessage(role, text) if text else None,
-        bool(others),
-        answers or _holds(others, _CALLS),
-        answers,
-    )
-
-
-def _insist_on_part(part: Any, place: str) -> None:
-    if part is None or isinstance(part, bool | int | float | bytes | list | tuple):
-        raise wrong(place, "a Part", part)
-
-
-def _holds(parts: list[Any], names: Sequence[str]) -> bool:
-    return any(field(part, name) is not None for part in parts for name in names)
-
-
-def _config(request: Any) -> Any:
-    found = get(request, "config")
-    if found is not None:
-        return found
-    return {} if isinstance(request, Mapping) else genai_types().GenerateContentConfig()
-
-
-def _content(role: str, parts: list[Any], request: Any) -> Any:
-    content = {"role": role, "parts": parts}
-    if has_objects(request):
-        return genai_types().Content.model_validate(content)
-    return content
-
-
-def _gathered(raws: list[Any], request: Any) -> Iterator[Any]:
-    for loose, run in groupby(raws, _is_loose):
-        if not loose:
-            yield from run
-            continue
-        parts = list(run)
-        if all(isinstance(part, str) for part in parts):
-            yield _content("user", [{"text": part} for part in parts], request)
-        else:
-            yield parts
-
-
-def _is_loose(raw: Any) -> bool:
-    return not isinstance(raw, list | tuple) and (not is_record(raw) or is_part(raw))
-
-
-def _extended(found: Any, texts: Sequence[str]) -> Any:
-    if found is None or isinstance(found, str):
-        return "\n\n".join([*([found] if found else []), *texts])
-    if isinstance(found, list | tuple):
-        return [*found, *texts]
-    if is_record(found) and get(found, "parts") is not None:
-        return put(found, [*get(found, "parts"), *_text_parts(found, texts)], "parts")
-    return [found, *texts]
-
-
-def _text_parts(content: Any, texts: Sequence[str]) -> list[Any]:
-    if isinstance(content, Mapping):
-        return [{"text": text} for text in texts]
-    return [genai_types().Part(text=text) for text in texts]
-
-
-_NAMES = (
-    "candidates",
-    "usage_metadata",
-    "prompt_feedback",
-    "model_version",
-    "response_id",
-)
-_FIELDS = frozenset(spelt for name in _NAMES for spelt in spellings(name))
-_COUNTS = ("prompt_token_count", "candidates_token_count", "total_token_count")
-
-
-class GenAIResponses:
-    """The ``ResponseFormat`` of google-genai."""
-
-    def candidates(self, response: Any) -> list[LLMCandidate]:
-        """Read the texts, reasons and ratings of all candidates."""
-        if not _is_response(response):
-            raise wrong("response", "a GenerateContentResponse", response)
-        found = items_of(get(response, "candidates"), "candidates")
-        return [_candidate(one, f"candidates[{at}]") for at, one in enumerate(found)]
-
-    def usage(self, response: Any) -> LLMUsage | None:
-        """Read the three documented counts and no more."""
-        usage = field(response, "usage_metadata")
-        if usage is None:
-            return None
-        place = "usageMetadata"
-        record(usage, place)
-        counts = [
-            count_or_none(field(usage, name), f"{place}.{name}") for name in _COUNTS
-        ]
-        return LLMUsage(*counts)
-
-    def calls(self, response: Any) -> list[str]:
-        """Name the function calls."""
-        return [
-            str(get(call, "name"))
-            for candidate in get(response, "candidates") or []
-            for part in get(get(candidate, "content"), "parts") or []
-            if (call := field(part, "function_call")) is not None
-        ]
-
-    def rebuilt(
-        self, drafts: Sequence[Draft], usage: LLMUsage | None, base: Any
-    ) -> Any:
-        """Build a GenerateContentResponse, or a dict where the base is one."""
-        before = get(base, "candidates") or []
-        built = [
-            _built(draft, before[at] if at < len(before) else None)
-            for at, draft in enumerate(drafts)
-        ]
-        if isinstance(base, Mapping):
-            return _on_dict(base, built, usage)
-        return _on_object(base, built, usage)
-
-
-def _is_response(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return not _FIELDS.isdisjoint(value)
-    return is_record(value) and hasattr(value, "candidates")
+def _changed_tool_config(base: Any, tool_config: HookToolConfig) -> Any:
+    mode: Any = tool_config.mode or "AUTO"
+    names = tool_config.allowed_function_names if mode in _MODES_WITH_NAMES else None
+    calling = _field(base, "function_calling_config")
+    if calling is None:
+        calling = _new("FunctionCallingConfig", base)
+    if not isinstance(calling, Mapping):
+        with unknown_values_allowed():
+            mode = genai_types().FunctionCallingConfigMode(mode)
+    calling = with_field(calling, mode, "mode")
+    calling = _with_field(calling, names or None, "allowed_function_names")
+    return _with_field(base, calling, "function_calling_config")
 
 
 def _candidate(candidate: Any, place: str) -> LLMCandidate:
-    content = get(record(candidate, place), "content")
+    content = get(as_record(candidate, place), "content")
     parts: list[Any] = []
     if content is not None:
-        record(content, f"{place}.content")
-        parts = items_of(get(content, "parts"), f"{place}.content.parts")
+        as_record(content, f"{place}.content")
+        parts = as_list(get(content, "parts"), f"{place}.content.parts")
     texts = [
-        part_text(record(part, where), where)
+        _text(part, where)
         for at, part in enumerate(parts)
-        if is_text(record(part, where := f"{place}.content.parts[{at}]"))
+        if _is_text(as_record(part, where := f"{place}.content.parts[{at}]"))
     ]
     return LLMCandidate(
         LLMContent("model", texts),
-        text_or_none(field(candidate, "finish_reason"), f"{place}.finishReason"),
+        text_or_none(_field(candidate, "finish_reason"), f"{place}.finishReason"),
         count_or_none(get(candidate, "index"), f"{place}.index"),
-        _ratings(field(candidate, "safety_ratings"), f"{place}.safetyRatings"),
+        _ratings(_field(candidate, "safety_ratings"), f"{place}.safetyRatings"),
     )
 
 
@@ -541,113 +454,50 @@ def _ratings(ratings: Any, place: str) -> list[LLMSafetyRating] | None:
         return None
     return [
         LLMSafetyRating(
-            text_or_none(get(record(one, place), "category"), f"{place}.category"),
+            text_or_none(get(as_record(one, place), "category"), f"{place}.category"),
             text_or_none(get(one, "probability"), f"{place}.probability"),
         )
-        for one in items_of(ratings, place)
+        for one in as_list(ratings, place)
     ]
 
 
-def _built(draft: Draft, before: Any) -> dict[str, Any]:
-    content = {"role": "model", "parts": [{"text": text} for text in draft.texts]}
-    ratings: Any = field(before, "safety_ratings")
-    if draft.safety_ratings is not None:
-        ratings = [to_wire(rating) for rating in draft.safety_ratings]
-    reason = draft.finish_reason or field(before, "finish_reason") or "STOP"
-    candidate = {
-        "content": content,
+def _new_candidate(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
+    reason = candidate.finish_reason or _field(before, "finish_reason") or "STOP"
+    ratings: Any = _field(before, "safety_ratings")
+    if candidate.safety_ratings is not None:
+        ratings = [to_wire(rating) for rating in candidate.safety_ratings]
+    parts = [{"text": text} for text in candidate.content.parts]
+    built = {
+        "content": {"role": "model", "parts": parts},
         "finishReason": reason,
-        "index": draft.index,
+        "index": candidate.index,
         "safetyRatings": ratings,
     }
-    return {key: value for key, value in candidate.items() if value is not None}
+    return {key: value for key, value in built.items() if value is not None}
 
 
-def _on_dict(
-    base: Mapping[str, Any], built: list[dict[str, Any]], usage: LLMUsage | None
+def _changed_dict(
+    base: Mapping[str, Any], candidates: list[dict[str, Any]], usage: LLMUsage | None
 ) -> Any:
-    response = put(base, built, "candidates")
+    response = with_field(base, candidates, "candidates")
     if usage is None:
         return response
-    counts = {**(field(base, "usage_metadata") or {}), **to_wire(usage)}
-    return put(response, counts, *spellings("usage_metadata"))
+    counts = {**(_field(base, "usage_metadata") or {}), **to_wire(usage)}
+    return _with_field(response, counts, "usage_metadata")
 
 
-def _on_object(base: Any, built: list[dict[str, Any]], usage: LLMUsage | None) -> Any:
+def _changed_object(
+    base: Any, candidates: list[dict[str, Any]], usage: LLMUsage | None
+) -> Any:
     types = genai_types()
     with unknown_values_allowed():
-        candidates = [types.Candidate.model_validate(one) for one in built]
+        validated = [types.Candidate.model_validate(one) for one in candidates]
     # What was parsed from the old text would contradict the new one.
-    changes: dict[str, Any] = {"candidates": candidates, "parsed": None}
+    changes: dict[str, Any] = {"candidates": validated, "parsed": None}
     if usage is not None:
         kind = types.GenerateContentResponseUsageMetadata
-        found = get(base, "usage_metadata") or kind()
+        before = get(base, "usage_metadata") or kind()
         counts = {name: getattr(usage, name) for name in _COUNTS}
-        changes["usage_metadata"] = found.model_copy(update=counts)
+        changes["usage_metadata"] = before.model_copy(update=counts)
     response = types.GenerateContentResponse() if base is None else base
     return response.model_copy(update=changes)
-
-
-_REQUESTS = GenAIRequests()
-_RESPONSES = GenAIResponses()
-
-
-class GenAITranslator:
-    """The ``HookTranslator`` of google-genai."""
-
-    def to_hook_llm_request(self, request: Any) -> LLMRequest:
-        """Show a ``GenerateContentRequest`` or the same as a dict."""
-        return show_request(_REQUESTS, request)
-
-    def from_hook_llm_request(
-        self,
-        hook_request: LLMRequest | dict[str, Any],
-        base_request: Any = None,
-        *,
-        hook_name: str | None = None,
-    ) -> Any:
-        """Apply what a hook changed."""
-        return change_request(_REQUESTS, hook_request, base_request, hook_name)
-
-    def to_hook_llm_response(self, response: Any) -> LLMResponse:
-        """Show a ``GenerateContentResponse`` or the same as a dict."""
-        return show_response(_RESPONSES, response)
-
-    def from_hook_llm_response(
-        self,
-        hook_response: LLMResponse | dict[str, Any],
-        base_response: Any = None,
-        *,
-        hook_name: str | None = None,
-    ) -> Any:
-        """Build the response that a hook wants."""
-        return change_response(_RESPONSES, hook_response, base_response, hook_name)
-
-    def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
-        """Show a ``ToolConfig``."""
-        return read_tool_config(tool_config)
-
-    def from_hook_tool_config(
-        self,
-        hook_tool_config: HookToolConfig | dict[str, Any],
-        base_request: Any = None,
-    ) -> Any:
-        """Write a ``ToolConfig``; names go in only where the service heeds them."""
-        found = tool_config_parts(hook_tool_config)
-        return write_tool_config(found, None, isinstance(base_request, dict))
-
-    def carries_names(self, hook_tool_config: HookToolConfig | dict[str, Any]) -> bool:
-        """Only under ``ANY`` does the service heed allowed names."""
-        return carries_names(tool_config_parts(hook_tool_config).mode)
-
-    def tool_names(self, request: Any) -> list[str]:
-        """Name the functions that a request offers."""
-        return function_names(request)
-
-    def limit_tools(self, request: Any, names: Collection[str]) -> Any:
-        """Leave all other functions out."""
-        return limit_functions(request, names)
-
-    def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Make one response of the chunks of ``generate_content_stream``."""
-        return assemble_genai(chunks)

@@ -1,4 +1,4 @@
-"""Find which message of a request a hook changed, and edit the SDK's messages."""
+"""Find which message of a request a hook changed, and edit the content of messages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from .sdk_objects import get, items_of, put, record, text_or_none, wrong
+from .sdk_objects import get, text_at, text_or_none, unexpected, with_field
 from .stable import LLMMessage
 
-_CELLS = 1024
-_LIKENESS_WINDOW = 64
+_MAX_CELLS = 1024
+_SIMILARITY_WINDOW = 64
 
 Key = tuple[str, str]
 Pair = tuple[int, int]
 
 
 def align(old: Sequence[LLMMessage], new: Sequence[LLMMessage]) -> list[int | None]:
-    """Say for each new message which old one it is; None for an added one."""
+    """Give the index of the old message for each new one; None for an added one.
+
+    Messages that occur once on both sides and keep their order are paired first, then
+    equal ones from both ends of the stretches between, then those of the same role.
+    The cost is linear in the number of messages.
+    """
     origin: list[int | None] = [None] * len(new)
     for i, j in _pairs([_key(m) for m in old], [_key(m) for m in new]):
         origin[j] = i
@@ -34,14 +39,14 @@ def _key(message: LLMMessage) -> Key:
 
 def _pairs(old: list[Key], new: list[Key]) -> Iterator[Pair]:
     start = 0, 0
-    for end in [*_unmoved(old, new), (len(old), len(new))]:
-        yield from _pair_stretch(old, new, start, end)
+    for end in [*_anchors(old, new), (len(old), len(new))]:
+        yield from _pair_between(old, new, start, end)
         if end[0] < len(old) and end[1] < len(new):
             yield end
         start = end[0] + 1, end[1] + 1
 
 
-def _unmoved(old: list[Key], new: list[Key]) -> list[Pair]:
+def _anchors(old: list[Key], new: list[Key]) -> list[Pair]:
     """Pair what occurs once on both sides, as far as its order is kept."""
     in_old, in_new = Counter(old), Counter(new)
     places = {key: j for j, key in enumerate(new) if in_new[key] == 1}
@@ -50,10 +55,10 @@ def _unmoved(old: list[Key], new: list[Key]) -> list[Pair]:
         for i, key in enumerate(old)
         if in_old[key] == 1 and key in places
     ]
-    return _longest_rising(found)
+    return _longest_increasing(found)
 
 
-def _longest_rising(pairs: list[Pair]) -> list[Pair]:
+def _longest_increasing(pairs: list[Pair]) -> list[Pair]:
     tails: list[int] = []
     lasts: list[int] = []
     before: list[int] = []
@@ -70,7 +75,7 @@ def _longest_rising(pairs: list[Pair]) -> list[Pair]:
     return chain[::-1]
 
 
-def _pair_stretch(
+def _pair_between(
     old: list[Key], new: list[Key], start: Pair, end: Pair
 ) -> Iterator[Pair]:
     (i, j), (i_end, j_end) = start, end
@@ -80,8 +85,8 @@ def _pair_stretch(
     while i < i_end and j < j_end and old[i_end - 1] == new[j_end - 1]:
         i_end, j_end = i_end - 1, j_end - 1
         yield i_end, j_end
-    small = (i_end - i) * (j_end - j) <= _CELLS
-    pair = _pair_by_likeness if small else _pair_by_role
+    small = (i_end - i) * (j_end - j) <= _MAX_CELLS
+    pair = _pair_by_similarity if small else _pair_by_role
     for a, b in pair(old[i:i_end], new[j:j_end]):
         yield i + a, j + b
 
@@ -99,12 +104,12 @@ def _pair_by_role(old: list[Key], new: list[Key]) -> Iterator[Pair]:
             yield reached, j
 
 
-def _pair_by_likeness(old: list[Key], new: list[Key]) -> list[Pair]:
+def _pair_by_similarity(old: list[Key], new: list[Key]) -> list[Pair]:
     best = _best_scores(old, new)
     pairs: list[Pair] = []
     i = j = 0
     while i < len(old) and j < len(new):
-        score = _likeness(old[i], new[j])
+        score = _similarity(old[i], new[j])
         if score and best[i][j] == score + best[i + 1][j + 1]:
             pairs.append((i, j))
             i, j = i + 1, j + 1
@@ -119,132 +124,76 @@ def _best_scores(old: list[Key], new: list[Key]) -> list[list[int]]:
     best = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in reversed(range(len(old))):
         for j in reversed(range(len(new))):
-            score = _likeness(old[i], new[j])
+            score = _similarity(old[i], new[j])
             paired = score + best[i + 1][j + 1] if score else 0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
     return best
 
 
-def _likeness(old: Key, new: Key) -> int:
+def _similarity(old: Key, new: Key) -> int:
     if old[0] != new[0]:
         return 0
-    heads = old[1][:_LIKENESS_WINDOW], new[1][:_LIKENESS_WINDOW]
-    tails = old[1][: -_LIKENESS_WINDOW - 1 : -1], new[1][: -_LIKENESS_WINDOW - 1 : -1]
-    return 1 + _common(*heads) + _common(*tails)
+    heads = old[1][:_SIMILARITY_WINDOW], new[1][:_SIMILARITY_WINDOW]
+    tails = (
+        old[1][: -_SIMILARITY_WINDOW - 1 : -1],
+        new[1][: -_SIMILARITY_WINDOW - 1 : -1],
+    )
+    return 1 + _common_length(*heads) + _common_length(*tails)
 
 
-def _common(a: str, b: str) -> int:
+def _common_length(a: str, b: str) -> int:
     return sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
     )
 
 
-class BlockKinds(Struct, frozen=True):
-    """Which blocks are text, and which field marks the end of a cached prefix."""
+class BlockTypes(Struct, frozen=True):
+    """Which blocks hold text, and which field marks the end of a cached prefix."""
 
     text: Collection[str]
     cache_field: str
 
 
-def texts_in(content: Any, place: str, kinds: BlockKinds) -> list[str]:
-    """Read the text of a message's content."""
+def read_blocks(
+    content: Any, place: str, types: BlockTypes
+) -> tuple[list[str], list[str]]:
+    """Read the texts of a message's content, and the types of its other blocks."""
     if content is None:
-        return []
+        return [], []
     if isinstance(content, str):
-        return [content]
+        return [content], []
     if not isinstance(content, list | tuple):
-        raise wrong(place, "a string or a list", content)
-    places = [f"{place}[{at}]" for at in range(len(content))]
-    return [
-        text_or_none(get(block, "text"), f"{where}.text") or ""
-        for block, where in zip(content, places, strict=True)
-        if kind_of(block, where) in kinds.text
-    ]
+        raise unexpected(place, "a string or a list", content)
+    texts: list[str] = []
+    others: list[str] = []
+    for at, block in enumerate(content):
+        where = f"{place}[{at}]"
+        kind = text_at(block, "type", where)
+        if kind in types.text:
+            texts.append(text_or_none(get(block, "text"), f"{where}.text") or "")
+        else:
+            others.append(kind)
+    return texts, others
 
 
-def kind_of(block: Any, place: str = "block") -> str:
-    """Read a block's type."""
-    kind = text_or_none(get(record(block, place), "type"), f"{place}.type")
-    if kind is None:
-        raise wrong(f"{place}.type", "a string", None)
-    return kind
-
-
-def kinds_in(content: Any) -> list[str]:
-    """Read the types of all blocks; a string has none."""
-    if content is None or isinstance(content, str):
-        return []
-    return [kind_of(block) for block in items_of(content, "content")]
-
-
-def edited_content(content: Any, text: str, kinds: BlockKinds) -> Any:
-    """Put a text into the first text block; the other text blocks go."""
+def replace_text(content: Any, text: str | None, types: BlockTypes) -> Any:
+    """Put a text into the first text block and drop the others; None drops all."""
     if content is None or isinstance(content, str):
         return text
-    texts = [at for at, block in enumerate(content) if kind_of(block) in kinds.text]
-    first, gone = texts[0], frozenset(texts[1:])
-    head = put(content[first], text, "text")
-    marks = [get(content[at], kinds.cache_field) for at in texts]
+    if text is None:
+        return [block for block in content if not _is_text(block, types)] or None
+    places = [at for at, block in enumerate(content) if _is_text(block, types)]
+    first = with_field(content[places[0]], text, "text")
+    marks = [get(content[at], types.cache_field) for at in places]
     if marks[0] is None and any(marks):
-        # The mark says that the prefix is cached up to the end of this text, and
-        # that end is now in the first block.
+        # The mark stands at the end of the cached text, which is now this block.
         last = next(mark for mark in reversed(marks) if mark is not None)
-        head = put(head, last, kinds.cache_field)
-    return [
-        head if at == first else block
-        for at, block in enumerate(content)
-        if at not in gone
-    ]
+        first = with_field(first, last, types.cache_field)
+    dropped = frozenset(places[1:])
+    kept = [block for at, block in enumerate(content) if at not in dropped]
+    kept[places[0]] = first
+    return kept
 
 
-def emptied_content(content: Any, kinds: BlockKinds) -> Any:
-    """Leave the text blocks out; None where nothing else is there."""
-    if content is None or isinstance(content, str):
-        return None
-    return [block for block in content if kind_of(block) not in kinds.text] or None
-
-
-_OWN_ROLES = {"model": "assistant"}
-
-
-class MessageListRequests:
-    """The shared part of a ``RequestFormat``; the SDKs take dicts everywhere."""
-
-    kinds: BlockKinds
-    messages_key = "messages"
-
-    def model(self, request: Any) -> str:
-        """Read the model's name; a request may leave it to somebody else."""
-        return text_or_none(get(request, "model"), "model") or ""
-
-    def blank(self) -> Any:
-        """Start a request from nothing."""
-        return {"model": "", self.messages_key: []}
-
-    def edited(self, raw: Any, text: str) -> Any:
-        """Put a new text in place of all the text of a message."""
-        content = edited_content(get(raw, "content"), text, self.kinds)
-        return put(raw, content, "content")
-
-    def emptied(self, raw: Any) -> Any:
-        """Take the text out of a message."""
-        return put(raw, emptied_content(get(raw, "content"), self.kinds), "content")
-
-    def created(self, message: LLMMessage, request: Any) -> Any:
-        """Make a message."""
-        del request
-        role = _OWN_ROLES.get(message.role, message.role)
-        return {"role": role, "content": message.content}
-
-    def with_model(self, request: Any, model: str) -> Any:
-        """Change the model."""
-        return put(request, model, "model")
-
-    def with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        """Change the messages."""
-        del added
-        return put(request, raws, self.messages_key)
-
-    def with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        """Append to the system instruction, where it is kept apart."""
-        raise AssertionError(f"system messages are messages here: {request} {texts}")
+def _is_text(block: Any, types: BlockTypes) -> bool:
+    return text_or_none(get(block, "type"), "type") in types.text

@@ -1,4 +1,4 @@
-"""Read fields of SDK objects and dicts; import an SDK only to make its objects."""
+"""Read and copy SDK objects and dicts alike; import an SDK only to make its objects."""
 
 from __future__ import annotations
 
@@ -6,97 +6,51 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from hookline.errors import MissingExtraError, TranslationError
 
-_ABSENT = frozenset({"NotGiven", "Omit"})
-_SHOWN_LENGTH = 80
+_NOT_GIVEN_TYPES = frozenset({"NotGiven", "Omit"})
+_MAX_LENGTH = 80
+_MAX_KEYS = 8
 
 
 def is_mapping(value: Any) -> bool:
-    """Tell dicts and their like from SDK objects; asked many times per message."""
+    """Tell dicts and other mappings from SDK objects."""
     kind = type(value)
-    # Asking an abstract class about an SDK's is slow, and needless.
+    # Called many times per message, and an abstract class is slow to ask.
     return kind is dict or (
         not hasattr(kind, "model_copy") and issubclass(kind, Mapping)
     )
 
 
+def is_record(value: Any) -> bool:
+    """Whether a value has fields: a dict or an SDK object."""
+    return is_mapping(value) or hasattr(type(value), "model_copy")
+
+
 def get(value: Any, *names: str) -> Any:
-    """Read the first of the spellings that is there; None where none is."""
+    """Read the first field of these names that is set; None if none is."""
     for name in names:
         found = value.get(name) if is_mapping(value) else getattr(value, name, None)
         # The SDKs mark an argument that was not given with an object of their own.
-        if found is not None and type(found).__name__ not in _ABSENT:
+        if found is not None and type(found).__name__ not in _NOT_GIVEN_TYPES:
             return found
     return None
 
 
-def put(value: Any, new: Any, *names: str) -> Any:
+def with_field(value: Any, new: Any, *names: str) -> Any:
     """Copy a record with one field changed, in the spelling it uses; None removes."""
     if not is_mapping(value):
         return value.model_copy(update={names[0]: new})
-    there = [n for n in names if get(value, n) is not None]
-    name = next((n for n in (*there, *names) if n in value), _spelling(value, names))
+    used = [n for n in names if get(value, n) is not None]
+    name = next((n for n in (*used, *names) if n in value), _spelling(value, names))
     if new is None:
         return {key: item for key, item in value.items() if key != name}
     return {**value, name: new}
-
-
-def is_record(value: Any) -> bool:
-    """Tell whether it is a dict or an SDK object."""
-    return is_mapping(value) or hasattr(type(value), "model_copy")
-
-
-def record(value: Any, place: str) -> Any:
-    """Insist on a dict or an SDK object."""
-    if not is_record(value):
-        raise wrong(place, "an object", value)
-    return value
-
-
-def items_of(value: Any, place: str) -> list[Any]:
-    """Insist on a list; None is an empty one."""
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise wrong(place, "a list", value)
-    return list(value)
-
-
-def text_or_none(value: Any, place: str) -> str | None:
-    """Insist on a string or an enum's; None stays None."""
-    if isinstance(value, Enum):
-        value = value.value
-    if value is not None and not isinstance(value, str):
-        raise wrong(place, "a string", value)
-    return value
-
-
-def count_or_none(value: Any, place: str) -> int | None:
-    """Insist on a whole number; None stays None."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise wrong(place, "a whole number", value)
-
-
-def wrong(place: str, expected: str, value: Any) -> TranslationError:
-    """Say which field is not what it should be."""
-    return TranslationError(f"{place}: expected {expected}, got {shown(value)}")
-
-
-def shown(value: Any) -> str:
-    """Quote a value for a message, in short."""
-    if isinstance(value, str):
-        value = value[:_SHOWN_LENGTH]
-    elif not isinstance(value, int | float | None):
-        return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix(
-            "builtins."
-        )
-    text = repr(value)
-    return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
 
 
 def _spelling(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -104,45 +58,99 @@ def _spelling(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return names[-1] if camel and not names[-1].islower() else names[0]
 
 
-def genai_types() -> ModuleType:
-    """Give ``google.genai.types``; say which extra to install where it is missing."""
+def as_record(value: Any, place: str) -> Any:
+    """Require a dict or an SDK object."""
+    if not is_record(value):
+        raise unexpected(place, "an object", value)
+    return value
+
+
+def as_list(value: Any, place: str) -> list[Any]:
+    """Require a list; None is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple):
+        raise unexpected(place, "a list", value)
+    return list(value)
+
+
+def text_or_none(value: Any, place: str) -> str | None:
+    """Require a string or an enum of strings; None stays None."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is not None and not isinstance(value, str):
+        raise unexpected(place, "a string", value)
+    return value
+
+
+def text_at(value: Any, name: str, place: str) -> str:
+    """Require a field with a string."""
+    text = text_or_none(get(as_record(value, place), name), f"{place}.{name}")
+    if text is None:
+        raise unexpected(f"{place}.{name}", "a string", None)
+    return text
+
+
+def count_or_none(value: Any, place: str) -> int | None:
+    """Require an integer; None stays None."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise unexpected(place, "an integer", value)
+
+
+def unexpected(place: str, expected: str, value: Any) -> TranslationError:
+    """Make the error for a field of the wrong type."""
+    return TranslationError(f"{place}: expected {expected}, got {describe(value)}")
+
+
+def describe(value: Any) -> str:
+    """Describe a value in an error message, in at most 80 characters."""
+    if isinstance(value, str):
+        text = repr(value[:_MAX_LENGTH])
+    elif isinstance(value, int | float | None):
+        text = repr(value)
+    elif isinstance(value, Mapping):
+        keys = ", ".join(repr(key) for key in list(value)[:_MAX_KEYS])
+        text = f"a dict with {keys}" if keys else "an empty dict"
+    else:
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        text = name.removeprefix("builtins.")
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 3] + "..."
+
+
+def rebuilt(
+    make: Any, base: Any, changes: dict[str, Any], defaults: dict[str, Any]
+) -> Any:
+    """Copy a response with some fields changed; without one, make it from defaults."""
+    if isinstance(base, Mapping):
+        return {**base, **changes}
+    whole = make().model_construct(**{**defaults, **changes})
+    if base is None:
+        return whole
+    return base.model_copy(update={key: getattr(whole, key) for key in changes})
+
+
+def to_dict(value: Any) -> dict[str, Any]:
+    """Copy a dict or an object of openai or anthropic into a dict."""
+    return dict(value if isinstance(value, dict) else value.to_dict())
+
+
+def _sdk_module(name: str, extra: str, package: str) -> ModuleType:
     try:
-        from google.genai import types
+        return import_module(name)
     except ImportError as error:
-        raise MissingExtraError("genai", "google-genai") from error
-    return types
+        raise MissingExtraError(extra, package) from error
+
+
+genai_types = partial(_sdk_module, "google.genai.types", "genai", "google-genai")
+chat_types = partial(_sdk_module, "openai.types.chat", "openai", "openai")
+responses_types = partial(_sdk_module, "openai.types.responses", "openai", "openai")
+anthropic_types = partial(_sdk_module, "anthropic.types", "anthropic", "anthropic")
 
 
 @contextmanager
 def unknown_values_allowed() -> Iterator[None]:
-    """Let the SDK take enum values that it does not know without a warning of each."""
+    """Silence google-genai's warnings about enum values that it does not know."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def chat_types() -> ModuleType:
-    """Give the types of Chat Completions."""
-    try:
-        from openai.types import chat
-    except ImportError as error:
-        raise MissingExtraError("openai", "openai") from error
-    return chat
-
-
-def responses_types() -> ModuleType:
-    """Give the types of the Responses API."""
-    try:
-        from openai.types import responses
-    except ImportError as error:
-        raise MissingExtraError("openai", "openai") from error
-    return responses
-
-
-def anthropic_types() -> ModuleType:
-    """Give ``anthropic.types``; say which extra to install where it is missing."""
-    try:
-        from anthropic import types
-    except ImportError as error:
-        raise MissingExtraError("anthropic", "anthropic") from error
-    return types

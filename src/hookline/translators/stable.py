@@ -1,12 +1,11 @@
 """The one shape in which hooks see model calls, whatever SDK the agent uses.
 
-Text only, and spelled on the wire as the Gemini CLI hooks know it. A part that is
-absent is absent on the wire too. ``HookTranslator`` is the seam: one per SDK.
+Text only, with the field names of Gemini CLI hooks. Unset fields are left out on the
+wire. ``HookTranslator`` is the interface of a translator; each SDK has one.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ from hookline.protocol.outputs import request_problem, response_problem
 
 
 class LLMMessage(Struct, frozen=True):
-    """What one side said: the role is ``user``, ``model`` or ``system``."""
+    """One message; the role is ``user``, ``model`` or ``system``."""
 
     role: str
     content: str
@@ -32,7 +31,7 @@ class HookToolConfig(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class LLMRequest(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A model call that is about to be made."""
+    """The request of a model call."""
 
     model: str
     messages: list[LLMMessage]
@@ -41,21 +40,21 @@ class LLMRequest(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class LLMContent(Struct, frozen=True):
-    """The texts of one answer."""
+    """The text parts of one candidate."""
 
     role: str
     parts: list[str]
 
 
 class LLMSafetyRating(Struct, frozen=True, omit_defaults=True):
-    """How likely a harm is; ``blocked`` is left out on purpose (HOOK-077)."""
+    """How likely a harm is; without ``blocked``, on purpose (HOOK-077)."""
 
     category: str | None = None
     probability: str | None = None
 
 
 class LLMCandidate(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One of the answers that a model offers."""
+    """One of the answers in a response."""
 
     content: LLMContent
     finish_reason: str | None = None
@@ -64,7 +63,7 @@ class LLMCandidate(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class LLMUsage(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What a model call cost, in tokens."""
+    """Token counts of a model call."""
 
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -72,96 +71,85 @@ class LLMUsage(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class LLMResponse(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What a model answered; ``text`` is that of the first candidate."""
+    """The response of a model call; ``text`` is that of the first candidate."""
 
     candidates: list[LLMCandidate]
     text: str | None = None
     usage_metadata: LLMUsage | None = None
 
 
+# What ``from_*`` take: a stable value, or any part of one in wire spelling.
+RequestParts = LLMRequest | dict[str, Any]
+ResponseParts = LLMResponse | dict[str, Any]
+ToolConfigParts = HookToolConfig | dict[str, Any]
+
+
 def to_wire(value: Struct) -> dict[str, Any]:
-    """Spell a stable value as hooks read it: plain dicts, lists and strings."""
+    """Convert a stable value to the JSON data that hooks read."""
     wire: dict[str, Any] = msgspec.to_builtins(value)
     return wire
 
 
 class HookTranslator(Protocol):
-    """Between one SDK's own objects and the stable shape.
+    """Translates between one SDK's own objects and the stable shape.
 
-    Every method raises ``TranslationError``, naming the field, for what it cannot
-    read; none changes what it is given. ``from_*`` take a stable value or any part of
-    one as a dict in wire spelling, and ``hook_name`` says in warnings whose it was.
+    Every method raises ``TranslationError``, naming the field, for a value it cannot
+    read; none changes its arguments. ``hook_name`` is the hook to name in warnings.
     """
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
-        """Show a request."""
-        ...
+        """Convert a request for hooks."""
 
     def from_hook_llm_request(
         self,
-        hook_request: LLMRequest | dict[str, Any],
+        hook_request: RequestParts,
         base_request: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Apply what a hook changed; the base itself where that is nothing."""
-        ...
+        """Apply a hook's changes; the base itself if there are none."""
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
-        """Show a response."""
-        ...
+        """Convert a response for hooks."""
 
     def from_hook_llm_response(
         self,
-        hook_response: LLMResponse | dict[str, Any],
+        hook_response: ResponseParts,
         base_response: Any = None,
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Rebuild a response from text; the base itself where the text is the same."""
-        ...
+        """Rebuild a response from text; the base itself if the text is the same."""
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
-        """Show which tools may be called."""
-        ...
+        """Convert the SDK's choice of tools for hooks."""
 
     def from_hook_tool_config(
-        self,
-        hook_tool_config: HookToolConfig | dict[str, Any],
-        base_request: Any = None,
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
-        """Spell a restriction of tools as the SDK does."""
-        ...
+        """Convert a hook's choice of tools for the SDK."""
 
-    def carries_names(self, hook_tool_config: HookToolConfig | dict[str, Any]) -> bool:
-        """Whether the SDK itself can hold a call to the allowed names."""
-        ...
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
+        """Whether the SDK can restrict a call to the allowed names."""
 
     def tool_names(self, request: Any) -> list[str]:
-        """Name the tools that a request offers."""
-        ...
+        """List the names of the tools that a request offers."""
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
-        """Leave all other tools out, for where the SDK cannot carry the names."""
-        ...
+        """Remove all other tools, for SDKs that cannot carry the names."""
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Make the whole response of what the SDK's streaming yields."""
-        ...
+        """Assemble the whole response from the chunks of a stream."""
 
 
-logger = logging.getLogger("hookline")
+Check = tuple[Callable[[Any], bool], str]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_text_or_none(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -169,27 +157,41 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-_CONFIG_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "temperature": (_is_number, "a number"),
-    "topP": (_is_number, "a number"),
-    "topK": (_is_number, "a number"),
-    "maxOutputTokens": (_is_whole, "a whole number"),
-    "candidateCount": (_is_whole, "a whole number"),
-    "stopSequences": (_is_texts, "a list of strings"),
+def _are_ratings(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_rating, value))
+
+
+def _is_rating(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(value.get(key), str | None) for key in ("category", "probability")
+    )
+
+
+_TEXT: Check = (lambda value: isinstance(value, str)), "a string"
+_OBJECT: Check = (lambda value: isinstance(value, dict)), "an object"
+_NUMBER: Check = _is_number, "a number"
+_INTEGER: Check = _is_integer, "an integer"
+_TEXTS: Check = _is_texts, "a list of strings"
+_RATINGS: Check = _are_ratings, "a list of objects with strings"
+_CONFIG_CHECKS = {
+    "temperature": _NUMBER,
+    "topP": _NUMBER,
+    "topK": _NUMBER,
+    "maxOutputTokens": _INTEGER,
+    "candidateCount": _INTEGER,
+    "stopSequences": _TEXTS,
 }
 
 
 def request_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """Check a request, or parts of one, that a hook returned."""
     parts = _as_dict(value)
-    _refuse("llm_request", request_problem(parts))
+    _fail_for("llm_request", request_problem(parts))
     for key in ("config", "toolConfig"):
-        if not isinstance(parts.get(key), dict | None):
-            _refuse("llm_request", f"{key}: expected an object")
-    for key, entry in (parts.get("config") or {}).items():
-        fits, expected = _CONFIG_CHECKS.get(key, (None, ""))
-        if fits and entry is not None and not fits(entry):
-            _refuse("llm_request", f"config.{key}: expected {expected}")
+        _require(_OBJECT, parts.get(key), "llm_request", key)
+    for key, setting in (parts.get("config") or {}).items():
+        if key in _CONFIG_CHECKS:
+            _require(_CONFIG_CHECKS[key], setting, "llm_request", f"config.{key}")
     if parts.get("toolConfig") is not None:
         tool_config_parts(parts["toolConfig"])
     return parts
@@ -198,27 +200,30 @@ def request_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
 def response_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """Check a response, or parts of one, that a hook returned."""
     parts = _as_dict(value)
-    _refuse("llm_response", response_problem(parts))
-    if not _is_text_or_none(parts.get("text")):
-        _refuse("llm_response", "text: expected a string")
-    if not isinstance(parts.get("usageMetadata"), dict | None):
-        _refuse("llm_response", "usageMetadata: expected an object")
+    _fail_for("llm_response", response_problem(parts))
+    _require(_TEXT, parts.get("text"), "llm_response", "text")
+    _require(_OBJECT, parts.get("usageMetadata"), "llm_response", "usageMetadata")
     for key, count in (parts.get("usageMetadata") or {}).items():
-        if count is not None and not _is_whole(count) and key.endswith("TokenCount"):
-            _refuse("llm_response", f"usageMetadata.{key}: expected a whole number")
+        if str(key).endswith("TokenCount"):
+            _require(_INTEGER, count, "llm_response", f"usageMetadata.{key}")
     for at, candidate in enumerate(parts.get("candidates") or []):
-        _refuse("llm_response", _candidate_problem(candidate, f"candidates[{at}]"))
+        content = candidate.get("content") or {}
+        for check, name, found in (
+            (_TEXT, "finishReason", candidate.get("finishReason")),
+            (_TEXTS, "content.parts", content.get("parts")),
+            (_INTEGER, "index", candidate.get("index")),
+            (_RATINGS, "safetyRatings", candidate.get("safetyRatings")),
+        ):
+            _require(check, found, "llm_response", f"candidates[{at}].{name}")
     return parts
 
 
 def tool_config_parts(value: Struct | Mapping[str, Any]) -> HookToolConfig:
-    """Check a restriction of tools that a hook returned."""
+    """Check a choice of tools that a hook returned."""
     parts = _as_dict(value)
     mode, names = parts.get("mode"), parts.get("allowedFunctionNames")
-    if not _is_text_or_none(mode):
-        _refuse("toolConfig", "mode: expected a string")
-    if names is not None and not _is_texts(names):
-        _refuse("toolConfig", "allowedFunctionNames: expected a list of strings")
+    _require(_TEXT, mode, "toolConfig", "mode")
+    _require(_TEXTS, names, "toolConfig", "allowedFunctionNames")
     return HookToolConfig(mode or None, names)
 
 
@@ -230,41 +235,22 @@ def messages_of(parts: Mapping[str, Any]) -> list[LLMMessage] | None:
     return [LLMMessage(message["role"], message["content"]) for message in found]
 
 
-def whose(hook_name: str | None) -> str:
-    """Name a hook in a warning."""
-    return f"hook {hook_name!r}" if hook_name else "a hook"
-
-
 def _as_dict(value: Any) -> dict[str, Any]:
     if isinstance(value, Struct):
         return to_wire(value)
     if not isinstance(value, Mapping):
         raise TranslationError(
-            f"what a hook returned: expected an object, got {type(value).__name__}"
+            f"hook output: expected an object, got {type(value).__name__}"
         )
     return dict(value)
 
 
-def _candidate_problem(candidate: Mapping[str, Any], place: str) -> str | None:
-    if not _is_text_or_none(candidate.get("finishReason")):
-        return f"{place}.finishReason: expected a string"
-    content = candidate.get("content") or {}
-    if not isinstance(content.get("parts", []), list | None):
-        return f"{place}.content.parts: expected a list of strings"
-    index, ratings = candidate.get("index"), candidate.get("safetyRatings")
-    if index is not None and not _is_whole(index):
-        return f"{place}.index: expected a whole number"
-    if ratings is None or (isinstance(ratings, list) and all(map(_is_rating, ratings))):
-        return None
-    return f"{place}.safetyRatings: expected a list of objects with strings"
+def _require(check: Check, value: Any, what: str, place: str) -> None:
+    fits, expected = check
+    if value is not None and not fits(value):
+        _fail_for(what, f"{place}: expected {expected}")
 
 
-def _is_rating(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        _is_text_or_none(value.get(key)) for key in ("category", "probability")
-    )
-
-
-def _refuse(what: str, problem: str | None) -> None:
+def _fail_for(what: str, problem: str | None) -> None:
     if problem:
         raise TranslationError(f"{what} from a hook: {problem}")

@@ -1,11 +1,17 @@
-"""What the author of a translator supplies to ``hookline.translators.suite``."""
+"""Tests that every translator has to pass; run them against your own.
+
+    class TestMyTranslator(MySamples, TranslatorSuite):
+        pass
+
+``MySamples`` provides what ``Samples`` asks for, in the objects of your SDK.
+"""
 
 from __future__ import annotations
 
 import copy
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from hookline.errors import TranslationError
@@ -25,38 +31,30 @@ class Samples(Protocol):
         call of ``read_file``; its result; a model message "done". It offers the tools
         ``read_file`` and ``write_file`` and has the system instruction "be kind".
         """
-        ...
 
     def make_response(self, text: str) -> Any:
-        """Make a response with a text that ended of itself, 1 + 2 = 3 tokens."""
-        ...
+        """Make a complete response with a text, of 1 + 2 = 3 tokens."""
 
     def make_response_with_call(self, text: str) -> Any:
         """Make a response with a text and a call of ``read_file``."""
-        ...
 
     def make_chunks(self) -> list[Any]:
         """Make the stream of "Hel", "lo" and a call of ``read_file``."""
-        ...
 
     def text_of(self, response: Any) -> str | None:
         """Read the text by the SDK's own helper."""
-        ...
 
     def calls_in(self, response: Any) -> list[tuple[str, dict[str, Any]]]:
         """Read name and arguments of the calls, by the SDK's own fields."""
-        ...
 
     def outline(self, request: Any) -> list[str]:
-        """Spell the history as "text", "image", "call" and "result", in order.
+        """List the history as "text", "image", "call" and "result", in order.
 
         The system instruction is left out, wherever the SDK keeps it.
         """
-        ...
 
     def system_of(self, request: Any) -> str:
         """Read the whole system instruction."""
-        ...
 
 
 MESSAGES = [
@@ -67,7 +65,7 @@ MESSAGES = [
 
 
 class TranslatorSuite:
-    """The tests; mix in what ``suitesamples.Samples`` asks for."""
+    """The tests; mix in what ``Samples`` asks for."""
 
     def test_request_is_shown_as_text_only(self: Samples) -> None:
         """HOOK-071, 072, 075, 076: no image, no call, no empty message."""
@@ -77,19 +75,18 @@ class TranslatorSuite:
         assert (shown.config or {})["temperature"] == 0.5
 
     def test_request_comes_back_itself_when_nothing_changed(self: Samples) -> None:
-        """HOOK-078: as a Struct, on the wire, or said in part."""
+        """HOOK-078: as a Struct, on the wire, or in part."""
         request = self.make_request()
         shown = self.translator.to_hook_llm_request(request)
-        for said in (shown, to_wire(shown), {}, {"model": "m-1"}, {"messages": None}):
-            assert self.translator.from_hook_llm_request(said, request) == request
+        for same in (shown, to_wire(shown), {}, {"model": "m-1"}, {"messages": None}):
+            assert self.translator.from_hook_llm_request(same, request) == request
 
     def test_changed_temperature_changes_nothing_else(self: Samples) -> None:
-        """HOOK-078: putting it back gives the same request again."""
+        """HOOK-078: changing it back gives the same request again."""
         request = self.make_request()
         change = self.translator.from_hook_llm_request
         cold = change({"config": {"temperature": 0}}, request)
-        shown = self.translator.to_hook_llm_request(cold)
-        assert (shown.config or {})["temperature"] == 0
+        assert _wire(self, cold)["config"]["temperature"] == 0
         assert cold != request
         assert change({"config": {"temperature": 0.5}}, cold) == request
 
@@ -97,31 +94,32 @@ class TranslatorSuite:
         """HOOK-078."""
         request = self.make_request()
         other = self.translator.from_hook_llm_request({"model": "m-2"}, request)
-        assert self.translator.to_hook_llm_request(other).model == "m-2"
+        assert _wire(self, other)["model"] == "m-2"
         back = self.translator.from_hook_llm_request({"model": "m-1"}, other)
         assert back == request
 
     def test_edited_message_leaves_everything_else_in_place(self: Samples) -> None:
         """HOOK-078: image, call and result stay where they are."""
         request = self.make_request()
-        edited = _with_messages(self, request, {"look at this": "look away"})
+        edited = _with_texts(self, request, {"look at this": "look away"})
         assert self.outline(edited) == self.outline(request)
         assert "look away" in _texts(self, edited)
-        assert _with_messages(self, edited, {"look away": "look at this"}) == request
+        assert _with_texts(self, edited, {"look away": "look at this"}) == request
 
     def test_appended_message_is_appended(self: Samples) -> None:
-        """HOOK-179: context comes after all that is there."""
+        """HOOK-179: context comes last."""
         request = self.make_request()
-        wire = to_wire(self.translator.to_hook_llm_request(request))
-        messages = [*wire["messages"], {"role": "user", "content": "and now?"}]
-        longer = self.translator.from_hook_llm_request({"messages": messages}, request)
+        longer = _with_new(
+            self, request, len(_texts(self, request)), "user", "and now?"
+        )
         assert self.outline(longer) == [*self.outline(request), "text"]
         assert _texts(self, longer)[-1] == "and now?"
 
     def test_removed_message_orphans_no_call(self: Samples) -> None:
         """HOOK-078: the call of a removed message keeps its result."""
-        request = self.make_request()
-        shorter = _with_messages(self, request, {"calling": None, "done": None})
+        shorter = _with_texts(
+            self, self.make_request(), {"calling": None, "done": None}
+        )
         assert self.outline(shorter) == ["text", "image", "call", "result"]
 
     def test_history_keeps_its_calls_when_all_messages_are_removed(
@@ -131,57 +129,49 @@ class TranslatorSuite:
         request = self.make_request()
         rest = self.translator.from_hook_llm_request({"messages": []}, request)
         assert self.outline(rest) == ["call", "result"]
-        assert self.translator.to_hook_llm_request(rest).messages == []
+        assert _texts(self, rest) == []
 
     def test_added_message_never_parts_a_call_from_its_result(self: Samples) -> None:
-        """HOOK-078: what is added after the call goes after the result."""
+        """HOOK-078: a message added after the call goes after the result."""
         request = self.make_request()
-        wire = to_wire(self.translator.to_hook_llm_request(request))
-        at = [m["content"] for m in wire["messages"]].index("done")
-        wire["messages"].insert(at, {"role": "user", "content": "wait"})
-        outline = self.outline(self.translator.from_hook_llm_request(wire, request))
+        at = _texts(self, request).index("done")
+        outline = self.outline(_with_new(self, request, at, "user", "wait"))
         assert outline.index("result") == outline.index("call") + 1
 
     def test_added_system_message_joins_the_system_instruction(self: Samples) -> None:
         """A system message goes where the SDK has a place for it."""
         request = self.make_request()
-        wire = to_wire(self.translator.to_hook_llm_request(request))
-        messages = [{"role": "system", "content": "be brief"}, *wire["messages"]]
-        told = self.translator.from_hook_llm_request({"messages": messages}, request)
-        assert "be kind" in self.system_of(told)
-        assert "be brief" in self.system_of(told)
-        assert self.outline(told) == self.outline(request)
+        changed = _with_new(self, request, 0, "system", "be brief")
+        assert "be kind" in self.system_of(changed)
+        assert "be brief" in self.system_of(changed)
+        assert self.outline(changed) == self.outline(request)
 
     def test_callers_request_is_not_mutated(self: Samples) -> None:
         """HOOK-078: the caller's objects stay as they were."""
         request = self.make_request()
         before = copy.deepcopy(request)
-        self.translator.from_hook_llm_request(
-            {
-                "model": "m-2",
-                "messages": [{"role": "user", "content": "all new"}],
-                "config": {"temperature": 1, "maxOutputTokens": 5},
-                "toolConfig": {"mode": "ANY", "allowedFunctionNames": ["read_file"]},
-            },
-            request,
-        )
+        change = {
+            "model": "m-2",
+            "messages": [{"role": "user", "content": "all new"}],
+            "config": {"temperature": 1, "maxOutputTokens": 5},
+            "toolConfig": {"mode": "ANY", "allowedFunctionNames": ["read_file"]},
+        }
+        self.translator.from_hook_llm_request(change, request)
         self.translator.limit_tools(request, ["read_file"])
         assert request == before
 
     def test_tool_modes_go_there_and_back(self: Samples) -> None:
-        """HOOK-074: also one that nobody knows yet."""
+        """HOOK-074: also an unknown one."""
         for mode in ("AUTO", "ANY", "NONE", "MOON_PHASE"):
             own = self.translator.from_hook_tool_config({"mode": mode})
             assert self.translator.to_hook_tool_config(own).mode == mode
             request = self.translator.from_hook_llm_request(
                 {"toolConfig": {"mode": mode}}, self.make_request()
             )
-            tool_config = self.translator.to_hook_llm_request(request).tool_config
-            assert tool_config is not None
-            assert tool_config.mode == mode
+            assert _wire(self, request)["toolConfig"]["mode"] == mode
 
     def test_names_that_can_be_carried_are_shown_again(self: Samples) -> None:
-        """HOOK-074: whoever says it carries names does."""
+        """HOOK-074: ``carries_names`` tells the truth."""
         for mode in ("AUTO", "ANY"):
             wanted = {"mode": mode, "allowedFunctionNames": ["read_file"]}
             own = self.translator.from_hook_tool_config(wanted)
@@ -191,53 +181,42 @@ class TranslatorSuite:
 
     def test_limited_tools_leave_the_others_out(self: Samples) -> None:
         """PROTOCOL 10: a restriction holds where the SDK cannot carry names."""
-        request = self.make_request()
-        assert self.translator.tool_names(request) == ["read_file", "write_file"]
-        limited = self.translator.limit_tools(request, ["write_file"])
-        assert self.translator.tool_names(limited) == ["write_file"]
-        assert (
-            self.translator.tool_names(self.translator.limit_tools(request, [])) == []
-        )
+        request, translator = self.make_request(), self.translator
+        assert translator.tool_names(request) == ["read_file", "write_file"]
+        limited = translator.limit_tools(request, ["write_file"])
+        assert translator.tool_names(limited) == ["write_file"]
+        assert translator.tool_names(translator.limit_tools(request, [])) == []
 
     def test_response_is_shown_as_text_only(self: Samples) -> None:
         """HOOK-073."""
-        shown = to_wire(
-            self.translator.to_hook_llm_response(self.make_response_with_call("hi"))
-        )
+        show = self.translator.to_hook_llm_response
+        shown = to_wire(show(self.make_response_with_call("hi")))
         assert shown["text"] == "hi"
         assert shown["candidates"][0]["content"] == {"role": "model", "parts": ["hi"]}
-        plain = to_wire(self.translator.to_hook_llm_response(self.make_response("hi")))
-        assert plain["candidates"][0]["finishReason"] == "STOP"
-        assert plain["usageMetadata"] == {
-            "promptTokenCount": 1,
-            "candidatesTokenCount": 2,
-            "totalTokenCount": 3,
-        }
+        shown = to_wire(show(self.make_response("hi")))
+        assert shown["candidates"][0]["finishReason"] == "STOP"
+        assert list(shown["usageMetadata"].values()) == [1, 2, 3]
 
     def test_response_stays_itself_when_its_text_does(self: Samples) -> None:
         """HOOK-079: and so do its calls, without a warning."""
         response = self.make_response_with_call("hi")
         shown = self.translator.to_hook_llm_response(response)
         with _warnings() as warned:
-            for said in (shown, to_wire(shown), {"text": "hi"}):
-                again = self.translator.from_hook_llm_response(said, response)
+            for same in (shown, to_wire(shown), {"text": "hi"}):
+                again = self.translator.from_hook_llm_response(same, response)
                 assert again is response
         assert not warned
 
     def test_response_is_rebuilt_when_its_text_changed(self: Samples) -> None:
-        """HOOK-079: whichever of text and candidates the hook has changed."""
+        """HOOK-079: whether the hook changed text or candidates."""
         response = self.make_response("hi")
         wire = to_wire(self.translator.to_hook_llm_response(response))
-        candidate = {"content": {"role": "model", "parts": ["h", "o"]}}
-        for said in (
-            {"text": "ho"},
-            {**wire, "text": "ho"},
-            {"candidates": [candidate]},
-            {**wire, "candidates": [candidate]},
-        ):
-            rebuilt = self.translator.from_hook_llm_response(said, response)
-            assert self.text_of(rebuilt) == "ho"
-            assert type(rebuilt) is type(response)
+        candidates = [{"content": {"role": "model", "parts": ["h", "o"]}}]
+        for change in ({"text": "ho"}, {"candidates": candidates}):
+            for parts in (change, {**wire, **change}):
+                rebuilt = self.translator.from_hook_llm_response(parts, response)
+                assert self.text_of(rebuilt) == "ho"
+                assert type(rebuilt) is type(response)
         assert self.text_of(response) == "hi"
 
     def test_lost_calls_are_warned_of_by_the_hooks_name(self: Samples) -> None:
@@ -248,9 +227,9 @@ class TranslatorSuite:
                 {"text": "ho"}, response, hook_name="censor"
             )
         assert self.calls_in(rebuilt) == []
-        assert len(warned) == 1
-        assert "censor" in warned[0]
-        assert "read_file" in warned[0]
+        (warning,) = warned
+        assert "censor" in warning
+        assert "read_file" in warning
 
     def test_response_is_made_from_nothing(self: Samples) -> None:
         """HOOK-179: a synthetic response, which the SDK's own helpers accept."""
@@ -262,8 +241,8 @@ class TranslatorSuite:
     def test_unknown_finish_reason_passes_as_text(self: Samples) -> None:
         """Tables map what they know, and nothing raises for the rest."""
         content = {"role": "model", "parts": ["ho"]}
-        said = {"candidates": [{"content": content, "finishReason": "MOON_PHASE"}]}
-        made = self.translator.from_hook_llm_response(said, self.make_response("hi"))
+        change = {"candidates": [{"content": content, "finishReason": "MOON_PHASE"}]}
+        made = self.translator.from_hook_llm_response(change, self.make_response("hi"))
         shown = self.translator.to_hook_llm_response(made)
         assert shown.candidates[0].finish_reason == "MOON_PHASE"
 
@@ -271,20 +250,19 @@ class TranslatorSuite:
         """The object that the SDK would have given without streaming."""
         whole = self.translator.assemble_response(self.make_chunks())
         assert self.text_of(whole) == "Hello"
-        assert [name for name, _ in self.calls_in(whole)] == ["read_file"]
-        assert self.calls_in(whole)[0][1] == {"path": "a.txt", "lines": [1, 2]}
+        arguments = {"path": "a.txt", "lines": [1, 2]}
+        assert self.calls_in(whole) == [("read_file", arguments)]
         assert self.translator.to_hook_llm_response(whole).text == "Hello"
 
-    def test_what_is_no_request_or_response_is_refused(self: Samples) -> None:
-        """DELTA-HPAY-004: one kind of error, whatever comes in."""
+    def test_other_values_are_refused(self: Samples) -> None:
+        """DELTA-HPAY-004: always with the same type of error."""
         for value in (7, None, "text", [], object(), {}, {"model": 5}):
             _assert_refused(self.translator.to_hook_llm_request, value)
             _assert_refused(self.translator.to_hook_llm_response, value)
 
-    def test_what_a_hook_got_wrong_is_refused_as_a_whole(self: Samples) -> None:
+    def test_invalid_hook_output_is_refused_as_a_whole(self: Samples) -> None:
         """Never half a change."""
-        request, response = self.make_request(), self.make_response("hi")
-        wrong_requests: list[dict[str, Any]] = [
+        invalid_requests: list[dict[str, Any]] = [
             {"messages": "all"},
             {"model": "m-2", "messages": [{"content": "no role"}]},
             {"model": "m-2", "messages": [{"role": "user", "content": ["x"]}]},
@@ -292,46 +270,56 @@ class TranslatorSuite:
             {"config": {"temperature": "hot"}},
             {"toolConfig": {"allowedFunctionNames": "read_file"}},
         ]
-        for said in wrong_requests:
-            _assert_refused(self.translator.from_hook_llm_request, said, request)
-        wrong_responses: list[dict[str, Any]] = [{}, {"text": 5}, {"candidates": "x"}]
-        for said in wrong_responses:
-            _assert_refused(self.translator.from_hook_llm_response, said, response)
+        request, response = self.make_request(), self.make_response("hi")
+        for parts in invalid_requests:
+            _assert_refused(self.translator.from_hook_llm_request, parts, request)
+        for parts in ({}, {"text": 5}, {"candidates": "x"}):
+            _assert_refused(self.translator.from_hook_llm_response, parts, response)
 
 
-def _with_messages(
-    samples: Samples, request: Any, changes: dict[str, str | None]
-) -> Any:
-    wire = to_wire(samples.translator.to_hook_llm_request(request))
-    kept = [m for m in wire["messages"] if changes.get(m["content"], "") is not None]
-    messages = [{**m, "content": changes.get(m["content"], m["content"])} for m in kept]
-    return samples.translator.from_hook_llm_request({"messages": messages}, request)
+def _wire(samples: Samples, request: Any) -> dict[str, Any]:
+    return to_wire(samples.translator.to_hook_llm_request(request))
 
 
 def _texts(samples: Samples, request: Any) -> list[str]:
-    shown = samples.translator.to_hook_llm_request(request)
-    return [message.content for message in shown.messages]
+    return [message["content"] for message in _wire(samples, request)["messages"]]
+
+
+def _with_texts(samples: Samples, request: Any, changes: dict[str, str | None]) -> Any:
+    messages = [
+        {**message, "content": text}
+        for message in _wire(samples, request)["messages"]
+        if (text := changes.get(message["content"], message["content"])) is not None
+    ]
+    return samples.translator.from_hook_llm_request({"messages": messages}, request)
+
+
+def _with_new(samples: Samples, request: Any, at: int, role: str, text: str) -> Any:
+    wire = _wire(samples, request)
+    wire["messages"].insert(at, {"role": role, "content": text})
+    return samples.translator.from_hook_llm_request(wire, request)
 
 
 def _assert_refused(function: Any, *arguments: Any) -> None:
-    try:
+    with suppress(TranslationError):
         function(*arguments)
-    except TranslationError:
-        return
-    raise AssertionError(f"{function.__name__} took {arguments[0]!r}")
+        raise AssertionError(f"{function.__name__} took {arguments[0]!r}")
+
+
+class _Collector(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
 
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    found: list[str] = []
-
-    class _Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
-
-    logger, handler = logging.getLogger("hookline"), _Collect(logging.WARNING)
-    logger.addHandler(handler)
+    logger, collector = logging.getLogger("hookline"), _Collector()
+    logger.addHandler(collector)
     try:
-        yield found
+        yield collector.messages
     finally:
-        logger.removeHandler(handler)
+        logger.removeHandler(collector)

@@ -1,130 +1,323 @@
-"""Let through of a project's settings what a person has agreed to.
+"""Let a project's hooks run only as a person approved them.
 
-An untrusted project contributes nothing but candidates for trust. A trusted one counts
-as it was trusted: whoever edits or deletes its settings does not get rid of its hooks,
-they fail as ``changed`` from then on, and their policy of that time decides.
+A project that is not approved contributes only candidates for approval. An approved
+one counts as it was approved: editing or deleting its settings does not remove its
+hooks. They fail as ``changed``, and the policy they were approved with decides.
+
+Checking takes a few microseconds while the times, sizes and inodes of the files are the
+same. Their bytes are read again only where one of these differs, or is so recent that
+a second change within one tick of the file system's clock would not show.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import StateFileError
 from hookline.log import logger
+from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
+from hookline.settings.locations import PROJECT_FOLDER
 from hookline.settings.model import (
     FailurePolicy,
     HookConfig,
     HookGroup,
     HooksOptions,
-    HookSource,
     SettingsLayer,
     Stamp,
 )
-from hookline.settings.parse import parse_layer
 
-from .records import TrustRecord, record_path, settings_text
-from .snapshot import ProjectApproval
+from .names import named_paths, trust_paths
+from .pins import (
+    ABSENT,
+    Pin,
+    PinKind,
+    Pins,
+    difference,
+    newest_ns,
+    take_pin,
+    take_stamp,
+    take_tree,
+)
+from .records import TrustRecord, hook_id, load_record, record_path, settings_text
 
 VARIABLE = "HOOKLINE_TRUST"
 """``all`` trusts every project: for sealed environments such as CI containers."""
 
+_CLOCK_TICK_NS = 2_000_000_000
+"""The coarsest clock of a file system in use."""
+_MANY = 100
+_SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
-def gated(settings: Settings, cwd: str) -> Settings:
-    """The settings as far as they are trusted, for hooks that run in ``cwd``."""
-    own = [layer for layer in settings.layers if is_candidate(layer)]
-    if not own and settings.project_dir is None:
+
+def apply_trust(settings: Settings, cwd: str) -> Settings:
+    """Reduce a project's settings to what is approved; hooks run in ``cwd``."""
+    current = [layer for layer in settings.layers if layer.is_project]
+    if not current and settings.project_dir is None:
         return settings
-    if trusts_all():
-        return _with_project(
-            settings, [replace(one, trust=_always_approved) for one in own]
-        )
+    others = [layer for layer in settings.layers if not layer.is_project]
     project = os.path.realpath(settings.project_dir or cwd)
-    path = record_path(project)
-    if path is None or not os.path.lexists(path):
-        return _with_project(settings, [_candidates(one, project) for one in own])
-    from .records import load_record
-
-    try:
-        record = load_record(path)
-    except StateFileError as error:
-        logger.warning("%s", error)
-        return _with_project(settings, [_unreadable(one, str(error)) for one in own])
-    if record is None:  # revoked in this very moment
-        return _with_project(settings, [_candidates(one, project) for one in own])
-
-    return _with_project(settings, trusted_layers(path, record, own, cwd))
-
-
-def is_candidate(layer: SettingsLayer) -> bool:
-    """Whether a layer needs a person's trust."""
-    return layer.source is HookSource.PROJECT and not layer.explicit
+    approved = _approved_layers(current, project, cwd)
+    return replace(settings, layers=(*approved, *others))
 
 
 def trusts_all() -> bool:
-    """Whether the environment says that every project is trusted."""
-    said = os.environ.get(VARIABLE, "")
-    if said not in {"", "all"}:
-        logger.warning("%s=%r means nothing: only 'all' does", VARIABLE, said)
-    return said == "all"
+    """Whether the environment approves every project."""
+    value = os.environ.get(VARIABLE, "")
+    if value not in {"", "all"}:
+        logger.warning("%s=%r is ignored: the only value is 'all'", VARIABLE, value)
+    return value == "all"
 
 
-def untrusted(layer: SettingsLayer) -> SettingsLayer:
-    """A layer that is only there to be looked at: it switches and loosens nothing."""
+def _approved_layers(
+    current: list[SettingsLayer], project: str, cwd: str
+) -> list[SettingsLayer]:
+    if trusts_all():
+        return [replace(layer, trust=lambda _: None) for layer in current]
+    path = record_path(project)
+    try:
+        record = None if path is None else load_record(path)
+    except StateFileError as error:
+        logger.warning("%s", error)
+        return [_with_failed_approval(layer, str(error)) for layer in current]
+    if path is None or record is None:
+        return [_candidates(layer, project) for layer in current]
+    text = record.settings
+    same = next((one for one in current if settings_text(one.raw) == text), None)
+    layer = _approved_layer(path, record, same, cwd)
+    return [layer, *(_new_hooks(one, layer) for one in current if one is not same)]
+
+
+def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
+    kept = _unapproved(layer)
+    count = len(list(kept.hooks()))
+    if not count:
+        return kept
+    what, it = ("1 hook is", "it") if count == 1 else (f"{count} hooks are", "them")
+    warning = (
+        f"{layer.file or project}: {what} not trusted and will not run: "
+        f"run 'hookline trust' in {project} to review and approve {it}"
+    )
+    return replace(kept, warnings=(*kept.warnings, warning))
+
+
+def _unapproved(layer: SettingsLayer) -> SettingsLayer:
+    """A layer that can be shown, and that switches and loosens nothing."""
     groups = layer.groups if layer.enable_hooks else {}
     return replace(
         layer, groups=groups, options=HooksOptions(), enable_hooks=True, trust=None
     )
 
 
-def hooks_of(layer: SettingsLayer) -> Iterator[tuple[HookGroup, HookConfig]]:
-    """All hooks of a layer."""
-    for groups in layer.groups.values():
-        for group in groups:
-            for hook in group.hooks:
-                yield group, hook
-
-
-def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
-    kept = untrusted(layer)
-    count = sum(1 for _ in hooks_of(kept))
-    if not count:
-        return kept
-    what = "1 hook is" if count == 1 else f"{count} hooks are"
-    notice = (
-        f"{layer.file or project}: {what} not trusted and will not run: "
-        f"run 'hookline trust' in {project} to look and to agree"
-    )
-    return replace(kept, warnings=(*kept.warnings, notice))
-
-
-def _unreadable(layer: SettingsLayer, problem: str) -> SettingsLayer:
-    """Somebody has trusted something here, but nobody can tell what: nothing runs."""
-    groups = {
-        event: tuple(_with_default_policy(group) for group in defined)
-        for event, defined in layer.groups.items()
-    }
+def _with_failed_approval(layer: SettingsLayer, problem: str) -> SettingsLayer:
+    """What was approved is unknown: no hook runs, and the default policy applies."""
+    default = FailurePolicy()
+    groups = layer.map_hooks(lambda _, __, hook: replace(hook, on_error=default))
     approval = FailedApproval(problem)
-    return replace(untrusted(replace(layer, groups=groups)), trust=lambda _: approval)
+    return replace(_unapproved(replace(layer, groups=groups)), trust=lambda _: approval)
 
 
-def _with_default_policy(group: HookGroup) -> HookGroup:
-    hooks = (replace(hook, on_error=FailurePolicy()) for hook in group.hooks)
-    return replace(group, hooks=tuple(hooks))
+def _approved_layer(
+    path: str, record: TrustRecord, same: SettingsLayer | None, cwd: str
+) -> SettingsLayer:
+    """The layer of a record; ``same`` is the current one, where it is unchanged."""
+    layer = same or replace(record.layer(), warnings=())
+    skipped = journal_files(layer, cwd)
+    approval = ProjectApproval(path, record, os.path.realpath(cwd), skipped)
+    warnings = layer.warnings
+    if (changed := approval.tree.check()[0]) is not None:
+        warning = (
+            f"{record.project}: {changed}: its hooks do not run, and what they guard "
+            "is blocked unless their onError allows it: "
+            f"run 'hookline trust' in {record.project} to review the change"
+        )
+        warnings = (*warnings, warning)
+    return replace(layer, trust=partial(HookApproval, approval), warnings=warnings)
 
 
-class FailedApproval:
+def _new_hooks(layer: SettingsLayer, approved: SettingsLayer) -> SettingsLayer:
+    """The hooks of a changed layer that are not in the approved one."""
+    known = [(event, group.matcher, hook) for event, group, hook in approved.hooks()]
+
+    def unless_known(
+        event: HookEventName, group: HookGroup, hook: HookConfig
+    ) -> HookConfig | None:
+        return None if (event, group.matcher, hook) in known else hook
+
+    return _unapproved(replace(layer, groups=layer.map_hooks(unless_known)))
+
+
+def journal_files(layer: SettingsLayer, cwd: str) -> frozenset[str]:
+    """The project's own journal, which grows with every event and runs nothing."""
+    journal = layer.options.journal
+    if not isinstance(journal, str) or not journal.strip():
+        return frozenset()
+    path = os.path.normpath(os.path.join(os.path.realpath(cwd), journal))  # noqa: PTH118
+    return frozenset(f"{path}{suffix}" for suffix in _SQLITE_SUFFIXES)
+
+
+def pin_named_files(
+    hook: HookConfig,
+    project: str,
+    copies: dict[str, bytes] | None = None,
+    known: Pins | None = None,
+) -> dict[str, Pin]:
+    """Pin every file outside ``.hookline`` that a hook names; ``known`` as in pins."""
+    found = {path: take_pin(path, copies) for path in named_paths(hook, project)}
+    for path in trust_paths(hook, project):
+        found |= take_tree(path, copies=copies, known=known)
+        found[path] = take_pin(path, copies)
+    return found
+
+
+class PinnedPaths:
+    """Some paths as they were approved."""
+
+    def __init__(
+        self,
+        approved: Pins,
+        take: Callable[[], Pins],
+        project: str,
+        *,
+        watch_folders: bool = True,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._approved = approved
+        self._take = take
+        self._project = project
+        self._paths = tuple(approved)
+        files = (path for path in approved if approved[path].kind is not PinKind.FOLDER)
+        self._watched = self._paths if watch_folders else tuple(files)
+        self._clock_ns = clock_ns
+        self._verified: Stamp | None = None
+
+    def check(self) -> tuple[str | None, Stamp]:
+        """What changed, if anything, and a stamp for later.
+
+        The stamp is taken before the bytes are read: it misses no later change.
+        """
+        stamp = take_stamp(self._paths)
+        watched = stamp if self._watched is self._paths else self.stamp()
+        if stamp == self._verified:
+            return None, watched
+        self._verified = None
+        now_ns = self._clock_ns()
+        found = self._take()
+        changed = difference(self._approved, found)
+        if changed is not None:
+            return self._message(changed, found), watched
+        if now_ns - newest_ns(stamp) > _CLOCK_TICK_NS:
+            self._verified = stamp
+        return None, watched
+
+    def stamp(self) -> Stamp:
+        """Times, sizes and inodes now."""
+        return take_stamp(self._watched)
+
+    def _message(self, path: str, found: Pins) -> str:
+        shown = os.path.relpath(path, self._project)
+        old = self._approved
+        added = sum(old.get(one, ABSENT) == ABSENT != pin for one, pin in found.items())
+        if added >= _MANY:
+            return f"{shown} and many more were added since it was approved"
+        return f"{shown} changed since it was approved"
+
+
+class ProjectApproval:
+    """The approved state of one project: its ``.hookline``, and what hooks name."""
+
+    def __init__(
+        self, path: str, record: TrustRecord, cwd: str, skipped: Collection[str] = ()
+    ) -> None:
+        self._path = path
+        self._record_stamp = take_stamp((path,))
+        self._cwd = cwd
+        self._skipped = skipped
+        self.record, self.tree = record, self._pinned_tree(record)
+
+    def pinned_files(self, hook: HookConfig) -> PinnedPaths:
+        """The files that one hook names, now or when it was approved."""
+        approved = self.record.files.get(hook_id(hook), {})
+
+        def take() -> Pins:
+            again = {path: take_pin(path) for path in approved}
+            return again | pin_named_files(hook, self._cwd, known=approved)
+
+        named = {path: approved.get(path, ABSENT) for path in take()}
+        return PinnedPaths(named, take, self.record.project)
+
+    def renewed(self) -> bool:
+        """Reload the record; whether the same settings were approved again."""
+        stamp = take_stamp((self._path,))
+        if stamp == self._record_stamp:
+            return False
+        self._record_stamp = stamp
+        record = None
+        with suppress(StateFileError):
+            record = load_record(self._path)
+        if record is None or record.settings != self.record.settings:
+            return False
+        self.record, self.tree = record, self._pinned_tree(record)
+        return True
+
+    def _pinned_tree(self, record: TrustRecord) -> PinnedPaths:
+        folder = f"{record.project}/{PROJECT_FOLDER}"
+        take = partial(take_tree, folder, self._skipped, known=record.tree)
+        # The files beside a journal in there come and go.
+        watch_folders = not self._skipped
+        return PinnedPaths(
+            record.tree, take, record.project, watch_folders=watch_folders
+        )
+
+
+class HookApproval:
+    """Tells whether one hook, and every file it was approved with, is unchanged."""
+
+    def __init__(self, project: ProjectApproval, hook: HookConfig) -> None:
+        self._project = project
+        self._hook = hook
+        self._files = project.pinned_files(hook)
+
+    def check(self) -> tuple[str | None, Stamp]:
+        """What changed, as a message or None, and a stamp for ``unchanged_since``."""
+        changed, stamp = self._check()
+        if changed is not None and self._project.renewed():
+            self._files = self._project.pinned_files(self._hook)
+            changed, stamp = self._check()
+        return changed, stamp
+
+    def unchanged_since(self, stamp: Stamp) -> bool:
+        """Whether no file was touched since the stamp was taken."""
+        return self._project.tree.stamp() + self._files.stamp() == stamp
+
+    def digest_of(self, path: str) -> str | None:
+        """The approved digest of a file, if it is one of the hook's."""
+        record = self._project.record
+        named = record.files.get(hook_id(self._hook), {})
+        pin = record.tree.get(path) or named.get(path)
+        return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
+
+    def _check(self) -> tuple[str | None, Stamp]:
+        tree, tree_stamp = self._project.tree.check()
+        files, files_stamp = self._files.check()
+        return tree or files, tree_stamp + files_stamp
+
+
+class FailedApproval(Struct, frozen=True):
     """The approval of a hook whose files or record cannot be checked."""
 
-    def __init__(self, problem: str) -> None:
-        self._problem = problem
+    problem: str
 
     def check(self) -> tuple[str, Stamp]:
         """The problem, and no stamp."""
-        return self._problem, ()
+        return self.problem, ()
 
     def unchanged_since(self, _: Stamp) -> bool:
         """Never."""
@@ -132,72 +325,3 @@ class FailedApproval:
 
     def digest_of(self, path: str) -> None:
         """No file is approved."""
-
-
-def _always_approved(_: HookConfig) -> None:
-    """Trusted whatever it holds."""
-
-
-def _with_project(settings: Settings, layers: list[SettingsLayer]) -> Settings:
-    others = [layer for layer in settings.layers if not is_candidate(layer)]
-    return replace(settings, layers=(*layers, *others))
-
-
-_HELPERS = ("", "-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database."""
-
-
-def trusted_layers(
-    path: str, record: TrustRecord, current: Iterable[SettingsLayer], cwd: str
-) -> list[SettingsLayer]:
-    """The trusted layer, and after it what is in the project now and is not trusted."""
-    found = list(current)
-    same = next(
-        (one for one in found if settings_text(one.raw) == record.settings), None
-    )
-    trusted = same or parse_layer(record.mapping(), HookSource.PROJECT, record.file)
-    approval = ProjectApproval(
-        path, record, os.path.realpath(cwd), journal_files(trusted, cwd)
-    )
-    moved, _ = approval.tree.check()
-    warnings = same.warnings if same is not None else ()
-    if moved is not None:
-        warnings = (*warnings, _notice(record, moved))
-    layer = replace(trusted, trust=approval, warnings=warnings)
-    others = [_what_is_new(one, layer) for one in found if one is not same]
-    return [layer, *others]
-
-
-def journal_files(layer: SettingsLayer, cwd: str) -> frozenset[str]:
-    """The project's own journal: it grows with every event and runs nothing."""
-    journal = layer.options.journal
-    if not isinstance(journal, str) or not journal.strip():
-        return frozenset()
-    path = os.path.normpath(os.path.join(os.path.realpath(cwd), journal))  # noqa: PTH118
-    return frozenset(f"{path}{ending}" for ending in _HELPERS)
-
-
-def _what_is_new(layer: SettingsLayer, trusted: SettingsLayer) -> SettingsLayer:
-    groups = {}
-    for event, defined in layer.groups.items():
-        known = trusted.groups.get(event, ())
-        if new := tuple(group for one in defined if (group := _without(one, known))):
-            groups[event] = new
-    return untrusted(replace(layer, groups=groups))
-
-
-def _without(group: HookGroup, known: Iterable[HookGroup]) -> HookGroup | None:
-    trusted = [
-        hook for one in known if one.matcher == group.matcher for hook in one.hooks
-    ]
-    new = tuple(hook for hook in group.hooks if hook not in trusted)
-    return replace(group, hooks=new) if new else None
-
-
-def _notice(record: TrustRecord, moved: str) -> str:
-    shown = os.path.relpath(moved, record.project)
-    return (
-        f"{record.project}: {shown} is not what was trusted, so the project's hooks do "
-        "not run and, unless they say otherwise, what they guard is blocked: look at "
-        f"the change and run 'hookline trust' in {record.project}"
-    )

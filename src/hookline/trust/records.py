@@ -1,15 +1,15 @@
 """Trust records: what a person approved, kept outside every project.
 
 One file for each project, with its settings and pinned files at that time, and a folder
-with copies of small files so that a later change can be shown. Readable by its owner
-alone, written whole or not at all, and safe for two processes at once.
+with copies of small files, so that a later change can be shown as a diff. Readable by
+its owner only, written atomically, and safe for two processes at once.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from hookline.errors import StateFileError
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.locations import (
     file_name,
+    is_within,
     locked,
     make_folder,
     read_private,
@@ -26,101 +27,96 @@ from hookline.settings.locations import (
     state_dir,
     write_private,
 )
-from hookline.settings.model import HookConfig
+from hookline.settings.model import HookConfig, HookSource, SettingsLayer
+from hookline.settings.parse import parse_layer
 
 from .pins import Pin, PinKind
 
-SUFFIX = ".json"
-
 
 def record_path(project: str) -> str | None:
-    """The file that is about a project; None where nothing can be remembered."""
+    """The file of a project's record; None where it cannot have one.
+
+    A project that contains the state folder could ship its own approval. One that
+    contains the home folder too was not made by somebody else.
+    """
     folder = trust_folder()
-    if folder is None or _could_be_shipped(folder, project):
+    if folder is None:
         return None
-    return f"{folder}/{file_name(project)}{SUFFIX}"
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    if is_within(os.path.realpath(folder), project) and not is_within(home, project):
+        return None
+    return f"{folder}/{file_name(project)}.json"
 
 
 def trust_folder() -> str | None:
-    """Where records of trust are, if they can be anywhere."""
+    """The folder of the records; None where no home is known."""
     base = state_dir()
     return None if base is None else f"{base}/trust"
 
 
-def _could_be_shipped(folder: str, project: str) -> bool:
-    """Whether the project holds the folder: it could bring its own trust along.
-
-    A project that holds the user's home is not one that somebody else made.
-    """
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    place = os.path.realpath(folder)
-    return _is_within(place, project) and not _is_within(home, project)
-
-
-def _is_within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
 class TrustRecord(Struct, frozen=True, kw_only=True):
-    """What one project was like when a person trusted it."""
+    """The state of one project when a person approved it."""
 
     project: str
     file: str | None = None
     """The settings file."""
     settings: str = "{}"
-    """What it held, as JSON."""
+    """Its content, as JSON."""
     tree: dict[str, Pin] = {}
     """Everything under ``.hookline``."""
     files: dict[str, dict[str, Pin]] = {}
-    """What else each hook names, by ``hook_id``."""
+    """The other files that each hook names, by ``hook_id``."""
     trusted_at: str = ""
     version: int = 1
 
-    def mapping(self) -> dict[str, Any]:
-        """The settings as they were."""
-        found = decode(self.settings)
-        return found if isinstance(found, dict) else {}
+    def pins(self) -> dict[str, Pin]:
+        """All pinned files."""
+        named = (item for pins in self.files.values() for item in pins.items())
+        return dict(named) | self.tree
+
+    def digests(self) -> set[str]:
+        """The digests of all pinned files."""
+        return {pin.digest for pin in self.pins().values() if pin.kind is PinKind.FILE}
+
+    def layer(self) -> SettingsLayer:
+        """The approved settings."""
+        raw = decode(self.settings)
+        mapping = raw if isinstance(raw, dict) else {}
+        return parse_layer(mapping, HookSource.PROJECT, self.file)
 
 
 def hook_id(hook: HookConfig) -> str:
-    """What a record calls a hook."""
+    """The name of a hook in a record."""
     return "\n".join(hook.key)
 
 
 def settings_text(raw: Mapping[str, Any]) -> str:
-    """Spell settings so that equal ones are equal as text."""
+    """Encode settings so that equal ones are equal as text."""
     return encode(dict(raw)).decode()
 
 
-def now_text() -> str:
-    """The moment, for the record."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 def load_record(path: str) -> TrustRecord | None:
-    """Read a record; None where there is none, ``StateFileError`` where it is bad."""
+    """Read a record, None where it is missing; raises ``StateFileError``."""
     content = read_private(path)
     if content is None:
         return None
     try:
         return msgspec.json.decode(content, type=TrustRecord)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise StateFileError(f"{path}: is no record of trust: {error}") from error
+        raise StateFileError(f"{path}: is not a valid trust record: {error}") from error
 
 
 def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
-    """Remember a project as it is in the record, with copies of its small files."""
-    path = record_path(record.project)
-    folder = trust_folder()
+    """Write the record of a project, with copies of its small files."""
+    path, folder = record_path(record.project), trust_folder()
     if path is None or folder is None:
         raise StateFileError(
-            f"there is no folder outside {record.project} to remember trust in: "
-            "set HOME or XDG_STATE_HOME to one"
+            f"the state folder is unknown or inside {record.project}: "
+            "set HOME or XDG_STATE_HOME to a folder outside of it"
         )
     with locked(folder):
         make_folder(f"{folder}/copies")
-        wanted = _digests(record)
-        for digest in wanted & copies.keys():
+        for digest in record.digests() & copies.keys():
             if not os.path.exists(f"{folder}/copies/{digest}"):  # noqa: PTH110
                 write_private(f"{folder}/copies/{digest}", copies[digest])
         write_private(path, msgspec.json.encode(record))
@@ -128,7 +124,7 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
 
 
 def remove_record(project: str) -> bool:
-    """Forget a project; whether it was known."""
+    """Remove the record of a project; whether there was one."""
     path, folder = record_path(project), trust_folder()
     if path is None or folder is None or not os.path.exists(path):  # noqa: PTH110
         return False
@@ -139,50 +135,32 @@ def remove_record(project: str) -> bool:
 
 
 def all_records() -> list[TrustRecord]:
-    """Everything that is trusted, by project; what cannot be read is left out."""
+    """All records, by project; those that cannot be read are left out."""
     folder = trust_folder()
-    found = [] if folder is None else _readable(folder)
+    found = () if folder is None else _readable_records(folder)
     return sorted(found, key=lambda record: record.project)
 
 
 def copy_of(digest: str) -> bytes | None:
-    """The bytes that a digest stands for, if they were kept."""
+    """The bytes of an approved file, if they were kept."""
     folder = trust_folder()
-    # What was no file has no digest.
+    # Only files have a digest.
     if folder is None or not digest:
         return None
     return read_private(f"{folder}/copies/{digest}")
 
 
-def _readable(folder: str) -> list[TrustRecord]:
-    try:
-        names = os.listdir(folder)  # noqa: PTH208
-    except OSError:
-        return []
-    found = []
-    for name in names:
-        if name.endswith(SUFFIX) and not name.startswith("."):
-            try:
-                record = load_record(f"{folder}/{name}")
-            except StateFileError:
-                continue
-            if record is not None:
-                found.append(record)
-    return found
-
-
-def _digests(record: TrustRecord) -> set[str]:
-    named = (pin for pins in record.files.values() for pin in pins.values())
-    pins = (*record.tree.values(), *named)
-    return {pin.digest for pin in pins if pin.kind is PinKind.FILE}
+def _readable_records(folder: str) -> Iterator[TrustRecord]:
+    with suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208
+            if name.endswith(".json") and not name.startswith("."):
+                with suppress(StateFileError):
+                    if record := load_record(f"{folder}/{name}"):
+                        yield record
 
 
 def _drop_unused_copies(folder: str) -> None:
-    used = {digest for record in _readable(folder) for digest in _digests(record)}
-    try:
-        names = os.listdir(f"{folder}/copies")  # noqa: PTH208
-    except FileNotFoundError:
-        return
-    for name in names:
-        if name not in used:
+    used = set[str]().union(*(one.digests() for one in _readable_records(folder)))
+    with suppress(FileNotFoundError):
+        for name in set(os.listdir(f"{folder}/copies")) - used:  # noqa: PTH208
             remove(f"{folder}/copies/{name}")

@@ -1,16 +1,15 @@
-"""What a person is asked to trust: the project as it is now, against what was trusted.
+"""What a person reviews: a project now, compared with what was approved.
 
-One look at the files: what is shown is what is recorded, also where somebody edits
-them while the person reads.
+The files are read once: what is shown is what is recorded, even if somebody edits them
+during the review.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from difflib import unified_diff
 from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -22,15 +21,21 @@ from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
-from .gate import journal_files
+from .gate import journal_files, pin_named_files
 from .names import names_nothing
-from .pins import ABSENT, Pin, PinKind, TooManyFilesError, take_tree
-from .records import TrustRecord, copy_of, hook_id, now_text, settings_text
-from .snapshot import take_named
+from .pins import (
+    ABSENT,
+    MAX_TREE_ENTRIES,
+    Pin,
+    PinKind,
+    TooManyFilesError,
+    take_tree,
+)
+from .records import TrustRecord, copy_of, hook_id, settings_text
 
 
 class Change(StrEnum):
-    """What became of a hook since it was trusted."""
+    """How a hook differs from its approval."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -48,52 +53,51 @@ class Snapshot(Struct, frozen=True):
 
 
 class ReviewedHook(Struct, frozen=True, kw_only=True):
-    """One hook and what became of it."""
+    """One hook, compared with its approval."""
 
     change: Change
     event: HookEventName
     matcher: str | None
     hook: HookConfig
     before: HookConfig | None = None
-    """Its trusted definition, where that was another."""
+    """Its approved definition, where that is different."""
     files: tuple[str, ...] = ()
-    """The files that are there and that its own words name."""
+    """The existing files that it names."""
     names_nothing: bool = False
 
 
 def take_snapshot(project: str) -> Snapshot:
-    """Look at a project; raises ``SettingsError`` where its settings are unusable."""
+    """Read a project; raises ``SettingsError`` where it cannot be approved."""
     folder = f"{project}/{PROJECT_FOLDER}"
     copies: dict[str, bytes] = {}
-    file = find_settings_file(Path(folder))
+    file = find_settings_file(folder)
     if file is None:
         return Snapshot(TrustRecord(project=project), None, copies)
-    layer = parse_layer(read_settings(file), HookSource.PROJECT, str(file))
+    layer = parse_layer(read_settings(file), HookSource.PROJECT, file)
     try:
         tree = take_tree(folder, journal_files(layer, project), copies)
         files = {
-            hook_id(hook): take_named(hook, project, copies)
-            for _, _, hook in _hooks(layer)
+            hook_id(hook): pin_named_files(hook, project, copies)
+            for _, _, hook in layer.hooks()
         }
     except TooManyFilesError as error:
-        raise SettingsError(
-            f"there are too many files in {error} to be trusted one by one"
-        ) from error
+        problem = f"{error} holds more than {MAX_TREE_ENTRIES} files"
+        raise SettingsError(f"{problem}, too many to approve") from error
     record = TrustRecord(
         project=project,
-        file=str(file),
+        file=file,
         settings=settings_text(layer.raw),
         tree=tree,
         files=files,
-        trusted_at=now_text(),
+        trusted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
     return Snapshot(record, layer, copies)
 
 
 def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook]:
-    """Every hook of now and of then, and what became of it."""
-    old = [] if before is None else list(_hooks(trusted_layer(before)))
-    new = [] if now.layer is None else list(_hooks(now.layer))
+    """Every hook of the project and of the approval."""
+    old = [] if before is None else _placed_hooks(before.layer())
+    new = [] if now.layer is None else _placed_hooks(now.layer)
     found = [_reviewed(one, old, now, before) for one in new]
     names = {(event, hook.name) for event, _, hook in new}
     gone = [one for one in old if one not in new and (one[0], one[2].name) not in names]
@@ -107,10 +111,10 @@ def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook
 def changed_files(
     now: Snapshot, before: TrustRecord | None
 ) -> list[tuple[str, Pin, Pin]]:
-    """The paths that are not as they were trusted, with what was and what is there."""
+    """The paths that changed since they were approved, with old and new pin."""
     if before is None:
         return []
-    old, new = _all_pins(before), _all_pins(now.record)
+    old, new = before.pins(), now.record.pins()
     return [
         (path, old.get(path, ABSENT), new.get(path, ABSENT))
         for path in sorted(old.keys() | new.keys())
@@ -119,7 +123,7 @@ def changed_files(
 
 
 def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
-    """Whether there is nothing to ask about."""
+    """Whether there is nothing to approve."""
     if before is None:
         return now.layer is None or not now.layer.groups
     same = now.record.settings == before.settings and now.layer is not None
@@ -127,25 +131,20 @@ def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
 
 
 def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[str]:
-    """What changed in a file, in lines; a word instead where there is no text."""
-    lines = list(_about_kind(old, new))
+    """The diff of a file, in lines; a note instead where it is not text."""
+    lines = list(_changed_properties(old, new))
     if PinKind.FILE not in {old.kind, new.kind} or old.digest == new.digest:
         return lines
     before, after = _text(copy_of(old.digest), old), _text(copies.get(new.digest), new)
     if before is None or after is None:
-        return [*lines, "no text, or too long to show: its bytes have changed"]
-    diff = unified_diff(
-        before.splitlines(),
-        after.splitlines(),
-        f"{path} (trusted)",
-        f"{path} (now)",
-        lineterm="",
-    )
-    return [*lines, *diff]
+        return [*lines, "its bytes changed (not text, or too long to show)"]
+    old_lines, new_lines = before.splitlines(), after.splitlines()
+    names = (f"{path} (trusted)", f"{path} (now)")
+    return [*lines, *unified_diff(old_lines, new_lines, *names, lineterm="")]
 
 
 def definition_diff(before: HookConfig, now: HookConfig) -> list[str]:
-    """What changed in a hook's definition, in lines."""
+    """The diff of a hook's definition, in lines."""
     old, new = (
         msgspec.json.format(msgspec.json.encode(one), indent=2).decode().splitlines()
         for one in (before, now)
@@ -153,19 +152,11 @@ def definition_diff(before: HookConfig, now: HookConfig) -> list[str]:
     return list(unified_diff(old, new, "trusted", "now", lineterm=""))
 
 
-def trusted_layer(record: TrustRecord) -> SettingsLayer:
-    """The settings of a record."""
-    return parse_layer(record.mapping(), HookSource.PROJECT, record.file)
-
-
 _Placed = tuple[HookEventName, str | None, HookConfig]
 
 
-def _hooks(layer: SettingsLayer) -> Iterator[_Placed]:
-    for event, groups in layer.groups.items():
-        for group in groups:
-            for hook in group.hooks:
-                yield event, group.matcher, hook
+def _placed_hooks(layer: SettingsLayer) -> list[_Placed]:
+    return [(event, group.matcher, hook) for event, group, hook in layer.hooks()]
 
 
 def _reviewed(
@@ -176,8 +167,8 @@ def _reviewed(
     same_name = [one for one in old if (one[0], one[2].name) == (event, hook.name)]
     change, former = Change.NEW, None
     if placed in old:
-        touched = _is_touched(hook, now, before)
-        change = Change.CHANGED if touched else Change.SAME
+        changed = _files_changed(hook, now, before)
+        change = Change.CHANGED if changed else Change.SAME
     elif same_name:
         change, former = Change.CHANGED, same_name[0][2]
     return ReviewedHook(
@@ -191,19 +182,14 @@ def _reviewed(
     )
 
 
-def _is_touched(hook: HookConfig, now: Snapshot, before: TrustRecord | None) -> bool:
+def _files_changed(hook: HookConfig, now: Snapshot, before: TrustRecord | None) -> bool:
     if before is None or before.tree != now.record.tree:
         return True
     paths = before.files.get(hook_id(hook), {}).keys()
     return any(path in paths for path, _, _ in changed_files(now, before))
 
 
-def _all_pins(record: TrustRecord) -> dict[str, Pin]:
-    named = {path: pin for pins in record.files.values() for path, pin in pins.items()}
-    return named | record.tree
-
-
-def _about_kind(old: Pin, new: Pin) -> Iterator[str]:
+def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
     if old.kind is not new.kind:
         yield f"was {old.kind}, is {new.kind}"
     if old.link != new.link:
@@ -221,8 +207,3 @@ def _text(content: bytes | None, pin: Pin) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
-
-
-def real_project(folder: str) -> str:
-    """What a project is called in the records."""
-    return os.path.realpath(folder)

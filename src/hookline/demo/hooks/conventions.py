@@ -1,4 +1,4 @@
-"""BeforeAgent: tell the model about this project, whatever the prompt."""
+"""BeforeAgent: add a rule of this project to every prompt."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hookline.script import Output, add_context, run
 
 
 def conventions(event: dict[str, Any]) -> Output:
-    """Remind the model of a rule."""
-    return add_context("House rule: settings come from the environment.")
+    """Add the rule."""
+    return add_context("Project rule: settings come from the environment.")
 
 
 run(conventions)

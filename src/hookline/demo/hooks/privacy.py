@@ -1,4 +1,4 @@
-"""AfterModel: personal data does not leave in an answer."""
+"""AfterModel: remove personal data from answers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PERSONAL = {
 
 
 def privacy(event: dict[str, Any]) -> Output | None:
-    """Put marks in place of addresses and numbers."""
+    """Replace addresses and phone numbers."""
     text = before = event["llm_response"].get("text", "")
-    for pattern, mark in PERSONAL.items():
-        text = re.sub(pattern, mark, text)
+    for pattern, label in PERSONAL.items():
+        text = re.sub(pattern, label, text)
     return None if text == before else modify_response(text)
 
 

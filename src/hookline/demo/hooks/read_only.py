@@ -1,4 +1,4 @@
-"""BeforeToolSelection: who asks for a review gets tools that only read."""
+"""BeforeToolSelection: a review may only use tools that read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ READING = ["list_files", "read_file"]
 
 
 def read_only(event: dict[str, Any]) -> Output | None:
-    """Leave only reading tools to a review."""
+    """Restrict the tools of a review."""
     asked = [m for m in event["llm_request"]["messages"] if m["role"] == "user"]
     if asked and asked[-1]["content"].lower().startswith("review"):
         return restrict_tools(READING)

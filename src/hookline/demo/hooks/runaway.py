@@ -1,4 +1,4 @@
-"""AfterTool: the same failing test run three times over is enough."""
+"""AfterTool: stop an agent that runs the same failing tests again and again."""
 
 from __future__ import annotations
 

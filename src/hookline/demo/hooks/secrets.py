@@ -1,4 +1,4 @@
-"""BeforeTool: no access key is ever written to a file."""
+"""BeforeTool: never write an access key to a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ACCESS_KEY = re.compile(r"\bAKIA[0-9A-Z]{16}\b")
 
 
 def secrets(event: dict[str, Any]) -> Output | None:
-    """Block a file that holds an access key."""
+    """Block content with an access key."""
     if ACCESS_KEY.search(event["tool_input"].get("content", "")):
         return block("an access key belongs in the environment, not in a file")
     return None

@@ -1,4 +1,4 @@
-"""BeforeTool: code goes under src/, wherever the model wanted it."""
+"""BeforeTool: write Python files to src/, wherever the model wanted them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hookline.script import Output, modify_input, run
 
 
 def src_only(event: dict[str, Any]) -> Output | None:
-    """Move Python files under src/."""
+    """Correct the path."""
     path = event["tool_input"].get("path", "")
     if path.endswith(".py") and not path.startswith("src/"):
         return modify_input(path=f"src/{path}")

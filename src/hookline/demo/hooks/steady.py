@@ -1,4 +1,4 @@
-"""BeforeModel: no temperature above 0.2 in this project."""
+"""BeforeModel: limit the temperature to 0.2."""
 
 from __future__ import annotations
 

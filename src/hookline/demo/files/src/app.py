@@ -2,5 +2,5 @@
 
 
 def main() -> str:
-    """Say that it is there."""
+    """Return the state."""
     return "ready"

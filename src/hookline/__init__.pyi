@@ -1,0 +1,35 @@
+from .bus.client import HookBusClient as HookBusClient
+from .bus.memory import InMemoryMessageBus as InMemoryMessageBus
+from .bus.remote import RemoteHooks as RemoteHooks
+from .config import Config as Config
+from .engine.system import HookSystem as HookSystem
+from .errors import HooklineError as HooklineError
+from .errors import (
+    HookSystemNotInitializedError as HookSystemNotInitializedError,
+)
+from .errors import SettingsError as SettingsError
+from .protocol.events import HookEventName as HookEventName
+from .protocol.events import NotificationType as NotificationType
+from .protocol.events import PreCompressTrigger as PreCompressTrigger
+from .protocol.events import SessionEndReason as SessionEndReason
+from .protocol.events import SessionStartSource as SessionStartSource
+from .protocol.results import ProcessedHookResult as ProcessedHookResult
+from .settings.load import Settings as Settings
+
+__all__ = [
+    "Config",
+    "HookBusClient",
+    "HookEventName",
+    "HookSystem",
+    "HookSystemNotInitializedError",
+    "HooklineError",
+    "InMemoryMessageBus",
+    "NotificationType",
+    "PreCompressTrigger",
+    "ProcessedHookResult",
+    "RemoteHooks",
+    "SessionEndReason",
+    "SessionStartSource",
+    "Settings",
+    "SettingsError",
+]

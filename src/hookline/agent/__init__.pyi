@@ -1,0 +1,93 @@
+from .backends import AnthropicModel as AnthropicModel
+from .backends import GenAIModel as GenAIModel
+from .backends import OpenAIModel as OpenAIModel
+from .backends import Says as Says
+from .backends import ScriptedModel as ScriptedModel
+from .backends import ScriptedReply as ScriptedReply
+from .chat import ChatChunk as ChatChunk
+from .chat import ChatReply as ChatReply
+from .chat import ChatSession as ChatSession
+from .chat import StreamMode as StreamMode
+from .client import hooked as hooked
+from .conversation import ModelClient as ModelClient
+from .conversation import Role as Role
+from .conversation import Tool as Tool
+from .conversation import ToolAnswer as ToolAnswer
+from .conversation import ToolCall as ToolCall
+from .conversation import ToolSpec as ToolSpec
+from .conversation import Turn as Turn
+from .decorator import hooked_tool as hooked_tool
+from .loop import Agent as Agent
+from .loop import AgentResult as AgentResult
+from .loop import Ending as Ending
+from .model_calls import AfterModelHookResult as AfterModelHookResult
+from .model_calls import BeforeModelHookResult as BeforeModelHookResult
+from .model_calls import (
+    BeforeToolSelectionHookResult as BeforeToolSelectionHookResult,
+)
+from .model_calls import fire_after_model_hook as fire_after_model_hook
+from .model_calls import fire_before_model_hook as fire_before_model_hook
+from .model_calls import (
+    fire_before_tool_selection_hook as fire_before_tool_selection_hook,
+)
+from .scheduler import CallStatus as CallStatus
+from .scheduler import ToolBatch as ToolBatch
+from .scheduler import ToolScheduler as ToolScheduler
+from .tool_calls import Confirmation as Confirmation
+from .tool_calls import ToolResult as ToolResult
+from .tool_calls import execute_tool_with_hooks as execute_tool_with_hooks
+from .tool_calls import fire_after_tool_hook as fire_after_tool_hook
+from .tool_calls import fire_before_tool_hook as fire_before_tool_hook
+from .triggers import HookFirer as HookFirer
+from .triggers import fire_after_agent_hook as fire_after_agent_hook
+from .triggers import fire_before_agent_hook as fire_before_agent_hook
+from .triggers import fire_notification_hook as fire_notification_hook
+from .triggers import fire_pre_compress_hook as fire_pre_compress_hook
+from .triggers import fire_session_end_hook as fire_session_end_hook
+from .triggers import fire_session_start_hook as fire_session_start_hook
+
+__all__ = [
+    "AfterModelHookResult",
+    "Agent",
+    "AgentResult",
+    "AnthropicModel",
+    "BeforeModelHookResult",
+    "BeforeToolSelectionHookResult",
+    "CallStatus",
+    "ChatChunk",
+    "ChatReply",
+    "ChatSession",
+    "Confirmation",
+    "Ending",
+    "GenAIModel",
+    "HookFirer",
+    "ModelClient",
+    "OpenAIModel",
+    "Role",
+    "Says",
+    "ScriptedModel",
+    "ScriptedReply",
+    "StreamMode",
+    "Tool",
+    "ToolAnswer",
+    "ToolBatch",
+    "ToolCall",
+    "ToolResult",
+    "ToolScheduler",
+    "ToolSpec",
+    "Turn",
+    "execute_tool_with_hooks",
+    "fire_after_agent_hook",
+    "fire_after_model_hook",
+    "fire_after_tool_hook",
+    "fire_before_agent_hook",
+    "fire_before_model_hook",
+    "fire_before_tool_hook",
+    "fire_before_tool_selection_hook",
+    "fire_notification_hook",
+    "fire_pre_compress_hook",
+    "fire_session_end_hook",
+    "fire_session_start_hook",
+    "hooked",
+    "hooked_tool",
+]

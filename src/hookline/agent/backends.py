@@ -1,0 +1,413 @@
+"""Models for the agent: one class per SDK, and a scripted one without an SDK.
+
+SDKs and translators are imported by the class that needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs, to_builtins
+
+from hookline.errors import MissingExtraError
+from hookline.protocol.jsontext import decode, encode
+from hookline.translators.passthrough import StableTranslator
+from hookline.translators.sdk_objects import get
+
+from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
+from .tool_calls import annotation
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from google.genai import Client, types
+    from openai import AsyncOpenAI
+
+    from hookline.translators.genai import GenerateContentRequest
+    from hookline.translators.stable import HookTranslator
+
+
+class _CreateModel:
+    """A model whose SDK streams with ``create(**request, stream=True)``."""
+
+    def __init__(
+        self, create: Any, translator: HookTranslator, options: dict[str, Any]
+    ) -> None:
+        self._create = create
+        self._options = options
+        self.translator = translator
+
+    async def stream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
+        """Call the model."""
+        async with await self._create(**request, stream=True) as stream:
+            async for chunk in stream:
+                yield chunk
+
+    def assemble(self, chunks: Sequence[Any]) -> Any:
+        """Build the SDK's complete response from the chunks."""
+        return self.translator.assemble_response(chunks)
+
+    def _request(self, messages: list[Any], tools: list[Any]) -> dict[str, Any]:
+        request = {**self._options, "messages": messages}
+        if tools:
+            request["tools"] = [*self._options.get("tools", ()), *tools]
+        return request
+
+
+class OpenAIModel(_CreateModel):
+    """Chat Completions of OpenAI, streamed with ``client.chat.completions.create``.
+
+    ``options`` go into every request: ``temperature`` and so on.
+    """
+
+    def __init__(self, client: AsyncOpenAI, model: str, **options: Any) -> None:
+        from hookline.translators.openai import OpenAITranslator
+
+        create = client.chat.completions.create
+        super().__init__(create, OpenAITranslator(), {**options, "model": model})
+
+    def build(
+        self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
+    ) -> dict[str, Any]:
+        """Build the arguments of ``create``."""
+        messages = [message for turn in turns for message in _openai_messages(turn)]
+        if system is not None:
+            messages.insert(0, {"role": "system", "content": system})
+        offered = [{"type": "function", "function": to_builtins(t)} for t in tools]
+        return self._request(messages, offered)
+
+    def text_of(self, chunk: Any) -> str:
+        """The text of the first choice."""
+        choices = get(chunk, "choices") or []
+        message = get(choices[0], "delta", "message") if choices else None
+        return get(message, "content") or ""
+
+    def read(self, response: Any) -> ModelReply:
+        """Read text and tool calls of the first choice."""
+        calls = [_openai_call(call) for call in _openai_calls(response)]
+        return ModelReply(self.text_of(response), tuple(calls))
+
+
+def _openai_messages(turn: Turn) -> list[dict[str, Any]]:
+    if turn.role is Role.TOOLS:
+        return [
+            {"role": "tool", "tool_call_id": a.call.id, "content": a.result.text}
+            for a in turn.answers
+        ]
+    if turn.role is not Role.MODEL:
+        return [{"role": turn.role.value, "content": turn.text}]
+    message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+    if turn.calls:
+        # The model's own spelling of the arguments, if it wrote the calls.
+        arguments = {
+            get(call, "id"): get(get(call, "function"), "arguments") or "{}"
+            for call in _openai_calls(turn.raw)
+        }
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {
+                    "name": call.name,
+                    "arguments": arguments.get(call.id) or encode(call.input).decode(),
+                },
+            }
+            for call in turn.calls
+        ]
+    return [message] if turn.text or turn.calls else []
+
+
+def _openai_calls(response: Any) -> list[Any]:
+    choices = get(response, "choices") or []
+    message = get(choices[0], "message") if choices else None
+    found = get(message, "tool_calls") or []
+    return [call for call in found if get(call, "function") is not None]
+
+
+def _openai_call(call: Any) -> ToolCall:
+    function = get(call, "function")
+    name, text = get(function, "name") or "", get(function, "arguments") or "{}"
+    try:
+        arguments = decode(text)
+    except ValueError as error:
+        return ToolCall(get(call, "id"), name, {}, f"arguments: invalid JSON: {error}")
+    if not isinstance(arguments, dict):
+        return ToolCall(get(call, "id"), name, {}, "arguments: expected a JSON object")
+    return ToolCall(get(call, "id"), name, arguments)
+
+
+class AnthropicModel(_CreateModel):
+    """Messages of Anthropic, streamed with ``client.messages.create``.
+
+    ``options`` go into every request: ``thinking``, ``extra_body`` and so on.
+    """
+
+    def __init__(
+        self,
+        client: AsyncAnthropic,
+        model: str,
+        max_tokens: int = 4096,
+        **options: Any,
+    ) -> None:
+        from hookline.translators.anthropic import AnthropicTranslator
+
+        given = {**options, "model": model, "max_tokens": max_tokens}
+        super().__init__(client.messages.create, AnthropicTranslator(), given)
+
+    def build(
+        self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
+    ) -> dict[str, Any]:
+        """Build the arguments of ``create``."""
+        messages = [made for turn in turns if (made := _anthropic_message(turn))]
+        offered = [
+            {"name": t.name, "description": t.description, "input_schema": t.parameters}
+            for t in tools
+        ]
+        request = self._request(messages, offered)
+        return request if system is None else {**request, "system": system}
+
+    def text_of(self, chunk: Any) -> str:
+        """The text of an event, or of a complete message."""
+        if get(chunk, "type") == "message":
+            texts = [get(block, "text") for block in _anthropic_blocks(chunk, "text")]
+            return "".join(text or "" for text in texts)
+        delta = get(chunk, "delta")
+        return get(delta, "text") or "" if get(delta, "type") == "text_delta" else ""
+
+    def read(self, response: Any) -> ModelReply:
+        """Read text and tool uses."""
+        calls = tuple(
+            ToolCall(get(use, "id"), get(use, "name"), dict(get(use, "input") or {}))
+            for use in _anthropic_blocks(response, "tool_use")
+        )
+        return ModelReply(self.text_of(response), calls)
+
+
+def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
+    if turn.role is Role.TOOLS:
+        answers = [_anthropic_answer(answer) for answer in turn.answers]
+        return {"role": "user", "content": answers}
+    if turn.role is Role.SYSTEM:
+        return {"role": "user", "content": annotation(turn.text)}
+    if turn.role is Role.USER:
+        return {"role": "user", "content": turn.text}
+    blocks: list[dict[str, Any]] = [
+        block if isinstance(block, dict) else block.model_dump(exclude_none=True)
+        for block in get(turn.raw, "content") or []
+    ]
+    if turn.raw is None and turn.text:
+        blocks = [{"type": "text", "text": turn.text}]
+    # The service rejects a text block without text.
+    kept = [b for b in blocks if b.get("type") != "text" or b.get("text")]
+    return {"role": "assistant", "content": kept} if kept else None
+
+
+def _anthropic_answer(answer: ToolAnswer) -> dict[str, Any]:
+    block = {
+        "type": "tool_result",
+        "tool_use_id": answer.call.id,
+        "content": answer.result.text,
+    }
+    return block if answer.result.error is None else {**block, "is_error": True}
+
+
+def _anthropic_blocks(message: Any, kind: str) -> list[Any]:
+    content = get(message, "content") or []
+    return [block for block in content if get(block, "type") == kind]
+
+
+_OWN_ID = "hookline-"
+
+
+class GenAIModel:
+    """google-genai, streamed with ``client.aio.models.generate_content_stream``.
+
+    ``config`` is the base of every request: temperature, safety settings and so on.
+    The SDK's automatic function calling is off: the scheduler runs the tools.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        config: types.GenerateContentConfig | Mapping[str, Any] | None = None,
+    ) -> None:
+        try:
+            from google.genai import types
+        except ImportError as error:
+            raise MissingExtraError("genai", "google-genai") from error
+        from hookline.translators.genai import GenAITranslator
+
+        self._types = types
+        self._client = client
+        self._name = model
+        given = config if config is not None else {}
+        self._config = types.GenerateContentConfig.model_validate(
+            dict(given) if isinstance(given, Mapping) else given
+        )
+        self.translator = GenAITranslator()
+
+    def build(
+        self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
+    ) -> GenerateContentRequest:
+        """Build the arguments of ``generate_content``."""
+        from hookline.translators.genai import GenerateContentRequest
+
+        contents = [made for turn in turns if (made := self._content(turn))]
+        off = self._types.AutomaticFunctionCallingConfig(disable=True)
+        changes: dict[str, Any] = {"automatic_function_calling": off}
+        if system is not None:
+            changes["system_instruction"] = system
+        if tools:
+            declarations = [
+                self._types.FunctionDeclaration(
+                    name=tool.name,
+                    description=tool.description,
+                    parameters_json_schema=tool.parameters,
+                )
+                for tool in tools
+            ]
+            offered = self._types.Tool(function_declarations=declarations)
+            changes["tools"] = [*(self._config.tools or []), offered]
+        config = self._config.model_copy(update=changes)
+        return GenerateContentRequest(self._name, contents, config)
+
+    async def stream(self, request: GenerateContentRequest) -> AsyncIterator[Any]:
+        """Call the model."""
+        send = self._client.aio.models.generate_content_stream
+        async for chunk in await send(**structs.asdict(request)):
+            yield chunk
+
+    def text_of(self, chunk: Any) -> str:
+        """The text of the first candidate, without thoughts."""
+        parts = _genai_parts(chunk)
+        return "".join(p.text for p in parts if p.text and not p.thought)
+
+    def assemble(self, chunks: Sequence[Any]) -> Any:
+        """Build one response from the chunks."""
+        if not chunks:
+            return self._types.GenerateContentResponse()
+        return self.translator.assemble_response(chunks)
+
+    def read(self, response: Any) -> ModelReply:
+        """Read text and function calls of the first candidate."""
+        parts = _genai_parts(response)
+        found = [part.function_call for part in parts if part.function_call]
+        calls = tuple(
+            ToolCall(
+                call.id or f"{_OWN_ID}{at}", call.name or "", dict(call.args or {})
+            )
+            for at, call in enumerate(found)
+        )
+        return ModelReply(self.text_of(response), calls)
+
+    def _content(self, turn: Turn) -> Any:
+        types = self._types
+        if turn.role is Role.MODEL:
+            parts = _genai_parts(turn.raw) if turn.raw is not None else []
+            parts = parts or ([types.Part(text=turn.text)] if turn.text else [])
+            return types.Content(role="model", parts=parts) if parts else None
+        if turn.role is Role.TOOLS:
+            answers = [self._answer(answer) for answer in turn.answers]
+            return types.Content(role="user", parts=answers)
+        # Contents have no system role: the text is marked instead.
+        text = annotation(turn.text) if turn.role is Role.SYSTEM else turn.text
+        return types.Content(role="user", parts=[types.Part(text=text)])
+
+    def _answer(self, answer: ToolAnswer) -> Any:
+        key = "result" if answer.result.error is None else "error"
+        call_id = None if answer.call.id.startswith(_OWN_ID) else answer.call.id
+        response = self._types.FunctionResponse(
+            id=call_id, name=answer.call.name, response={key: answer.result.text}
+        )
+        return self._types.Part(function_response=response)
+
+
+def _genai_parts(response: Any) -> list[Any]:
+    candidates = response.candidates or []
+    content = candidates[0].content if candidates else None
+    return list(content.parts or []) if content is not None else []
+
+
+class ScriptedReply(Struct, frozen=True):
+    """One answer of a script: text, calls as (name, input), or both."""
+
+    text: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
+Says = ScriptedReply  # the first name of this class, still public
+Step = str | ScriptedReply | Callable[[dict[str, Any]], "str | ScriptedReply"]
+"""An answer, or a function that makes one from the request."""
+
+
+class ScriptedModel:
+    """Replays a script, for tests and demos; ``requests`` holds all requests.
+
+    Requests and responses are in the stable shape, plus ``tools`` and ``turns`` in a
+    request and ``calls`` in a response.
+    """
+
+    def __init__(self, steps: Iterable[Step], *, name: str = "scripted") -> None:
+        self._steps = iter(steps)
+        self._name = name
+        self._calls = 0
+        self.translator = StableTranslator()
+        self.requests: list[dict[str, Any]] = []
+
+    def build(
+        self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
+    ) -> dict[str, Any]:
+        """Build a request in the stable shape."""
+        messages = [
+            {"role": turn.role.value, "content": _scripted_text(turn)}
+            for turn in turns
+            if turn.text and turn.role is not Role.TOOLS
+        ]
+        if system:
+            messages.insert(0, {"role": "system", "content": system})
+        return {
+            "model": self._name,
+            "messages": messages,
+            "tools": [to_builtins(tool) for tool in tools],
+            "turns": list(turns),
+        }
+
+    async def stream(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """Replay the next step, word by word."""
+        self.requests.append(request)
+        step = next(self._steps, "")
+        made = step(request) if callable(step) else step
+        reply = ScriptedReply(made) if isinstance(made, str) else made
+        for word in re.findall(r"\S+\s*", reply.text):
+            yield {"text": word}
+        yield {"text": "", "calls": [self._numbered(*call) for call in reply.calls]}
+
+    def text_of(self, chunk: dict[str, Any]) -> str:
+        """The text of a chunk or of a response."""
+        return str(chunk.get("text") or "")
+
+    def assemble(self, chunks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Join the words and keep the calls."""
+        text = "".join(self.text_of(chunk) for chunk in chunks)
+        candidate = {
+            "content": {"role": "model", "parts": [text] if text else []},
+            "finishReason": "STOP",
+            "index": 0,
+        }
+        calls = [call for chunk in chunks for call in chunk.get("calls", ())]
+        return {"text": text, "candidates": [candidate], "calls": calls}
+
+    def read(self, response: dict[str, Any]) -> ModelReply:
+        """Read text and calls."""
+        stable = self.translator.to_hook_llm_response(response)
+        return ModelReply(stable.text or "", tuple(response.get("calls", ())))
+
+    def _numbered(self, name: str, tool_input: dict[str, Any]) -> ToolCall:
+        self._calls += 1
+        return ToolCall(f"call-{self._calls}", name, tool_input)
+
+
+def _scripted_text(turn: Turn) -> str:
+    return annotation(turn.text) if turn.role is Role.SYSTEM else turn.text

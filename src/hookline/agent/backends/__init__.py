@@ -1,1 +1,0 @@
-"""Models behind the SDKs, and one that follows a script."""

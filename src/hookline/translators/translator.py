@@ -1,0 +1,533 @@
+"""Translate requests and responses: the part that is the same for every SDK.
+
+``SdkTranslator`` converts requests and responses for hooks and applies their changes.
+A subclass describes how one API spells them. ``MessageListTranslator`` is the shared
+part of the APIs with a list of messages whose content is a string or blocks.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .messages import BlockTypes, align, replace_text
+from .sdk_objects import (
+    as_list,
+    as_record,
+    count_or_none,
+    get,
+    is_mapping,
+    is_record,
+    text_or_none,
+    unexpected,
+    with_field,
+)
+from .stable import (
+    HookToolConfig,
+    HookTranslator,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
+    LLMRequest,
+    LLMResponse,
+    LLMSafetyRating,
+    LLMUsage,
+    RequestParts,
+    ResponseParts,
+    ToolConfigParts,
+    messages_of,
+    request_parts,
+    response_parts,
+    tool_config_parts,
+)
+
+logger = logging.getLogger("hookline")
+
+
+class Entry(Struct, frozen=True):
+    """One entry of a request's history."""
+
+    raw: Any
+    message: LLMMessage | None = None
+    """What hooks see; None for an entry without text."""
+    has_others: bool = False
+    """It holds more than text."""
+    has_calls: bool = False
+    """It holds tool calls or results, so it cannot be removed without its pair."""
+    has_results: bool = False
+    """It holds results of the entry before it, so nothing may come between."""
+
+
+class SdkTranslator(HookTranslator):
+    """The translator of one API.
+
+    A subclass implements the abstract methods. ``_with_*`` return a changed copy.
+    """
+
+    name: str
+    """The name of the API in warnings."""
+    response_type: str
+    response_fields: tuple[str, ...]
+    """Fields that tell a response from other dicts; an object has the first."""
+    separate_system = False
+    """The system instruction is a field of its own, not one of the messages."""
+
+    def to_hook_llm_request(self, request: Any) -> LLMRequest:
+        """Convert a request for hooks (HOOK-071, 072, 075, 076)."""
+        if (api := self._api_for_request(request)) is not self:
+            return api.to_hook_llm_request(request)
+        return self._stable_request(request, self._entries(request))
+
+    def from_hook_llm_request(
+        self,
+        hook_request: RequestParts,
+        base_request: Any = None,
+        *,
+        hook_name: str | None = None,
+    ) -> Any:
+        """Apply a hook's changes to a request (HOOK-078)."""
+        request = self._empty_request() if base_request is None else base_request
+        if (api := self._api_for_request(request)) is not self:
+            return api.from_hook_llm_request(hook_request, request, hook_name=hook_name)
+        parts = request_parts(hook_request)
+        entries = self._entries(request)
+        seen = self._stable_request(request, entries)
+        if parts.get("model") and parts["model"] != seen.model:
+            request = with_field(request, parts["model"], "model")
+        messages = messages_of(parts)
+        if messages is not None and messages != seen.messages:
+            request = self._with_messages(request, entries, messages)
+        config = parts.get("config") or {}
+        request = self._with_settings(request, seen.config or {}, config, hook_name)
+        tool_config = _merged_tool_config(seen.tool_config, parts.get("toolConfig"))
+        if tool_config is None:
+            return request
+        return self._with_tool_config(request, tool_config)
+
+    def to_hook_llm_response(self, response: Any) -> LLMResponse:
+        """Convert a response for hooks (HOOK-073, 077)."""
+        if (api := self._api_for_response(response)) is not self:
+            return api.to_hook_llm_response(response)
+        candidates = self._candidates(response)
+        parts = candidates[0].content.parts if candidates else []
+        text = "".join(parts) if parts else None
+        return LLMResponse(candidates, text, self._usage(response))
+
+    def from_hook_llm_response(
+        self,
+        hook_response: ResponseParts,
+        base_response: Any = None,
+        *,
+        hook_name: str | None = None,
+    ) -> Any:
+        """Build the response that a hook returned, or keep the base (HOOK-079)."""
+        base, seen = base_response, LLMResponse([])
+        if base is not None:
+            if (api := self._api_for_response(base)) is not self:
+                return api.from_hook_llm_response(
+                    hook_response, base, hook_name=hook_name
+                )
+            seen = self.to_hook_llm_response(base)
+        parts = response_parts(hook_response)
+        candidates = new_candidates(parts, seen)
+        if base is not None:
+            if _texts(candidates) == _texts(seen.candidates):
+                return base
+            if calls := self._calls(base):
+                lost = ", ".join(calls)
+                _warn(
+                    hook_name, f"replaced a response: its tool calls are lost ({lost})"
+                )
+        return self._new_response(candidates, _new_usage(parts, seen), base)
+
+    def tool_names(self, request: Any) -> list[str]:
+        """List the names of the functions that a request offers."""
+        self._api_for_request(request)
+        return [name for tool in self._tools(request) for name in self._names_in(tool)]
+
+    def limit_tools(self, request: Any, names: Collection[str]) -> Any:
+        """Remove all other functions; tools that are not functions stay."""
+        self._api_for_request(request)
+        tools = self._tools(request)
+        limited = [self._limited_tool(tool, names) for tool in tools]
+        kept = [tool for tool in limited if tool is not None]
+        return request if kept == tools else self._with_tools(request, kept)
+
+    def _api_for_request(self, request: Any) -> SdkTranslator:
+        """Check the type of a request and choose the API that it belongs to."""
+        as_record(request, "request")
+        return self
+
+    def _api_for_response(self, response: Any) -> SdkTranslator:
+        """Check the type of a response and choose the API that it belongs to."""
+        if not self.is_response(response):
+            raise unexpected("response", self.response_type, response)
+        return self
+
+    def is_response(self, value: Any) -> bool:
+        """Tell a response of this API from any other value."""
+        if is_mapping(value):
+            return any(name in value for name in self.response_fields)
+        return is_record(value) and hasattr(value, self.response_fields[0])
+
+    @abstractmethod
+    def _entries(self, request: Any) -> list[Entry]:
+        """Read the history, entries without text included."""
+
+    @abstractmethod
+    def _config(self, request: Any) -> dict[str, Any]:
+        """Read the settings that hooks may see, in stable spelling."""
+
+    @abstractmethod
+    def _tool_choice(self, request: Any) -> Any:
+        """Read which tools may be called, as ``to_hook_tool_config`` takes it."""
+
+    @abstractmethod
+    def _empty_request(self) -> Any:
+        """Make a request without messages."""
+
+    @abstractmethod
+    def _with_text(self, raw: Any, text: str | None) -> Any:
+        """Put a text into the first text part of an entry and drop the other ones.
+
+        None drops all; the entry holds more than text then.
+        """
+
+    @abstractmethod
+    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
+        """Make an entry of the same kind as those of the request."""
+
+    @abstractmethod
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
+        """Change the history; ``added`` if there are new entries in it."""
+
+    def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
+        """Append to the system instruction, if it is a field of its own."""
+        raise AssertionError(f"{self.name} has system messages: {request} {texts}")
+
+    @abstractmethod
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        """Change one setting (None removes it); return None for an unknown one."""
+
+    @abstractmethod
+    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        """Change which tools may be called."""
+
+    @abstractmethod
+    def _tools(self, request: Any) -> list[Any]:
+        """Read the tools that a request offers."""
+
+    @abstractmethod
+    def _names_in(self, tool: Any) -> list[str]:
+        """List the names of the functions in one tool."""
+
+    @abstractmethod
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+        """Remove all other functions from a tool; None if nothing is left."""
+
+    @abstractmethod
+    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
+        """Change the tools that a request offers."""
+
+    @abstractmethod
+    def _candidates(self, response: Any) -> list[LLMCandidate]:
+        """Read the candidates of a response."""
+
+    @abstractmethod
+    def _usage(self, response: Any) -> LLMUsage | None:
+        """Read the token counts of a response."""
+
+    @abstractmethod
+    def _calls(self, response: Any) -> list[str]:
+        """List the tool calls that a rebuilt response would lose."""
+
+    @abstractmethod
+    def _new_response(
+        self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
+    ) -> Any:
+        """Build a response from text; what is None stays as in the base."""
+
+    def _stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
+        choice = self._tool_choice(request)
+        return LLMRequest(
+            text_or_none(get(request, "model"), "model") or "",
+            [entry.message for entry in entries if entry.message is not None],
+            self._config(request) or None,
+            None if choice is None else self.to_hook_tool_config(choice),
+        )
+
+    def _with_messages(
+        self, request: Any, entries: list[Entry], messages: list[LLMMessage]
+    ) -> Any:
+        origins = _origins(entries, messages)
+        kept = dict(zip(origins, messages, strict=True))
+        added, system = self._added(entries, origins, messages)
+        raws: list[Any] = []
+        for at, entry in enumerate(entries):
+            raws += [self._new_entry(message, request) for message in added.get(at, ())]
+            raws += self._kept(entry, kept.get(at))
+        last = added.get(len(entries), ())
+        raws += [self._new_entry(message, request) for message in last]
+        if len(raws) != len(entries) or any(
+            raw is not entry.raw for raw, entry in zip(raws, entries, strict=True)
+        ):
+            request = self._with_entries(request, raws, added=bool(added))
+        return self._with_system(request, system) if system else request
+
+    def _added(
+        self,
+        entries: list[Entry],
+        origins: list[int | None],
+        messages: list[LLMMessage],
+    ) -> tuple[dict[int, list[LLMMessage]], list[str]]:
+        """Split added messages into system text and those before each entry."""
+        added: dict[int, list[LLMMessage]] = defaultdict(list)
+        system: list[str] = []
+        place = len(entries)
+        for at, message in zip(reversed(origins), reversed(messages), strict=True):
+            if at is not None:
+                place = _after_results(entries, at)
+            elif self.separate_system and message.role == "system":
+                system.append(message.content)
+            else:
+                added[place].append(message)
+        return {at: found[::-1] for at, found in added.items()}, system[::-1]
+
+    def _kept(self, entry: Entry, message: LLMMessage | None) -> list[Any]:
+        if entry.message is None or message == entry.message:
+            return [entry.raw]
+        if message and message.content:
+            return [self._with_text(entry.raw, message.content)]
+        if entry.has_calls or (message and entry.has_others):
+            return [self._with_text(entry.raw, None)]
+        return [self._with_text(entry.raw, "")] if message else []
+
+    def _with_settings(
+        self,
+        request: Any,
+        seen: Mapping[str, Any],
+        wanted: Mapping[str, Any],
+        hook_name: str | None,
+    ) -> Any:
+        for key, value in wanted.items():
+            if _is_same(seen.get(key), value):
+                continue
+            changed = self._with_config(request, key, value)
+            if changed is None:
+                _warn(hook_name, f"set config.{key}, which {self.name} does not have")
+            else:
+                request = changed
+        return request
+
+
+class MessageListTranslator(SdkTranslator):
+    """The shared part of the OpenAI and Anthropic APIs, which take dicts."""
+
+    request_type: str
+    blocks: BlockTypes
+    messages_field = "messages"
+    roles: Mapping[str, str]
+    finish_reasons: Mapping[str, str]
+    """Both by the API's own name, with the stable one; unknown names pass."""
+    settings: Mapping[str, tuple[str, ...]]
+    """The stable name of each setting, with the names that the API has for it."""
+    tool_fields: tuple[str, ...] = ("tools", "tool_choice")
+    """Fields that the service refuses without tools."""
+
+    def _api_for_request(self, request: Any) -> SdkTranslator:
+        if not isinstance(request, Mapping):
+            raise unexpected("request", self.request_type, request)
+        return self
+
+    def _entries(self, request: Any) -> list[Entry]:
+        name = self.messages_field
+        if name not in request:
+            raise unexpected("request", self.request_type, request)
+        found = as_list(get(request, name), name)
+        return [self._entry(raw, f"{name}[{at}]") for at, raw in enumerate(found)]
+
+    @abstractmethod
+    def _entry(self, raw: Any, place: str) -> Entry:
+        """Read one message."""
+
+    def _message(self, role: str, texts: list[str]) -> LLMMessage | None:
+        """Make the message that hooks see; None without text."""
+        text = "".join(texts)
+        return LLMMessage(self.roles.get(role, role), text) if text else None
+
+    def _config(self, request: Any) -> dict[str, Any]:
+        found = {key: get(request, *names) for key, names in self.settings.items()}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _with_config(self, request: Any, key: str, value: Any) -> Any:
+        names = self.settings.get(key)
+        return with_field(request, value, *names) if names else None
+
+    def _empty_request(self) -> Any:
+        return {"model": "", self.messages_field: []}
+
+    def _with_text(self, raw: Any, text: str | None) -> Any:
+        content = replace_text(get(raw, "content"), text, self.blocks)
+        return with_field(raw, content, "content")
+
+    def _new_entry(self, message: LLMMessage, request: Any) -> Any:
+        role = "assistant" if message.role == "model" else message.role
+        return {"role": role, "content": message.content}
+
+    def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
+        return with_field(request, raws, self.messages_field)
+
+    def _tool_choice(self, request: Any) -> Any:
+        return get(request, "tool_choice")
+
+    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+        choice = self._new_tool_choice(tool_config, request)
+        return with_field(request, choice, "tool_choice")
+
+    def from_hook_tool_config(
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
+    ) -> Any:
+        """Write a ``tool_choice``."""
+        if base_request is not None:
+            api = self._api_for_request(base_request)
+            if api is not self:
+                return api.from_hook_tool_config(hook_tool_config, base_request)
+        tool_config = tool_config_parts(hook_tool_config)
+        return self._new_tool_choice(tool_config, base_request)
+
+    @abstractmethod
+    def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
+        """Write a ``tool_choice`` for a request."""
+
+    def _tools(self, request: Any) -> list[Any]:
+        return as_list(get(request, "tools"), "tools")
+
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+        # A tool without a name is one that the service runs itself.
+        return tool if all(name in names for name in self._names_in(tool)) else None
+
+    def _with_tools(self, request: Any, tools: list[Any]) -> Any:
+        if tools:
+            return {**request, "tools": tools}
+        return {k: v for k, v in request.items() if k not in self.tool_fields}
+
+    def _candidate(
+        self, texts: list[str], reason: Any, place: str, index: int | None = 0
+    ) -> LLMCandidate:
+        reason = text_or_none(reason, place)
+        if reason is not None:
+            reason = self.finish_reasons.get(reason, reason)
+        return LLMCandidate(LLMContent("model", texts), reason, index)
+
+
+def own_name(names: Mapping[str, str], stable: str) -> str:
+    """Translate a stable name back; an unknown one passes."""
+    return next((own for own, name in names.items() if name == stable), stable)
+
+
+def read_usage(usage: Any, place: str, *counts: tuple[str, ...]) -> LLMUsage | None:
+    """Read the three token counts, each by its spellings."""
+    if usage is None:
+        return None
+    as_record(usage, place)
+    return LLMUsage(
+        *(count_or_none(get(usage, *names), f"{place}.{names[0]}") for names in counts)
+    )
+
+
+def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandidate]:
+    """Decide the text of each candidate: a hook may change them or ``text``."""
+    returned = [
+        _new_candidate(candidate, at, seen)
+        for at, candidate in enumerate(parts.get("candidates") or [])
+    ]
+    found = returned or [
+        LLMCandidate(one.content, index=at if one.index is None else one.index)
+        for at, one in enumerate(seen.candidates)
+    ]
+    texts, text = _texts(found), parts.get("text")
+    if text is None or texts[:1] == [text]:
+        return found
+    if returned and any(texts) and texts != _texts(seen.candidates):
+        return found  # The hook changed both, and the candidates have more detail.
+    content = LLMContent("model", [text])
+    first = msgspec.structs.replace(first_candidate(found), content=content)
+    return [first, *found[1:]]
+
+
+def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
+    """Return the first candidate, or an empty one."""
+    return (
+        candidates[0] if candidates else LLMCandidate(LLMContent("model", []), index=0)
+    )
+
+
+def _new_candidate(
+    candidate: Mapping[str, Any], at: int, seen: LLMResponse
+) -> LLMCandidate:
+    before = seen.candidates[at] if at < len(seen.candidates) else None
+    texts = (candidate.get("content") or {}).get("parts")
+    if texts is None:
+        texts = before.content.parts if before else []
+    reason = candidate.get("finishReason")
+    return LLMCandidate(
+        LLMContent("model", list(texts)),
+        None if before and reason == before.finish_reason else reason,
+        candidate.get("index") or at,
+        msgspec.convert(candidate.get("safetyRatings"), list[LLMSafetyRating] | None),
+    )
+
+
+def _texts(candidates: Iterable[LLMCandidate]) -> list[str]:
+    return ["".join(candidate.content.parts) for candidate in candidates]
+
+
+def _new_usage(parts: Mapping[str, Any], seen: LLMResponse) -> LLMUsage | None:
+    counts = parts.get("usageMetadata")
+    if not counts:
+        return None
+    usage = msgspec.convert(counts, LLMUsage)
+    return None if usage == seen.usage_metadata else usage
+
+
+def _origins(entries: list[Entry], messages: list[LLMMessage]) -> list[int | None]:
+    """Give the index of the entry for each message; None for an added one."""
+    visible = [at for at, entry in enumerate(entries) if entry.message is not None]
+    shown = [entry.message for entry in entries if entry.message is not None]
+    return [None if at is None else visible[at] for at in align(shown, messages)]
+
+
+def _after_results(entries: list[Entry], place: int) -> int:
+    # Services refuse a call that is not followed by its result at once.
+    while place < len(entries) and entries[place].has_results:
+        place += 1
+    return place
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
+
+
+def _merged_tool_config(
+    seen: HookToolConfig | None, wanted: Any
+) -> HookToolConfig | None:
+    """Complete a hook's choice of tools from the request's; None if nothing changes."""
+    if wanted is None:
+        return None
+    seen, new = seen or HookToolConfig(), tool_config_parts(wanted)
+    names = new.allowed_function_names
+    if names is None:
+        names = seen.allowed_function_names
+    merged = HookToolConfig(new.mode or seen.mode, names)
+    return None if merged == seen else merged
+
+
+def _warn(hook_name: str | None, problem: str) -> None:
+    hook = f"hook {hook_name!r}" if hook_name else "a hook"
+    logger.warning("%s %s", hook, problem)

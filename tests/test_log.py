@@ -1,0 +1,133 @@
+"""PROTOCOL section 11: one thread writes all records and blocks nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from hookline import Config, HookSystem, Settings
+from hookline.log import LoggingDebugLogger
+from tests.support.python import run_python
+
+
+class SlowHandler(logging.Handler):
+    """Writes nothing before it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_write = threading.Event()
+        self.written: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.may_write.wait(30)
+        self.written.append(record.getMessage())
+
+
+class BrokenHandler(logging.Handler):
+    """Fails on every record."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise RuntimeError("disk full")
+
+
+def logger_with(handler: logging.Handler) -> LoggingDebugLogger:
+    target = logging.Logger("test", logging.DEBUG)
+    target.addHandler(handler)
+    return LoggingDebugLogger(target)
+
+
+def test_writing_never_blocks_the_caller() -> None:
+    handler = SlowHandler()
+    log = logger_with(handler)
+    for number in range(100):
+        log.log(logging.DEBUG, "hook:result", {"number": number})
+    assert handler.written == []
+    handler.may_write.set()
+    log.flush()
+    assert len(handler.written) == 100
+    assert handler.written[0].startswith("hook:result number=")
+
+
+def test_a_handler_that_raises_does_not_stop_the_log() -> None:
+    log = logger_with(BrokenHandler())
+    log.log(logging.WARNING, "hook:failure", {})
+    log.flush()
+    working = SlowHandler()
+    working.may_write.set()
+    log = logger_with(working)
+    log.log(logging.WARNING, "hook:failure", {})
+    log.flush()
+    assert len(working.written) == 1
+
+
+async def test_many_hook_systems_share_one_log_thread(tmp_path: Path) -> None:
+    handler = SlowHandler()
+    handler.may_write.set()
+    for _ in range(50):
+        config = Config("s", tmp_path, Settings.from_mapping({}))
+        async with HookSystem(config, debug_logger=logger_with(handler)) as system:
+            await system.event_handler.fire_before_agent_event("x")
+    assert len(handler.written) == 100
+    names = [thread.name for thread in threading.enumerate()]
+    assert names.count("hookline-log") == 1
+
+
+async def test_dispose_lets_the_loop_run_while_records_are_written(
+    tmp_path: Path,
+) -> None:
+    handler = SlowHandler()
+    config = Config("s", tmp_path, Settings.from_mapping({}))
+    system = HookSystem(config, debug_logger=logger_with(handler))
+    await system.initialize()
+    await system.event_handler.fire_before_agent_event("x")
+
+    async def dispose() -> int:
+        await system.dispose()
+        return len(handler.written)
+
+    disposing = asyncio.create_task(dispose())
+    await asyncio.sleep(0)
+    handler.may_write.set()
+    assert await disposing == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_writes_its_records() -> None:
+    script = """
+    import asyncio, logging, os, sys
+    from hookline import Config, HookSystem, Settings
+    from hookline.log import LoggingDebugLogger
+
+    target = logging.Logger("forked", logging.DEBUG)
+    target.addHandler(logging.StreamHandler(sys.stdout))
+    log = LoggingDebugLogger(target)
+    system = HookSystem(Config("s", ".", Settings.from_mapping({})), debug_logger=log)
+
+    async def fire(end=None):
+        await system.initialize()
+        await system.event_handler.fire_before_agent_event("x")
+        if end:
+            await system.dispose()
+            print(end, flush=True)
+
+    asyncio.run(fire())
+    log.flush()
+    print("forking", flush=True)
+    if os.fork() == 0:
+        asyncio.run(fire("child disposed"))
+        os._exit(0)
+    os.wait()
+    asyncio.run(fire("parent disposed"))
+    """
+    done = run_python(script)
+    assert done.returncode == 0, done.stderr
+    _, after = done.stdout.split("forking\n")
+    child, parent = after.split("child disposed\n")
+    for written in (child, parent):
+        assert written.count("BeforeAgent fired") == 1
+    assert parent.endswith("parent disposed\n")

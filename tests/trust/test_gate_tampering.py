@@ -1,0 +1,240 @@
+"""An approved guard cannot be edited away: a changed project hook blocks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hookline.protocol.results import FailureCause
+from hookline.trust.pins import MAX_TREE_ENTRIES
+from tests.support.project import DENY, GUARD, Project
+
+
+def edit_script(project: Project) -> None:
+    project.write(".hookline/hooks/guard.sh", "exit 0")
+
+
+def edit_script_keeping_its_times(project: Project) -> None:
+    path = project.folder / ".hookline/hooks/guard.sh"
+    before = path.stat()
+    path.write_text(DENY.replace("exit 2", "exit 0"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace_script(project: Project) -> None:
+    other = project.write("other.sh", DENY.replace("exit 2", "exit 0"))
+    other.replace(project.folder / ".hookline/hooks/guard.sh")
+
+
+def link_script_elsewhere(project: Project) -> None:
+    other = project.write("other.sh", DENY)
+    script = project.folder / ".hookline/hooks/guard.sh"
+    script.unlink()
+    script.symlink_to(other)
+
+
+def take_permission_away(project: Project) -> None:
+    (project.folder / ".hookline/hooks/guard.sh").chmod(0o600)
+
+
+def delete_script(project: Project) -> None:
+    (project.folder / ".hookline/hooks/guard.sh").unlink()
+
+
+def add_a_file(project: Project) -> None:
+    project.write(".hookline/hooks/bash", "exit 0", 0o755)
+
+
+def put_a_pipe_in_its_place(project: Project) -> None:
+    script = project.folder / ".hookline/hooks/guard.sh"
+    script.unlink()
+    os.mkfifo(script)
+
+
+def move_folder_away(project: Project) -> None:
+    (project.folder / ".hookline").rename(project.folder / ".hookline.old")
+
+
+def link_folder(project: Project) -> None:
+    move_folder_away(project)
+    (project.folder / ".hookline").symlink_to(".hookline.old")
+
+
+def delete_folder(project: Project) -> None:
+    shutil.rmtree(project.folder / ".hookline")
+
+
+def delete_settings(project: Project) -> None:
+    (project.folder / ".hookline/settings.json").unlink()
+
+
+def empty_settings(project: Project) -> None:
+    project.write(".hookline/settings.json", "{}")
+
+
+def break_settings(project: Project) -> None:
+    project.write(".hookline/settings.json", "{")
+
+
+def second_settings(project: Project) -> None:
+    project.write(".hookline/settings.toml", "enableHooks = true")
+
+
+def open_settings_to_all(project: Project) -> None:
+    (project.folder / ".hookline/settings.json").chmod(0o666)
+
+
+def switch_hooks_off(project: Project) -> None:
+    project.settings(GUARD, enableHooks=False)
+
+
+def disable_by_name(project: Project) -> None:
+    project.settings(GUARD, hooksConfig={"disabled": ["guard"]})
+
+
+def observe_only(project: Project) -> None:
+    project.settings({**GUARD, "mode": "observe"})
+
+
+def loosen_its_policy(project: Project) -> None:
+    project.settings({**GUARD, "onError": {"changed": "allow"}})
+
+
+def narrow_its_matcher(project: Project) -> None:
+    found = {"hooks": {"BeforeTool": [{"matcher": "nothing", "hooks": [GUARD]}]}}
+    project.write(".hookline/settings.json", json.dumps(found))
+
+
+def change_its_command(project: Project) -> None:
+    project.settings({**GUARD, "command": "true"})
+
+
+TAMPERING = [
+    edit_script,
+    edit_script_keeping_its_times,
+    replace_script,
+    link_script_elsewhere,
+    take_permission_away,
+    delete_script,
+    add_a_file,
+    put_a_pipe_in_its_place,
+    move_folder_away,
+    link_folder,
+    delete_folder,
+    delete_settings,
+    empty_settings,
+    break_settings,
+    second_settings,
+    open_settings_to_all,
+    switch_hooks_off,
+    disable_by_name,
+    observe_only,
+    loosen_its_policy,
+    narrow_its_matcher,
+    change_its_command,
+]
+tampering = pytest.mark.parametrize("tamper", TAMPERING, ids=lambda f: f.__name__)
+
+
+@tampering
+async def test_a_new_session_blocks_when_a_trusted_guard_was_tampered_with(
+    project: Project, tamper: Callable[[Project], None]
+) -> None:
+    project.guarded()
+    project.trust()
+    tamper(project)
+    result = await project.fire()
+    assert result.blocked
+    assert result.reason is not None
+    assert "Blocked by policy" in result.reason
+    assert "changed since it was approved" in result.reason
+    causes = [one.cause for one in result.aggregated.hook_results]
+    assert causes == [FailureCause.CHANGED]
+
+
+@tampering
+async def test_a_running_session_blocks_when_a_trusted_guard_is_tampered_with(
+    project: Project, tamper: Callable[[Project], None]
+) -> None:
+    project.guarded()
+    project.trust()
+    async with project.system() as hooks:
+        before = await hooks.event_handler.fire_before_tool_event("x", {})
+        tamper(project)
+        after = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert before.reason == "the guard says no"
+    assert after.blocked
+    assert after.reason is not None
+    assert "changed since it was approved" in after.reason
+
+
+async def test_a_restored_guard_runs_again(project: Project) -> None:
+    project.guarded()
+    project.trust()
+    async with project.system() as hooks:
+        edit_script(project)
+        broken = await hooks.event_handler.fire_before_tool_event("x", {})
+        project.write(".hookline/hooks/guard.sh", DENY)
+        mended = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert broken.reason is not None
+    assert "changed since it was approved" in broken.reason
+    assert mended.reason == "the guard says no"
+
+
+async def test_a_running_session_goes_on_when_a_person_trusts_the_change(
+    project: Project,
+) -> None:
+    project.guarded()
+    project.trust()
+    async with project.system() as hooks:
+        project.write(".hookline/hooks/guard.sh", "echo 'better so' >&2; exit 2")
+        broken = await hooks.event_handler.fire_before_tool_event("x", {})
+        project.trust()
+        agreed = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert broken.reason is not None
+    assert "changed since it was approved" in broken.reason
+    assert agreed.reason == "better so"
+
+
+def fill(folder: Path, count: int) -> None:
+    """Put empty files into a folder."""
+    for number in range(count):
+        (folder / str(number)).touch()
+
+
+async def test_a_folder_that_is_filled_up_counts_as_changed(
+    project: Project,
+) -> None:
+    """Too many files to check: no other hook's verdict is lost."""
+    lists = project.write("lists/words.txt", "secret").parent
+    first = {**GUARD, "name": "first", "trustFiles": ["lists"]}
+    project.write(".hookline/hooks/guard.sh", DENY)
+    project.settings(first, {**GUARD, "name": "second"})
+    project.trust()
+    async with project.system() as hooks:
+        await hooks.event_handler.fire_before_tool_event("x", {})
+        fill(lists, MAX_TREE_ENTRIES + 1)
+        running = await hooks.event_handler.fire_before_tool_event("x", {})
+    new = await project.fire()
+    for result in (running, new):
+        one, two = result.aggregated.hook_results
+        assert one.cause is FailureCause.CHANGED
+        assert "were added since it was approved" in (one.error or "")
+        assert (two.cause, two.stderr.strip()) == (None, "the guard says no")
+
+
+def test_a_folder_with_too_many_files_cannot_be_approved(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists = project.write("lists/words.txt", "secret").parent
+    fill(lists, MAX_TREE_ENTRIES + 1)
+    project.guarded(trustFiles=["lists"])
+    assert project.trust() == 1
+    message = capsys.readouterr().err
+    assert f"{lists} holds more than {MAX_TREE_ENTRIES} files" in message
+    assert project.record_files() == []

@@ -1,0 +1,200 @@
+"""Where trust records are, who can write them, and when one is not used."""
+
+from __future__ import annotations
+
+import pwd
+import stat
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from hookline import Settings
+from hookline.cli.main import main
+from hookline.errors import StateFileError
+from hookline.trust.gate import apply_trust
+from hookline.trust.records import (
+    TrustRecord,
+    all_records,
+    load_record,
+    record_path,
+    remove_record,
+    save_record,
+    trust_folder,
+)
+from tests.support.project import Project
+
+
+def is_approved(project: Path) -> bool:
+    """Whether the hooks of a project would run, in a new session."""
+    settings = apply_trust(Settings.load(project), str(project))
+    return any(layer.trust is not None for layer in settings.layers)
+
+
+def test_record_is_in_the_state_folder_and_named_after_the_project(
+    project: Project,
+) -> None:
+    project.guarded()
+    project.trust()
+    (file,) = project.record_files()
+    assert record_path(str(project.folder)) == str(file)
+    assert file.parent == project.state / "hookline" / "trust"
+    assert file.name.endswith("%2Fproject.json")
+    assert TrustRecord(project=str(project.folder)).project in file.read_text()
+
+
+def test_record_is_private(project: Project) -> None:
+    project.guarded()
+    project.trust()
+    files = [path for path in project.state.rglob("*") if path.is_file()]
+    assert files
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    folder = project.state / "hookline" / "trust"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("inside", ["state", ".", ".hookline/state"])
+def test_state_folder_inside_the_project_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    """A repository must not bring its own approval along."""
+    project.guarded()
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / inside))
+    assert record_path(str(project.folder)) is None
+    with pytest.raises(StateFileError, match="XDG_STATE_HOME to a folder outside"):
+        save_record(TrustRecord(project=str(project.folder)), {})
+    assert project.trust() == 1
+    assert not is_approved(project.folder)
+
+
+def test_record_shipped_with_the_project_is_not_used(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.guarded()
+    project.trust()
+    assert is_approved(project.folder)
+    shipped = project.folder / "state"
+    project.state.rename(shipped)
+    monkeypatch.setenv("XDG_STATE_HOME", str(shipped))
+    assert not is_approved(project.folder)
+
+
+def test_link_from_outside_into_the_project_is_refused(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.guarded()
+    (project.folder / "state").mkdir()
+    (tmp_path / "link").symlink_to(project.folder / "state")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "link"))
+    assert record_path(str(project.folder)) is None
+    assert project.trust() == 1
+
+
+def test_state_folder_beside_the_project_with_the_same_prefix_is_used(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.guarded()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "project-state"))
+    assert project.trust() == 0
+    assert is_approved(project.folder)
+
+
+def test_project_that_contains_the_home_folder_can_be_approved(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's own home, or a folder above it, can be a project."""
+    home = project.folder / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    project.guarded()
+    assert project.trust() == 0
+    assert is_approved(project.folder)
+
+
+def test_home_folder_through_a_link_counts_as_inside_the_project(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.folder / "home").mkdir()
+    (tmp_path / "home").symlink_to(project.folder / "home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "home" / "state"))
+    assert record_path(str(project.folder)) is not None
+
+
+def test_project_opened_through_a_link_has_the_same_record(
+    project: Project, tmp_path: Path
+) -> None:
+    project.guarded()
+    (tmp_path / "link").symlink_to(project.folder)
+    assert main(["trust", "--yes", "--cwd", str(tmp_path / "link")]) == 0
+    assert is_approved(project.folder)
+    assert is_approved(tmp_path / "link")
+
+
+def test_other_projects_are_not_approved_with_one(
+    project: Project, tmp_path: Path
+) -> None:
+    project.guarded()
+    project.trust()
+    (tmp_path / "sub").mkdir()
+    for folder in (tmp_path / "sub" / "project", tmp_path / "project%2F"):
+        other = Project(folder, project.state)
+        other.guarded()
+        assert not is_approved(other.folder)
+    assert [record.project for record in all_records()] == [str(project.folder)]
+
+
+def test_long_paths_have_different_records(project: Project) -> None:
+    long = f"{'x' * 150}/{'y' * 150}"
+    paths = {record_path(f"{project.folder}{middle}{long}") for middle in "/ab"}
+    assert len(paths) == 3
+    assert all(len(Path(path or "").name) < 255 for path in paths)
+
+
+def test_nothing_can_be_approved_without_a_state_folder(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown_user(uid: int) -> NoReturn:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.setattr(pwd, "getpwuid", unknown_user)
+    assert (trust_folder(), record_path(str(project.folder))) == (None, None)
+    assert (all_records(), remove_record(str(project.folder))) == ([], False)
+    with pytest.raises(StateFileError, match="set HOME or XDG_STATE_HOME"):
+        save_record(TrustRecord(project=str(project.folder)), {})
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"project": 5}', "\xff"])
+def test_invalid_record_is_an_error_and_not_listed(
+    project: Project, content: str
+) -> None:
+    project.guarded()
+    project.trust()
+    (file,) = project.record_files()
+    file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(StateFileError, match="not a valid trust record"):
+        load_record(str(file))
+    assert all_records() == []
+
+
+def test_record_that_other_users_can_write_is_an_error(project: Project) -> None:
+    project.guarded()
+    project.trust()
+    (file,) = project.record_files()
+    file.chmod(0o660)
+    with pytest.raises(StateFileError, match="other users can write it"):
+        load_record(str(file))
+
+
+def test_revoking_removes_the_record_and_the_copies(project: Project) -> None:
+    project.guarded()
+    project.trust()
+    assert list(project.state.rglob("copies/*"))
+    assert remove_record(str(project.folder))
+    assert not remove_record(str(project.folder))
+    assert project.record_files() == []
+    assert list(project.state.rglob("copies/*")) == []
+    assert not is_approved(project.folder)
