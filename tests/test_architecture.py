@@ -89,6 +89,7 @@ BROAD = {
     "agent/client.py": 1,
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 2,
+    "bus/client.py": 1,
     "bus/memory.py": 2,
     "bus/nats.py": 2,
     "bus/remote.py": 1,

@@ -192,3 +192,8 @@ def test_known_variables_depend_on_the_project() -> None:
 )
 def test_path_words_are_found_in_a_command(line: str, word: str) -> None:
     assert word in path_words(line, "/p")
+
+
+@pytest.mark.parametrize("command", ['$""', 'echo $"hello"', 'x "$HOME$"'])
+def test_translated_text_is_left_to_the_shell(command: str) -> None:
+    assert plain_words(command) is None

@@ -352,6 +352,8 @@ def plain_words(command: str) -> tuple[str | Word, ...] | None:
         return plain if plain and "=" not in plain[0] else None
     if not _PLAIN.union('"${}').issuperset(command) or command.count('"') % 2:
         return None
+    if '$"' in command:
+        return None  # translated text
     words = [word for one in parse(command) for word in one.words]
     for piece in (piece for word in words for piece in word):
         is_text = not piece.source and _PLAIN.issuperset(piece.text)

@@ -1,4 +1,4 @@
-"""Stand-ins at the seams: a handler that records, and outputs to answer with."""
+"""Fakes: handlers that record, raise or wait, and results to answer with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hookline.protocol.results import (
 
 
 class RecordingHandler:
-    """Fires nothing: records the calls and answers as it was told."""
+    """Records the calls and returns a given result."""
 
     def __init__(self, result: ProcessedHookResult | None = None) -> None:
         self.result = result
@@ -48,14 +48,14 @@ class RecordingHandler:
 
 
 class RaisingHandler(RecordingHandler):
-    """Breaks its promise and raises."""
+    """Raises, which a handler must not do."""
 
     async def fire_validated(self, *args: Any, **kwargs: Any) -> ProcessedHookResult:
         raise RuntimeError("the handler broke")
 
 
 class GatedHandler(RecordingHandler):
-    """Holds every call at a gate, and counts who is inside."""
+    """Holds every call at a gate, and counts the calls inside."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,10 +87,10 @@ def failed_at(stage: Stage) -> ProcessedHookResult:
     return ProcessedHookResult(aggregated=envelope)
 
 
-def said(
+def result_of(
     wire: dict[str, Any], event: HookEventName, *, stdout: str = ""
 ) -> ProcessedHookResult:
-    """What the handler returns when one hook said this."""
+    """What the handler returns if one hook returns this output."""
     output, warnings = read_output(wire, event)
     one = HookExecutionResult(
         hook_name="guard",

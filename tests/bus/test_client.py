@@ -1,4 +1,4 @@
-"""Asking over a bus in the process: one answer, always."""
+"""Requests over a bus in the process: always exactly one response."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, MessageBusType
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.protocol.events import HookEventName
 
-from .fakes import GatedHandler, RecordingHandler, failed_at, said
+from .fakes import GatedHandler, RecordingHandler, failed_at, result_of
 
 REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 RESPONSE = MessageBusType.HOOK_EXECUTION_RESPONSE
@@ -21,7 +21,7 @@ TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 
 def serving(handler: Any) -> InMemoryMessageBus:
     bus = InMemoryMessageBus()
-    RequestMediator(handler, bus).subscribe()
+    RequestServer(handler, bus).subscribe()
     return bus
 
 
@@ -57,7 +57,7 @@ async def test_requests_that_share_an_id_are_each_answered() -> None:
     assert [response["success"] for response in responses] == [True] * 5
 
 
-async def test_nobody_listening_is_a_failed_response_at_once() -> None:
+async def test_no_subscriber_is_a_failed_response_at_once() -> None:
     client = HookBusClient(InMemoryMessageBus())
     response = await client.request("BeforeTool", TOOL, timeout_s=100)
     assert response["success"] is False
@@ -74,7 +74,7 @@ async def test_no_answer_by_the_deadline_is_a_failed_response() -> None:
     handler.gate.set()
 
 
-async def test_late_answer_is_nobodys() -> None:
+async def test_late_response_is_dropped() -> None:
     """Exactly one answer: the late response reaches no later request."""
     handler = GatedHandler()
     bus = serving(handler)
@@ -85,7 +85,7 @@ async def test_late_answer_is_nobodys() -> None:
     assert later["error"]["code"] == "validation_failure"
 
 
-async def test_client_listens_only_while_it_waits() -> None:
+async def test_client_is_subscribed_only_while_it_waits() -> None:
     bus = serving(RecordingHandler())
     client = HookBusClient(bus)
     await client.request("BeforeTool", TOOL)
@@ -115,7 +115,7 @@ async def test_unknown_event_is_answered_without_sending() -> None:
 
 
 @pytest.mark.parametrize("event", ["BeforeTool", "BeforeAgent", "BeforeModel"])
-async def test_missing_verdict_is_a_block_when_the_client_fails_closed(
+async def test_no_verdict_is_a_block_with_on_error_block(
     event: str,
 ) -> None:
     client = HookBusClient(InMemoryMessageBus(), on_error="block")
@@ -126,7 +126,7 @@ async def test_missing_verdict_is_a_block_when_the_client_fails_closed(
     assert "no_responders" in response["processed"]["reason"]
 
 
-async def test_failed_stage_is_a_missing_verdict_too() -> None:
+async def test_failed_stage_is_no_verdict() -> None:
     from hookline.protocol.results import Stage
 
     bus = serving(RecordingHandler(failed_at(Stage.PLANNING)))
@@ -135,20 +135,20 @@ async def test_failed_stage_is_a_missing_verdict_too() -> None:
     assert response["processed"]["blocked"] is True
 
 
-async def test_event_that_cannot_block_does_not_even_when_failing_closed() -> None:
+async def test_event_that_cannot_block_is_not_blocked_with_on_error_block() -> None:
     client = HookBusClient(InMemoryMessageBus(), on_error="block")
     response = await client.request("SessionEnd", {"reason": "exit"})
     assert "processed" not in response
 
 
-async def test_verdict_is_left_alone_when_failing_closed() -> None:
-    allowed = said({"decision": "allow"}, HookEventName.BeforeTool)
+async def test_verdict_is_unchanged_with_on_error_block() -> None:
+    allowed = result_of({"decision": "allow"}, HookEventName.BeforeTool)
     client = HookBusClient(serving(RecordingHandler(allowed)), on_error="block")
     response = await client.request("BeforeTool", TOOL)
     assert response["processed"]["blocked"] is False
 
 
-def test_on_error_takes_two_words_only() -> None:
+def test_unknown_on_error_raises() -> None:
     with pytest.raises(ValueError, match="maybe"):
         HookBusClient(InMemoryMessageBus(), on_error="maybe")
 
@@ -171,7 +171,7 @@ class FlakyBus(InMemoryMessageBus):
 
 async def test_nothing_is_sent_twice_unless_asked() -> None:
     bus = FlakyBus(losses=1)
-    RequestMediator(RecordingHandler(), bus).subscribe()
+    RequestServer(RecordingHandler(), bus).subscribe()
     response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.05)
     assert response["error"]["code"] == "timeout"
     assert len(bus.sent) == 1
@@ -179,7 +179,7 @@ async def test_nothing_is_sent_twice_unless_asked() -> None:
 
 async def test_retries_send_the_same_request_again_within_the_deadline() -> None:
     bus = FlakyBus(losses=2)
-    RequestMediator(RecordingHandler(), bus).subscribe()
+    RequestServer(RecordingHandler(), bus).subscribe()
     client = HookBusClient(bus)
     response = await client.request("BeforeTool", TOOL, timeout_s=1.0, retries=2)
     assert response["success"] is True
@@ -189,7 +189,7 @@ async def test_retries_send_the_same_request_again_within_the_deadline() -> None
 
 async def test_verdict_is_never_retried() -> None:
     bus = FlakyBus(losses=0)
-    RequestMediator(RecordingHandler(), bus).subscribe()
+    RequestServer(RecordingHandler(), bus).subscribe()
     response = await HookBusClient(bus).request("BeforeTool", {}, retries=5)
     assert response["error"]["code"] == "validation_failure"
     assert len(bus.sent) == 1
@@ -211,20 +211,20 @@ async def test_bus_that_raises_is_a_failed_response() -> None:
 
 
 class StuckBus(InMemoryMessageBus):
-    """A host's bus that never gets a message off."""
+    """A host's bus that hangs."""
 
     async def publish(self, message_type: str, payload: Any) -> None:
         await asyncio.Event().wait()
 
 
-async def test_bus_that_is_stuck_costs_the_deadline_only() -> None:
+async def test_bus_that_hangs_is_a_timeout() -> None:
     bus = StuckBus()
     bus.subscribe(REQUEST, lambda _: None)
     response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.05)
     assert response["error"]["code"] == "timeout"
 
 
-async def test_response_of_no_known_shape_is_ignored() -> None:
+async def test_invalid_response_is_ignored() -> None:
     bus = InMemoryMessageBus()
 
     async def nonsense(request: Any) -> None:
@@ -236,3 +236,15 @@ async def test_response_of_no_known_shape_is_ignored() -> None:
     bus.subscribe(REQUEST, nonsense)
     response = await HookBusClient(bus).request("BeforeTool", TOOL)
     assert response["success"] is True
+
+
+async def test_failed_response_without_an_error_is_returned_with_retries() -> None:
+    bus = InMemoryMessageBus()
+
+    async def answer(request: Any) -> None:
+        failed = {"correlationId": request["correlationId"], "success": False}
+        await bus.publish(RESPONSE, failed)
+
+    bus.subscribe(REQUEST, answer)
+    response = await HookBusClient(bus).request("BeforeTool", TOOL, retries=1)
+    assert response["success"] is False

@@ -1,4 +1,4 @@
-"""Results in wire spelling and back: nothing a caller reads is lost on the way."""
+"""Encoding results for the wire and decoding them: nothing is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from hookline import Config, HookBusClient, HookSystem, InMemoryMessageBus
 from hookline.bus.contracts import (
+    HookExecutionRequest,
+    HookExecutionResponse,
+    MessageBusType,
     output_to_wire,
     processed_from_wire,
     processed_to_wire,
@@ -24,7 +28,7 @@ from hookline.protocol.results import (
     Stage,
 )
 
-from .fakes import said
+from .fakes import result_of
 
 events = st.sampled_from(HookEventName)
 texts = st.text(max_size=10).filter(lambda text: text.isprintable())
@@ -73,12 +77,14 @@ def sent(result: ProcessedHookResult) -> dict[str, Any]:
 
 @given(wire=outputs, event=events)
 @settings(max_examples=150)
-def test_result_survives_the_trip(wire: dict[str, Any], event: HookEventName) -> None:
-    result = said(wire, event)
+def test_result_survives_encoding_and_decoding(
+    wire: dict[str, Any], event: HookEventName
+) -> None:
+    result = result_of(wire, event)
     assert processed_from_wire(sent(result), event) == result
 
 
-def test_every_field_of_a_hooks_result_survives_the_trip() -> None:
+def test_every_field_of_a_hook_result_survives_encoding_and_decoding() -> None:
     one = HookExecutionResult(
         hook_name="guard",
         hook_type="worker",
@@ -121,9 +127,9 @@ def test_every_field_of_a_hooks_result_survives_the_trip() -> None:
     assert processed_from_wire(sent(result), HookEventName.BeforeTool) == result
 
 
-def test_changed_tool_input_is_whole_again_on_the_far_side() -> None:
+def test_changed_tool_input_is_complete_after_decoding() -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
-    result = said(wire, HookEventName.BeforeTool)
+    result = result_of(wire, HookEventName.BeforeTool)
     back = processed_from_wire(
         sent(result), HookEventName.BeforeTool, {"path": "a", "mode": "w"}
     )
@@ -131,17 +137,17 @@ def test_changed_tool_input_is_whole_again_on_the_far_side() -> None:
     assert back.final_output.modified_tool_input == {"path": "b", "mode": "w"}
 
 
-def test_additional_context_is_escaped_once_on_the_far_side() -> None:
+def test_additional_context_is_escaped_once_after_decoding() -> None:
     wire = {"hookSpecificOutput": {"additionalContext": "<b>"}}
     back = processed_from_wire(
-        sent(said(wire, HookEventName.BeforeAgent)), HookEventName.BeforeAgent
+        sent(result_of(wire, HookEventName.BeforeAgent)), HookEventName.BeforeAgent
     )
     assert back.final_output is not None
     assert back.final_output.additional_context == "&lt;b&gt;"
 
 
 def test_failed_response_is_a_failure_envelope() -> None:
-    """DELTA-HFAIL-001 on the far side."""
+    """DELTA-HFAIL-001 after decoding."""
     error = {"code": "timeout", "message": "late", "details": {"stage": "internal"}}
     back = processed_from_wire(
         {"correlationId": "c", "success": False, "error": error},
@@ -219,6 +225,27 @@ def test_response_of_any_shape_is_read_without_raising_or_inventing_a_verdict(
 
 
 def test_durations_are_rounded_to_microseconds() -> None:
-    result = said({}, HookEventName.BeforeTool)
+    result = result_of({}, HookEventName.BeforeTool)
     aggregated = replace(result.aggregated, total_duration=1.23456789)
     assert output_to_wire(aggregated)["totalDuration"] == 1.235
+
+
+async def test_only_requests_and_responses_go_over_the_bus() -> None:
+    """DELTA-HBUS-001: each message has the fields of its type and no others."""
+    bus = InMemoryMessageBus()
+    requests: list[Any] = []
+    responses: list[Any] = []
+    bus.subscribe(MessageBusType.HOOK_EXECUTION_REQUEST, requests.append)
+    bus.subscribe(MessageBusType.HOOK_EXECUTION_RESPONSE, responses.append)
+    async with HookSystem(Config(), message_bus=bus):
+        client = HookBusClient(bus)
+        await client.request("BeforeAgent", {"prompt": "p"})
+        await client.request("BeforeAgent", {"prompt": 5})
+    assert len(requests) == len(responses) == 2
+    for request in requests:
+        assert set(request) == set(HookExecutionRequest.__annotations__)
+    good, bad = responses
+    always = {"correlationId", "success"}
+    assert set(good) == always | {"output", "processed"}
+    assert set(bad) == always | {"error"}
+    assert set(good) | set(bad) == set(HookExecutionResponse.__annotations__)

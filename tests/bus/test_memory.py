@@ -14,7 +14,7 @@ REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 RESPONSE = MessageBusType.HOOK_EXECUTION_RESPONSE
 
 
-async def test_bus_brings_a_message_to_every_subscriber_of_its_type() -> None:
+async def test_message_reaches_every_subscriber_of_its_type() -> None:
     bus = InMemoryMessageBus()
     first, second, other = [], [], []  # type: ignore[var-annotated] # plain lists
     bus.subscribe(REQUEST, first.append)
@@ -24,7 +24,7 @@ async def test_bus_brings_a_message_to_every_subscriber_of_its_type() -> None:
     assert (first, second, other) == ([{"n": 1}], [{"n": 1}], [])
 
 
-async def test_bus_takes_the_type_as_a_plain_string() -> None:
+async def test_message_type_may_be_a_plain_string() -> None:
     bus = InMemoryMessageBus()
     seen: list[Any] = []
     bus.subscribe("hook-execution-request", seen.append)
@@ -32,7 +32,7 @@ async def test_bus_takes_the_type_as_a_plain_string() -> None:
     assert seen == [1]
 
 
-async def test_publishing_without_subscribers_is_no_error() -> None:
+async def test_publishing_without_subscribers_does_nothing() -> None:
     bus = InMemoryMessageBus()
     await bus.publish(REQUEST, 1)
     assert not bus.has_subscribers(REQUEST)
@@ -82,7 +82,7 @@ async def test_order_is_kept_when_a_handler_is_sometimes_async() -> None:
 
 
 async def test_slow_subscriber_delays_neither_publisher_nor_others() -> None:
-    """A subscriber that never finishes harms nobody else."""
+    """A subscriber that never finishes affects no other."""
     bus = InMemoryMessageBus()
     stuck = asyncio.Event()
     quick: list[int] = []
@@ -106,7 +106,7 @@ async def test_slow_subscriber_delays_neither_publisher_nor_others() -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
-async def test_raising_subscriber_harms_nobody_and_goes_on(
+async def test_raising_subscriber_affects_no_other_and_continues(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bus = InMemoryMessageBus()
@@ -133,7 +133,7 @@ async def test_raising_subscriber_harms_nobody_and_goes_on(
     assert "broken subscriber" in caplog.text
 
 
-async def test_subscriber_whose_await_was_cancelled_goes_on() -> None:
+async def test_subscriber_continues_after_a_cancelled_await() -> None:
     bus = InMemoryMessageBus()
     seen: list[int] = []
     done = asyncio.Event()
@@ -189,9 +189,7 @@ async def test_subscribing_inside_a_handler_starts_with_the_next_message() -> No
     assert seen == [2]
 
 
-async def test_unsubscribing_drops_what_waits_and_lets_the_call_in_flight_finish() -> (
-    None
-):
+async def test_unsubscribing_drops_the_queue_and_finishes_the_call_in_flight() -> None:
     bus = InMemoryMessageBus()
     gate, finished = asyncio.Event(), asyncio.Event()
     seen: list[int] = []
@@ -212,7 +210,7 @@ async def test_unsubscribing_drops_what_waits_and_lets_the_call_in_flight_finish
     assert not bus.has_subscribers(REQUEST)
 
 
-async def test_subscriber_far_behind_is_reported_once(
+async def test_long_queue_is_logged_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hookline.bus.memory.LONG_QUEUE", 3)

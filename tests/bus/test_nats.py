@@ -11,7 +11,7 @@ import nats
 import pytest
 
 from hookline.bus import HookBusClient, MessageBusType, NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.errors import BusConnectionError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
@@ -23,7 +23,7 @@ from hookline.protocol.results import (
 )
 from tests.support.nats import NatsServer, codes, serving_bus
 
-from .fakes import GatedHandler, RecordingHandler, said
+from .fakes import GatedHandler, RecordingHandler, result_of
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 BEFORE_TOOL = HookEventName.BeforeTool
@@ -36,8 +36,8 @@ class Fleet:
         self.server, self.prefix, self._stack = server, prefix, stack
 
     async def worker(self, handler: Any, **options: Any) -> NatsBus:
-        mediator = RequestMediator(handler, **options)
-        bus = await serving_bus(self.server.url, self.prefix, mediator.handle_request)
+        hooks = RequestServer(handler, **options)
+        bus = await serving_bus(self.server.url, self.prefix, hooks.handle_request)
         self._stack.push_async_callback(bus.close)
         return bus
 
@@ -53,7 +53,9 @@ def fleet(server: NatsServer, prefix: str, cleanup: AsyncExitStack) -> Fleet:
 
 
 async def test_request_is_answered_by_a_worker(fleet: Fleet) -> None:
-    handler = RecordingHandler(said({"decision": "block", "reason": "no"}, BEFORE_TOOL))
+    handler = RecordingHandler(
+        result_of({"decision": "block", "reason": "no"}, BEFORE_TOOL)
+    )
     await fleet.worker(handler)
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL, correlation_id="c-1")
@@ -63,7 +65,7 @@ async def test_request_is_answered_by_a_worker(fleet: Fleet) -> None:
     assert handler.calls[0]["fields"] == TOOL
 
 
-async def test_nobody_serving_is_a_failed_response_at_once(fleet: Fleet) -> None:
+async def test_no_worker_is_a_failed_response_at_once(fleet: Fleet) -> None:
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL, timeout_s=100)
     assert response["error"]["code"] == "no_responders"
@@ -77,7 +79,7 @@ async def test_no_answer_by_the_deadline_is_a_failed_response(fleet: Fleet) -> N
     assert response["error"]["code"] == "timeout"
 
 
-async def test_prefixes_keep_fleets_apart(server: NatsServer, fleet: Fleet) -> None:
+async def test_prefixes_separate_fleets(server: NatsServer, fleet: Fleet) -> None:
     await fleet.worker(RecordingHandler())
     async with await NatsBus.connect(server.url, prefix="another") as bus:
         response = await HookBusClient(bus).request("BeforeTool", TOOL)
@@ -87,14 +89,14 @@ async def test_prefixes_keep_fleets_apart(server: NatsServer, fleet: Fleet) -> N
 async def test_system_can_be_given_the_bus_itself(
     server: NatsServer, fleet: Fleet
 ) -> None:
-    """One subscription per mediator, undone by dispose (DELTA-HEVT-004)."""
+    """One subscription per server, undone by dispose (DELTA-HEVT-004)."""
     async with await NatsBus.connect(server.url, prefix=fleet.prefix) as bus:
-        mediator = RequestMediator(RecordingHandler(), bus)
-        mediator.subscribe()
+        hooks = RequestServer(RecordingHandler(), bus)
+        hooks.subscribe()
         await bus.ready()
         client = await fleet.client()
         assert (await client.request("BeforeTool", TOOL))["success"] is True
-        mediator.dispose()
+        hooks.dispose()
         await bus.ready()
         response = await client.request("BeforeTool", TOOL)
         assert response["error"]["code"] == "no_responders"
@@ -129,7 +131,7 @@ async def test_response_goes_to_its_requester_only(
         (b'{"eventName": "Nope", "input": {}}', "unsupported_event"),
     ],
 )
-async def test_nonsense_is_answered_too(
+async def test_invalid_request_is_answered(
     server: NatsServer, fleet: Fleet, data: bytes, code: str
 ) -> None:
     bus = await fleet.worker(RecordingHandler())
@@ -157,7 +159,7 @@ async def test_request_without_a_reply_subject_is_ignored(
     assert "without a reply subject" in caplog.text
 
 
-async def test_answer_that_is_no_response_is_a_failed_response(
+async def test_invalid_response_is_a_failed_response(
     server: NatsServer, fleet: Fleet
 ) -> None:
     raw = await nats.connect(server.url)
@@ -175,7 +177,7 @@ async def test_answer_that_is_no_response_is_a_failed_response(
     assert response["processed"]["blocked"] is True
 
 
-async def test_raising_handler_of_the_hosts_own_is_an_internal_error(
+async def test_raising_handler_of_a_host_is_an_internal_error(
     server: NatsServer, fleet: Fleet
 ) -> None:
     async def handle(payload: Any) -> Any:
@@ -189,7 +191,7 @@ async def test_raising_handler_of_the_hosts_own_is_an_internal_error(
     assert response["error"]["code"] == "internal_error"
 
 
-async def test_request_over_the_servers_limit_is_refused_at_the_sender(
+async def test_request_over_the_servers_limit_is_not_sent(
     fleet: Fleet,
 ) -> None:
     handler = RecordingHandler()
@@ -204,12 +206,12 @@ async def test_request_over_the_servers_limit_is_refused_at_the_sender(
     assert (await client.request("BeforeTool", TOOL))["success"] is True
 
 
-async def test_response_over_the_limit_loses_what_hooks_printed_and_no_verdict(
+async def test_response_over_the_limit_drops_printed_output_and_keeps_the_verdict(
     fleet: Fleet,
 ) -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
     await fleet.worker(
-        RecordingHandler(said(wire, BEFORE_TOOL, stdout="x" * 2_000_000))
+        RecordingHandler(result_of(wire, BEFORE_TOOL, stdout="x" * 2_000_000))
     )
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL)
@@ -220,7 +222,7 @@ async def test_response_over_the_limit_loses_what_hooks_printed_and_no_verdict(
 
 
 async def test_block_with_a_reason_over_the_limit_still_blocks(fleet: Fleet) -> None:
-    """An answer is never more lenient than what the hooks said."""
+    """A response never allows what the hooks blocked."""
     output, _ = read_output(
         {"decision": "block", "reason": "no " * 1_000_000}, BEFORE_TOOL
     )
@@ -233,12 +235,12 @@ async def test_block_with_a_reason_over_the_limit_still_blocks(fleet: Fleet) -> 
     assert response["error"]["code"] == "payload_too_large"
     assert response["processed"]["blocked"] is True
     assert response["processed"]["reason"].startswith("no no no")
-    assert response["processed"]["reason"].endswith("(cut)")
+    assert response["processed"]["reason"].endswith("(truncated)")
 
 
-async def test_change_over_the_limit_is_a_failure_and_no_success(fleet: Fleet) -> None:
+async def test_change_over_the_limit_is_a_failure(fleet: Fleet) -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"content": "x" * 2_000_000}}}
-    await fleet.worker(RecordingHandler(said(wire, BEFORE_TOOL)))
+    await fleet.worker(RecordingHandler(result_of(wire, BEFORE_TOOL)))
     client = await fleet.client()
     response = await client.request("BeforeTool", TOOL)
     assert response["success"] is False
@@ -247,7 +249,7 @@ async def test_change_over_the_limit_is_a_failure_and_no_success(fleet: Fleet) -
 
 
 async def test_values_that_are_hard_to_encode_still_arrive(fleet: Fleet) -> None:
-    """PROTOCOL 4: no input slips past a guard by being hard to encode."""
+    """PROTOCOL 4: no input avoids a guard by being hard to encode."""
     handler = RecordingHandler()
     await fleet.worker(handler)
     client = await fleet.client()
@@ -275,7 +277,7 @@ async def test_requests_beyond_the_limit_wait_and_are_not_dropped(fleet: Fleet) 
     assert handler.most_inside == 2
 
 
-async def test_draining_worker_finishes_what_it_has_and_takes_no_more(
+async def test_draining_worker_finishes_its_requests_and_takes_no_new_ones(
     fleet: Fleet,
 ) -> None:
     handler = GatedHandler()
@@ -294,15 +296,15 @@ async def test_draining_worker_finishes_what_it_has_and_takes_no_more(
     await draining
 
 
-async def test_coming_and_going_take_effect_when_they_are_said_to(
+async def test_subscribing_and_unsubscribing_take_effect_when_awaited(
     server: NatsServer, fleet: Fleet
 ) -> None:
-    """A request right after ``ready`` is answered, one after leaving is not taken."""
-    mediator = RequestMediator(RecordingHandler())
+    """A request after ``ready`` is answered, one after unsubscribing is not taken."""
+    hooks = RequestServer(RecordingHandler())
     client = await fleet.client()
     async with await NatsBus.connect(server.url, prefix=fleet.prefix) as bus:
         for _ in range(50):
-            leave = bus.serve(mediator.handle_request)
+            leave = bus.serve(hooks.handle_request)
             await bus.ready()
             responses = [await client.request("BeforeTool", TOOL, timeout_s=5)]
             leave()
@@ -311,11 +313,11 @@ async def test_coming_and_going_take_effect_when_they_are_said_to(
             assert codes(responses) == {"success": 1, "no_responders": 1}
 
 
-async def test_leaving_worker_drops_no_request_that_still_reached_it(
+async def test_unsubscribing_worker_drops_no_request_that_reached_it(
     server: NatsServer, fleet: Fleet
 ) -> None:
-    """Between two workers, one comes and goes all the time; nobody notices."""
-    mediator = RequestMediator(RecordingHandler())
+    """One of two workers subscribes and unsubscribes all the time."""
+    hooks = RequestServer(RecordingHandler())
     await fleet.worker(RecordingHandler())
     client = await fleet.client()
     stop = asyncio.Event()
@@ -328,14 +330,14 @@ async def test_leaving_worker_drops_no_request_that_still_reached_it(
 
     asking = [asyncio.ensure_future(keep_asking()) for _ in range(10)]
     for _ in range(25):
-        bus = await serving_bus(server.url, fleet.prefix, mediator.handle_request)
+        bus = await serving_bus(server.url, fleet.prefix, hooks.handle_request)
         await bus.drain()
     stop.set()
     answered = [one for many in await asyncio.gather(*asking) for one in many]
     assert codes(answered) == {"success": len(answered)}
 
 
-async def test_server_that_is_not_there_is_an_error_that_names_it() -> None:
+async def test_unreachable_server_is_an_error_with_its_address() -> None:
     with pytest.raises(BusConnectionError, match=r"nats://127\.0\.0\.1:1: ") as caught:
         await NatsBus.connect("nats://me:secret@127.0.0.1:1", timeout_s=0.2)
     assert "secret" not in str(caught.value)

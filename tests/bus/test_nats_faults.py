@@ -1,4 +1,4 @@
-"""What can go wrong in a fleet: no request is lost without a word.
+"""Faults in a fleet: every request gets a response.
 
 Each test says what was lost (nothing) and bounds how long callers waited by the
 deadline they gave, with a generous allowance for a busy machine.
@@ -90,10 +90,10 @@ async def test_two_workers_share_a_thousand_requests_each_answered_once(
     assert handled == 1000
 
 
-async def test_killed_worker_with_requests_in_hand_costs_them_their_deadline_only(
+async def test_requests_of_a_killed_worker_time_out(
     fleet: Fleet,
 ) -> None:
-    """Lost: nothing. The requests in the dead worker's hand end as timeouts."""
+    """Nothing is lost: the requests of the dead worker end as timeouts."""
     doomed, steady = await fleet.worker("hold"), await fleet.worker()
     client, asked = await fleet.client(), Asked()
     asking = [
@@ -109,7 +109,7 @@ async def test_killed_worker_with_requests_in_hand_costs_them_their_deadline_onl
     assert max(asked.waits_s) < 2.0 + ALLOWANCE_S
 
 
-async def test_killed_workers_requests_are_answered_by_another_when_retries_are_asked(
+async def test_requests_of_a_killed_worker_are_answered_by_another_with_retries(
     fleet: Fleet,
 ) -> None:
     doomed, steady = await fleet.worker("hold"), await fleet.worker()
@@ -126,10 +126,10 @@ async def test_killed_workers_requests_are_answered_by_another_when_retries_are_
     assert set(asked.pids()) == {str(steady.pid)}
 
 
-async def test_hanging_worker_costs_its_own_requests_their_deadline_only(
+async def test_requests_of_a_hanging_worker_time_out(
     fleet: Fleet,
 ) -> None:
-    """A process that is stopped cold: neither dead nor answering."""
+    """A process stopped with SIGSTOP: neither dead nor answering."""
     stuck, steady = await fleet.worker(), await fleet.worker()
     client, asked = await fleet.client(), Asked()
     stuck.send(signal.SIGSTOP)
@@ -164,7 +164,7 @@ async def test_slow_consumer_answers_everything_once_it_reads_again(
     assert await worker.line() == "handled 300"
 
 
-async def test_client_that_goes_away_harms_nobody(fleet: Fleet) -> None:
+async def test_client_that_disconnects_affects_no_other(fleet: Fleet) -> None:
     worker = await fleet.worker("slow")
     leaving = await NatsBus.connect(fleet.server.url, prefix=fleet.prefix)
     asking = [
@@ -182,7 +182,7 @@ async def test_client_that_goes_away_harms_nobody(fleet: Fleet) -> None:
     assert await worker.ended() == 0
 
 
-async def test_worker_told_to_stop_answers_what_it_has(fleet: Fleet) -> None:
+async def test_stopping_worker_answers_its_requests(fleet: Fleet) -> None:
     worker = await fleet.worker("slow", concurrency=1)
     client, asked = await fleet.client(), Asked()
     asking = [asyncio.ensure_future(asked.one(client, n)) for n in range(5)]
@@ -193,10 +193,10 @@ async def test_worker_told_to_stop_answers_what_it_has(fleet: Fleet) -> None:
     assert await worker.ended() == 0
 
 
-async def test_server_restart_under_load_loses_no_request_without_a_word(
+async def test_server_restart_under_load_leaves_no_request_unanswered(
     fleet: Fleet,
 ) -> None:
-    """Lost: nothing. Requests under way may end as timeouts or no_responders."""
+    """Nothing is lost: requests in flight may end as timeouts or no_responders."""
     workers = [await fleet.worker(), await fleet.worker()]
     pids = {str(worker.pid) for worker in workers}
     client, asked = await fleet.client(), Asked()
@@ -225,7 +225,7 @@ async def test_server_restart_under_load_loses_no_request_without_a_word(
 
 
 async def test_request_during_an_outage_waits_for_the_server(fleet: Fleet) -> None:
-    """A server that is back before the deadline costs a wait and no verdict."""
+    """If the server is back before the deadline, the request gets its verdict."""
     await fleet.worker()
     client = await fleet.client()
     assert (await client.request("BeforeTool", TOOL))["success"] is True

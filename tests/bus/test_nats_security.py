@@ -1,4 +1,4 @@
-"""Who may ask and who may answer: the server of ``examples/fleet/nats.conf``."""
+"""Who may request and who may answer: the server of ``examples/fleet/nats.conf``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.errors import BusConnectionError
 from tests.support.nats import ROOT, NatsServer
 
@@ -45,7 +45,7 @@ async def as_user(server: NatsServer, user: str, **options: Any) -> NatsBus:
 
 async def as_worker(server: NatsServer, handler: RecordingHandler) -> NatsBus:
     bus = await as_user(server, "worker")
-    RequestMediator(handler, bus).subscribe()
+    RequestServer(handler, bus).subscribe()
     await bus.ready()
     return bus
 
@@ -65,12 +65,12 @@ async def test_agents_get_verdicts_from_the_worker(guarded: NatsServer) -> None:
 
 async def test_agent_cannot_answer_requests(guarded: NatsServer) -> None:
     async with await as_user(guarded, "coder") as bus:
-        RequestMediator(RecordingHandler(), bus).subscribe()
+        RequestServer(RecordingHandler(), bus).subscribe()
         with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
             await bus.ready()
 
 
-async def test_worker_cannot_ask(guarded: NatsServer) -> None:
+async def test_worker_cannot_send_requests(guarded: NatsServer) -> None:
     handler = RecordingHandler()
     async with await as_worker(guarded, handler) as bus:
         client = HookBusClient(bus, on_error="block")
@@ -80,7 +80,7 @@ async def test_worker_cannot_ask(guarded: NatsServer) -> None:
     assert handler.calls == []
 
 
-async def test_agent_cannot_listen_in_on_anothers_answers(guarded: NatsServer) -> None:
+async def test_agent_cannot_read_responses_to_another(guarded: NatsServer) -> None:
     async with (
         await as_worker(guarded, RecordingHandler()),
         await as_user(guarded, "coder", inbox_prefix="_INBOX_planner") as bus,
@@ -93,12 +93,12 @@ async def test_agent_cannot_listen_in_on_anothers_answers(guarded: NatsServer) -
 async def test_worker_of_another_queue_is_refused(guarded: NatsServer) -> None:
     """A second group would get a copy of every request."""
     async with await as_user(guarded, "worker", queue="mine") as bus:
-        RequestMediator(RecordingHandler(), bus).subscribe()
+        RequestServer(RecordingHandler(), bus).subscribe()
         with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
             await bus.ready()
 
 
-async def test_other_accounts_reach_nobody(guarded: NatsServer) -> None:
+async def test_other_accounts_reach_no_worker(guarded: NatsServer) -> None:
     async with (
         await as_worker(guarded, RecordingHandler()),
         await as_user(guarded, "visitor") as bus,
@@ -110,7 +110,7 @@ async def test_other_accounts_reach_nobody(guarded: NatsServer) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"user": "coder", "password": "guessed"}], ids=["nobody", "guessed"]
 )
-async def test_whoever_is_not_let_in_is_told_at_once(
+async def test_refused_connection_fails_at_once(
     guarded: NatsServer, options: dict[str, str]
 ) -> None:
     with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.cli.common import Options, Parser
 from hookline.cli.connection import add_connection_arguments, connect, nats_options
 from hookline.errors import BusConnectionError, HooklineError
@@ -86,7 +86,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sealed(
     tmp_path_factory: pytest.TempPathFactory, certificates: Path
 ) -> Iterator[NatsServer]:
-    """A server that speaks TLS only, with those who have a certificate."""
+    """A server that accepts only TLS with a client certificate."""
     server = NatsServer(
         tmp_path_factory.mktemp("sealed"),
         *("--tlsverify", "--tlscert", str(certificates / "node.pem")),
@@ -116,14 +116,14 @@ async def test_requests_go_over_tls_with_certificates_on_both_sides(
     words = tls_words(certificates, "ca", "cert", "key")
     options = options_of("--bus", sealed.url, "--prefix", prefix, *words)
     async with await connect(options) as serving, await connect(options) as asking:
-        RequestMediator(RecordingHandler(), serving).subscribe()
+        RequestServer(RecordingHandler(), serving).subscribe()
         await serving.ready()
         response = await HookBusClient(asking).request("BeforeTool", TOOL)
     assert response["success"] is True
 
 
 @pytest.mark.parametrize("names", [("ca",), ()], ids=["no certificate", "no authority"])
-async def test_whoever_lacks_a_certificate_is_refused(
+async def test_connection_without_a_certificate_is_refused(
     sealed: NatsServer, certificates: Path, names: tuple[str, ...]
 ) -> None:
     options = options_of("--bus", sealed.url, *tls_words(certificates, *names))
@@ -131,7 +131,7 @@ async def test_whoever_lacks_a_certificate_is_refused(
         await connect(options, timeout_s=1.0)
 
 
-def test_options_become_those_of_the_client(tmp_path: Path) -> None:
+def test_options_are_passed_to_the_client(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("correct horse \n")
     options = options_of(
@@ -157,7 +157,7 @@ def test_options_become_those_of_the_client(tmp_path: Path) -> None:
         (["--tls-ca", "/no/file"], "--tls-ca"),
     ],
 )
-def test_mistake_in_the_options_is_explained(words: list[str], message: str) -> None:
+def test_invalid_options_are_explained(words: list[str], message: str) -> None:
     with pytest.raises(HooklineError, match=message):
         nats_options(options_of(*words))
 

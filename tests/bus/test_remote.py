@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.engine.handler import HookEventHandler
 from hookline.protocol.events import (
     HookEventName,
@@ -20,7 +20,7 @@ from hookline.protocol.events import (
 )
 from hookline.protocol.results import ProcessedHookResult, Stage
 
-from .fakes import RecordingHandler, said
+from .fakes import RecordingHandler, result_of
 
 E = HookEventName
 STABLE = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -35,7 +35,7 @@ def remote(
     handler: RecordingHandler, on_error: str = "allow", **options: Any
 ) -> RemoteHooks:
     bus = InMemoryMessageBus()
-    RequestMediator(handler, bus).subscribe()
+    RequestServer(handler, bus).subscribe()
     return RemoteHooks(HookBusClient(bus, on_error), **options)
 
 
@@ -126,7 +126,7 @@ async def test_remote_hooks_send_what_the_handler_takes(
     assert handler.calls[0]["fields"] == fields
 
 
-async def test_remote_hooks_tell_who_asks() -> None:
+async def test_remote_hooks_send_session_and_requester() -> None:
     handler = RecordingHandler()
     hooks = remote(
         handler, session_id="s", transcript_path="/t", requester={"host": "h"}
@@ -138,14 +138,16 @@ async def test_remote_hooks_tell_who_asks() -> None:
 
 
 async def test_block_arrives_with_its_reason() -> None:
-    handler = RecordingHandler(said({"decision": "deny", "reason": "no"}, E.BeforeTool))
+    handler = RecordingHandler(
+        result_of({"decision": "deny", "reason": "no"}, E.BeforeTool)
+    )
     result = await remote(handler).fire_before_tool_event("t", {})
     assert (result.blocked, result.reason) == (True, "no")
 
 
-async def test_changed_tool_input_arrives_whole() -> None:
+async def test_changed_tool_input_arrives_complete() -> None:
     wire = {"hookSpecificOutput": {"tool_input": {"path": "b"}}}
-    handler = RecordingHandler(said(wire, E.BeforeTool))
+    handler = RecordingHandler(result_of(wire, E.BeforeTool))
     result = await remote(handler).fire_before_tool_event("t", {"path": "a", "m": 1})
     assert result.final_output is not None
     assert result.final_output.modified_tool_input == {"path": "b", "m": 1}
@@ -164,7 +166,7 @@ async def test_request_object_of_an_sdk_is_sent_in_the_stable_shape() -> None:
 
 
 @pytest.mark.parametrize(("on_error", "blocked"), [("allow", False), ("block", True)])
-async def test_model_request_in_no_known_shape_is_a_translation_failure(
+async def test_model_request_of_an_unknown_shape_is_a_translation_failure(
     on_error: str, blocked: bool
 ) -> None:
     """DELTA-HPAY-004: a boundary failure, nothing is sent."""
@@ -177,7 +179,7 @@ async def test_model_request_in_no_known_shape_is_a_translation_failure(
 
 
 @pytest.mark.parametrize(("on_error", "blocked"), [("allow", False), ("block", True)])
-async def test_nobody_there_fails_open_or_closed_as_the_client_says(
+async def test_no_worker_allows_or_blocks_as_on_error_says(
     on_error: str, blocked: bool
 ) -> None:
     hooks = RemoteHooks(HookBusClient(InMemoryMessageBus(), on_error))
@@ -190,13 +192,27 @@ async def test_nobody_there_fails_open_or_closed_as_the_client_says(
 @pytest.mark.parametrize(
     ("name", "fields"), [("BeforeTol", {}), ("SessionStart", {"source": "boot"})]
 )
-async def test_mistake_of_the_caller_is_a_validation_failure(
+async def test_invalid_event_or_input_is_a_validation_failure(
     name: str, fields: dict[str, Any]
 ) -> None:
     handler = RecordingHandler()
     result = await remote(handler).fire(name, fields)
     assert result.aggregated.errors[0].stage is Stage.VALIDATION
     assert handler.calls == []
+
+
+@pytest.mark.parametrize("name", [[], {}, 5, None], ids=str)
+async def test_event_name_of_a_wrong_type_is_a_validation_failure(name: Any) -> None:
+    """PROTOCOL 7: fire never raises."""
+    handler = RecordingHandler()
+    result = await remote(handler).fire(name, {})
+    assert result.aggregated.errors[0].stage is Stage.VALIDATION
+    assert handler.calls == []
+
+
+async def test_invalid_input_names_its_event() -> None:
+    result = await remote(RecordingHandler()).fire("SessionStart", {})
+    assert result.aggregated.errors[0].event_name is E.SessionStart
 
 
 async def test_input_of_fire_may_name_its_own_session() -> None:
@@ -206,7 +222,7 @@ async def test_input_of_fire_may_name_its_own_session() -> None:
     assert handler.calls[0]["session_id"] == "own"
 
 
-def test_remote_hooks_are_fired_in_the_same_words_as_the_handler() -> None:
+def test_remote_hooks_have_the_fire_methods_of_the_handler() -> None:
     public = {name for name in dir(HookEventHandler) if name.startswith("fire_")}
     ours = {name for name in dir(RemoteHooks) if name.startswith("fire_")}
     assert public - {"fire_validated"} == ours

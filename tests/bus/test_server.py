@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from hookline.bus import InMemoryMessageBus, MessageBusType
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import Decision, HookOutput
 from hookline.protocol.results import (
@@ -25,7 +25,7 @@ from .fakes import (
     RaisingHandler,
     RecordingHandler,
     failed_at,
-    said,
+    result_of,
 )
 
 REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
@@ -39,11 +39,11 @@ def asking(**changes: Any) -> dict[str, Any]:
 
 
 async def answer(payload: Any, handler: Any = None) -> dict[str, Any]:
-    mediator = RequestMediator(handler or RecordingHandler())
-    return dict(await mediator.handle_request(payload))
+    server = RequestServer(handler or RecordingHandler())
+    return dict(await server.handle_request(payload))
 
 
-async def test_no_match_is_a_success_with_nothing_in_it() -> None:
+async def test_no_match_is_an_empty_success() -> None:
     """DELTA-HFAIL-003."""
     assert await answer(asking()) == {
         "correlationId": "c-1",
@@ -69,8 +69,8 @@ async def test_no_match_is_a_success_with_nothing_in_it() -> None:
 
 
 async def test_hook_that_blocks_is_a_completed_request() -> None:
-    """PROTOCOL 8: success says that all stages completed."""
-    result = said({"decision": "block", "reason": "no"}, HookEventName.BeforeTool)
+    """PROTOCOL 8: success means that all stages completed."""
+    result = result_of({"decision": "block", "reason": "no"}, HookEventName.BeforeTool)
     response = await answer(asking(), RecordingHandler(result))
     assert response["success"] is True
     assert response["processed"]["blocked"] is True
@@ -117,9 +117,9 @@ REFUSED = [
         id="misspelt",
     ),
     pytest.param(
-        asking(eventName="before" * 100_000), "unsupported_event", "no hook", id="long"
+        asking(eventName="before" * 100_000), "unsupported_event", "unknown", id="long"
     ),
-    pytest.param(asking(eventName=[1]), "unsupported_event", "no hook", id="no name"),
+    pytest.param(asking(eventName=[1]), "unsupported_event", "unknown", id="no name"),
     pytest.param(
         asking(eventName="Nope", input=5), "unsupported_event", "Nope", id="event first"
     ),
@@ -151,7 +151,7 @@ async def test_request_that_fails_a_check_never_reaches_the_handler(
     assert len(str(response)) < 2000
 
 
-async def test_request_may_call_its_input_payload() -> None:
+async def test_input_of_a_request_may_be_named_payload() -> None:
     handler = RecordingHandler()
     response = await answer(asking(input=..., payload=TOOL), handler)
     assert response["success"] is True
@@ -213,7 +213,7 @@ async def test_raising_handler_is_an_internal_error() -> None:
 
 
 @pytest.mark.parametrize("given", ["c-1", " ", "日本", "x" * 10_000])
-async def test_correlation_id_is_echoed_to_the_letter(given: str) -> None:
+async def test_correlation_id_is_echoed_exactly(given: str) -> None:
     """Rule C1, DELTA-HEVT-002."""
     handler = RecordingHandler()
     response = await answer(asking(correlationId=given), handler)
@@ -222,7 +222,7 @@ async def test_correlation_id_is_echoed_to_the_letter(given: str) -> None:
 
 
 @pytest.mark.parametrize("given", [..., None, "", 5, ["c"]])
-async def test_correlation_id_is_made_when_there_is_none(given: Any) -> None:
+async def test_missing_correlation_id_is_generated(given: Any) -> None:
     """Rule C2, DELTA-HBUS-003."""
     first = await answer(asking(correlationId=given))
     second = await answer(asking(correlationId=given))
@@ -234,7 +234,7 @@ async def test_correlation_id_is_made_when_there_is_none(given: Any) -> None:
 async def test_request_sets_session_and_transcript_but_not_place_event_or_time() -> (
     None
 ):
-    """PROTOCOL 8: nobody on the bus chooses where a process runs."""
+    """PROTOCOL 8: a request cannot choose where a process runs."""
     handler = RecordingHandler()
     own = {
         "cwd": "/elsewhere",
@@ -257,7 +257,7 @@ async def test_request_sets_session_and_transcript_but_not_place_event_or_time()
     ]
 
 
-async def test_requester_that_is_no_object_is_left_out() -> None:
+async def test_requester_that_is_not_an_object_is_dropped() -> None:
     handler = RecordingHandler()
     await answer(asking(input=TOOL | {"requester": "me"}), handler)
     assert handler.calls[0]["fields"] == TOOL
@@ -265,11 +265,11 @@ async def test_requester_that_is_no_object_is_left_out() -> None:
 
 
 class Wire:
-    """A bus with a mediator on it, and all responses seen on it."""
+    """A bus with a server, and all responses published on it."""
 
     def __init__(self, handler: Any, **options: Any) -> None:
         self.bus = InMemoryMessageBus()
-        self.mediator = RequestMediator(handler, self.bus, **options)
+        self.server = RequestServer(handler, self.bus, **options)
         self.responses: list[Any] = []
         self.bus.subscribe(RESPONSE, self.responses.append)
 
@@ -281,22 +281,22 @@ class Wire:
 async def test_every_request_gets_exactly_one_response() -> None:
     """Rule C3."""
     wire = Wire(RecordingHandler())
-    wire.mediator.subscribe()
-    wire.mediator.subscribe()
+    wire.server.subscribe()
+    wire.server.subscribe()
     ids = [f"c-{n}" for n in range(50)]
     await wire.ask(*ids)
     await wire.bus.publish(REQUEST, "nonsense")
-    await wire.mediator.finished()
+    await wire.server.finished()
     assert sorted(r["correlationId"] for r in wire.responses if r["success"]) == sorted(
         ids
     )
     assert len(wire.responses) == 51
 
 
-async def test_slow_request_does_not_hold_up_others() -> None:
+async def test_slow_request_does_not_delay_others() -> None:
     handler = GatedHandler()
     wire = Wire(handler)
-    wire.mediator.subscribe()
+    wire.server.subscribe()
     await wire.ask("slow")
     await handler.until_inside(1)
     await wire.bus.publish(REQUEST, asking(input=5, correlationId="quick"))
@@ -304,52 +304,50 @@ async def test_slow_request_does_not_hold_up_others() -> None:
         await asyncio.sleep(0)
     assert wire.responses[0]["correlationId"] == "quick"
     handler.gate.set()
-    await wire.mediator.finished()
+    await wire.server.finished()
     assert [r["correlationId"] for r in wire.responses] == ["quick", "slow"]
 
 
 async def test_requests_beyond_the_limit_wait_and_are_not_dropped() -> None:
     handler = GatedHandler()
     wire = Wire(handler, max_concurrent=3)
-    wire.mediator.subscribe()
+    wire.server.subscribe()
     await wire.ask(*(f"c-{n}" for n in range(20)))
     await handler.until_inside(3)
     handler.gate.set()
-    await wire.mediator.finished()
+    await wire.server.finished()
     assert handler.most_inside == 3
     assert len(wire.responses) == 20
 
 
-def test_limit_below_one_is_refused() -> None:
+def test_limit_below_one_raises() -> None:
     with pytest.raises(ValueError, match="max_concurrent"):
-        RequestMediator(RecordingHandler(), max_concurrent=0)
+        RequestServer(RecordingHandler(), max_concurrent=0)
 
 
-async def test_disposed_mediator_ignores_messages_and_finishes_calls_in_flight() -> (
-    None
-):
+async def test_disposed_server_ignores_messages_and_finishes_calls_in_flight() -> None:
     """DELTA-HEVT-004, rule L1, domain model 3.1."""
     handler = GatedHandler()
     wire = Wire(handler)
-    wire.mediator.subscribe()
+    wire.server.subscribe()
     await wire.ask("before")
     await handler.until_inside(1)
-    wire.mediator.dispose()
-    wire.mediator.dispose()
+    wire.server.dispose()
+    wire.server.dispose()
     await wire.ask("after")
     handler.gate.set()
-    await wire.mediator.finished()
+    await wire.server.finished()
     assert [r["correlationId"] for r in wire.responses] == ["before"]
     assert not wire.bus.has_subscribers(REQUEST)
 
 
-async def test_mediator_without_a_bus_needs_no_disposing() -> None:
+async def test_server_without_a_bus_needs_no_disposing() -> None:
     """DELTA-HBUS-002, rule L3, domain model 5.3."""
-    mediator = RequestMediator(RecordingHandler())
-    mediator.subscribe()
-    mediator.dispose()
-    await mediator.finished()
-    assert (await mediator.handle_request(asking()))["success"] is True
+    server = RequestServer(RecordingHandler())
+    server.subscribe()
+    server.dispose()
+    await server.finished()
+    assert (await server.handle_request(asking()))["success"] is True
 
 
 class DeadBus:
@@ -363,12 +361,12 @@ class DeadBus:
         raise OSError("the line is dead")
 
 
-async def test_bus_that_cannot_publish_does_not_break_the_mediator(
+async def test_bus_that_cannot_publish_does_not_break_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bus = DeadBus()
-    mediator = RequestMediator(RecordingHandler(), bus)
-    mediator.subscribe()
+    server = RequestServer(RecordingHandler(), bus)
+    server.subscribe()
     bus.handler(asking())
-    await mediator.finished()
+    await server.finished()
     assert "the line is dead" in caplog.text

@@ -14,19 +14,19 @@ import sys
 from typing import Any
 
 from hookline.bus import NatsBus
-from hookline.bus.server import RequestMediator
+from hookline.bus.server import RequestServer
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 
-from .fakes import RecordingHandler, said
+from .fakes import RecordingHandler, result_of
 
 
 class PidHandler(RecordingHandler):
-    """Answers with the id of its process, in its own time."""
+    """Answers with the id of its process, at once or later."""
 
     def __init__(self, mode: str) -> None:
         super().__init__(
-            said({"systemMessage": str(os.getpid())}, HookEventName.BeforeTool)
+            result_of({"systemMessage": str(os.getpid())}, HookEventName.BeforeTool)
         )
         self._mode = mode
 
@@ -45,7 +45,7 @@ async def main(url: str, prefix: str, mode: str, limit: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     bus = await NatsBus.connect(url, prefix=prefix)
     handler = PidHandler(mode)
-    RequestMediator(handler, bus, max_concurrent=int(limit)).subscribe()
+    RequestServer(handler, bus, max_concurrent=int(limit)).subscribe()
     await bus.ready()
     print("ready", flush=True)
     await stop.wait()

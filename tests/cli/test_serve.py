@@ -85,7 +85,7 @@ def request(
     return done.returncode, json.loads(done.stdout)
 
 
-def test_worker_gives_verdicts_and_says_what_it_does(
+def test_worker_gives_verdicts_and_logs_requests(
     worker: Worker, server: NatsServer, prefix: str
 ) -> None:
     assert "ready, serving 1 hook on" in worker.ready
@@ -185,7 +185,9 @@ def test_request_without_a_server_has_no_verdict() -> None:
     assert "127.0.0.1:1" in response["error"]["message"]
 
 
-def test_request_for_no_event_has_no_verdict(server: NatsServer, prefix: str) -> None:
+def test_request_for_an_unknown_event_has_no_verdict(
+    server: NatsServer, prefix: str
+) -> None:
     done = hookline(
         "request", "BeforeTol", "--bus", server.url, "--prefix", prefix, "--json"
     )

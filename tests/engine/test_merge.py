@@ -346,3 +346,23 @@ def test_nothing_raises_on_any_json(said: list[Wire], event: HookEventName) -> N
     final = merge_outputs(found, TRAITS[event].merge)
     assert isinstance(final.to_wire(), dict)
     assert final.additional_context is None or "<" not in final.additional_context
+
+
+@pytest.mark.parametrize("event", ["BeforeTool", "BeforeModel", "Notification"])
+async def test_results_of_all_hooks_are_merged_by_the_rule_of_their_event(
+    workshop: Workshop, event: str
+) -> None:
+    """HOOK-166."""
+    result = await workshop.fire(
+        event,
+        workshop.says({"systemMessage": "a", "reason": "r"}, "first"),
+        workshop.runs("exit 7", "broken"),
+        workshop.says({"systemMessage": "b"}, "last"),
+    )
+    aggregated = result.aggregated
+    names = [hook.hook_name for hook in aggregated.hook_results]
+    assert names == ["first", "broken", "last"]
+    assert [error.hook_name for error in aggregated.errors] == ["broken"]
+    assert len(aggregated.all_outputs) == 2
+    rule = TRAITS[HookEventName(event)].merge
+    assert aggregated.final_output == merge_outputs(aggregated.all_outputs, rule)

@@ -1,9 +1,10 @@
-"""The mediated path end to end: a real hook system behind a bus."""
+"""The bus end to end: a real hook system behind a bus."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from hookline import (
 from hookline.agent.tool_calls import ToolResult, execute_tool_with_hooks
 from hookline.bus import MessageBusType, NatsBus
 from tests.support.nats import NatsServer
+
+from .test_handler_logs import ListLogger
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": ".env"}}
 Seen = list[Mapping[str, Any]]
@@ -64,6 +67,16 @@ async def test_request_over_the_bus_runs_the_hooks(site: Site) -> None:
     assert response["output"]["hookResults"][0]["success"] is True
 
 
+async def test_system_gives_its_handler_the_bus_and_the_debug_logger() -> None:
+    """DELTA-HSYS-001."""
+    bus, log = InMemoryMessageBus(), ListLogger(logging.DEBUG)
+    async with HookSystem(Config(), message_bus=bus, debug_logger=log) as hooks:
+        hooks.on("BeforeTool")(lambda event: None)
+        response = await HookBusClient(bus).request("BeforeTool", TOOL)
+    assert response["success"] is True
+    assert [record["event"] for record in log.named("hook:result")] == ["BeforeTool"]
+
+
 async def test_hooks_see_the_handlers_own_place_event_and_time(site: Site) -> None:
     site.record("BeforeTool")
     forged = {
@@ -92,7 +105,7 @@ async def test_request_without_a_session_runs_in_the_handlers_own(site: Site) ->
 async def test_model_request_in_an_sdks_shape_is_translated(
     site: Site, name: str
 ) -> None:
-    """DELTA-HPAY-003 on the mediated path."""
+    """DELTA-HPAY-003 over the bus."""
     site.record("BeforeModel")
     request = {"model": "m", "contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     response = await site.client.request("BeforeModel", {name: request})
@@ -121,7 +134,7 @@ async def test_untranslatable_request_fails_also_where_no_hook_would_match(
     assert response["error"]["code"] == "translation_failure"
 
 
-async def test_disposed_system_listens_no_more(tmp_path: Path) -> None:
+async def test_disposed_system_takes_no_requests(tmp_path: Path) -> None:
     """DELTA-HEVT-004, rule L2."""
     site = Site(tmp_path)
     async with site.system:

@@ -78,8 +78,8 @@ def record_write(
 ) -> None:
     """Record an event that no hook matched."""
     event = HookEventName.BeforeTool
-    fields = base_fields(event, "s-1", "/project", "")
-    fields |= {"tool_name": "write_file", "tool_input": dict(tool_input or {})}
+    own = {"tool_name": "write_file", "tool_input": dict(tool_input or {})}
+    fields = base_fields(event, "s-1", "/project", "") | own
     result = ProcessedHookResult(aggregated=make_empty_success_result())
     recorder.record(HookCall(event, fields), None, result)
 

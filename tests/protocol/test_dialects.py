@@ -1,4 +1,4 @@
-"""Claude Code's spelling: the tables of ``hookline.dialects``, both ways."""
+"""Translation between Hookline and Claude Code, both ways."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_tool_has_their_name_and_keys(
     assert (event["tool_name"], event["tool_input"]) == (name, seen)
 
 
-def test_tool_of_a_server_is_named_in_their_manner() -> None:
+def test_mcp_tool_has_their_name() -> None:
     context = {"server_name": "memory", "tool_name": "store"}
     event = shown(E.BeforeTool, tool_name="store", tool_input={}, mcp_context=context)
     assert event["tool_name"] == "mcp__memory__store"
@@ -160,7 +160,7 @@ def test_other_events_have_their_fields(
     assert found == {**found, **seen}
 
 
-def test_updated_input_replaces_the_whole_in_the_spelling_of_the_host() -> None:
+def test_updated_input_replaces_the_whole_input_with_our_keys() -> None:
     given_input = {"tool_name": "write_file", "tool_input": {"path": "a", "mode": "w"}}
     said = {"hookSpecificOutput": {"updatedInput": {"file_path": "b", "content": ""}}}
     ours = claude_output(E.BeforeTool, said, given_input)["hookSpecificOutput"]
@@ -170,7 +170,7 @@ def test_updated_input_replaces_the_whole_in_the_spelling_of_the_host() -> None:
     }
 
 
-def test_address_taken_from_a_prompt_is_not_handed_to_the_tool() -> None:
+def test_url_taken_from_a_prompt_is_not_passed_to_the_tool() -> None:
     given_input = {"tool_name": "web_fetch", "tool_input": {"prompt": "see http://a"}}
     seen = shown(E.BeforeTool, **given_input)["tool_input"]
     said = {"hookSpecificOutput": {"updatedInput": seen}}
@@ -178,7 +178,7 @@ def test_address_taken_from_a_prompt_is_not_handed_to_the_tool() -> None:
     assert ours["tool_input"] == given_input["tool_input"]
 
 
-def test_decisions_keep_their_words_and_deferring_asks() -> None:
+def test_decisions_are_kept_and_defer_means_ask() -> None:
     said = {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -192,7 +192,7 @@ def test_decisions_keep_their_words_and_deferring_asks() -> None:
 
 
 @pytest.mark.parametrize("event", [E.BeforeAgent, E.SessionStart])
-def test_plain_text_is_context_where_they_read_it_so(event: E) -> None:
+def test_plain_text_is_context_on_some_events(event: E) -> None:
     assert claude_text(event, "hi") == {
         "hookSpecificOutput": {"additionalContext": "hi"}
     }
@@ -212,7 +212,7 @@ INPUTS = st.dictionaries(KEYS, st.text(max_size=5), max_size=4)
     tool_input=INPUTS,
 )
 @settings(max_examples=200)
-def test_input_handed_back_unchanged_is_the_input(
+def test_input_returned_unchanged_is_the_input(
     tool: str, tool_input: dict[str, Any]
 ) -> None:
     """A hook that echoes what it was shown changes nothing."""

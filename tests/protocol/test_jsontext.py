@@ -1,4 +1,4 @@
-"""JSON in both directions, for values nobody controls."""
+"""Encoding and decoding JSON, for values we do not control."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ plain: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(anything)
-def test_any_value_becomes_json_that_every_parser_reads(value: Any) -> None:
+def test_any_value_is_encoded_as_valid_json(value: Any) -> None:
     written = encode(value)
     assert written.decode("utf-8") == written.decode("utf-8", "strict")
     json.loads(written, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 @given(plain)
-def test_what_json_can_hold_comes_back_as_it_was(value: Any) -> None:
+def test_json_values_survive_encoding_and_decoding(value: Any) -> None:
     assert decode(encode(value)) == value
     assert decode(json.dumps(value)) == value
 
@@ -54,7 +54,7 @@ def test_what_json_can_hold_comes_back_as_it_was(value: Any) -> None:
 @pytest.mark.parametrize(
     "text", ["NaN", "[Infinity]", '{"a": -Infinity}', "", "{", "'x'"]
 )
-def test_what_is_no_json_is_a_value_error(text: str) -> None:
+def test_invalid_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - any ValueError will do
         decode(text)
 
@@ -70,12 +70,12 @@ def test_what_is_no_json_is_a_value_error(text: str) -> None:
     ],
     ids=["float out of range", "lone surrogate", "pair", "huge number", "bytes"],
 )
-def test_json_that_parsers_stumble_over_is_still_read(text: str, value: Any) -> None:
-    """A verdict must not be lost to an odd value beside it."""
+def test_unusual_json_is_decoded(text: str, value: Any) -> None:
+    """A verdict must not be lost because of an unusual value beside it."""
     assert (decode(text) == value) is True
 
 
-def test_json_nested_too_deeply_has_an_error_of_its_own() -> None:
+def test_json_nested_too_deeply_raises_its_own_error() -> None:
     with pytest.raises(TooDeepError):
         decode('{"a":' * 100_000 + "1" + "}" * 100_000)
 
@@ -84,14 +84,14 @@ class Point(msgspec.Struct):
     x: int
 
 
-def test_structs_are_written_by_their_fields() -> None:
+def test_structs_are_encoded_as_objects() -> None:
     assert decode(encode({"point": Point(1), "text": "\ud800"})) == {
         "point": {"x": 1},
         "text": "\ufffd",
     }
 
 
-def test_subclasses_of_plain_types_are_written_as_such() -> None:
+def test_subclasses_of_plain_types_are_encoded_as_their_base() -> None:
     class Word(str):
         __slots__ = ()
 

@@ -24,7 +24,7 @@ async def test_other_decisions_do_not_block(workshop: Workshop, decision: Any) -
     assert (result.blocked, result.reason, result.ask) == (False, None, False)
 
 
-async def test_ask_is_shown_and_does_not_block(workshop: Workshop) -> None:
+async def test_ask_is_reported_and_does_not_block(workshop: Workshop) -> None:
     hook = workshop.says({"decision": "ask", "reason": "sure?"})
     result = await workshop.fire("BeforeTool", hook)
     assert (result.blocked, result.ask) == (False, True)
@@ -70,7 +70,7 @@ async def test_permission_decision_asks_before_a_tool(workshop: Workshop) -> Non
     assert result.final_output.reason == "p"
 
 
-async def test_permission_decision_counts_on_no_other_event(
+async def test_permission_decision_is_ignored_on_other_events(
     workshop: Workshop,
 ) -> None:
     said = {"hookSpecificOutput": {"permissionDecision": "deny"}}

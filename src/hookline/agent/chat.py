@@ -30,7 +30,7 @@ from .model_calls import (
     fire_before_tool_selection_hook,
     with_system_message,
 )
-from .triggers import listens
+from .triggers import has_hooks_for
 
 
 class StreamMode(StrEnum):
@@ -50,7 +50,7 @@ class StreamBuffering:
 
     async def is_needed(self) -> bool:
         """Whether to hold chunks back until the AfterModel hooks have run."""
-        if not await listens(self._config, HookEventName.AfterModel):
+        if not await has_hooks_for(self._config, HookEventName.AfterModel):
             return False
         if self._mode is StreamMode.BUFFER:
             return True

@@ -17,7 +17,7 @@ from hookline.protocol.events import (
     SessionEndReason,
     SessionStartSource,
 )
-from hookline.protocol.firing import EventFirer
+from hookline.protocol.inputs import EventFirer
 from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
@@ -55,13 +55,13 @@ async def fire(
     return None if result.final_output is None else result
 
 
-async def listens(config: Config, event: HookEventName) -> bool:
+async def has_hooks_for(config: Config, event: HookEventName) -> bool:
     """Whether a hook may run on an event; always true for hooks on a bus."""
     try:
         firer = await _firer_of(config)
         if firer is None:
             return False
-        return not isinstance(firer, HookEventHandler) or firer.listens(event)
+        return not isinstance(firer, HookEventHandler) or firer.has_hooks_for(event)
     # As above; the caller then waits for an answer before it shows anything.
     except Exception as error:  # noqa: BLE001
         logger.warning("cannot tell whether hooks listen: %r", error)

@@ -1,7 +1,7 @@
-"""The mediated path: contracts, carriers and clients.
+"""Hooks over a bus: contracts, buses, client and server.
 
-The names are loaded on first use: a program that asks over NATS loads no more than
-that, and one that has no bus loads nothing.
+The names are loaded on first use: a program that asks over NATS loads only what that
+needs, and one without a bus loads nothing.
 """
 
 from __future__ import annotations
@@ -22,30 +22,25 @@ if TYPE_CHECKING:
     from .nats import NatsBus as NatsBus
     from .remote import RemoteHooks as RemoteHooks
 
-_HOMES = {
-    "HookBusClient": "client",
-    "HookExecutionRequest": "contracts",
-    "HookExecutionResponse": "contracts",
-    "InMemoryMessageBus": "memory",
-    "MessageBus": "contracts",
-    "MessageBusType": "contracts",
-    "NatsBus": "nats",
-    "OnError": "contracts",
-    "RemoteHooks": "remote",
-    "RequestCarrier": "contracts",
-    "ResponseCode": "contracts",
+_NAMES = {
+    "client": ["HookBusClient"],
+    "contracts": [
+        *("HookExecutionRequest", "HookExecutionResponse", "MessageBus", "OnError"),
+        *("MessageBusType", "RequestCarrier", "ResponseCode"),
+    ],
+    "memory": ["InMemoryMessageBus"],
+    "nats": ["NatsBus"],
+    "remote": ["RemoteHooks"],
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605 - a list of the strings above
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - a list of the strings above
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        problem = f"module 'hookline.bus' has no attribute {name!r}"
-        raise AttributeError(problem) from None
-    value = getattr(import_module(f"hookline.bus.{home}"), name)
+    if name not in _MODULES:
+        raise AttributeError(f"module 'hookline.bus' has no attribute {name!r}")
+    value = getattr(import_module(f"hookline.bus.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,8 +1,8 @@
-"""Ask for hooks to be run by whoever listens on a bus.
+"""Ask for hooks over a bus.
 
-``request`` gives exactly one response, at its deadline at the latest, and raises
-nothing but cancellation: nobody listening is a failed response like any other. A
-hook may have side effects, so nothing is sent twice unless the caller asks for it.
+``request`` returns exactly one response, at its deadline at the latest, and raises
+nothing but cancellation: if nobody answers, that is a failed response too. Hooks may
+have side effects, so nothing is sent twice unless the caller asks for it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from hookline.errors import UnknownEventError
 from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from .contracts import (
     HookBus,
@@ -28,11 +29,13 @@ from .contracts import (
     failed_response,
     is_response,
     new_correlation_id,
+    processed_to_wire,
+    unanswered,
 )
 from .memory import InMemoryMessageBus
 
 DEFAULT_TIMEOUT_S = 70.0
-"""A hook's default timeout, the grace for killing it, and a little for the way."""
+"""A hook's default timeout and the grace for killing it, and 5 s for the bus."""
 
 _FIRST_PAUSE_S = 0.05
 _UNANSWERED = frozenset({ResponseCode.NO_RESPONDERS, ResponseCode.TIMEOUT})
@@ -42,7 +45,7 @@ _log = logging.getLogger("hookline.bus")
 
 
 class HookBusClient:
-    """Asks over any bus; ``on_error="block"`` makes a missing verdict a block."""
+    """Sends requests over any bus; ``on_error="block"`` blocks without a verdict."""
 
     def __init__(
         self,
@@ -66,9 +69,9 @@ class HookBusClient:
         correlation_id: str | None = None,
         retries: int = 0,
     ) -> HookExecutionResponse:
-        """Have the hooks of an event run, and get the one response.
+        """Run the hooks of an event and return the one response.
 
-        ``timeout_s`` bounds the whole call. With ``retries`` an unanswered request
+        ``timeout_s`` limits the whole call. With ``retries`` an unanswered request
         is sent again, and the attempts share that time.
         """
         request: HookExecutionRequest = {
@@ -79,12 +82,18 @@ class HookBusClient:
         try:
             event = HookEventName.of(event_name)
         except UnknownEventError as error:
-            return _unsupported(request, error)
-        whole = self.timeout_s if timeout_s is None else timeout_s
-        response = await self._ask(request, whole, retries)
-        return self.judge(response, event)
+            return failed_response(
+                request["correlationId"],
+                ResponseCode.UNSUPPORTED_EVENT,
+                str(error),
+                stage="validation",
+                event_name=request["eventName"],
+            )
+        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        response = await self._send(request, limit_s, retries)
+        return self.apply_on_error(response, event)
 
-    async def _ask(
+    async def _send(
         self, request: HookExecutionRequest, timeout_s: float, retries: int
     ) -> HookExecutionResponse:
         if retries < 1:
@@ -95,112 +104,80 @@ class HookBusClient:
         for left in range(retries, 0, -1):
             share_s = max(0.0, deadline - clock()) / (left + 1)
             response = await self._carrier.request(request, share_s)
-            if not _is_unanswered(response):
+            error = response.get("error", _NO_ERROR)
+            if response["success"] or error["code"] not in _UNANSWERED:
                 return response
-            # Nobody is there for an instant when the workers are being replaced.
+            # No worker may be there for a moment while workers are replaced.
             await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))
             pause_s *= 2
         return await self._carrier.request(request, max(0.0, deadline - clock()))
 
-    def judge(
+    def apply_on_error(
         self, response: HookExecutionResponse, event: HookEventName
     ) -> HookExecutionResponse:
-        """Turn a missing verdict into a block where that is wanted."""
+        """Block if there is no verdict and ``on_error`` asks for it."""
         if response["success"] or not TRAITS[event].can_block:
             return response
         error = response.get("error", _NO_ERROR)
-        # PROTOCOL 4: no input slips past a guard by being hard to encode.
-        closed = error["code"] == ResponseCode.ENCODING_FAILURE
-        if "processed" in response or not (closed or self.on_error is OnError.BLOCK):
+        # PROTOCOL 4: no input avoids a guard by being hard to encode.
+        blocks = error["code"] == ResponseCode.ENCODING_FAILURE
+        if "processed" in response or not (blocks or self.on_error is OnError.BLOCK):
             return response
-        reason = f"No verdict from the hooks: {error['message']} ({error['code']})"
-        return {**response, "processed": _block(reason)}
+        block = ProcessedHookResult(
+            aggregated=make_empty_success_result(),
+            blocked=True,
+            reason=f"No verdict from the hooks: {error['message']} ({error['code']})",
+        )
+        return {**response, "processed": processed_to_wire(block)}
 
 
 _NO_ERROR: Any = {"code": "unknown", "message": "the response gives no reason"}
 
 
-def _block(reason: str) -> dict[str, Any]:
-    return {
-        "shouldStop": False,
-        "stopReason": None,
-        "systemMessage": None,
-        "suppressOutput": False,
-        "blocked": True,
-        "reason": reason,
-        "ask": False,
-    }
-
-
-def _unsupported(
-    request: HookExecutionRequest, error: UnknownEventError
-) -> HookExecutionResponse:
-    return failed_response(
-        request["correlationId"],
-        ResponseCode.UNSUPPORTED_EVENT,
-        str(error),
-        stage="validation",
-        event_name=request["eventName"],
-    )
-
-
-def _is_unanswered(response: HookExecutionResponse) -> bool:
-    return not response["success"] and response["error"]["code"] in _UNANSWERED
-
-
 class _Correlator:
-    """Requests over a plain message bus: responses are told apart by their id.
+    """Sends requests over a message bus and matches the responses by their id.
 
-    It listens only while it waits for something, so there is nothing to close.
+    It is subscribed only while a request waits, so there is nothing to close.
     """
 
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
         self._waiting: dict[str, deque[_Answer]] = {}
         self._unsubscribe: Unsubscribe | None = None
-        self._has_subscribers = getattr(bus, "has_subscribers", _somebody)
-        # Most requests go this way, and a timeout of its own costs them a tenth.
-        self._sends_at_once = type(bus) is InMemoryMessageBus
+        self._has_subscribers = getattr(bus, "has_subscribers", lambda _type: True)
+        # Its publish never waits, and a timeout costs a tenth of such a request.
+        self._publishes_at_once = type(bus) is InMemoryMessageBus
 
     async def request(
         self, request: HookExecutionRequest, timeout_s: float
     ) -> HookExecutionResponse:
         if not self._has_subscribers(MessageBusType.HOOK_EXECUTION_REQUEST):
-            return _unanswered(
-                request, ResponseCode.NO_RESPONDERS, "nobody listens for hook requests"
-            )
+            message = "no handler is subscribed to hook requests"
+            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
         loop = asyncio.get_running_loop()
         answer: _Answer = loop.create_future()
         timer = loop.call_later(timeout_s, _expire, answer)
         self._expect(request["correlationId"], answer)
         try:
-            await self._send(request, timeout_s)
+            await self._publish(request, timeout_s)
             return await answer
         except TimeoutError:
-            return _unanswered(
-                request, ResponseCode.TIMEOUT, f"no response within {timeout_s:.3g} s"
-            )
-        except _PublishError as error:
-            return _unanswered(
-                request, ResponseCode.NO_RESPONDERS, f"the bus failed: {error.cause!r}"
-            )
+            message = f"no response within {timeout_s:.3g} s"
+            return unanswered(request, ResponseCode.TIMEOUT, message)
+        # A bus of the host is foreign code and may raise anything.
+        except Exception as error:  # noqa: BLE001
+            message = f"the bus failed: {error!r}"
+            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
         finally:
             timer.cancel()
             self._forget(request["correlationId"], answer)
 
-    async def _send(self, request: HookExecutionRequest, timeout_s: float) -> None:
-        if self._sends_at_once:
-            await self._publish(request)
+    async def _publish(self, request: HookExecutionRequest, timeout_s: float) -> None:
+        if self._publishes_at_once:
+            await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
         else:
             async with asyncio.timeout(timeout_s):
-                await self._publish(request)
-
-    async def _publish(self, request: HookExecutionRequest) -> None:
-        try:
-            await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
-        # A bus that the host brought is foreign code and may raise anything.
-        except Exception as error:
-            raise _PublishError(error) from error
+                await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
 
     def _expect(self, correlation_id: str, answer: _Answer) -> None:
         if self._unsubscribe is None:
@@ -220,7 +197,7 @@ class _Correlator:
 
     def _take(self, response: Any) -> None:
         if not is_response(response):
-            _log.warning("a response of no known shape was ignored")
+            _log.warning("ignored a message that is not a valid response")
             return
         # Two requests may share an id; each response answers the older one.
         for answer in self._waiting.get(response["correlationId"], ()):
@@ -229,29 +206,6 @@ class _Correlator:
                 return
 
 
-class _PublishError(Exception):
-    """What a foreign bus raised; never leaves this module."""
-
-    def __init__(self, cause: Exception) -> None:
-        self.cause = cause
-
-
-def _expire(answer: _Answer) -> None:
+def _expire(answer: asyncio.Future[Any]) -> None:
     if not answer.done():
         answer.set_exception(TimeoutError())
-
-
-def _somebody(message_type: str) -> bool:
-    return True
-
-
-def _unanswered(
-    request: HookExecutionRequest, code: ResponseCode, message: str
-) -> HookExecutionResponse:
-    return failed_response(
-        request["correlationId"],
-        code,
-        message,
-        stage="internal",
-        event_name=request["eventName"],
-    )

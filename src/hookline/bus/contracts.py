@@ -1,32 +1,38 @@
-"""What goes over the bus: message types, requests, responses, and the seams.
+"""What goes over the bus: messages, the protocols of a bus, and results on the wire.
 
-Payloads are plain values and responses are dicts in wire spelling, so that a carrier
-inside the process and one across the network say the same (DELTA-HBUS-001).
+Payloads are plain values and responses are dicts in wire spelling, so that a bus in
+the process and one across a network carry the same (DELTA-HBUS-001).
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from os import urandom
-from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
+from typing import Any, NotRequired, Protocol, TypedDict, TypeVar, runtime_checkable
+from uuid import uuid4
 
-from msgspec.structs import replace
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import fields, replace
 
 from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import Decision, HookOutput, read_output
 from hookline.protocol.results import (
     AggregatedHookResult,
-    FailureCause,
     HookError,
     HookExecutionResult,
     ProcessedHookResult,
     Stage,
 )
 
+S = TypeVar("S", bound=Struct)
+
+_LONGEST_TEXT = 4096
+_TRUNCATED = " ... (truncated)"
+
 
 class MessageBusType(StrEnum):
-    """The two kinds of message."""
+    """The types of message."""
 
     HOOK_EXECUTION_REQUEST = "hook-execution-request"
     HOOK_EXECUTION_RESPONSE = "hook-execution-response"
@@ -51,14 +57,14 @@ class ResponseCode(StrEnum):
 
 
 class OnError(StrEnum):
-    """What a requester makes of a response without a verdict."""
+    """What a response without a verdict means to the requester."""
 
     ALLOW = "allow"
     BLOCK = "block"
 
 
 class HookExecutionRequest(TypedDict):
-    """Asks for the hooks of one event to be run."""
+    """A request to run the hooks of one event."""
 
     eventName: str
     input: Any
@@ -74,7 +80,7 @@ class ResponseError(TypedDict):
 
 
 class HookExecutionResponse(TypedDict):
-    """The one answer to a request; ``success`` says that every stage completed."""
+    """The one response to a request; ``success`` means that every stage completed."""
 
     correlationId: str
     success: bool
@@ -85,39 +91,34 @@ class HookExecutionResponse(TypedDict):
 
 Unsubscribe = Callable[[], None]
 MessageHandler = Callable[[Any], Any]
-"""Plain or async; what it returns is not looked at."""
+"""Plain or async; its return value is ignored."""
 RequestHandler = Callable[[Any], Awaitable[HookExecutionResponse]]
 
 
 class MessageBus(Protocol):
-    """Anything that brings messages of a type to those who asked for them."""
+    """Delivers messages of a type to their subscribers."""
 
     def subscribe(self, message_type: str, handler: MessageHandler) -> Unsubscribe:
-        """Have every message of a type handed to ``handler`` from now on."""
-        ...
+        """Call ``handler`` with every message of a type from now on."""
 
     async def publish(self, message_type: str, payload: Any) -> None:
-        """Hand a message over to all who subscribed to its type."""
-        ...
+        """Deliver a message to all subscribers of its type."""
 
 
 @runtime_checkable
 class RequestCarrier(Protocol):
-    """A bus that brings each response to its requester, and to nobody else."""
+    """A bus that delivers each response to its requester only."""
 
     def serve(self, handle: RequestHandler) -> Unsubscribe:
-        """Have every request answered by ``handle`` from now on."""
-        ...
+        """Answer every request with ``handle`` from now on."""
 
     async def request(
         self, request: HookExecutionRequest, timeout_s: float
     ) -> HookExecutionResponse:
         """Get the response, or a failed one by the deadline; never raises."""
-        ...
 
     async def settled(self) -> None:
-        """Wait until all that is served no more has given its last response."""
-        ...
+        """Wait until every handler that was removed has sent its last response."""
 
 
 HookBus = MessageBus | RequestCarrier
@@ -128,7 +129,7 @@ def failed_response(
     code: ResponseCode,
     message: str,
     *,
-    stage: str,
+    stage: str = "internal",
     event_name: Any = None,
     **details: Any,
 ) -> HookExecutionResponse:
@@ -141,24 +142,28 @@ def failed_response(
     }
 
 
-def new_correlation_id() -> str:
-    """Make a UUID4, in a third of the time that the uuid module takes."""
-    digits = urandom(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return (
-        f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}"
-        f"-{variant}{digits[17:20]}-{digits[20:]}"
+def unanswered(
+    request: HookExecutionRequest, code: ResponseCode, message: str
+) -> HookExecutionResponse:
+    """Build the response to a request that no worker answered."""
+    return failed_response(
+        request["correlationId"], code, message, event_name=request["eventName"]
     )
 
 
+def new_correlation_id() -> str:
+    """Make a UUID4."""
+    return str(uuid4())
+
+
 def correlation_id_of(payload: Any) -> str:
-    """Take a request's correlation id to the letter, or make one (C1, C2)."""
+    """Return the exact correlation id of a request, or a new one (C1, C2)."""
     found = payload.get("correlationId") if isinstance(payload, dict) else None
     return found if isinstance(found, str) and found else new_correlation_id()
 
 
 def is_response(value: Any) -> bool:
-    """Whether a value from outside can be read as a response at all."""
+    """Whether a value has the shape of a response."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("success"), bool)
@@ -166,21 +171,8 @@ def is_response(value: Any) -> bool:
     )
 
 
-def output_to_wire(aggregated: AggregatedHookResult) -> dict[str, Any]:
-    """Spell the ``output`` of a response."""
-    final = aggregated.final_output
-    return {
-        "success": aggregated.success,
-        "finalOutput": None if final is None else final.to_wire(),
-        "allOutputs": [output.to_wire() for output in aggregated.all_outputs],
-        "errors": [error.to_wire() for error in aggregated.errors],
-        "hookResults": [_result_to_wire(one) for one in aggregated.hook_results],
-        "totalDuration": round(aggregated.total_duration, 3),
-    }
-
-
 def processed_to_wire(result: ProcessedHookResult) -> dict[str, Any]:
-    """Spell the ``processed`` of a response."""
+    """Convert a result to the ``processed`` of a response."""
     return {
         "shouldStop": result.should_stop,
         "stopReason": result.stop_reason,
@@ -192,30 +184,17 @@ def processed_to_wire(result: ProcessedHookResult) -> dict[str, Any]:
     }
 
 
-def processed_from_wire(
-    response: Mapping[str, Any],
-    event: HookEventName,
-    tool_input: Mapping[str, Any] | None = None,
-) -> ProcessedHookResult:
-    """Read a response as the result that the handler had, for its callers here.
-
-    ``tool_input`` is what the request held: a changed input comes back by its keys.
-    """
-    processed = _object(response.get("processed"))
-    if response.get("success") is True:
-        aggregated = _aggregated(_object(response.get("output")), event, tool_input)
-    else:
-        aggregated = _envelope(response, event, processed)
-    return ProcessedHookResult(
-        aggregated=aggregated,
-        should_stop=processed.get("shouldStop") is True,
-        stop_reason=_text(processed.get("stopReason")),
-        system_message=_text(processed.get("systemMessage")),
-        suppress_output=processed.get("suppressOutput") is True,
-        blocked=processed.get("blocked") is True,
-        reason=_text(processed.get("reason")),
-        ask=processed.get("ask") is True,
-    )
+def output_to_wire(aggregated: AggregatedHookResult) -> dict[str, Any]:
+    """Convert a result to the ``output`` of a response."""
+    final = aggregated.final_output
+    return {
+        "success": aggregated.success,
+        "finalOutput": None if final is None else final.to_wire(),
+        "allOutputs": [output.to_wire() for output in aggregated.all_outputs],
+        "errors": [error.to_wire() for error in aggregated.errors],
+        "hookResults": [_result_to_wire(one) for one in aggregated.hook_results],
+        "totalDuration": round(aggregated.total_duration, 3),
+    }
 
 
 def _result_to_wire(result: HookExecutionResult) -> dict[str, Any]:
@@ -228,6 +207,24 @@ def _result_to_wire(result: HookExecutionResult) -> dict[str, Any]:
     }
 
 
+def processed_from_wire(
+    response: Mapping[str, Any],
+    event: HookEventName,
+    tool_input: Mapping[str, Any] | None = None,
+) -> ProcessedHookResult:
+    """Read a response as the result that the handler returned.
+
+    ``tool_input`` is that of the request: the wire holds only the keys to change.
+    """
+    processed = _object(response.get("processed")) | {"aggregated": {}}
+    result = _read(ProcessedHookResult, processed)
+    if response.get("success") is True:
+        aggregated = _aggregated(_object(response.get("output")), event, tool_input)
+    else:
+        aggregated = _envelope(response, event, _verdict(result))
+    return replace(result, aggregated=aggregated)
+
+
 def _aggregated(
     output: Mapping[str, Any],
     event: HookEventName,
@@ -237,120 +234,137 @@ def _aggregated(
     if final is not None and final.tool_input and tool_input is not None:
         changed = {**tool_input, **final.tool_input}
         final = replace(final, modified_tool_input=changed)
-    said = (_output(one, event) for one in _objects(output.get("allOutputs")))
+    outputs = (_output(one, event) for one in _objects(output.get("allOutputs")))
     results = _objects(output.get("hookResults"))
+    duration = output.get("totalDuration")
     return AggregatedHookResult(
         success=output.get("success") is not False,
+        total_duration=duration if isinstance(duration, int | float) else 0.0,
         final_output=final,
-        all_outputs=[one for one in said if one is not None],
-        errors=[_error(one) for one in _objects(output.get("errors"))],
+        all_outputs=[one for one in outputs if one is not None],
+        errors=[_read(HookError, one) for one in _objects(output.get("errors"))],
         hook_results=[_result(one, event) for one in results],
-        total_duration=_number(output.get("totalDuration")),
     )
 
 
 def _envelope(
-    response: Mapping[str, Any], event: HookEventName, processed: Mapping[str, Any]
+    response: Mapping[str, Any], event: HookEventName, verdict: HookOutput | None
 ) -> AggregatedHookResult:
     error = _object(response.get("error"))
-    failure = HookError(
-        stage=_stage(_object(error.get("details")).get("stage")),
-        message=_text(error.get("message")) or "the response gives no reason",
-        details=_text(error.get("code")),
-        event_name=event,
-        correlation_id=_text(response.get("correlationId")),
-    )
-    verdict = _verdict(processed)
+    failure = {
+        "stage": _object(error.get("details")).get("stage"),
+        "message": error.get("message"),
+        "details": error.get("code"),
+        "event_name": event.value,
+        "correlation_id": response.get("correlationId"),
+    }
     return AggregatedHookResult(
         success=False,
-        errors=[failure],
+        errors=[_read(HookError, failure)],
         final_output=verdict,
         all_outputs=[] if verdict is None else [verdict],
     )
 
 
-def _verdict(processed: Mapping[str, Any]) -> HookOutput | None:
-    """The output of a failed request that blocks or stops all the same."""
-    blocked = processed.get("blocked") is True
-    stopped = processed.get("shouldStop") is True
-    if not blocked and not stopped:
+def _verdict(result: ProcessedHookResult) -> HookOutput | None:
+    """The output of a failed request that blocks or stops nevertheless."""
+    if not result.blocked and not result.should_stop:
         return None
     return HookOutput(
-        decision=Decision.BLOCK if blocked else None,
-        reason=_text(processed.get("reason")),
-        continues=False if stopped else None,
-        stop_reason=_text(processed.get("stopReason")),
-        system_message=_text(processed.get("systemMessage")),
+        decision=Decision.BLOCK if result.blocked else None,
+        reason=result.reason,
+        continues=False if result.should_stop else None,
+        stop_reason=result.stop_reason,
+        system_message=result.system_message,
     )
 
 
 def _result(wire: Mapping[str, Any], event: HookEventName) -> HookExecutionResult:
-    exit_code, said = wire.get("exit_code"), wire.get("output")
-    return HookExecutionResult(
-        hook_name=_text(wire.get("name")) or "",
-        hook_type=_text(wire.get("type")) or "",
-        source=_text(wire.get("source")) or "",
-        event_name=event,
-        success=wire.get("success") is True,
-        output=_output(said, event),
-        raw_output=said if isinstance(said, dict) else None,
-        exit_code=exit_code if isinstance(exit_code, int) else None,
-        stdout=_text(wire.get("stdout")) or "",
-        stderr=_text(wire.get("stderr")) or "",
-        duration=_number(wire.get("duration_ms")),
-        error=_text(wire.get("error")),
-        cause=_cause(wire.get("cause")),
-        warnings=tuple(filter(None, map(_text, _list(wire.get("warnings"))))),
-        timed_out=wire.get("timed_out") is True,
-        truncated=wire.get("truncated") is True,
-        would_block=wire.get("would_block") is True,
-        observed=wire.get("observed") is True,
-        reran=wire.get("reran") is True,
-    )
+    output = _output(wire.get("output"), event)
+    return replace(_read(HookExecutionResult, wire), event_name=event, output=output)
 
 
-def _error(wire: Mapping[str, Any]) -> HookError:
-    event_name = _text(wire.get("event_name"))
-    return HookError(
-        stage=_stage(wire.get("stage")),
-        message=_text(wire.get("message")) or "",
-        details=_text(wire.get("details")),
-        hook_name=_text(wire.get("hook_name")),
-        event_name=HookEventName(event_name) if event_name in _EVENTS else None,
-        correlation_id=_text(wire.get("correlation_id")),
-    )
+_REQUIRED: dict[type[Struct], dict[str, Any]] = {
+    ProcessedHookResult: {"aggregated": AggregatedHookResult()},
+    HookExecutionResult: {
+        "hook_name": "",
+        "hook_type": "",
+        "source": "",
+        "event_name": HookEventName.BeforeTool,
+        "success": False,
+    },
+    HookError: {"stage": Stage.INTERNAL, "message": "the response gives no reason"},
+}
 
 
-_EVENTS = frozenset(HookEventName)
+def _read(kind: type[S], wire: Mapping[str, Any]) -> S:
+    """Read a struct; a field that is missing or of the wrong type has its default."""
+    try:
+        return convert(wire, kind)
+    except ValidationError:
+        values = _REQUIRED[kind].copy()
+    for field in fields(kind):
+        try:
+            values[field.name] = convert(wire.get(field.encode_name), field.type)
+        except ValidationError:
+            continue
+    return kind(**values)
 
 
 def _output(wire: Any, event: HookEventName) -> HookOutput | None:
     return read_output(wire, event)[0] if isinstance(wire, dict) else None
 
 
-def _stage(name: Any) -> Stage:
-    return Stage(name) if name in tuple(Stage) else Stage.INTERNAL
-
-
-def _cause(name: Any) -> FailureCause | None:
-    return FailureCause(name) if name in tuple(FailureCause) else None
-
-
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, dict)]
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def encode_response(response: HookExecutionResponse, limit: int) -> bytes:
+    """Encode a response into at most ``limit`` bytes, keeping a block or a stop.
+
+    The output that hooks printed is dropped first. A response that is still too long
+    becomes a failed one with the verdict (see docs/fleet.md).
+    """
+    data = encode(response)
+    if len(data) <= limit:
+        return data
+    shorter = encode(_without_streams(response))
+    if len(shorter) <= limit:
+        return shorter
+    return encode(_verdict_only(response, len(data)))
 
 
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+def _without_streams(response: HookExecutionResponse) -> HookExecutionResponse:
+    output = response.get("output")
+    if output is None:
+        return response
+    empty = {"stdout": "", "stderr": "", "truncated": True}
+    results = [result | empty for result in output["hookResults"]]
+    return {**response, "output": {**output, "hookResults": results}}
+
+
+def _verdict_only(
+    response: HookExecutionResponse, length: int
+) -> HookExecutionResponse:
+    error = response.get("error")
+    failed = failed_response(
+        response["correlationId"],
+        ResponseCode.PAYLOAD_TOO_LARGE,
+        f"the response has {length} bytes, more than the server accepts",
+        cause=error["code"] if error else None,
+    )
+    processed = response.get("processed")
+    if processed and (processed.get("blocked") or processed.get("shouldStop")):
+        failed["processed"] = {k: _truncate(v) for k, v in processed.items()}
+    return failed
+
+
+def _truncate(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return value[:_LONGEST_TEXT] + _TRUNCATED
+    return value

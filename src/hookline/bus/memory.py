@@ -1,13 +1,9 @@
-"""A message bus inside the process.
+"""A message bus inside the process, for one event loop.
 
-Each subscriber gets the messages of its type one at a time, in the order of
-publishing. ``publish`` returns once the message is handed over to every subscriber:
-a plain handler that is idle has then been called, an async one has been started, and
-a busy subscriber has the message waiting in a queue of its own. So a subscriber that
-is slow or raises delays and harms nobody else (decision 0030).
-
-A bus belongs to one event loop. Payloads are handed on as they are, not copied:
-subscribers read them and change nothing.
+Each subscriber gets the messages of its type one at a time, in order. ``publish``
+delivers and does not wait (decision 0030): an idle plain handler has been called, an
+idle async one started, and a busy one has the message in its own queue. A subscriber
+that is slow or raises affects no other. Payloads are not copied: do not change them.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from typing import Any
 from .contracts import MessageHandler, Unsubscribe
 
 LONG_QUEUE = 10_000
-"""A subscriber this far behind is reported, once per time it falls behind."""
+"""A queue of this length is logged, each time it is reached."""
 
 _log = logging.getLogger("hookline.bus")
 
@@ -34,31 +30,29 @@ class InMemoryMessageBus:
         self._subscribers: dict[str, tuple[_Subscriber, ...]] = {}
 
     def subscribe(self, message_type: str, handler: MessageHandler) -> Unsubscribe:
-        """Have every message of a type handed to ``handler`` from now on.
+        """Call ``handler`` with every message of a type from now on.
 
-        The returned function undoes it: calls in flight finish, what still waits is
+        The returned function ends that: a call in flight finishes, queued messages are
         dropped. It may be called inside the handler, and more than once.
         """
         subscriber = _Subscriber(handler)
-        known = self._subscribers.get(message_type, ())
-        self._subscribers[message_type] = (*known, subscriber)
+        others = self._subscribers.get(message_type, ())
+        self._subscribers[message_type] = (*others, subscriber)
 
         def unsubscribe() -> None:
             subscriber.close()
-            self._subscribers[message_type] = tuple(
-                other
-                for other in self._subscribers[message_type]
-                if other is not subscriber
-            )
+            found = self._subscribers[message_type]
+            left = tuple(other for other in found if other is not subscriber)
+            self._subscribers[message_type] = left
 
         return unsubscribe
 
     def has_subscribers(self, message_type: str) -> bool:
-        """Whether anybody would get a message of this type."""
+        """Whether anything is subscribed to this type."""
         return bool(self._subscribers.get(message_type))
 
     async def publish(self, message_type: str, payload: Any) -> None:
-        """Hand a message over to all who subscribed to its type."""
+        """Deliver a message to all subscribers of its type."""
         for subscriber in self._subscribers.get(message_type, ()):
             subscriber.take(payload)
 
@@ -68,6 +62,7 @@ class _Subscriber:
 
     def __init__(self, handler: MessageHandler) -> None:
         self._handler = handler
+        self._name = getattr(handler, "__qualname__", type(handler).__name__)
         self._waiting: deque[Any] = deque()
         self._busy = False
         self._closed = False
@@ -79,9 +74,7 @@ class _Subscriber:
         self._waiting.append(payload)
         if self._busy:
             if len(self._waiting) == LONG_QUEUE:
-                _log.warning(
-                    "%d messages wait for %r", LONG_QUEUE, _shown(self._handler)
-                )
+                _log.warning("%d messages wait for %r", LONG_QUEUE, self._name)
             return
         self._busy = True
         unfinished = self._call_until_async()
@@ -96,13 +89,13 @@ class _Subscriber:
         self._waiting.clear()
 
     def _call_until_async(self) -> Awaitable[Any] | None:
-        """Call the handler for what waits, until a call has to be awaited."""
+        """Call the handler for queued messages, until a call must be awaited."""
         while self._waiting:
             try:
                 result = self._handler(self._waiting.popleft())
             # A subscriber is foreign code and may raise anything.
             except Exception:  # noqa: BLE001
-                _log.exception("subscriber %r failed", _shown(self._handler))
+                _log.exception("subscriber %r failed", self._name)
                 continue
             if isawaitable(result):
                 return result
@@ -122,15 +115,11 @@ class _Subscriber:
             await call
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            # Something the handler awaited was cancelled: its own affair, unless
-            # it is this very task that is being cancelled.
+            # Raised by something that the handler awaited, unless this task itself
+            # is being cancelled.
             if task is None or task.cancelling():
                 raise
-            _log.warning("subscriber %r was cancelled", _shown(self._handler))
+            _log.warning("subscriber %r was cancelled", self._name)
         # A subscriber is foreign code and may raise anything.
         except Exception:  # noqa: BLE001
-            _log.exception("subscriber %r failed", _shown(self._handler))
-
-
-def _shown(handler: MessageHandler) -> str:
-    return getattr(handler, "__qualname__", type(handler).__name__)
+            _log.exception("subscriber %r failed", self._name)

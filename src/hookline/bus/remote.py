@@ -1,8 +1,8 @@
 """The handler's ``fire_*`` methods for hooks that run elsewhere.
 
-Triggers, scheduler and chat work the same against these as against a handler in the
-process. Like the handler they never raise, except for cancellation: no answer is a
-failure envelope, and a block where the client's ``on_error`` says so.
+Triggers, scheduler and chat work the same with these as with a handler in the process.
+They raise nothing but cancellation: no answer is a failure envelope, and a block if the
+client's ``on_error`` says so.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.errors import UnknownEventError
-from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.firing import EventFirer, Fields
-from hookline.protocol.inputs import event_fields
+from hookline.protocol.events import TRAITS, HookEventName, known_event
+from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
@@ -29,11 +27,9 @@ from .contracts import (
     processed_from_wire,
 )
 
-_MAY_BE_SET = ("session_id", "transcript_path")
-
 
 class RemoteHooks(EventFirer):
-    """Fires events over a bus; hooks are told this session and this requester."""
+    """Fires events over a bus, for one session and one requester."""
 
     def __init__(
         self,
@@ -60,26 +56,36 @@ class RemoteHooks(EventFirer):
         try:
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
-        except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
-            known = event_name if isinstance(event_name, HookEventName) else None
-            meta = FailureMeta(event_name=known)
+        except (ValueError, TypeError, AttributeError) as error:
+            meta = FailureMeta(event_name=known_event(event_name))
             envelope = build_failure_envelope(error, Stage.VALIDATION, meta)
             return ProcessedHookResult(aggregated=envelope)
-        given = {k: event_input[k] for k in _MAY_BE_SET if event_input.get(k)}
-        return await self._fire(event, fields | given)
+        for name in ("session_id", "transcript_path"):
+            if event_input.get(name):
+                fields[name] = event_input[name]
+        return await self._fire(event, fields)
 
     async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
         try:
-            sent: Fields = {**self._base, **_plain(fields)}
+            sent = {**self._base, **_with_dicts(fields)}
             sent |= self._translated(event, fields)
         # An SDK's objects are foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
-            return self._untranslated(event, error)
+            response = failed_response(
+                new_correlation_id(),
+                ResponseCode.TRANSLATION_FAILURE,
+                str(error) or type(error).__name__,
+                stage=Stage.TRANSLATION.value,
+                event_name=event.value,
+            )
+            return processed_from_wire(
+                self._client.apply_on_error(response, event), event
+            )
         response = await self._client.request(event, sent)
         return processed_from_wire(response, event, sent.get("tool_input"))
 
     def _translated(self, event: HookEventName, fields: Fields) -> Fields:
-        """Bring model payloads into the one shape that can be sent."""
+        """Translate model payloads to the stable shape, which can be sent."""
         names = TRAITS[event].model_fields
         if not names:
             return {}
@@ -88,21 +94,9 @@ class RemoteHooks(EventFirer):
         given = {name: fields.get(name) for name in names}
         return stable_fields(event, given, self._translator)
 
-    def _untranslated(
-        self, event: HookEventName, error: Exception
-    ) -> ProcessedHookResult:
-        response = failed_response(
-            new_correlation_id(),
-            ResponseCode.TRANSLATION_FAILURE,
-            str(error) or type(error).__name__,
-            stage=Stage.TRANSLATION.value,
-            event_name=event.value,
-        )
-        return processed_from_wire(self._client.judge(response, event), event)
 
-
-def _plain(fields: Fields) -> Fields:
-    """Make dicts of mappings of other kinds: only those are objects on the wire."""
+def _with_dicts(fields: Fields) -> Fields:
+    """Make dicts of other mappings: only dicts are objects on the wire."""
     return {
         key: dict(value) if isinstance(value, Mapping) else value
         for key, value in fields.items()

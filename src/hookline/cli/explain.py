@@ -146,7 +146,7 @@ class _Explainer:
         self._target = target
         self._target_known = target_known
         fields = base_fields(event, config.session_id, config.working_dir, "")
-        self._call = HookCall(event, fields, current_depth())
+        self._call = HookCall(event, {**fields}, current_depth())
         self._breaker = CircuitBreaker(config.working_dir)
 
     def explain(self, judged: JudgedHook, order: int | None = None) -> HookExplanation:

@@ -59,18 +59,16 @@ def run(options: Options) -> int:
 
 
 async def _serve(config: Config, options: Options) -> int:
-    from hookline.bus.server import RequestMediator
+    from hookline.bus.server import RequestServer
 
     system = config.get_hook_system()
     if system is None:
         raise HooklineError("hooks are disabled: enableHooks is false in the settings")
     async with system:
-        mediator = RequestMediator(
-            system.event_handler, max_concurrent=options.concurrency
-        )
+        server = RequestServer(system.event_handler, max_concurrent=options.concurrency)
         bus = await connection.connect(options, queue=options.queue)
         try:
-            bus.serve(_logged(mediator.handle_request))
+            bus.serve(_logged(server.handle_request))
             await bus.ready()
             _tune_garbage_collection()
             hooks = plural(system.status.total_hooks, "hook")

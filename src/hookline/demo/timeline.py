@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from hookline.engine.handler import HookEventHandler
 from hookline.protocol.events import HookEventName
-from hookline.protocol.firing import EventFirer, Fields
+from hookline.protocol.inputs import EventFirer, Fields
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.translators.stable import LLMRequest, LLMResponse

@@ -17,9 +17,8 @@ from hookline.config import Config
 from hookline.errors import EncodingError, UnknownEventError
 from hookline.executors.contract import HookCall, HookPlan, current_depth
 from hookline.log import DebugLogger, logger
-from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.firing import EventFirer, Fields
-from hookline.protocol.inputs import base_fields, event_fields
+from hookline.protocol.events import TRAITS, HookEventName, known_event
+from hookline.protocol.inputs import EventFirer, Fields, base_fields, event_fields
 from hookline.protocol.results import (
     FailureMeta,
     HookError,
@@ -39,7 +38,7 @@ from .runner import HookRunner
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus, HookExecutionResponse
-    from hookline.bus.server import RequestMediator
+    from hookline.bus.server import RequestServer
 
 
 class Reporter:
@@ -165,9 +164,6 @@ def _verdict(result: ProcessedHookResult) -> str:
     return "success" if result.aggregated.success else "failure"
 
 
-_NAMES = frozenset(HookEventName)
-
-
 # On Python 3.11 finding a member in its enum costs more than a call.
 _PLANNING, _TRANSLATION = Stage.PLANNING, Stage.TRANSLATION
 _EXECUTION, _AGGREGATION = Stage.EXECUTION, Stage.AGGREGATION
@@ -222,10 +218,10 @@ class HookEventHandler(EventFirer):
         self._reporter = reporter
         self._recorder = recorder
         self._broken = broken
-        self._mediator: RequestMediator | None = None
+        self._server: RequestServer | None = None
         self._tool_selection = config.settings.global_options.tool_selection
 
-    def listens(self, event: HookEventName) -> bool:
+    def has_hooks_for(self, event: HookEventName) -> bool:
         """Whether any hook would run for an event that takes no matcher."""
         return self._broken is not None or self._planner.plan(event, None) is not None
 
@@ -237,8 +233,8 @@ class HookEventHandler(EventFirer):
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
         except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
-            known = HookEventName(event_name) if event_name in _NAMES else None
-            return self._failed(error, Stage.VALIDATION, FailureMeta(event_name=known))
+            meta = FailureMeta(event_name=known_event(event_name))
+            return self._failed(error, Stage.VALIDATION, meta)
         given = event_input.get
         origin = EventOrigin(given("session_id"), given("transcript_path"))
         return await self._fire(event, fields, origin)
@@ -299,26 +295,26 @@ class HookEventHandler(EventFirer):
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
-        self._mediator = self._make_mediator(bus)
-        self._mediator.subscribe()
+        self._server = self._make_server(bus)
+        self._server.subscribe()
 
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Answer one bus request; never raises (section 8)."""
-        if self._mediator is None:
-            self._mediator = self._make_mediator(None)
-        return await self._mediator.handle_request(payload)
+        if self._server is None:
+            self._server = self._make_server(None)
+        return await self._server.handle_request(payload)
 
     async def dispose(self) -> None:
         """Accept nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
-        if self._mediator is not None:
-            self._mediator.dispose()
-            await self._mediator.finished()
+        if self._server is not None:
+            self._server.dispose()
+            await self._server.finished()
 
-    def _make_mediator(self, bus: HookBus | None) -> RequestMediator:
+    def _make_server(self, bus: HookBus | None) -> RequestServer:
         # Most hosts have no bus and need not load this module.
-        from hookline.bus.server import RequestMediator
+        from hookline.bus.server import RequestServer
 
-        return RequestMediator(self, bus)
+        return RequestServer(self, bus)
 
     def _call(
         self, event: HookEventName, fields: Fields, origin: EventOrigin

@@ -1,8 +1,8 @@
-"""Claude Code's spelling of events, tools and fields, in both directions.
+"""Translate events, tools and fields between Hookline and Claude Code.
 
-Pure tables and functions. A hook with ``"dialect": "claude"`` sees its input through
-``claude_input``, and what it prints is read through ``claude_output`` (JSON) or
-``claude_text`` (anything else). What has no counterpart is passed on as it is.
+Tables and pure functions. A hook with ``"dialect": "claude"`` gets its input from
+``claude_input``; its output is read with ``claude_output`` (JSON) or ``claude_text``
+(any other text). What has no counterpart stays as it is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
     "Agent": ("task",),
     "TodoWrite": ("todo_write", "write_todos"),
 }
-"""Their tool names, and ours for the same thing."""
+"""Their tool names and ours."""
 _TO_CLAUDE_TOOL = {
     our: their
     for their, ours in reversed(CLAUDE_TOOLS.items())
@@ -60,7 +60,7 @@ CLAUDE_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
     "LS": {"path": _FOLDER},
     "TodoWrite": {"todos": ("todos",)},
 }
-"""Per tool of theirs: a key of its input, and what we may call it."""
+"""For each of their tools: the keys of its input, and our names for each."""
 
 _NOTIFICATIONS = {"ToolPermission": "permission_prompt"}
 CLAUDE_NOTIFICATIONS = {their: our for our, their in _NOTIFICATIONS.items()}
@@ -71,7 +71,7 @@ Wire = dict[str, Any]
 
 
 def claude_input(event: HookEventName, event_input: Mapping[str, Any]) -> Wire:
-    """An event as a hook written for Claude Code expects it on its stdin."""
+    """Convert an input for a hook written for Claude Code."""
     shown = {
         **event_input,
         "hook_event_name": _TO_CLAUDE_EVENT.get(event, event.value),
@@ -94,34 +94,34 @@ def claude_input(event: HookEventName, event_input: Mapping[str, Any]) -> Wire:
 def claude_output(
     event: HookEventName, wire: Wire, event_input: Mapping[str, Any] | None = None
 ) -> Wire:
-    """What such a hook printed as JSON, in our spelling.
+    """Convert the JSON output of such a hook to ours.
 
-    ``updatedInput`` replaces the whole tool input: ``replacesToolInput`` says so.
+    ``updatedInput`` replaces the whole tool input, hence ``replacesToolInput``.
     """
     specific = wire.get("hookSpecificOutput")
     if not isinstance(specific, dict):
         return wire
-    said = dict(specific)
-    if "hookEventName" in said:
-        said["hookEventName"] = event.value
-    if said.get("permissionDecision") == "defer":
-        said["permissionDecision"] = "ask"
-    updated = said.pop("updatedInput", None)
+    ours = dict(specific)
+    if "hookEventName" in ours:
+        ours["hookEventName"] = event.value
+    if ours.get("permissionDecision") == "defer":
+        ours["permissionDecision"] = "ask"
+    updated = ours.pop("updatedInput", None)
     if isinstance(updated, dict):
-        said["tool_input"] = _our_tool_input(updated, event_input or {})
-        said["replacesToolInput"] = True
-    return {**wire, "hookSpecificOutput": said}
+        ours["tool_input"] = _our_tool_input(updated, event_input or {})
+        ours["replacesToolInput"] = True
+    return {**wire, "hookSpecificOutput": ours}
 
 
 def claude_text(event: HookEventName, text: str) -> Wire:
-    """What such a hook printed as plain text: context where Claude reads it so."""
+    """Convert the text output of such a hook; on some events it is context."""
     if event in _TEXT_IS_CONTEXT and text:
         return {"hookSpecificOutput": {"additionalContext": text}}
     return {}
 
 
 def claude_tool_name(event_input: Mapping[str, Any]) -> str:
-    """Their name of a tool; a server's tool is ``mcp__server__tool``."""
+    """Their name of a tool; an MCP tool is ``mcp__server__tool``."""
     name = str(event_input.get("tool_name", ""))
     context = event_input.get("mcp_context")
     if isinstance(context, dict) and context.get("server_name"):
@@ -144,7 +144,7 @@ def _tool_fields(event_input: Mapping[str, Any]) -> Wire:
 def _their_tool_input(name: str, given: Wire) -> Wire:
     shown = dict(given)
     for theirs, ours in CLAUDE_KEYS.get(name, {}).items():
-        found = _spelt(given, ours)
+        found = _first_key(given, ours)
         if found is not None and found != theirs:
             shown[theirs] = shown.pop(found)
     if name == "WebFetch" and "url" not in shown:
@@ -154,21 +154,21 @@ def _their_tool_input(name: str, given: Wire) -> Wire:
 
 
 def _our_tool_input(updated: Wire, event_input: Mapping[str, Any]) -> Wire:
-    """Their keys in our spelling: that of the input which the hook was shown."""
+    """Rename their keys to those of the input that the hook was given."""
     name = claude_tool_name(event_input)
     given = event_input.get("tool_input")
     given = given if isinstance(given, dict) else {}
     ours = dict(updated)
     for theirs, alternatives in CLAUDE_KEYS.get(name, {}).items():
-        key = _spelt(given, alternatives) or alternatives[0]
+        key = _first_key(given, alternatives) or alternatives[0]
         if theirs in ours and key != theirs:
             ours[key] = ours.pop(theirs)
     if name == "WebFetch" and "url" not in given:
-        ours.pop("url", None)  # it was taken from the prompt, for the hook to see
+        ours.pop("url", None)  # _their_tool_input added it
     return ours
 
 
-def _spelt(given: Wire, alternatives: tuple[str, ...]) -> str | None:
+def _first_key(given: Wire, alternatives: tuple[str, ...]) -> str | None:
     return next((key for key in alternatives if key in given), None)
 
 
@@ -178,12 +178,8 @@ def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
     path = tool_input.get("file_path", "") if isinstance(tool_input, dict) else ""
     if name == "Bash":
         stderr = _text_of(error) if failed else ""
-        return {
-            "stdout": text,
-            "stderr": stderr,
-            "interrupted": False,
-            "isImage": False,
-        }
+        streams = {"stdout": text, "stderr": stderr}
+        return streams | {"interrupted": False, "isImage": False}
     if name in ("Write", "Edit"):
         return {"filePath": path, "success": not failed}
     if name == "Read":

@@ -1,13 +1,12 @@
-"""What can happen in an agent: event names, their inputs, and their traits.
+"""The events: their names and their traits.
 
-``TRAITS`` is the one table that planner, runner, aggregator and handler read. An
-event is described there once, and none of them asks for an event by name.
+``TRAITS`` is the one table that planner, runner, merge and handler read. It describes
+each event once, so none of them compares event names.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, NotRequired, TypedDict
 
 from msgspec import Struct
 
@@ -29,15 +28,23 @@ class HookEventName(StrEnum):
     Notification = "Notification"
     PreCompress = "PreCompress"
 
-    __hash__ = str.__hash__  # Enum's own is a Python function, asked at every lookup
+    __hash__ = str.__hash__  # Enum's own is a Python function: slow in every lookup
 
     @classmethod
-    def of(cls, name: str) -> HookEventName:
-        """Convert a name at the edge; inside the library it is always the enum."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise UnknownEventError(name, tuple(cls)) from None
+    def of(cls, name: object) -> HookEventName:
+        """Convert a name; raises ``UnknownEventError``."""
+        event = known_event(name)
+        if event is None:
+            raise UnknownEventError(name, tuple(cls))
+        return event
+
+
+_EVENTS = {event.value: event for event in HookEventName}
+
+
+def known_event(name: object) -> HookEventName | None:
+    """Return the event of this name; None for an unknown name or any other value."""
+    return _EVENTS.get(name) if isinstance(name, str) else None
 
 
 class SessionStartSource(StrEnum):
@@ -65,14 +72,14 @@ class NotificationType(StrEnum):
 
 
 class PreCompressTrigger(StrEnum):
-    """Who asked for the history to be compressed."""
+    """What caused the history to be compressed."""
 
     Manual = "manual"
     Auto = "auto"
 
 
 class Matching(StrEnum):
-    """How a matcher is held against its field."""
+    """How a matcher is compared with its field."""
 
     REGEX = "regex"
     EXACT = "exact"
@@ -80,7 +87,7 @@ class Matching(StrEnum):
 
 
 class Merge(StrEnum):
-    """How the outputs of several hooks become one."""
+    """How the outputs of several hooks are merged."""
 
     ANY_BLOCKS = "any blocks"
     FIELDS = "fields"
@@ -89,7 +96,7 @@ class Merge(StrEnum):
 
 
 class Chain(StrEnum):
-    """What one hook's output changes in the next one's input."""
+    """Which field of the next hook's input a hook's output changes."""
 
     TOOL_INPUT = "tool_input"
     PROMPT = "prompt"
@@ -99,7 +106,7 @@ class Chain(StrEnum):
 
 
 class EventTraits(Struct, frozen=True):
-    """All that the pipeline needs to know about one event."""
+    """What the pipeline needs to know about one event."""
 
     merge: Merge
     matched_field: str = ""
@@ -160,87 +167,3 @@ TRAITS: dict[HookEventName, EventTraits] = {
         Merge.LAST_WINS, "trigger", Matching.EXACT, choices=PreCompressTrigger
     ),
 }
-
-
-class BaseInput(TypedDict):
-    """The fields that every hook gets."""
-
-    session_id: str
-    cwd: str
-    hook_event_name: str
-    timestamp: str
-    transcript_path: str
-
-
-class BeforeToolInput(BaseInput):
-    """Before a tool runs."""
-
-    tool_name: str
-    tool_input: dict[str, Any]
-    mcp_context: NotRequired[dict[str, Any]]
-    original_request_name: NotRequired[str]
-
-
-class AfterToolInput(BeforeToolInput):
-    """After a tool has run."""
-
-    tool_response: dict[str, Any]
-
-
-class BeforeAgentInput(BaseInput):
-    """Before a turn of the agent."""
-
-    prompt: str
-
-
-class AfterAgentInput(BaseInput):
-    """After a turn of the agent."""
-
-    prompt: str
-    prompt_response: str
-    stop_hook_active: bool
-
-
-class BeforeModelInput(BaseInput):
-    """Before a model call."""
-
-    llm_request: dict[str, Any]
-
-
-class AfterModelInput(BeforeModelInput):
-    """After a model call."""
-
-    llm_response: dict[str, Any]
-
-
-class BeforeToolSelectionInput(BeforeModelInput):
-    """Before the tools for a model call are chosen."""
-
-    available_tools: NotRequired[list[Any]]
-
-
-class SessionStartInput(BaseInput):
-    """A session starts."""
-
-    source: str
-
-
-class SessionEndInput(BaseInput):
-    """A session ends."""
-
-    reason: str
-
-
-class NotificationInput(BaseInput):
-    """The host tells the user something."""
-
-    message: str
-    notification_type: str
-    details: dict[str, Any]
-    level: NotRequired[str]
-
-
-class PreCompressInput(BaseInput):
-    """The history is about to be compressed."""
-
-    trigger: str

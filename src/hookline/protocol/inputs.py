@@ -1,26 +1,137 @@
-"""The input that hooks get: base fields and those of the event.
+"""The events as methods, and the inputs that hooks get.
 
-Values that a host hands over by name are brought into the one spelling here; what the
-hooks see does not depend on the way an event came in.
+The handler answers events in this process and ``RemoteHooks`` over a bus; both have the
+methods of ``EventFirer``, so a caller need not know where the hooks run. The TypedDicts
+describe what a hook finds on its standard input (public as ``hookline.types``).
 """
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from hookline.log import logger
 
-from .events import TRAITS, HookEventName, NotificationType
+from .events import (
+    TRAITS,
+    HookEventName,
+    NotificationType,
+    PreCompressTrigger,
+    SessionEndReason,
+    SessionStartSource,
+)
+from .outputs import one_of
+from .results import ProcessedHookResult
 
-OWN_FIELDS = frozenset({"cwd", "hook_event_name", "timestamp"})
-"""Always Hookline's own: nobody outside chooses where a process runs."""
 
-_BASE_FIELDS = OWN_FIELDS | {"session_id", "transcript_path"}
+class BaseInput(TypedDict):
+    """The fields that every hook gets."""
+
+    session_id: str
+    cwd: str
+    hook_event_name: str
+    timestamp: str
+    transcript_path: str
+
+
+class BeforeToolInput(BaseInput):
+    """A tool is about to run."""
+
+    tool_name: str
+    tool_input: dict[str, Any]
+    mcp_context: NotRequired[dict[str, Any]]
+    original_request_name: NotRequired[str]
+
+
+class AfterToolInput(BeforeToolInput):
+    """A tool has run."""
+
+    tool_response: dict[str, Any]
+
+
+class BeforeAgentInput(BaseInput):
+    """A turn is about to start."""
+
+    prompt: str
+
+
+class AfterAgentInput(BaseInput):
+    """A turn has ended with an answer."""
+
+    prompt: str
+    prompt_response: str
+    stop_hook_active: bool
+
+
+class BeforeModelInput(BaseInput):
+    """A model is about to be called."""
+
+    llm_request: dict[str, Any]
+
+
+class AfterModelInput(BeforeModelInput):
+    """A model has answered."""
+
+    llm_response: dict[str, Any]
+
+
+class BeforeToolSelectionInput(BeforeModelInput):
+    """The tools for a model call are about to be chosen."""
+
+    available_tools: NotRequired[list[Any]]
+
+
+class SessionStartInput(BaseInput):
+    """A session starts."""
+
+    source: str
+
+
+class SessionEndInput(BaseInput):
+    """A session ends."""
+
+    reason: str
+
+
+class NotificationInput(BaseInput):
+    """The host notifies its user."""
+
+    message: str
+    notification_type: str
+    details: dict[str, Any]
+    level: NotRequired[str]
+
+
+class PreCompressInput(BaseInput):
+    """The history is about to be compressed."""
+
+    trigger: str
+
+
+HookInput = (
+    BeforeToolInput
+    | AfterToolInput
+    | BeforeAgentInput
+    | AfterAgentInput
+    | BeforeModelInput
+    | AfterModelInput
+    | BeforeToolSelectionInput
+    | SessionStartInput
+    | SessionEndInput
+    | NotificationInput
+    | PreCompressInput
+)
+"""The input of any event."""
+
+Fields = dict[str, Any]
+"""The fields of one event, without the base fields."""
+
+BASE_FIELDS = frozenset(BaseInput.__annotations__)
 _ALIASES = {"model_request": "llm_request", "model_response": "llm_response"}
-_DEFAULTS: dict[HookEventName, dict[str, Any]] = {
+_DEFAULTS: dict[HookEventName, Fields] = {
     HookEventName.AfterAgent: {"stop_hook_active": False},
     HookEventName.Notification: {
         "notification_type": NotificationType.ToolPermission.value,
@@ -28,11 +139,15 @@ _DEFAULTS: dict[HookEventName, dict[str, Any]] = {
     },
 }
 
+# The two most frequent events. On Python 3.11 looking up an enum member takes as long
+# as building the fields.
+_BEFORE_TOOL, _AFTER_TOOL = HookEventName.BeforeTool, HookEventName.AfterTool
+
 
 def base_fields(
     event: HookEventName, session_id: str, cwd: str, transcript_path: str
-) -> dict[str, Any]:
-    """The fields that every hook gets (HOOK-062)."""
+) -> BaseInput:
+    """Build the fields that every hook gets (HOOK-062)."""
     return {
         "session_id": session_id,
         "cwd": cwd,
@@ -43,20 +158,23 @@ def base_fields(
 
 
 def timestamp(milliseconds: int) -> str:
-    """A point in time as hooks get it: ISO 8601, UTC, milliseconds, ``Z``."""
+    """Format a time for hooks: ISO 8601, UTC, milliseconds, ``Z``."""
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{_to_the_second(seconds)}.{rest:03d}Z"
+    return f"{_format_second(seconds)}.{rest:03d}Z"
 
 
 @lru_cache(maxsize=2)
-def _to_the_second(seconds: int) -> str:
+def _format_second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
-def event_fields(event: HookEventName, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The event's own fields; raises ``ValueError`` for a missing choice."""
+def event_fields(event: HookEventName, given: Mapping[str, Any]) -> Fields:
+    """Normalize the fields of an event; raises ``ValueError`` for a missing choice.
+
+    Hooks see the same names and defaults whichever way an event came in.
+    """
     named = {_ALIASES.get(key, key): value for key, value in given.items()}
-    fields = {k: v for k, v in named.items() if k not in _BASE_FIELDS}
+    fields = {k: v for k, v in named.items() if k not in BASE_FIELDS}
     for name, default in _DEFAULTS.get(event, {}).items():
         if fields.get(name) is None:
             fields[name] = default
@@ -64,20 +182,140 @@ def event_fields(event: HookEventName, given: Mapping[str, Any]) -> dict[str, An
     return fields
 
 
-def _check_choice(event: HookEventName, fields: dict[str, Any]) -> None:
+def _check_choice(event: HookEventName, fields: Fields) -> None:
     traits = TRAITS[event]
     if traits.choices is None:
         return
-    known = [choice.value for choice in traits.choices]
-    value = fields.get(traits.matched_field)
-    problem = (
-        f"{event.value} input: {traits.matched_field}: "
-        f"expected one of {', '.join(known)}, got {value!r}"
-    )
-    if not isinstance(value, str):
-        raise ValueError(problem)  # noqa: TRY004 - a wrong value of an input, as others
-    if value not in known:
-        # A host may know more reasons than we do (V1: only the bus is strict); hooks
-        # that take all of them should still run.
-        logger.warning("%s", problem)
-    fields[traits.matched_field] = str(value)
+    name = traits.matched_field
+    value = fields.get(name)
+    problem = one_of(traits.choices).problem(value)
+    if problem:
+        message = f"{event.value} input: {name}: {problem}"
+        if not isinstance(value, str):
+            raise ValueError(message)
+        # A host may have more reasons than we know (V1: only the bus is strict);
+        # hooks without a matcher should still run.
+        logger.warning("%s", message)
+    fields[name] = str(value)
+
+
+class EventFirer(ABC):
+    """Has ``fire_*_event`` for every event; they raise nothing but cancellation."""
+
+    @abstractmethod
+    async def fire(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire an event by its name, with its fields as a mapping."""
+
+    @abstractmethod
+    async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
+        """Fire an event whose fields are normalized."""
+
+    async def fire_before_tool_event(
+        self,
+        tool_name: str,
+        tool_input: Mapping[str, Any],
+        *,
+        mcp_context: Mapping[str, Any] | None = None,
+        original_request_name: str | None = None,
+    ) -> ProcessedHookResult:
+        """A tool is about to run."""
+        fields: Fields = {"tool_name": tool_name, "tool_input": tool_input}
+        if mcp_context is not None:
+            fields["mcp_context"] = mcp_context
+        if original_request_name is not None:
+            fields["original_request_name"] = original_request_name
+        return await self._fire(_BEFORE_TOOL, fields)
+
+    async def fire_after_tool_event(
+        self,
+        tool_name: str,
+        tool_input: Mapping[str, Any],
+        tool_response: Mapping[str, Any],
+        *,
+        mcp_context: Mapping[str, Any] | None = None,
+        original_request_name: str | None = None,
+    ) -> ProcessedHookResult:
+        """A tool has run."""
+        fields: Fields = {
+            "tool_name": tool_name,
+            "tool_input": tool_input,
+            "tool_response": tool_response,
+        }
+        if mcp_context is not None:
+            fields["mcp_context"] = mcp_context
+        if original_request_name is not None:
+            fields["original_request_name"] = original_request_name
+        return await self._fire(_AFTER_TOOL, fields)
+
+    async def fire_before_agent_event(self, prompt: str) -> ProcessedHookResult:
+        """A turn is about to start."""
+        return await self._fire(HookEventName.BeforeAgent, {"prompt": prompt})
+
+    async def fire_after_agent_event(
+        self, prompt: str, prompt_response: str, stop_hook_active: bool = False
+    ) -> ProcessedHookResult:
+        """A turn has ended with an answer."""
+        fields = {
+            "prompt": prompt,
+            "prompt_response": prompt_response,
+            "stop_hook_active": stop_hook_active,
+        }
+        return await self._fire(HookEventName.AfterAgent, fields)
+
+    async def fire_before_model_event(self, llm_request: Any) -> ProcessedHookResult:
+        """A model is about to be called; the request may be an SDK's own object."""
+        return await self._fire(HookEventName.BeforeModel, {"llm_request": llm_request})
+
+    async def fire_after_model_event(
+        self, llm_request: Any, llm_response: Any
+    ) -> ProcessedHookResult:
+        """A model has answered completely."""
+        fields = {"llm_request": llm_request, "llm_response": llm_response}
+        return await self._fire(HookEventName.AfterModel, fields)
+
+    async def fire_before_tool_selection_event(
+        self, llm_request: Any, available_tools: list[Any] | None = None
+    ) -> ProcessedHookResult:
+        """The tools for a model call are about to be chosen."""
+        fields: Fields = {"llm_request": llm_request}
+        if available_tools is not None:
+            fields["available_tools"] = available_tools
+        return await self._fire(HookEventName.BeforeToolSelection, fields)
+
+    async def fire_session_start_event(
+        self, source: SessionStartSource | str
+    ) -> ProcessedHookResult:
+        """A session starts (DELTA-HPAY-006)."""
+        return await self.fire(HookEventName.SessionStart, {"source": source})
+
+    async def fire_session_end_event(
+        self, reason: SessionEndReason | str
+    ) -> ProcessedHookResult:
+        """A session ends (DELTA-HPAY-006)."""
+        return await self.fire(HookEventName.SessionEnd, {"reason": reason})
+
+    async def fire_notification_event(
+        self,
+        message: str,
+        *,
+        notification_type: NotificationType | str = NotificationType.ToolPermission,
+        details: Mapping[str, Any] | None = None,
+        level: str | None = None,
+    ) -> ProcessedHookResult:
+        """The host notifies its user."""
+        fields: Fields = {
+            "message": message,
+            "notification_type": str(notification_type),
+            "details": {} if details is None else details,
+        }
+        if level is not None:
+            fields["level"] = level
+        return await self._fire(HookEventName.Notification, fields)
+
+    async def fire_pre_compress_event(
+        self, trigger: PreCompressTrigger | str
+    ) -> ProcessedHookResult:
+        """The history is about to be compressed."""
+        return await self.fire(HookEventName.PreCompress, {"trigger": trigger})

@@ -1,8 +1,8 @@
-"""JSON in both directions, for values we do not control.
+"""Encode and decode JSON for values we do not control.
 
-Outward nothing raises for being hard to encode: no input slips past a guard by
-holding a lone surrogate, a ``NaN``, bytes, a set, a cycle or an object with a
-raising ``repr``. Inward, whole numbers of any size survive and ``NaN`` is no JSON.
+Encoding replaces what JSON cannot hold (a lone surrogate, ``NaN``, bytes, a set, a
+cycle, an object with a raising ``repr``), so that no input avoids a guard by being hard
+to encode. Decoding keeps whole numbers of any size and refuses ``NaN``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import msgspec
 from hookline.errors import EncodingError
 
 MAX_DEPTH = 200
-"""Deeper nesting is cut with a marker: parsers in hooks give up not far beyond."""
+"""Deeper values become a marker: many parsers fail not far beyond this."""
 
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
 _TEXT = frozenset({str})
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -31,33 +32,33 @@ def encode(value: Any) -> bytes:
         try:
             return _encode(value)
         except (UnicodeEncodeError, ValueError, RecursionError):
-            pass  # a lone surrogate or a huge number: rare enough for the slow way
+            pass  # a lone surrogate or a huge number: rare, so the slow way is fine
     try:
         return _encode(_Sanitizer().clean(value, 0))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise EncodingError(f"the input cannot be written as JSON: {error}") from error
+        raise EncodingError(f"the input cannot be encoded as JSON: {error}") from error
 
 
 def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
-    """Read JSON; raises ``ValueError`` for anything else, mostly also for ``NaN``."""
+    """Decode JSON; raises ``ValueError`` for anything else, ``NaN`` included."""
     try:
         return _decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        pass  # numbers out of its range and lone surrogates are still JSON
+        pass  # huge numbers and lone surrogates are valid JSON all the same
     if isinstance(text, bytes):
         text = text.decode("utf-8")
-    import json  # rarely needed, and slow to load
+    import json  # rarely needed and slow to import
 
     try:
-        constant = _null if nan_as_null else _no_constant
+        constant = _null if nan_as_null else _reject_constant
         found = json.loads(text, parse_constant=constant, parse_int=_whole_number)
         return _Sanitizer(raw_numbers=False).clean(found, 0)
     except RecursionError:
-        raise TooDeepError("JSON nested too deeply to be read") from None
+        raise TooDeepError("JSON nested too deeply") from None
 
 
 class TooDeepError(ValueError):
-    """JSON text that may well be valid, but is nested beyond what can be read."""
+    """JSON that may be valid but is nested too deeply for the parser."""
 
 
 def _is_plain(value: Any, depth: int) -> bool:
@@ -74,7 +75,7 @@ def _is_plain(value: Any, depth: int) -> bool:
         items = value
     else:
         return False
-    # A loop and no generator: this runs for every event and every message.
+    # A loop, not a generator: this runs for every event and every message.
     for item in items:
         if type(item) in _PLAIN_SCALARS:
             continue
@@ -83,8 +84,8 @@ def _is_plain(value: Any, depth: int) -> bool:
     return True
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _null(_name: str) -> None:
@@ -114,7 +115,7 @@ def _digits(number: int) -> str:
 
 
 class _Sanitizer:
-    """Copy a value into what JSON can hold; knows the containers it is inside of."""
+    """Copy a value into what JSON can hold; tracks open containers to find cycles."""
 
     def __init__(self, *, raw_numbers: bool = True) -> None:
         self._open: set[int] = set()
@@ -156,11 +157,11 @@ class _Sanitizer:
             return [self.clean(item, depth) for item in value]
         if isinstance(value, msgspec.Struct):
             return self.clean(msgspec.to_builtins(value), depth)
-        return _describe(value)
+        return _clean_repr(value)
 
 
 def _clean_text(text: str) -> str:
-    # The utf-8 codec's own "replace" writes "?" when encoding; U+FFFD says more.
+    # The utf-8 codec's "replace" would write "?"; U+FFFD is the protocol's choice.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -176,15 +177,30 @@ def _clean_key(key: Any) -> str:
     if isinstance(key, bytes):
         return key.decode("utf-8", "replace")
     if key is None or isinstance(key, bool):
-        return {None: "null", True: "true", False: "false"}[key]
+        return _CONSTANTS[key]
     if isinstance(key, int):
         return _digits(int(key))
-    return str(_describe(key))
+    return _clean_repr(key)
 
 
-def _describe(value: Any) -> str:
+def _clean_repr(value: Any) -> str:
     try:
         return _clean_text(repr(value))
     # A foreign __repr__ may raise anything.
     except Exception:  # noqa: BLE001
         return f"<unprintable {type(value).__name__}>"
+
+
+def describe(value: Any) -> str:
+    """Describe a decoded JSON value for a message, briefly even if it is large."""
+    if value is None or isinstance(value, bool):
+        return _CONSTANTS[value]
+    if isinstance(value, str):
+        return repr(value[:80]) + ("..." if len(value) > 80 else "")
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        return "a huge number"  # CPython refuses to format more than 4300 digits
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, dict):
+        return "an object"
+    return "a list" if isinstance(value, list) else f"a {type(value).__name__}"

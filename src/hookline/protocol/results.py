@@ -1,4 +1,4 @@
-"""What hooks did: one hook's result, the results of an event, and their meaning.
+"""Results: of one hook, of all hooks of an event, and what they mean together.
 
 ``process_common_hook_output_fields`` is the only place where stop, block, message
 and suppression are interpreted (DELTA-HRUN-001..004, DELTA-HAPP-001).
@@ -9,14 +9,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from .events import TRAITS, HookEventName
 from .outputs import HookOutput
 
 
 class Stage(StrEnum):
-    """Where in the pipeline something went wrong."""
+    """The stage of the pipeline at which an event failed."""
 
     VALIDATION = "validation"
     TRANSLATION = "translation"
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 
 class FailureCause(StrEnum):
-    """Why a hook failed, as the failure policy sees it."""
+    """Why a hook failed; the failure policy depends on it."""
 
     SPAWN = "spawn"
     CRASH = "crash"
@@ -37,7 +37,7 @@ class FailureCause(StrEnum):
 
 
 class HookError(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that went wrong, for people and for the wire."""
+    """One error, for people and for the wire."""
 
     stage: Stage
     message: str
@@ -47,22 +47,25 @@ class HookError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     correlation_id: str | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """Spell it for JSON, without what is not known."""
-        known = {
-            "stage": self.stage.value,
-            "message": self.message,
-            "details": self.details,
-            "hook_name": self.hook_name,
-            "event_name": self.event_name and self.event_name.value,
-            "correlation_id": self.correlation_id,
-        }
-        return {key: value for key, value in known.items() if value is not None}
+        """Convert it to wire spelling, without absent fields."""
+        wire: dict[str, Any] = to_builtins(self)
+        return wire
 
 
-class HookExecutionResult(Struct, frozen=True, kw_only=True):
+_RESULT_NAMES = {
+    "hook_name": "name",
+    "hook_type": "type",
+    "event_name": "event",
+    "duration": "duration_ms",
+    "raw_output": "output",
+    "output": "parsed_output",
+}
+
+
+class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAMES):
     """What one hook did.
 
-    ``success`` is the health of the run, never the policy outcome (HOOK-070).
+    ``success`` says whether the run was healthy, not what the hook decided (HOOK-070).
     """
 
     hook_name: str
@@ -86,18 +89,18 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True):
     would_block: bool = False
     """In observe mode: it would have blocked."""
     observed: bool = False
-    """Ran in observe mode: recorded, and counted for nothing."""
+    """Ran in observe mode: recorded, without effect."""
     reran: bool = False
     closed: bool = False
-    """Failed, and its output is what the failure policy made of that."""
+    """Failed; the output comes from the failure policy."""
 
     @property
     def failed(self) -> bool:
-        """Whether the run was broken; exit 2 is a block and no failure."""
+        """Whether the run failed; exit 2 is a block, not a failure."""
         return self.cause is not None
 
     def to_wire(self) -> dict[str, Any]:
-        """Spell it as the ``hooks`` entries of ``hookline fire --json``."""
+        """Convert it to an entry of ``hooks`` in ``hookline fire --json``."""
         return {
             "name": self.hook_name,
             "source": self.source,
@@ -115,8 +118,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True):
         }
 
 
-class AggregatedHookResult(Struct, frozen=True, kw_only=True):
-    """What all hooks of one event did and said."""
+class AggregatedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The results and outputs of all hooks of one event."""
 
     success: bool = True
     final_output: HookOutput | None = None
@@ -127,8 +130,8 @@ class AggregatedHookResult(Struct, frozen=True, kw_only=True):
     """The wall time of the batch in milliseconds."""
 
 
-class ProcessedHookResult(Struct, frozen=True, kw_only=True):
-    """The answer to one event: every ``fire_*_event`` returns this."""
+class ProcessedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The verdict on one event: every ``fire_*_event`` returns this."""
 
     aggregated: AggregatedHookResult
     should_stop: bool = False
@@ -141,12 +144,12 @@ class ProcessedHookResult(Struct, frozen=True, kw_only=True):
 
     @property
     def final_output(self) -> HookOutput | None:
-        """The merged output, or None where no hook said anything."""
+        """The merged output, or None if no hook returned any."""
         return self.aggregated.final_output
 
 
 class FailureMeta(Struct, frozen=True, kw_only=True):
-    """What is known about the request that failed."""
+    """What is known about the event that failed."""
 
     event_name: HookEventName | None = None
     correlation_id: str | None = None
@@ -160,7 +163,7 @@ def make_empty_success_result() -> AggregatedHookResult:
 def build_failure_envelope(
     error: BaseException | str, stage: Stage, meta: FailureMeta | None = None
 ) -> AggregatedHookResult:
-    """Say truthfully that a stage failed (DELTA-HFAIL-001, rule F1)."""
+    """Build the result of an event that failed at a stage (DELTA-HFAIL-001, F1)."""
     meta = meta or FailureMeta()
     normalized = HookError(
         stage=stage,
@@ -175,7 +178,7 @@ def build_failure_envelope(
 def process_common_hook_output_fields(
     aggregated: AggregatedHookResult, event: HookEventName
 ) -> ProcessedHookResult:
-    """Interpret stop, block, message and suppression, once and for all callers."""
+    """Interpret stop, block, message and suppression, for all callers."""
     final = aggregated.final_output
     if final is None:
         return ProcessedHookResult(aggregated=aggregated)
