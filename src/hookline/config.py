@@ -6,7 +6,6 @@ import os
 import uuid
 from collections.abc import Awaitable, Callable
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .errors import HookSystemExistsError
@@ -92,10 +91,5 @@ class Config:
     async def __aenter__(self) -> Config:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.dispose()

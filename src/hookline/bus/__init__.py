@@ -7,20 +7,6 @@ needs, and one without a bus loads nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .client import HookBusClient as HookBusClient
-    from .contracts import HookExecutionRequest as HookExecutionRequest
-    from .contracts import HookExecutionResponse as HookExecutionResponse
-    from .contracts import MessageBus as MessageBus
-    from .contracts import MessageBusType as MessageBusType
-    from .contracts import OnError as OnError
-    from .contracts import RequestCarrier as RequestCarrier
-    from .contracts import ResponseCode as ResponseCode
-    from .memory import InMemoryMessageBus as InMemoryMessageBus
-    from .nats import NatsBus as NatsBus
-    from .remote import RemoteHooks as RemoteHooks
 
 _NAMES = {
     "client": ["HookBusClient"],
@@ -37,7 +23,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - a list of the strings above
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'hookline.bus' has no attribute {name!r}")
     value = getattr(import_module(f"hookline.bus.{_MODULES[name]}"), name)

@@ -6,18 +6,10 @@ They load on first use: a plugin that a test run does not use must cost nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .tester import HookTester as HookTester
-    from .tester import assert_allowed as assert_allowed
-    from .tester import assert_blocked as assert_blocked
-    from .tester import assert_modified as assert_modified
-
 __all__ = ["HookTester", "assert_allowed", "assert_blocked", "assert_modified"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'hookline.testing' has no attribute {name!r}")
     from . import tester
