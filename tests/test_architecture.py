@@ -41,7 +41,7 @@ def test_a_package_imports_only_packages_before_it(module: str) -> None:
         assert in_order, f"line {line} imports {other}"
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_have_no_import_cycles() -> None:
     graph = {
         module: {
             other
@@ -53,7 +53,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError with the modules in it
 
 
-async def test_one_event_walks_a_short_way() -> None:
+async def test_the_call_path_of_one_event_is_short() -> None:
     path = await trace_event()
     assert len(path.modules) <= 20, path.modules
     assert path.changes <= 35, path.calls
@@ -110,7 +110,7 @@ def swallows_everything(handler: ast.ExceptHandler) -> bool:
     return not any(isinstance(node, ast.Raise) for node in ast.walk(handler))
 
 
-def test_a_broad_except_stands_only_in_these_places() -> None:
+def test_a_broad_except_is_only_in_these_places() -> None:
     found: dict[str, int] = {}
     for file in sources():
         for node in ast.walk(ast.parse(file.read_text())):

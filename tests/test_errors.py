@@ -46,7 +46,7 @@ def test_errors_say_what_to_do_next(error: Exception, words: str) -> None:
     assert words in str(error)
 
 
-def test_every_error_stands_in_the_tree_of_the_module_docstring() -> None:
+def test_every_error_is_in_the_tree_of_the_module_docstring() -> None:
     tree = errors.__doc__ or ""
     for name, value in vars(errors).items():
         if isinstance(value, type) and issubclass(value, errors.HooklineError):

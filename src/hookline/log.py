@@ -90,7 +90,7 @@ class _LogThread:
         return self._queue or self._start()
 
     def forget(self) -> None:
-        """Start anew: a forked child has neither the thread nor who held the lock."""
+        """Start over: a forked child has neither the thread nor the lock's holder."""
         self._lock = threading.Lock()
         self._queue = None
 

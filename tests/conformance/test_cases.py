@@ -31,7 +31,7 @@ def test_conformance_case_is_named_like_its_file_and_names_a_requirement() -> No
     assert [stem for stem, case in found if not case.ids] == []
 
 
-def test_shortfalls_are_found_when_nothing_is_as_expected(tmp_path: Path) -> None:
+def test_every_kind_of_difference_is_found(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "there").write_text("1")
     (tmp_path / "project" / "seen.json").write_text(json.dumps({"a": [1]}))

@@ -1,4 +1,4 @@
-"""Settings and outputs that nobody wrote: read without a crash, a block never lost."""
+"""Random settings and outputs: read without a crash, a block never lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_no_output_invents_a_block_or_loses_one(data: bytes) -> None:
         HookEventName.BeforeToolSelection,
     ],
 )
-def test_what_policy_closed_no_later_hook_opens(event: HookEventName) -> None:
+def test_no_later_hook_reopens_what_a_policy_closed(event: HookEventName) -> None:
     opening = (
         b'{"hookSpecificOutput": {"withholdResult": false, '
         b'"llm_response": {"text": "secret", "candidates": []}, '

@@ -93,7 +93,7 @@ async def test_empty_result_is_a_fresh_one_every_time() -> None:
     assert first.aggregated.hook_results is not second.aggregated.hook_results
 
 
-async def test_short_lived_hooks_output_is_whole_though_nobody_watched(
+async def test_output_of_a_short_lived_hook_is_complete(
     workshop: Workshop,
 ) -> None:
     """Output is looked at when a young child ends; none of it may be lost."""

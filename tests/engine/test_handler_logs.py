@@ -104,6 +104,6 @@ async def test_every_fire_has_one_line_for_people(workshop: Workshop) -> None:
     assert lines[0].endswith("blocked (no)")
 
 
-async def test_nothing_is_built_where_nobody_listens(workshop: Workshop) -> None:
+async def test_no_record_is_built_when_logging_is_off(workshop: Workshop) -> None:
     log = await fire(workshop, logging.CRITICAL, workshop.runs("exit 3"))
     assert log.records == []

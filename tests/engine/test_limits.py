@@ -68,12 +68,12 @@ async def test_a_skip_for_timeouts_blocks_at_once_where_timeouts_block(
     assert results[3].aggregated.hook_results[0].duration == 0
 
 
-async def test_the_breaker_can_be_switched_off(workshop: Workshop) -> None:
+async def test_the_breaker_can_be_disabled(workshop: Workshop) -> None:
     found = errors(await fire_often(workshop, HANG, 4, breaker=False))
     assert found == ["timed out after 50 ms"] * 4
 
 
-async def test_an_answer_in_between_starts_the_count_anew(workshop: Workshop) -> None:
+async def test_an_answer_in_between_resets_the_count(workshop: Workshop) -> None:
     command = "test -e fine || sleep 60"
     settings = workshop.settings("BeforeTool", {**HANG, "command": command})
     fine = workshop.folder / "fine"
@@ -93,7 +93,7 @@ def registered(hook: dict[str, Any]) -> Any:
     return found
 
 
-def test_a_tripped_hook_gets_another_chance_after_the_cooldown() -> None:
+def test_a_skipped_hook_runs_again_after_the_cooldown() -> None:
     clock, hook = Clock(), registered(HANG)
     breaker = CircuitBreaker(clock=clock)
     for _ in range(3):
@@ -159,7 +159,9 @@ async def test_no_more_processes_than_allowed_run_at_a_time(
     assert max(counts) <= 2
 
 
-async def test_waiting_for_a_slot_does_not_eat_the_timeout(workshop: Workshop) -> None:
+async def test_waiting_for_a_slot_does_not_count_against_the_timeout(
+    workshop: Workshop,
+) -> None:
     slow = [workshop.runs("sleep 0.6", f"h{n}") for n in range(6)]
     last = workshop.runs("exit 2", "last", timeout=3000)
     result = await workshop.fire("BeforeTool", *slow, last, config={"maxProcesses": 1})
@@ -226,14 +228,14 @@ async def test_hooks_beyond_the_depth_are_skipped_by_policy(
 
 
 @pytest.mark.parametrize("said", ["", "x", "-1", "9" * 5000, "1.5"])
-def test_a_depth_that_is_no_number_counts_as_none(
+def test_an_invalid_depth_counts_as_zero(
     monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     monkeypatch.setenv("HOOKLINE_DEPTH", said)
     assert current_depth() == 0
 
 
-async def test_a_function_that_fires_its_own_event_is_cut_off(
+async def test_a_function_that_fires_its_own_event_is_stopped_at_the_depth_limit(
     workshop: Workshop,
 ) -> None:
     depths = []

@@ -49,7 +49,7 @@ def test_any_ask_asks_where_none_blocks() -> None:
     )
 
 
-def test_nothing_said_allows_unless_stopped() -> None:
+def test_no_decision_allows_unless_stopped() -> None:
     assert any_blocks({}, {})["decision"] == "allow"
     assert "decision" not in any_blocks({"continue": False}, {"decision": "allow"})
 
@@ -119,7 +119,7 @@ async def test_parallel_hooks_that_disagree_on_a_key_are_warned_about(
     assert all(word in told[0] for word in ("first", "next", "tool_input.content"))
 
 
-async def test_a_chain_that_changes_a_key_twice_is_no_disagreement(
+async def test_a_chain_that_changes_a_key_twice_is_not_a_conflict(
     workshop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     hooks = [
@@ -159,7 +159,7 @@ def test_a_block_survives_a_later_allow_with_its_reason() -> None:
     assert (found["decision"], found["reason"]) == ("block", "budget")
 
 
-def test_a_stop_survives_a_later_go_on_with_its_reason() -> None:
+def test_a_stop_survives_a_later_continue_with_its_reason() -> None:
     found = fields(
         {"continue": False, "stopReason": "enough"},
         {"continue": True, "stopReason": "-"},
@@ -267,7 +267,7 @@ several = st.lists(outputs, min_size=1, max_size=4)
 
 
 @given(several, st.sampled_from(Merge))
-def test_a_stop_by_any_hook_survives_every_merge_that_heeds_it(
+def test_a_stop_by_any_hook_survives_every_merge(
     said: list[HookOutput], merge: Merge
 ) -> None:
     if merge is not Merge.LAST_WINS:
@@ -275,7 +275,7 @@ def test_a_stop_by_any_hook_survives_every_merge_that_heeds_it(
 
 
 @given(several, st.sampled_from([Merge.ANY_BLOCKS, Merge.FIELDS]))
-def test_a_block_by_any_hook_survives_wherever_it_stands(
+def test_a_block_by_any_hook_survives_in_any_position(
     said: list[HookOutput], merge: Merge
 ) -> None:
     blocks = any(output.is_blocking for output in said)

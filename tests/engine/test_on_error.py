@@ -72,14 +72,14 @@ async def test_a_policy_for_other_causes_does_not_count(
     assert not (await workshop.fire("BeforeTool", hook, config=LIMITS)).blocked
 
 
-async def test_a_block_is_no_failure(workshop: Workshop) -> None:
+async def test_a_block_is_not_a_failure(workshop: Workshop) -> None:
     hook = workshop.runs("echo own reason >&2; exit 2", onError="block")
     result = await workshop.fire("BeforeTool", hook)
     assert result.reason == "own reason"
     assert result.aggregated.hook_results[0].cause is None
 
 
-async def test_the_hooks_own_word_counts_more_than_the_default(
+async def test_the_hooks_own_policy_overrides_the_default(
     workshop: Workshop,
 ) -> None:
     hook = workshop.runs("exit 1", onError="allow")
@@ -97,7 +97,7 @@ CLOSED = {
 
 
 @pytest.mark.parametrize(("event", "closed"), CLOSED.items(), ids=str)
-async def test_an_event_that_cannot_block_takes_its_closed_form(
+async def test_an_event_that_cannot_block_gets_its_fail_closed_output(
     workshop: Workshop, event: HookEventName, closed: tuple[str, Any]
 ) -> None:
     result = await workshop.fire(event, workshop.runs("exit 1", onError="block"))
@@ -106,7 +106,7 @@ async def test_an_event_that_cannot_block_takes_its_closed_form(
     assert result.final_output.hook_specific_output[closed[0]] == closed[1]
 
 
-async def test_after_model_replaces_the_response_by_a_notice(
+async def test_after_model_replaces_the_response_with_a_notice(
     workshop: Workshop,
 ) -> None:
     hook = workshop.runs("exit 1", "guard", onError="block")
@@ -126,7 +126,7 @@ MODEL_EVENTS = [
 
 
 @pytest.mark.parametrize("event", MODEL_EVENTS)
-async def test_a_failed_translation_carries_the_block_or_its_closed_form(
+async def test_a_failed_translation_carries_a_block_or_the_fail_closed_output(
     workshop: Workshop, event: HookEventName
 ) -> None:
     hook = workshop.runs("true", "guard", onError="block")
@@ -148,7 +148,7 @@ class BrokenPlanner(HookPlanner):
 
 
 @pytest.mark.parametrize("policy", ["allow", "block"])
-async def test_a_failure_of_planning_goes_by_the_policy(
+async def test_a_planning_failure_follows_the_policy(
     workshop: Workshop, policy: str
 ) -> None:
     hook = workshop.runs("true", "guard", onError=policy)
@@ -167,7 +167,7 @@ async def test_a_failure_of_planning_goes_by_the_policy(
 
 
 @pytest.mark.parametrize("policy", ["allow", "block"])
-async def test_an_input_of_the_wrong_shape_goes_by_the_policy(
+async def test_an_input_of_the_wrong_shape_follows_the_policy(
     workshop: Workshop, policy: str
 ) -> None:
     hook = workshop.runs("true", "guard", onError=policy)
@@ -177,7 +177,7 @@ async def test_an_input_of_the_wrong_shape_goes_by_the_policy(
     assert result.blocked is (policy == "block")
 
 
-async def test_a_failure_inside_hookline_allows_where_nobody_asked_for_more(
+async def test_a_failure_inside_hookline_allows_by_default(
     workshop: Workshop,
 ) -> None:
     hook = workshop.runs("true")
@@ -187,7 +187,7 @@ async def test_a_failure_inside_hookline_allows_where_nobody_asked_for_more(
 
 
 @pytest.mark.parametrize("mode", [{"mode": "observe"}, {}], ids=["observe", "enforce"])
-async def test_a_hook_that_only_observes_has_no_policy_for_hookline_itself(
+async def test_an_observing_hook_does_not_close_a_failed_event(
     workshop: Workshop, mode: dict[str, str]
 ) -> None:
     hook = workshop.runs("true", onError="block", **mode)
@@ -222,7 +222,7 @@ async def test_the_policy_holds_for_functions_of_this_process(
     assert "onError says block for crash" in result.reason
 
 
-async def test_one_hooks_breakage_does_not_take_anothers_block_away(
+async def test_a_broken_hook_does_not_take_anothers_block_away(
     workshop: Workshop,
 ) -> None:
     """An executor that raises is a failure of that one hook, whoever is to blame."""
@@ -230,13 +230,13 @@ async def test_one_hooks_breakage_does_not_take_anothers_block_away(
     config = workshop.config(workshop.settings("BeforeTool", blocking))
     async with HookSystem(config) as hooks:
 
-        class Cursed(dict[str, Any]):
+        class RaisingDict(dict[str, Any]):
             def items(self) -> Any:
                 raise RuntimeError("not even this works")
 
         @hooks.on("BeforeTool")
         def answers_nonsense(_: dict[str, Any]) -> Any:
-            return Cursed(decision="allow")
+            return RaisingDict(decision="allow")
 
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.blocked

@@ -76,7 +76,7 @@ def test_an_invalid_expression_is_compared_literally_and_warned_about_once(
     assert len(told) == 1
 
 
-def test_a_pattern_that_python_frowns_on_still_matches() -> None:
+def test_a_pattern_that_python_warns_about_still_matches() -> None:
     """Warnings are errors here, as they may be in a strict host."""
     assert matches("[[a]b]", BEFORE_TOOL, "[b]")
 
@@ -89,7 +89,7 @@ async def test_a_very_long_tool_name_matches_every_matcher(workshop: Workshop) -
     assert result.blocked
 
 
-async def test_a_tool_name_that_is_no_string_matches_every_matcher(
+async def test_a_tool_name_that_is_not_a_string_matches_every_matcher(
     workshop: Workshop,
 ) -> None:
     given = {"tool_name": ["read"], "tool_input": {}}
@@ -110,7 +110,7 @@ def test_hooks_that_differ_in_name_or_command_are_not_equal() -> None:
     assert names(settings({"hooks": same_command})) == ["a", "b"]
 
 
-def test_a_disabled_hook_gives_way_to_nobody_and_does_not_run() -> None:
+def test_a_disabled_hook_does_not_run_or_replace_another() -> None:
     """Order of PROTOCOL 2: disabled, untrusted, not matching, duplicate."""
     found = settings(group("a", "b"), group("a"), disabled=["a"])
     assert names(found) == ["b"]
@@ -121,7 +121,7 @@ def test_a_hook_that_does_not_match_does_not_shadow_its_equal() -> None:
     assert names(found) == ["a"]
 
 
-async def test_an_observing_repeat_does_not_disarm_an_enforcing_hook(
+async def test_an_observing_duplicate_does_not_disarm_an_enforcing_hook(
     workshop: Workshop,
 ) -> None:
     """A project must not talk a user's guard down by repeating it in shadow mode."""
@@ -167,7 +167,7 @@ def test_a_sequential_group_that_does_not_match_leaves_the_plan_parallel() -> No
     assert not plan.sequential
 
 
-def test_plans_are_kept_until_the_registry_changes() -> None:
+def test_plans_are_cached_until_the_registry_changes() -> None:
     registry = HookRegistry(Settings.from_mapping(settings(group("a", "b"))))
     planner = HookPlanner(registry)
     first = planner.plan(BEFORE_TOOL, "t")

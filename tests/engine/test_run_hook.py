@@ -90,7 +90,7 @@ async def test_a_fault_around_one_hook_leaves_anothers_block(
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_fault_around_a_hook_goes_by_its_policy(
+async def test_a_fault_around_a_hook_follows_its_policy(
     tmp_path: Path, step: str
 ) -> None:
     closed = await fire_beside_a_guard(tmp_path, step, onError="block", user=[])
@@ -108,7 +108,7 @@ async def spoil(path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["corrupt", "world-writable"])
-async def test_a_spoilt_timeouts_file_takes_no_block_away(
+async def test_a_damaged_timeouts_file_takes_no_block_away(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -128,7 +128,7 @@ class UnencodableExecutor:
     """Stands in for an executor whose hook needs an input that cannot be written."""
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
-        raise EncodingError(f"{hook.name} cannot be told of {call.event.value}")
+        raise EncodingError(f"{hook.name} cannot be shown {call.event.value}")
 
     async def close(self) -> None:
         pass
@@ -138,7 +138,7 @@ class UnencodableExecutor:
 @pytest.mark.parametrize(
     ("event", "blocked"), [("BeforeTool", True), ("AfterTool", False)]
 )
-async def test_an_event_that_no_guard_could_be_told_of_is_blocked(
+async def test_an_event_that_cannot_be_shown_to_a_guard_is_blocked(
     workshop: Workshop, event: str, blocked: bool, hooks: int
 ) -> None:
     """PROTOCOL 4: should encoding fail all the same, an event that can block is."""
@@ -151,7 +151,7 @@ async def test_an_event_that_no_guard_could_be_told_of_is_blocked(
         result = await system.event_handler.fire(event, INPUTS[HookEventName(event)])
     assert result.blocked is blocked
     assert result.aggregated.success is False
-    assert "cannot be told of" in result.aggregated.errors[0].message
+    assert "cannot be shown" in result.aggregated.errors[0].message
 
 
 async def test_a_hook_that_cannot_be_shown_the_event_leaves_anothers_stop(

@@ -104,7 +104,7 @@ async def test_a_chain_changes_the_response_by_its_keys(workshop: Workshop) -> N
 
 
 async def test_a_failed_hook_changes_nothing_in_the_chain(workshop: Workshop) -> None:
-    """Its warning is no output to chain."""
+    """Its warning is not chained."""
     await workshop.fire(
         "BeforeAgent",
         workshop.runs("echo boom >&2; exit 1"),

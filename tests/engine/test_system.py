@@ -24,7 +24,7 @@ from hookline.settings.model import HookSource
 from tests.support.workshop import Workshop
 
 
-async def test_parts_are_there_after_initialize_only() -> None:
+async def test_parts_are_available_after_initialize_only() -> None:
     """Seed 004 section 3.1."""
     hooks = HookSystem(Config())
     assert hooks.status == HookSystemStatus(initialized=False, total_hooks=0)
@@ -61,7 +61,7 @@ def test_a_config_has_one_hook_system() -> None:
     assert other.get_hook_system() is made
 
 
-def test_switched_off_hooks_have_no_hook_system() -> None:
+def test_disabled_hooks_have_no_hook_system() -> None:
     """PROTOCOL 2: no objects, no processes."""
     off = Settings.from_mapping({"enableHooks": False, "hooks": {}})
     assert Config(settings=off).get_hook_system() is None
@@ -102,7 +102,7 @@ async def test_a_loaded_config_reads_the_projects_settings(
         assert (await hooks.event_handler.fire_before_tool_event("t", {})).blocked
 
 
-async def test_hooks_are_switched_by_name_and_listed(workshop: Workshop) -> None:
+async def test_hooks_are_enabled_by_name_and_listed(workshop: Workshop) -> None:
     """DELTA-HSYS-002."""
     hook = workshop.runs("exit 2", "guard")
     config = workshop.config(workshop.settings("BeforeTool", hook))
@@ -136,7 +136,7 @@ async def test_a_plugin_hook_fails_open_and_says_what_to_use(
     assert '"command"' in (found.error or "")
 
 
-def test_an_event_name_that_does_not_exist_is_refused_at_the_edge() -> None:
+def test_an_unknown_event_name_is_rejected() -> None:
     with pytest.raises(HooklineError, match="did you mean 'BeforeTool'"):
         HookSystem(Config()).on("BeforTool")
 

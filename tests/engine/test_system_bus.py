@@ -77,7 +77,7 @@ async def test_system_gives_its_handler_the_bus_and_the_debug_logger() -> None:
     assert [record["event"] for record in log.named("hook:result")] == ["BeforeTool"]
 
 
-async def test_hooks_see_the_handlers_own_place_event_and_time(site: Site) -> None:
+async def test_hooks_see_the_handlers_own_directory_event_and_time(site: Site) -> None:
     site.record("BeforeTool")
     forged = {
         "cwd": "/",
@@ -202,7 +202,7 @@ async def run_tool(config: Config) -> tuple[list[Any], str]:
     return ran, str(result.llm_content)
 
 
-async def test_agent_runs_its_tools_by_hooks_that_run_elsewhere(site: Site) -> None:
+async def test_agent_runs_its_tools_with_remote_hooks(site: Site) -> None:
     @site.system.on("BeforeTool")
     def rename(event: Mapping[str, Any]) -> dict[str, Any]:
         return {"hookSpecificOutput": {"tool_input": {"path": "safe"}}}
@@ -221,7 +221,7 @@ async def test_agent_runs_its_tools_by_hooks_that_run_elsewhere(site: Site) -> N
 
 
 @pytest.mark.parametrize(("on_error", "runs"), [("allow", 1), ("block", 0)])
-async def test_agent_without_its_hooks_goes_on_or_stands_still_as_it_was_told(
+async def test_agent_without_its_hooks_continues_or_blocks_as_configured(
     on_error: str, runs: int
 ) -> None:
     agent = Config(settings=Settings())

@@ -17,7 +17,7 @@ from hookline import Config, HookSystem, Settings
 TOOL = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
 PATIENCE_S = 60.0
 
-IMPOSTOR = """
+FAULTY = """
 import json, os, sys
 if os.environ.get("HOOKLINE_WORKER") != "1":
     print(json.dumps({{"decision": "block", "reason": "cold"}}))
@@ -25,7 +25,7 @@ if os.environ.get("HOOKLINE_WORKER") != "1":
 with open("warm-pid", "a") as pids:
     pids.write(f"{{os.getpid()}}\\n")
 frame = json.loads(sys.stdin.readline())
-{misdeed}
+{fault}
 """
 """Blocks when it is run cold, and does something else when it is kept warm."""
 
@@ -42,9 +42,9 @@ class WorkerBench:
         command = f"{shlex.quote(sys.executable)} {name}.py"
         return {"type": "worker", "command": command, "name": name, **more}
 
-    def impostor(self, misdeed: str, **more: Any) -> dict[str, Any]:
+    def faulty(self, fault: str, **more: Any) -> dict[str, Any]:
         """A worker that does not keep to the frames."""
-        return self.hook(IMPOSTOR.format(misdeed=misdeed), "impostor", **more)
+        return self.hook(FAULTY.format(fault=fault), "faulty", **more)
 
     def system(
         self, *hooks: dict[str, Any], config: Any = None, **more: Any

@@ -36,7 +36,7 @@ async def test_stdin_is_one_json_object_and_then_its_end(workshop: Workshop) -> 
     assert b"\n" not in (workshop.folder / "seen.json").read_bytes().strip()
 
 
-async def test_a_hook_that_closes_stdin_early_is_no_error(workshop: Workshop) -> None:
+async def test_a_hook_may_close_stdin_early(workshop: Workshop) -> None:
     given = {"tool_name": "t", "tool_input": {"content": "x" * 3_000_000}}
     hook = workshop.runs("exec 0<&-; sleep 0.05; echo fine")
     result = await workshop.fire("BeforeTool", hook, given=given)
@@ -209,7 +209,7 @@ async def test_no_input_is_too_hard_to_encode(
     assert (written["tool_input"]["value"] == seen) is True
 
 
-async def test_an_input_nested_beyond_reason_is_cut_with_a_marker(
+async def test_an_input_nested_too_deeply_is_truncated_with_a_marker(
     workshop: Workshop,
 ) -> None:
     given = {"tool_name": "t", "tool_input": {"value": DEEP}}

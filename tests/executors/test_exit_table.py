@@ -153,7 +153,7 @@ async def test_a_missing_working_directory_is_named(workshop: Workshop) -> None:
     assert "is missing" in error
 
 
-async def test_a_command_that_no_process_can_be_given_is_a_failed_hook(
+async def test_a_command_with_a_null_byte_is_a_failed_hook(
     workshop: Workshop,
 ) -> None:
     """Bad input: a command longer than the system takes."""

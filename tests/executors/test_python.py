@@ -147,7 +147,7 @@ async def test_system_exit_with_a_text_is_a_warning() -> None:
     assert (await fire_with(leaves)).system_message == "Warning: went wrong"
 
 
-async def test_an_answer_of_no_known_kind_is_a_failure() -> None:
+async def test_an_answer_of_an_unknown_type_is_a_failure() -> None:
     hook = (await fire_with(lambda event: "block")).aggregated.hook_results[0]
     assert (hook.success, hook.cause) == (False, FailureCause.OUTPUT)
     assert "returned str" in (hook.error or "")

@@ -42,7 +42,7 @@ def poison(module: Path) -> None:
     cached.write_bytes(header + marshal.dumps(code))
 
 
-async def test_a_cached_module_that_lies_is_not_run(
+async def test_a_forged_cached_module_is_not_run(
     project: Project, guards: Path
 ) -> None:
     project.trust()

@@ -37,7 +37,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("body", ENDINGS.values(), ids=ENDINGS.keys())
-async def test_worker_and_command_come_to_the_same(
+async def test_worker_and_command_give_the_same_result(
     bench: WorkerBench, body: str
 ) -> None:
     """DESIGN, hook types: each with the same meaning of output and failure."""
@@ -110,10 +110,10 @@ async def test_output_over_the_limit_is_a_failure_and_not_half_an_answer(
     assert not result.blocked
 
 
-async def test_endless_answer_is_cut_off_and_its_worker_replaced(
+async def test_endless_answer_is_limited_and_its_worker_replaced(
     bench: WorkerBench,
 ) -> None:
-    hook = bench.impostor("while True: sys.stdout.write('x' * 65536)")
+    hook = bench.faulty("while True: sys.stdout.write('x' * 65536)")
     async with bench.system(hook, config={"maxOutputBytes": 4096}) as hooks:
         result = await hooks.event_handler.fire("BeforeTool", TOOL)
         (ran,) = result.aggregated.hook_results
@@ -132,7 +132,7 @@ async def test_failure_of_a_worker_blocks_where_settings_say_so(
     assert "onError" in str(result.reason)
 
 
-async def test_missing_program_reads_as_for_a_command(bench: WorkerBench) -> None:
+async def test_missing_program_is_reported_as_for_a_command(bench: WorkerBench) -> None:
     """HOOK-069: a missing program is output, not an exception."""
     warm = {"type": "worker", "command": "no-such-program-anywhere", "name": "gone"}
     results = []

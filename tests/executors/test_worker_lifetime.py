@@ -37,7 +37,7 @@ HANGS = RECORDED.format(
         time.sleep(1000)"""
 )
 
-MISDEEDS = {
+FAULTS = {
     "dies": "os._exit(3)",
     "is killed": "os.kill(os.getpid(), 9)",
     "closes its output": "os.close(1); import time; time.sleep(1000)",
@@ -83,12 +83,12 @@ def _ran(result: ProcessedHookResult) -> HookExecutionResult:
     return ran
 
 
-@pytest.mark.parametrize("misdeed", MISDEEDS.values(), ids=MISDEEDS.keys())
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 async def test_event_is_rerun_cold_when_its_worker(
-    bench: WorkerBench, misdeed: str
+    bench: WorkerBench, fault: str
 ) -> None:
     """A verdict is never lost: the event in hand is run cold and marked so."""
-    async with bench.system(bench.impostor(misdeed)) as hooks:
+    async with bench.system(bench.faulty(fault)) as hooks:
         for _ in range(2):
             result = await hooks.event_handler.fire("BeforeTool", TOOL)
             assert (result.blocked, result.reason) == (True, "cold")
@@ -156,7 +156,7 @@ async def test_cancelling_the_caller_kills_the_worker_and_its_children(
 
 
 async def test_worker_with_unexpected_output_is_replaced(bench: WorkerBench) -> None:
-    misdeed = """
+    fault = """
 for answer in (1, 2):
     said = {'id': frame['id'], 'exit_code': 0, 'stdout': '', 'stderr': ''}
     print(json.dumps(said), flush=True)
@@ -167,7 +167,7 @@ for answer in (1, 2):
     print('more', flush=True)
     sys.stdin.read()
 """
-    async with bench.system(bench.impostor(misdeed)) as hooks:
+    async with bench.system(bench.faulty(fault)) as hooks:
         fire = hooks.event_handler.fire_before_tool_event
         assert not _ran(await fire("a", {})).reran
         (first,) = bench.pids("warm-pid")
@@ -293,7 +293,9 @@ async def test_hanging_worker_does_not_outlive_a_killed_host(
     assert len(bench.pids()) == 2
 
 
-async def test_workers_end_with_a_host_that_forgets_dispose(bench: WorkerBench) -> None:
+async def test_workers_end_with_a_host_that_does_not_dispose(
+    bench: WorkerBench,
+) -> None:
     bench.hook(RECORDED.format(body="return None"))
     deed = "await hooks.event_handler.fire_before_tool_event('t', {})"
     with _run_host(bench, deed) as host:

@@ -202,7 +202,7 @@ async def test_descriptors_exhausted(
         assert descriptors() == before
 
 
-def test_a_hook_that_fires_hookline_for_ever_is_cut_off(
+def test_a_hook_that_fires_hookline_forever_is_stopped_at_the_depth_limit(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOOKLINE_DEPTH", raising=False)

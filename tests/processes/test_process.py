@@ -110,7 +110,7 @@ async def test_grandchild_holding_stdout_open_does_not_hold_up_the_answer(
     assert time.monotonic() - started < 30
 
 
-async def test_child_left_running_on_purpose_is_not_hunted(tmp_path: Path) -> None:
+async def test_child_left_running_on_purpose_is_not_killed(tmp_path: Path) -> None:
     later = "(sleep 0.4; touch later) >/dev/null 2>&1 & exit 0"
     outcome = await run_process(spec(later, tmp_path))
     assert outcome.exit_code == 0
@@ -178,7 +178,7 @@ async def test_cancellation_while_output_is_drained_leaks_nothing(
     assert outcome is None or outcome.exit_code == 0
 
 
-async def test_a_host_that_ignores_sigchld_gets_a_failure_and_no_zero(
+async def test_a_host_that_ignores_sigchld_gets_no_exit_code(
     tmp_path: Path,
 ) -> None:
     """The kernel reaps the child itself then, and its exit status is lost."""
@@ -192,7 +192,7 @@ async def test_a_host_that_ignores_sigchld_gets_a_failure_and_no_zero(
     assert outcome.exit_code is None
 
 
-async def test_without_a_pidfd_the_end_is_found_by_looking(
+async def test_without_a_pidfd_the_end_is_found_by_polling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on macOS."""

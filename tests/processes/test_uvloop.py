@@ -13,7 +13,7 @@ from .test_process import spec
 uvloop = pytest.importorskip("uvloop")
 
 
-def test_endings_are_the_same_under_uvloop(tmp_path: Path) -> None:
+def test_results_are_the_same_under_uvloop(tmp_path: Path) -> None:
     async def endings() -> list[tuple[object, ...]]:
         big = b"x" * 3_000_000
         specs = [

@@ -42,7 +42,7 @@ plain: st.SearchStrategy[Any] = st.recursive(
 def test_any_value_is_encoded_as_valid_json(value: Any) -> None:
     written = encode(value)
     assert written.decode("utf-8") == written.decode("utf-8", "strict")
-    json.loads(written, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    json.loads(written, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
 @given(plain)

@@ -282,7 +282,7 @@ def merge_tool_configs(
 
 
 def allowed_names(config: dict[str, Any]) -> set[str]:
-    """The names in one ``toolConfig``, leaving out what is no name."""
+    """The names in one ``toolConfig``, ignoring what is not a string."""
     names = config.get("allowedFunctionNames")
     if not isinstance(names, list):
         return set()

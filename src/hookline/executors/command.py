@@ -61,7 +61,7 @@ def worker_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
 def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """What an event brings, and the hook's own."""
     env = event_environment(call) | hook.config.env
-    # Last: no hook talks itself out of how deep it runs.
+    # Last, so that a hook's own env cannot reset the depth.
     env[DEPTH_VARIABLE] = str(call.depth + 1)
     return env
 
@@ -213,7 +213,7 @@ class CommandExecutor:
         self._slots = slots
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
-        """Run the command once; waiting for a slot does not eat its timeout."""
+        """Run the command once; waiting for a slot does not count against its timeout."""
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
         await self._slots.acquire()
         try:

@@ -2,7 +2,7 @@
 
 A warm process ends when its input does, but one that hangs never looks. So a small
 shell waits at a pipe whose other end only the host holds: when the host is gone, it
-kills the process groups it was told of and ends itself (decision 0072).
+kills the process groups of the workers and ends itself (decision 0072).
 """
 
 from __future__ import annotations

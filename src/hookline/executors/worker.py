@@ -2,7 +2,7 @@
 
 Each hook has up to ``pool`` processes; an event takes one that is idle, or waits its
 turn, which does not count against its timeout. A hang is a timeout like any other. A
-worker that dies or gives an invalid answer is replaced, and the event in hand is run
+worker that dies or gives an invalid answer is replaced, and its event is run
 cold within the time that is left, so that no verdict is lost.
 """
 

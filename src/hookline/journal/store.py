@@ -135,7 +135,7 @@ def move_aside(path: str) -> str:
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another one of its name; None if there is no file."""
+    """Identifies a file; None if it does not exist."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:

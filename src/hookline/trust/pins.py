@@ -187,7 +187,7 @@ def take_tree(
     """Look at a folder and everything below it, by full path.
 
     Where ``known`` is given, the walk ends soon after it has found more than that: the
-    folder has changed, and whoever filled it up shall not hold us up.
+    folder has changed, and walking all of it would take too long.
     """
     most = MAX_TREE_ENTRIES if known is None else len(known) + _SOME_MORE
     found = {folder: take_pin(folder)}
