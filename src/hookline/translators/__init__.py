@@ -17,7 +17,7 @@ from msgspec import Struct
 from hookline.errors import TranslationError
 from hookline.protocol.events import TRAITS, HookEventName
 
-from .sdk_objects import describe
+from .sdk_objects import describe, get
 from .stable import (
     HookToolConfig,
     HookTranslator,
@@ -29,6 +29,7 @@ from .stable import (
     LLMSafetyRating,
     LLMUsage,
     to_wire,
+    with_text,
 )
 
 __all__ = [
@@ -69,8 +70,11 @@ _GENAI_RESPONSE_KEYS = (
 
 def pick_translator(value: object, name: str = "auto") -> HookTranslator:
     """Pick the translator for a request or a response, by name or by its type."""
-    is_stable = isinstance(value, LLMRequest | LLMResponse)
-    found = _recognise(value) if name == "auto" or is_stable else name
+    found: str | None = name
+    if isinstance(value, LLMRequest | LLMResponse):
+        found = "stable"
+    elif name == "auto":
+        found = _recognise(value)
     if found is None:
         raise TranslationError(
             f"unknown request or response: expected an object of google-genai, openai "
@@ -93,8 +97,10 @@ def _translator(name: str) -> HookTranslator:
 
 def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]:
     """Convert an input field, ``llm_request`` or ``llm_response``, for hooks."""
-    if isinstance(value, LLMRequest | LLMResponse):
-        return _stable_wire(value)
+    if isinstance(value, LLMRequest):
+        return to_wire(value)
+    if isinstance(value, LLMResponse):
+        return to_wire(with_text(value))
     translator = pick_translator(value, name)
     if field == "llm_request":
         return to_wire(translator.to_hook_llm_request(value))
@@ -110,14 +116,8 @@ def stable_fields(
 
 
 def _recognise(value: object) -> str | None:
-    if isinstance(value, LLMRequest | LLMResponse):
-        return "stable"
-    if isinstance(value, Mapping):
-        return _recognise_dict(value)
-    return _package_of(value)
-
-
-def _recognise_dict(value: Mapping[str, Any]) -> str | None:
+    if not isinstance(value, Mapping):
+        return _package_of(value)
     if "contents" in value:
         return "genai"
     if "messages" in value:
@@ -132,8 +132,7 @@ def _recognise_dict(value: Mapping[str, Any]) -> str | None:
 def _has_text_parts(candidates: Any) -> bool:
     """Tell stable candidates, with strings as parts, from those of google-genai."""
     for candidate in candidates if isinstance(candidates, list) else ():
-        content = candidate.get("content") if isinstance(candidate, Mapping) else None
-        parts = content.get("parts") if isinstance(content, Mapping) else None
+        parts = get(get(candidate, "content"), "parts")
         if isinstance(parts, list) and parts:
             return all(isinstance(part, str) for part in parts)
     return False
@@ -153,12 +152,3 @@ def _package_of(value: object) -> str | None:
             if f"{kind.__module__}.".startswith(f"{package}."):
                 return name
     return None
-
-
-def _stable_wire(value: LLMRequest | LLMResponse) -> dict[str, Any]:
-    """Convert a stable value, with the text of its first candidate."""
-    wire = to_wire(value)
-    if isinstance(value, LLMResponse) and value.text is None and value.candidates:
-        texts = value.candidates[0].content.parts
-        return {**wire, "text": "".join(texts)} if texts else wire
-    return wire

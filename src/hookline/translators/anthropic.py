@@ -6,10 +6,9 @@ The service can require one tool by its name, not one of several, and none under
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from .messages import BlockTypes, read_blocks
 from .sdk_objects import (
     anthropic_types,
     as_record,
@@ -21,13 +20,7 @@ from .sdk_objects import (
     unexpected,
     with_field,
 )
-from .stable import (
-    HookToolConfig,
-    LLMCandidate,
-    LLMUsage,
-    ToolConfigParts,
-    tool_config_parts,
-)
+from .stable import HookToolConfig, LLMCandidate, LLMUsage
 from .streams import assemble_anthropic
 from .translator import Entry, MessageListTranslator, first_candidate, own_name
 
@@ -63,19 +56,21 @@ class AnthropicTranslator(MessageListTranslator):
 
     name = "Anthropic Messages"
     separate_system = True
-    blocks = BlockTypes(frozenset({"text"}), "cache_control")
+    cache_field = "cache_control"
     request_type = "the arguments of messages.create() as a dict with messages"
     response_type = "a Message"
     response_fields = ("content",)
     roles = _ROLES
     finish_reasons = _REASONS
+    call_reasons = ("tool_use",)
     settings = _SETTINGS
+    assemble_response = staticmethod(assemble_anthropic)
 
     def _entry(self, raw: Any, place: str) -> Entry:
         role, content = text_at(raw, "role", place), get(raw, "content")
         if content is None:
             raise unexpected(f"{place}.content", "a string or a list", None)
-        texts, others = read_blocks(content, f"{place}.content", self.blocks)
+        texts, others = self._read_blocks(content, f"{place}.content")
         calls = any(kind.endswith(("tool_use", "tool_result")) for kind in others)
         message = self._message(role, texts)
         return Entry(raw, message, bool(others), calls, "tool_result" in others)
@@ -112,24 +107,23 @@ class AnthropicTranslator(MessageListTranslator):
     def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
         mode, names = tool_config.mode or "AUTO", tool_config.allowed_function_names
         choice: dict[str, Any] = {"type": own_name(_MODES, mode)}
-        if names and self.carries_names(tool_config):
+        if names and self._carries_names(tool_config):
             choice = {"type": "tool", "name": names[0]}
         parallel = get(get(request, "tool_choice"), _PARALLEL)
         if parallel is not None and mode != "NONE":
             choice[_PARALLEL] = parallel
         return choice
 
-    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Only one name, and only under ``ANY``."""
-        found = tool_config_parts(hook_tool_config)
-        return found.mode == "ANY" and len(found.allowed_function_names or ()) == 1
+    def _carries_names(self, tool_config: HookToolConfig) -> bool:
+        names = tool_config.allowed_function_names
+        return tool_config.mode == "ANY" and len(names or ()) == 1
 
     def _names_in(self, tool: Any) -> list[str]:
         name = get(tool, "name")
         return [name] if isinstance(name, str) else []
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
-        texts, _ = read_blocks(get(response, "content"), "content", self.blocks)
+        texts, _ = self._read_blocks(get(response, "content"), "content")
         return [self._candidate(texts, get(response, "stop_reason"), "stop_reason")]
 
     def _usage(self, response: Any) -> LLMUsage | None:
@@ -156,7 +150,9 @@ class AnthropicTranslator(MessageListTranslator):
         text = "".join(first.content.parts)
         changes: dict[str, Any] = {
             "content": [{"type": "text", "text": text}],
-            "stop_reason": _stop_reason(first.finish_reason, base),
+            "stop_reason": self._own_reason(
+                first.finish_reason, get(base, "stop_reason")
+            ),
         }
         if usage is not None:
             changes["usage"] = {
@@ -168,14 +164,3 @@ class AnthropicTranslator(MessageListTranslator):
             "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0},
         }  # fmt: skip
         return rebuilt(lambda: anthropic_types().Message, base, changes, defaults)
-
-    def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Assemble a Message from the events of a stream."""
-        return assemble_anthropic(chunks)
-
-
-def _stop_reason(reason: str | None, base: Any) -> Any:
-    if reason is not None:
-        return own_name(_REASONS, reason)
-    before = get(base, "stop_reason")
-    return "end_turn" if before in (None, "tool_use") else before

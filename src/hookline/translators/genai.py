@@ -6,11 +6,12 @@ service, and keep the spelling that they have.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, zip_longest
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from .sdk_objects import (
@@ -38,7 +39,7 @@ from .stable import (
     tool_config_parts,
 )
 from .streams import assemble_genai
-from .translator import Entry, SdkTranslator, read_usage
+from .translator import Entry, SdkTranslator
 
 
 @lru_cache(maxsize=256)
@@ -55,6 +56,10 @@ def _spellings(name: str) -> tuple[str, str]:
     return name, _camel(name)
 
 
+def _both(*names: str) -> tuple[str, ...]:
+    return tuple(spelling for name in names for spelling in _spellings(name))
+
+
 def _field(value: Any, name: str) -> Any:
     # An object has the one spelling only, and asking it for another is slow.
     return get(value, name, _camel(name)) if is_mapping(value) else get(value, name)
@@ -64,12 +69,10 @@ def _with_field(value: Any, new: Any, name: str) -> Any:
     return with_field(value, new, *_spellings(name))
 
 
-_PART_FIELDS = (
-    "text", "thought", "inline_data", "inlineData", "file_data", "fileData",
-    "function_call", "functionCall", "function_response", "functionResponse",
-    "executable_code", "executableCode", "code_execution_result",
-    "codeExecutionResult", "tool_call", "toolCall", "tool_response", "toolResponse",
-    "file_uri", "fileUri",
+_PART_FIELDS = _both(
+    "text", "thought", "inline_data", "file_data", "function_call", "executable_code",
+    "function_response", "code_execution_result", "tool_call", "tool_response",
+    "file_uri",
 )  # fmt: skip
 _NO_PARTS = (type(None), int, float, bytes, list, tuple)
 _CALLS = ("function_call", "tool_call")
@@ -84,10 +87,9 @@ _HIDDEN_CONFIG = frozenset(
 )  # fmt: skip
 # The service refuses names under any other mode.
 _MODES_WITH_NAMES = ("ANY", "VALIDATED")
-_COUNTS = ("prompt_token_count", "candidates_token_count", "total_token_count")
-_RESPONSE_FIELDS = (
-    "candidates", "usage_metadata", "prompt_feedback", "model_version", "response_id",
-)  # fmt: skip
+_RESPONSE_FIELDS = _both(
+    "candidates", "usage_metadata", "prompt_feedback", "model_version", "response_id"
+)
 
 
 class GenerateContentRequest(Struct, frozen=True):
@@ -99,8 +101,7 @@ class GenerateContentRequest(Struct, frozen=True):
 
     def model_copy(self, *, update: dict[str, Any]) -> GenerateContentRequest:
         """Copy it with some fields changed."""
-        fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        return GenerateContentRequest(**(fields | update))
+        return msgspec.structs.replace(self, **update)
 
 
 class GenAITranslator(SdkTranslator):
@@ -109,9 +110,12 @@ class GenAITranslator(SdkTranslator):
     name = "google-genai"
     separate_system = True
     response_type = "a GenerateContentResponse"
-    response_fields = tuple(
-        spelling for name in _RESPONSE_FIELDS for spelling in _spellings(name)
-    )
+    response_fields = _RESPONSE_FIELDS
+    usage_fields = _spellings("usage_metadata")
+    counts = tuple(map(_spellings, LLMUsage.__struct_fields__))
+    tool_choice_fields = _spellings("tool_config")
+    tools_place = "config.tools"
+    assemble_response = staticmethod(assemble_genai)
 
     def _entries(self, request: Any) -> list[Entry]:
         contents = get(request, "contents")
@@ -135,8 +139,12 @@ class GenAITranslator(SdkTranslator):
             if value is not None and key not in _HIDDEN_CONFIG
         }
 
-    def _tool_choice(self, request: Any) -> Any:
-        return _field(get(request, "config"), "tool_config")
+    def _options(self, request: Any) -> Any:
+        return get(request, "config")
+
+    def _with_option(self, request: Any, value: Any, *names: str) -> Any:
+        changed = with_field(_config_or_new(request), value, *names)
+        return with_field(request, changed, "config")
 
     def _empty_request(self) -> Any:
         return GenerateContentRequest("", [])
@@ -164,19 +172,16 @@ class GenAITranslator(SdkTranslator):
         return with_field(request, contents, "contents")
 
     def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
-        config = _config_or_new(request)
-        extended = _extended(_field(config, "system_instruction"), texts)
-        changed = _with_field(config, extended, "system_instruction")
-        return with_field(request, changed, "config")
+        names = _spellings("system_instruction")
+        extended = _extended(get(get(request, "config"), *names), texts)
+        return self._with_option(request, extended, *names)
 
     def _with_config(self, request: Any, key: str, value: Any) -> Any:
-        config = _config_or_new(request)
         # An SDK object takes only the settings that the SDK knows.
-        known = getattr(type(config), "model_fields", None)
+        known = getattr(type(_config_or_new(request)), "model_fields", None)
         if key in _HIDDEN_CONFIG or (known is not None and _snake(key) not in known):
             return None
-        changed = with_field(config, value, _snake(key), key)
-        return with_field(request, changed, "config")
+        return self._with_option(request, value, _snake(key), key)
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ToolConfig or its dict."""
@@ -200,20 +205,15 @@ class GenAITranslator(SdkTranslator):
         base = _new("ToolConfig", base_request)
         return _changed_tool_config(base, tool_config_parts(hook_tool_config))
 
-    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
+    def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
         config = _config_or_new(request)
         base = _field(config, "tool_config")
         if base is None:
             base = _new("ToolConfig", config)
-        new = _changed_tool_config(base, tool_config)
-        return with_field(request, _with_field(config, new, "tool_config"), "config")
+        return _changed_tool_config(base, tool_config)
 
-    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """The service takes allowed names only under ``ANY`` and ``VALIDATED``."""
-        return tool_config_parts(hook_tool_config).mode in _MODES_WITH_NAMES
-
-    def _tools(self, request: Any) -> list[Any]:
-        return as_list(get(get(request, "config"), "tools"), "config.tools")
+    def _carries_names(self, tool_config: HookToolConfig) -> bool:
+        return tool_config.mode in _MODES_WITH_NAMES
 
     def _names_in(self, tool: Any) -> list[str]:
         if not is_record(tool):
@@ -224,10 +224,9 @@ class GenAITranslator(SdkTranslator):
         return [name for one in declared if isinstance(name := get(one, "name"), str)]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
-        if all(name in names for name in self._names_in(tool)):
-            return tool
-        if not is_record(tool):
-            return None
+        whole = super()._limited_tool(tool, names)
+        if whole is not None or not is_record(tool):
+            return whole
         declared = _field(tool, "function_declarations")
         kept = [one for one in declared if get(one, "name") in names]
         rest = dict(tool).keys() - _spellings("function_declarations")
@@ -236,16 +235,11 @@ class GenAITranslator(SdkTranslator):
         return _with_field(tool, kept or None, "function_declarations")
 
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
-        config = with_field(get(request, "config"), tools or None, "tools")
-        return with_field(request, config, "config")
+        return self._with_option(request, tools or None, "tools")
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
         found = as_list(get(response, "candidates"), "candidates")
         return [_candidate(one, f"candidates[{at}]") for at, one in enumerate(found)]
-
-    def _usage(self, response: Any) -> LLMUsage | None:
-        usage = _field(response, "usage_metadata")
-        return read_usage(usage, "usageMetadata", *map(_spellings, _COUNTS))
 
     def _calls(self, response: Any) -> list[str]:
         return [
@@ -260,13 +254,13 @@ class GenAITranslator(SdkTranslator):
     ) -> Any:
         pairs = zip_longest(candidates, get(base, "candidates") or [])
         built = [_new_candidate(new, old) for new, old in pairs if new is not None]
-        if isinstance(base, Mapping):
-            return _changed_dict(base, built, usage)
-        return _changed_object(base, built, usage)
-
-    def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Assemble the chunks of ``generate_content_stream``."""
-        return assemble_genai(chunks)
+        if not isinstance(base, Mapping):
+            return _changed_object(base, built, usage)
+        response = with_field(base, built, "candidates")
+        if usage is None:
+            return response
+        counts = {**(_field(base, "usage_metadata") or {}), **to_wire(usage)}
+        return _with_field(response, counts, "usage_metadata")
 
 
 def _entry(raw: Any, place: str) -> Entry:
@@ -293,16 +287,11 @@ def _role(content: Any, place: str) -> str:
 
 
 def _entry_of_parts(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
-    texts: list[str] = []
-    others: list[Any] = []
     for at, part in enumerate(parts):
-        if _is_text(part):
-            texts.append(_text(part, place))
-        elif isinstance(part, _NO_PARTS):
+        if isinstance(part, _NO_PARTS):
             raise unexpected(f"{place}[{at}]", "a Part", part)
-        else:
-            others.append(part)
-    text = "".join(texts)
+    text = "".join(_text(part, place) for part in parts if _is_text(part))
+    others = [part for part in parts if not _is_text(part)]
     has_results = _has_any(others, _RESULTS)
     return Entry(
         raw,
@@ -462,28 +451,14 @@ def _ratings(ratings: Any, place: str) -> list[LLMSafetyRating] | None:
 
 
 def _new_candidate(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
-    reason = candidate.finish_reason or _field(before, "finish_reason") or "STOP"
-    ratings: Any = _field(before, "safety_ratings")
-    if candidate.safety_ratings is not None:
-        ratings = [to_wire(rating) for rating in candidate.safety_ratings]
-    parts = [{"text": text} for text in candidate.content.parts]
     built = {
-        "content": {"role": "model", "parts": parts},
-        "finishReason": reason,
-        "index": candidate.index,
-        "safetyRatings": ratings,
+        "finishReason": _field(before, "finish_reason") or "STOP",
+        "safetyRatings": _field(before, "safety_ratings"),
+        **to_wire(candidate),
     }
+    parts = [{"text": text} for text in candidate.content.parts]
+    built["content"] = {"role": "model", "parts": parts}
     return {key: value for key, value in built.items() if value is not None}
-
-
-def _changed_dict(
-    base: Mapping[str, Any], candidates: list[dict[str, Any]], usage: LLMUsage | None
-) -> Any:
-    response = with_field(base, candidates, "candidates")
-    if usage is None:
-        return response
-    counts = {**(_field(base, "usage_metadata") or {}), **to_wire(usage)}
-    return _with_field(response, counts, "usage_metadata")
 
 
 def _changed_object(
@@ -497,7 +472,7 @@ def _changed_object(
     if usage is not None:
         kind = types.GenerateContentResponseUsageMetadata
         before = get(base, "usage_metadata") or kind()
-        counts = {name: getattr(usage, name) for name in _COUNTS}
+        counts = msgspec.structs.asdict(usage)
         changes["usage_metadata"] = before.model_copy(update=counts)
     response = types.GenerateContentResponse() if base is None else base
     return response.model_copy(update=changes)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
 import msgspec
 
-from .messages import BlockTypes, read_blocks, replace_text
 from .sdk_objects import (
     as_list,
     as_record,
@@ -30,14 +29,7 @@ from .sdk_objects import (
     unexpected,
     with_field,
 )
-from .stable import (
-    HookToolConfig,
-    LLMCandidate,
-    LLMMessage,
-    LLMUsage,
-    ToolConfigParts,
-    tool_config_parts,
-)
+from .stable import HookToolConfig, LLMCandidate, LLMMessage, LLMUsage
 from .streams import assemble_openai
 from .translator import (
     Entry,
@@ -45,7 +37,6 @@ from .translator import (
     SdkTranslator,
     first_candidate,
     own_name,
-    read_usage,
 )
 
 _MODES = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
@@ -104,10 +95,10 @@ class OpenAIApi(MessageListTranslator):
     roles = _ROLES
     request_type = "the arguments of create() as a dict with messages or input"
     tool_fields = ("tools", "tool_choice", "parallel_tool_calls")
-    counts: tuple[tuple[str, ...], ...]
-    """The names of the three token counts."""
+    cache_field = "prompt_cache_breakpoint"
     nests_names: bool
     """Whether a tool's name is nested within its type."""
+    assemble_response = staticmethod(assemble_openai)
 
     def _config(self, request: Any) -> dict[str, Any]:
         found = super()._config(request)
@@ -147,9 +138,8 @@ class OpenAIApi(MessageListTranslator):
         inner = {"name": name}
         return {"type": kind, **({kind: inner} if self.nests_names else inner)}
 
-    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """``allowed_tools`` restricts names in every mode."""
-        return tool_config_parts(hook_tool_config).mode != "NONE"
+    def _carries_names(self, tool_config: HookToolConfig) -> bool:
+        return tool_config.mode != "NONE"
 
     def _names_in(self, tool: Any) -> list[str]:
         tools = _namespace(tool) or [tool]
@@ -162,9 +152,6 @@ class OpenAIApi(MessageListTranslator):
         kept = [one for one in inner if _kind_and_name(one)[1] in names]
         return {**tool, "tools": kept} if kept else None
 
-    def _usage(self, response: Any) -> LLMUsage | None:
-        return read_usage(get(response, "usage"), "usage", *self.counts)
-
     def _new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
         if usage is None:
             return {}
@@ -174,10 +161,6 @@ class OpenAIApi(MessageListTranslator):
         pairs = zip(self.counts, msgspec.structs.astuple(usage), strict=True)
         changed = {names[0]: count or 0 for names, count in pairs}
         return {"usage": {**(before or {}), **changed}}
-
-    def assemble_response(self, chunks: Iterable[Any]) -> Any:
-        """Assemble a ChatCompletion from chunks, or a Response from events."""
-        return assemble_openai(chunks)
 
 
 def _namespace(tool: Any) -> list[Any] | None:
@@ -201,9 +184,7 @@ class ResponsesTranslator(OpenAIApi):
     """The Responses API, with items as input and output; one candidate."""
 
     name = "OpenAI Responses"
-    blocks = BlockTypes(
-        frozenset({"input_text", "output_text", "text"}), "prompt_cache_breakpoint"
-    )
+    text_types = frozenset({"input_text", "output_text", "text"})
     messages_field = "input"
     response_type = "a Response"
     response_fields = ("output",)
@@ -225,7 +206,7 @@ class ResponsesTranslator(OpenAIApi):
         has_message = content is not None or get(raw, "role") is not None
         if kind == "message" or (kind is None and has_message):
             role = text_at(raw, "role", place)
-            texts, others = read_blocks(content, f"{place}.content", self.blocks)
+            texts, others = self._read_blocks(content, f"{place}.content")
             return Entry(raw, self._message(role, texts), bool(others))
         is_result = (kind or "").endswith(_RESULT_SUFFIX)
         is_call = (kind or "").endswith(_CALL_SUFFIX)
@@ -234,7 +215,7 @@ class ResponsesTranslator(OpenAIApi):
     def _with_text(self, raw: Any, text: str | None) -> Any:
         if isinstance(raw, str):
             return text
-        content = replace_text(get(raw, "content"), text, self.blocks)
+        content = self._replace_text(get(raw, "content"), text)
         return with_field(raw, [] if content is None else content, "content")
 
     def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
@@ -255,7 +236,7 @@ class ResponsesTranslator(OpenAIApi):
             place = f"output[{at}]"
             if get(as_record(item, place), "type") == "message":
                 content = get(item, "content")
-                texts += read_blocks(content, f"{place}.content", self.blocks)[0]
+                texts += self._read_blocks(content, f"{place}.content")[0]
         reason = get(get(response, "incomplete_details"), "reason")
         if reason is None:
             reason = get(response, "status")
@@ -343,11 +324,11 @@ class OpenAITranslator(OpenAIApi):
     """The ``HookTranslator`` of openai; Chat Completions by default."""
 
     name = "OpenAI Chat Completions"
-    blocks = BlockTypes(frozenset({"text"}), "prompt_cache_breakpoint")
     response_type = "a ChatCompletion or a Response"
     response_fields = ("choices",)
     settings = _CHAT_SETTINGS
     finish_reasons = _CHAT_REASONS
+    call_reasons = ("tool_calls", "function_call")
     counts = (("prompt_tokens",), ("completion_tokens",), ("total_tokens",))
     nests_names = True
 
@@ -367,7 +348,7 @@ class OpenAITranslator(OpenAIApi):
     def _entry(self, raw: Any, place: str) -> Entry:
         role = text_at(raw, "role", place)
         content = get(raw, "content")
-        texts, others = read_blocks(content, f"{place}.content", self.blocks)
+        texts, others = self._read_blocks(content, f"{place}.content")
         if role in _RESULT_ROLES:
             return Entry(raw, has_others=True, has_calls=True, has_results=True)
         calls = bool(get(raw, "tool_calls") or get(raw, "function_call"))
@@ -381,7 +362,7 @@ class OpenAITranslator(OpenAIApi):
     def _choice(self, choice: Any, place: str) -> LLMCandidate:
         message = get(as_record(choice, place), "message")
         content = get(as_record(message, f"{place}.message"), "content")
-        texts, _ = read_blocks(content, f"{place}.message.content", self.blocks)
+        texts, _ = self._read_blocks(content, f"{place}.message.content")
         return self._candidate(
             [text for text in texts if text],
             get(choice, "finish_reason"),
@@ -401,7 +382,7 @@ class OpenAITranslator(OpenAIApi):
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
         pairs = zip_longest(candidates, get(base, "choices") or [])
-        choices = [_new_choice(new, before) for new, before in pairs if new is not None]
+        choices = [self._new_choice(new, before) for new, before in pairs if new]
         defaults = {
             "id": "chatcmpl-hookline", "object": "chat.completion", "model": "",
             "created": int(time.time()), "usage": None,
@@ -409,17 +390,12 @@ class OpenAITranslator(OpenAIApi):
         changes = {"choices": choices, **self._new_usage(usage, base)}
         return rebuilt(lambda: chat_types().ChatCompletion, base, changes, defaults)
 
-
-def _new_choice(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
-    reason = get(before, "finish_reason")
-    if candidate.finish_reason is not None:
-        reason = own_name(_CHAT_REASONS, candidate.finish_reason)
-    elif reason is None or reason in ("tool_calls", "function_call"):
-        reason = "stop"
-    text = "".join(candidate.content.parts)
-    return {
-        "finish_reason": reason,
-        "index": candidate.index,
-        "logprobs": None,
-        "message": {"role": "assistant", "content": text, "refusal": None},
-    }
+    def _new_choice(self, candidate: LLMCandidate, before: Any) -> dict[str, Any]:
+        text = "".join(candidate.content.parts)
+        before = get(before, "finish_reason")
+        return {
+            "finish_reason": self._own_reason(candidate.finish_reason, before),
+            "index": candidate.index,
+            "logprobs": None,
+            "message": {"role": "assistant", "content": text, "refusal": None},
+        }

@@ -28,6 +28,7 @@ from .stable import (
     response_parts,
     to_wire,
     tool_config_parts,
+    with_text,
 )
 from .translator import new_candidates
 
@@ -78,13 +79,8 @@ class StableTranslator(HookTranslator):
                 {**blank, **one} if isinstance(one, Mapping) else one
                 for one in candidates
             ]
-        found = _converted(
-            {**fields, "candidates": candidates}, LLMResponse, "response"
-        )
-        parts = found.candidates[0].content.parts if found.candidates else []
-        if found.text is None and parts:
-            return msgspec.structs.replace(found, text="".join(parts))
-        return found
+        fields["candidates"] = candidates
+        return with_text(_converted(fields, LLMResponse, "response"))
 
     def from_hook_llm_response(
         self,

@@ -6,7 +6,7 @@ wire. ``HookTranslator`` is the interface of a translator; each SDK has one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -142,44 +142,23 @@ class HookTranslator(Protocol):
         """Assemble the whole response from the chunks of a stream."""
 
 
-Check = tuple[Callable[[Any], bool], str]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _are_ratings(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_rating, value))
-
-
-def _is_rating(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(value.get(key), str | None) for key in ("category", "probability")
-    )
-
-
-_TEXT: Check = (lambda value: isinstance(value, str)), "a string"
-_OBJECT: Check = (lambda value: isinstance(value, dict)), "an object"
-_NUMBER: Check = _is_number, "a number"
-_INTEGER: Check = _is_integer, "an integer"
-_TEXTS: Check = _is_texts, "a list of strings"
-_RATINGS: Check = _are_ratings, "a list of objects with strings"
-_CONFIG_CHECKS = {
-    "temperature": _NUMBER,
-    "topP": _NUMBER,
-    "topK": _NUMBER,
-    "maxOutputTokens": _INTEGER,
-    "candidateCount": _INTEGER,
-    "stopSequences": _TEXTS,
+_EXPECTED: dict[Any, str] = {
+    str: "a string",
+    dict: "an object",
+    int | float: "a number",
+    int: "an integer",
+    list[str]: "a list of strings",
+    list[LLMSafetyRating]: "a list of objects with strings",
+}
+_CONFIG_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("temperature", "topP", "topK"), int | float),
+    **dict.fromkeys(("maxOutputTokens", "candidateCount"), int),
+    "stopSequences": list[str],
+}
+_CANDIDATE_TYPES: dict[str, Any] = {
+    "finishReason": str,
+    "index": int,
+    "safetyRatings": list[LLMSafetyRating],
 }
 
 
@@ -187,11 +166,8 @@ def request_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """Check a request, or parts of one, that a hook returned."""
     parts = _as_dict(value)
     _fail_for("llm_request", request_problem(parts))
-    for key in ("config", "toolConfig"):
-        _require(_OBJECT, parts.get(key), "llm_request", key)
-    for key, setting in (parts.get("config") or {}).items():
-        if key in _CONFIG_CHECKS:
-            _require(_CONFIG_CHECKS[key], setting, "llm_request", f"config.{key}")
+    _require({"config": dict, "toolConfig": dict}, parts, "llm_request")
+    _require(_CONFIG_TYPES, parts.get("config") or {}, "llm_request", "config.")
     if parts.get("toolConfig") is not None:
         tool_config_parts(parts["toolConfig"])
     return parts
@@ -201,38 +177,35 @@ def response_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """Check a response, or parts of one, that a hook returned."""
     parts = _as_dict(value)
     _fail_for("llm_response", response_problem(parts))
-    _require(_TEXT, parts.get("text"), "llm_response", "text")
-    _require(_OBJECT, parts.get("usageMetadata"), "llm_response", "usageMetadata")
-    for key, count in (parts.get("usageMetadata") or {}).items():
-        if str(key).endswith("TokenCount"):
-            _require(_INTEGER, count, "llm_response", f"usageMetadata.{key}")
+    _require({"text": str, "usageMetadata": dict}, parts, "llm_response")
+    counts = parts.get("usageMetadata") or {}
+    types = {key: int for key in counts if str(key).endswith("TokenCount")}
+    _require(types, counts, "llm_response", "usageMetadata.")
     for at, candidate in enumerate(parts.get("candidates") or []):
-        content = candidate.get("content") or {}
-        for check, name, found in (
-            (_TEXT, "finishReason", candidate.get("finishReason")),
-            (_TEXTS, "content.parts", content.get("parts")),
-            (_INTEGER, "index", candidate.get("index")),
-            (_RATINGS, "safetyRatings", candidate.get("safetyRatings")),
-        ):
-            _require(check, found, "llm_response", f"candidates[{at}].{name}")
+        place, content = f"candidates[{at}].", candidate.get("content") or {}
+        _require(_CANDIDATE_TYPES, candidate, "llm_response", place)
+        _require({"parts": list[str]}, content, "llm_response", f"{place}content.")
     return parts
 
 
 def tool_config_parts(value: Struct | Mapping[str, Any]) -> HookToolConfig:
     """Check a choice of tools that a hook returned."""
     parts = _as_dict(value)
-    mode, names = parts.get("mode"), parts.get("allowedFunctionNames")
-    _require(_TEXT, mode, "toolConfig", "mode")
-    _require(_TEXTS, names, "toolConfig", "allowedFunctionNames")
-    return HookToolConfig(mode or None, names)
+    _require({"mode": str, "allowedFunctionNames": list[str]}, parts, "toolConfig")
+    return HookToolConfig(parts.get("mode") or None, parts.get("allowedFunctionNames"))
 
 
 def messages_of(parts: Mapping[str, Any]) -> list[LLMMessage] | None:
     """Take the messages out of checked parts."""
-    found = parts.get("messages")
-    if found is None:
-        return None
-    return [LLMMessage(message["role"], message["content"]) for message in found]
+    return msgspec.convert(parts.get("messages"), list[LLMMessage] | None)
+
+
+def with_text(response: LLMResponse) -> LLMResponse:
+    """Fill in the text of the first candidate."""
+    parts = response.candidates[0].content.parts if response.candidates else []
+    if response.text is None and parts:
+        return msgspec.structs.replace(response, text="".join(parts))
+    return response
 
 
 def _as_dict(value: Any) -> dict[str, Any]:
@@ -245,10 +218,14 @@ def _as_dict(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _require(check: Check, value: Any, what: str, place: str) -> None:
-    fits, expected = check
-    if value is not None and not fits(value):
-        _fail_for(what, f"{place}: expected {expected}")
+def _require(
+    types: Mapping[str, Any], values: Mapping[str, Any], what: str, place: str = ""
+) -> None:
+    for key, kind in types.items():
+        try:
+            msgspec.convert(values.get(key), kind | None)
+        except msgspec.ValidationError:
+            _fail_for(what, f"{place}{key}: expected {_EXPECTED[kind]}")
 
 
 def _fail_for(what: str, problem: str | None) -> None:

@@ -148,12 +148,11 @@ def _add_argument(
     if partial.string_value is not None:
         texts.setdefault(path, _Pieces()).append(partial.string_value)
         return
-    for value in (partial.bool_value, partial.number_value):
-        if value is not None:
-            _set_path(arguments, path, value)
-            return
-    if partial.null_value is not None:
-        _set_path(arguments, path, None)
+    value = partial.bool_value
+    if value is None:
+        value = partial.number_value
+    if value is not None or partial.null_value is not None:
+        _set_path(arguments, path, value)
 
 
 def _set_path(arguments: dict[str, Any], path: str, value: Any) -> None:
@@ -180,12 +179,6 @@ def _step_into(place: Any, step: Any, value: Any, *, replace: bool = False) -> A
 
 # Complete in every chunk that has them; other strings are continued.
 _COMPLETE = frozenset({"id", "type", "role", "name", "finish_reason", "index"})
-_WITH_RESPONSE = frozenset(
-    {
-        "response.created", "response.queued", "response.in_progress",
-        "response.completed", "response.incomplete", "response.failed",
-    }
-)  # fmt: skip
 
 
 def assemble_openai(chunks: Iterable[Any]) -> Any:
@@ -252,10 +245,8 @@ def _response(events: list[Any]) -> Any:
     whole: Any = None
     items: dict[int, Any] = {}
     for event in events:
-        kind = get(event, "type")
-        if kind in _WITH_RESPONSE:
-            whole = get(event, "response")
-        elif kind == "response.output_item.done":
+        whole = get(event, "response") or whole
+        if get(event, "type") == "response.output_item.done":
             items[int(get(event, "output_index") or 0)] = get(event, "item")
     if whole is None:
         raise TranslationError(

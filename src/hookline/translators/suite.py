@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import copy
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, Protocol
+from unittest import TestCase
 
 from hookline.errors import TranslationError
 
@@ -57,6 +56,7 @@ class Samples(Protocol):
         """Read the whole system instruction."""
 
 
+_CASE = TestCase()
 MESSAGES = [
     LLMMessage("user", "look at this"),
     LLMMessage("model", "calling"),
@@ -201,11 +201,10 @@ class TranslatorSuite:
         """HOOK-079: and so do its calls, without a warning."""
         response = self.make_response_with_call("hi")
         shown = self.translator.to_hook_llm_response(response)
-        with _warnings() as warned:
+        with _CASE.assertNoLogs("hookline", "WARNING"):
             for same in (shown, to_wire(shown), {"text": "hi"}):
                 again = self.translator.from_hook_llm_response(same, response)
                 assert again is response
-        assert not warned
 
     def test_response_is_rebuilt_when_its_text_changed(self: Samples) -> None:
         """HOOK-079: whether the hook changed text or candidates."""
@@ -222,12 +221,12 @@ class TranslatorSuite:
     def test_lost_calls_are_warned_of_by_the_hooks_name(self: Samples) -> None:
         """HOOK-079, PROTOCOL 9."""
         response = self.make_response_with_call("hi")
-        with _warnings() as warned:
+        with _CASE.assertLogs("hookline", "WARNING") as warned:
             rebuilt = self.translator.from_hook_llm_response(
                 {"text": "ho"}, response, hook_name="censor"
             )
         assert self.calls_in(rebuilt) == []
-        (warning,) = warned
+        (warning,) = warned.output
         assert "censor" in warning
         assert "read_file" in warning
 
@@ -304,22 +303,3 @@ def _assert_refused(function: Any, *arguments: Any) -> None:
     with suppress(TranslationError):
         function(*arguments)
         raise AssertionError(f"{function.__name__} took {arguments[0]!r}")
-
-
-class _Collector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
-
-
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    logger, collector = logging.getLogger("hookline"), _Collector()
-    logger.addHandler(collector)
-    try:
-        yield collector.messages
-    finally:
-        logger.removeHandler(collector)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .messages import BlockTypes, align, replace_text
+from .messages import align
 from .sdk_objects import (
     as_list,
     as_record,
@@ -24,6 +24,7 @@ from .sdk_objects import (
     get,
     is_mapping,
     is_record,
+    text_at,
     text_or_none,
     unexpected,
     with_field,
@@ -45,6 +46,7 @@ from .stable import (
     request_parts,
     response_parts,
     tool_config_parts,
+    with_text,
 )
 
 logger = logging.getLogger("hookline")
@@ -77,6 +79,11 @@ class SdkTranslator(HookTranslator):
     """Fields that tell a response from other dicts; an object has the first."""
     separate_system = False
     """The system instruction is a field of its own, not one of the messages."""
+    usage_fields: tuple[str, ...] = ("usage",)
+    counts: tuple[tuple[str, ...], ...]
+    """The names of the three token counts."""
+    tool_choice_fields: tuple[str, ...] = ("tool_choice",)
+    tools_place = "tools"
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
         """Convert a request for hooks (HOOK-071, 072, 075, 076)."""
@@ -103,21 +110,19 @@ class SdkTranslator(HookTranslator):
         messages = messages_of(parts)
         if messages is not None and messages != seen.messages:
             request = self._with_messages(request, entries, messages)
-        config = parts.get("config") or {}
-        request = self._with_settings(request, seen.config or {}, config, hook_name)
+        request = self._with_settings(request, seen, parts, hook_name)
         tool_config = _merged_tool_config(seen.tool_config, parts.get("toolConfig"))
         if tool_config is None:
             return request
-        return self._with_tool_config(request, tool_config)
+        choice = self._new_tool_choice(tool_config, request)
+        return self._with_option(request, choice, *self.tool_choice_fields)
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
         """Convert a response for hooks (HOOK-073, 077)."""
         if (api := self._api_for_response(response)) is not self:
             return api.to_hook_llm_response(response)
         candidates = self._candidates(response)
-        parts = candidates[0].content.parts if candidates else []
-        text = "".join(parts) if parts else None
-        return LLMResponse(candidates, text, self._usage(response))
+        return with_text(LLMResponse(candidates, None, self._usage(response)))
 
     def from_hook_llm_response(
         self,
@@ -145,6 +150,21 @@ class SdkTranslator(HookTranslator):
                     hook_name, f"replaced a response: its tool calls are lost ({lost})"
                 )
         return self._new_response(candidates, _new_usage(parts, seen), base)
+
+    def from_hook_tool_config(
+        self, hook_tool_config: ToolConfigParts, base_request: Any = None
+    ) -> Any:
+        """Write which tools may be called."""
+        if base_request is not None:
+            api = self._api_for_request(base_request)
+            if api is not self:
+                return api.from_hook_tool_config(hook_tool_config, base_request)
+        tool_config = tool_config_parts(hook_tool_config)
+        return self._new_tool_choice(tool_config, base_request)
+
+    def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
+        """Whether the API can restrict a call to the allowed names."""
+        return self._carries_names(tool_config_parts(hook_tool_config))
 
     def tool_names(self, request: Any) -> list[str]:
         """List the names of the functions that a request offers."""
@@ -184,9 +204,13 @@ class SdkTranslator(HookTranslator):
     def _config(self, request: Any) -> dict[str, Any]:
         """Read the settings that hooks may see, in stable spelling."""
 
-    @abstractmethod
-    def _tool_choice(self, request: Any) -> Any:
-        """Read which tools may be called, as ``to_hook_tool_config`` takes it."""
+    def _options(self, request: Any) -> Any:
+        """Return what holds the settings, the tools and the choice of tools."""
+        return request
+
+    def _with_option(self, request: Any, value: Any, *names: str) -> Any:
+        """Change one of them; None removes it."""
+        return with_field(request, value, *names)
 
     @abstractmethod
     def _empty_request(self) -> Any:
@@ -216,20 +240,24 @@ class SdkTranslator(HookTranslator):
         """Change one setting (None removes it); return None for an unknown one."""
 
     @abstractmethod
-    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        """Change which tools may be called."""
+    def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
+        """Write which tools may be called, as ``to_hook_tool_config`` reads it."""
 
     @abstractmethod
+    def _carries_names(self, tool_config: HookToolConfig) -> bool:
+        """Whether the API can restrict a call to the allowed names."""
+
     def _tools(self, request: Any) -> list[Any]:
-        """Read the tools that a request offers."""
+        return as_list(get(self._options(request), "tools"), self.tools_place)
 
     @abstractmethod
     def _names_in(self, tool: Any) -> list[str]:
         """List the names of the functions in one tool."""
 
-    @abstractmethod
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         """Remove all other functions from a tool; None if nothing is left."""
+        # A tool without a name is one that the service runs itself.
+        return tool if all(name in names for name in self._names_in(tool)) else None
 
     @abstractmethod
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
@@ -239,9 +267,14 @@ class SdkTranslator(HookTranslator):
     def _candidates(self, response: Any) -> list[LLMCandidate]:
         """Read the candidates of a response."""
 
-    @abstractmethod
     def _usage(self, response: Any) -> LLMUsage | None:
         """Read the token counts of a response."""
+        usage, place = get(response, *self.usage_fields), self.usage_fields[-1]
+        if usage is None:
+            return None
+        as_record(usage, place)
+        found = ((get(usage, *names), f"{place}.{names[0]}") for names in self.counts)
+        return LLMUsage(*(count_or_none(*one) for one in found))
 
     @abstractmethod
     def _calls(self, response: Any) -> list[str]:
@@ -254,7 +287,7 @@ class SdkTranslator(HookTranslator):
         """Build a response from text; what is None stays as in the base."""
 
     def _stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
-        choice = self._tool_choice(request)
+        choice = get(self._options(request), *self.tool_choice_fields)
         return LLMRequest(
             text_or_none(get(request, "model"), "model") or "",
             [entry.message for entry in entries if entry.message is not None],
@@ -269,14 +302,10 @@ class SdkTranslator(HookTranslator):
         kept = dict(zip(origins, messages, strict=True))
         added, system = self._added(entries, origins, messages)
         raws: list[Any] = []
-        for at, entry in enumerate(entries):
+        for at, entry in enumerate([*entries, None]):
             raws += [self._new_entry(message, request) for message in added.get(at, ())]
-            raws += self._kept(entry, kept.get(at))
-        last = added.get(len(entries), ())
-        raws += [self._new_entry(message, request) for message in last]
-        if len(raws) != len(entries) or any(
-            raw is not entry.raw for raw, entry in zip(raws, entries, strict=True)
-        ):
+            raws += self._kept(entry, kept.get(at)) if entry else []
+        if [id(raw) for raw in raws] != [id(entry.raw) for entry in entries]:
             request = self._with_entries(request, raws, added=bool(added))
         return self._with_system(request, system) if system else request
 
@@ -309,18 +338,15 @@ class SdkTranslator(HookTranslator):
         return [self._with_text(entry.raw, "")] if message else []
 
     def _with_settings(
-        self,
-        request: Any,
-        seen: Mapping[str, Any],
-        wanted: Mapping[str, Any],
-        hook_name: str | None,
+        self, request: Any, seen: LLMRequest, parts: dict[str, Any], hook: str | None
     ) -> Any:
-        for key, value in wanted.items():
-            if _is_same(seen.get(key), value):
+        before = seen.config or {}
+        for key, value in (parts.get("config") or {}).items():
+            if _is_same(before.get(key), value):
                 continue
             changed = self._with_config(request, key, value)
             if changed is None:
-                _warn(hook_name, f"set config.{key}, which {self.name} does not have")
+                _warn(hook, f"set config.{key}, which {self.name} does not have")
             else:
                 request = changed
         return request
@@ -330,11 +356,15 @@ class MessageListTranslator(SdkTranslator):
     """The shared part of the OpenAI and Anthropic APIs, which take dicts."""
 
     request_type: str
-    blocks: BlockTypes
+    text_types: Collection[str] = ("text",)
+    cache_field: str
+    """It marks a block as the end of a cached prefix."""
     messages_field = "messages"
     roles: Mapping[str, str]
     finish_reasons: Mapping[str, str]
     """Both by the API's own name, with the stable one; unknown names pass."""
+    call_reasons: tuple[str, ...] = ()
+    """The reasons of responses with calls."""
     settings: Mapping[str, tuple[str, ...]]
     """The stable name of each setting, with the names that the API has for it."""
     tool_fields: tuple[str, ...] = ("tools", "tool_choice")
@@ -373,8 +403,48 @@ class MessageListTranslator(SdkTranslator):
         return {"model": "", self.messages_field: []}
 
     def _with_text(self, raw: Any, text: str | None) -> Any:
-        content = replace_text(get(raw, "content"), text, self.blocks)
+        content = self._replace_text(get(raw, "content"), text)
         return with_field(raw, content, "content")
+
+    def _read_blocks(self, content: Any, place: str) -> tuple[list[str], list[str]]:
+        """Read the texts of a message's content, and the types of its other blocks."""
+        if content is None:
+            return [], []
+        if isinstance(content, str):
+            return [content], []
+        if not isinstance(content, list | tuple):
+            raise unexpected(place, "a string or a list", content)
+        texts: list[str] = []
+        others: list[str] = []
+        for at, block in enumerate(content):
+            where = f"{place}[{at}]"
+            kind = text_at(block, "type", where)
+            if kind in self.text_types:
+                texts.append(text_or_none(get(block, "text"), f"{where}.text") or "")
+            else:
+                others.append(kind)
+        return texts, others
+
+    def _replace_text(self, content: Any, text: str | None) -> Any:
+        """Put a text into the first text block and drop the others; None drops all."""
+        if content is None or isinstance(content, str):
+            return text
+        if text is None:
+            return [block for block in content if not self._is_text(block)] or None
+        texts = [
+            (at, block) for at, block in enumerate(content) if self._is_text(block)
+        ]
+        first, block = texts[0]
+        edited = with_field(block, text, "text")
+        marks = [mark for _, one in texts if (mark := get(one, self.cache_field))]
+        if marks and get(block, self.cache_field) is None:
+            # The mark stands at the end of the cached text, which is now this block.
+            edited = with_field(edited, marks[-1], self.cache_field)
+        rest = [block for block in content[first + 1 :] if not self._is_text(block)]
+        return [*content[:first], edited, *rest]
+
+    def _is_text(self, block: Any) -> bool:
+        return text_or_none(get(block, "type"), "type") in self.text_types
 
     def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         role = "assistant" if message.role == "model" else message.role
@@ -382,35 +452,6 @@ class MessageListTranslator(SdkTranslator):
 
     def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
         return with_field(request, raws, self.messages_field)
-
-    def _tool_choice(self, request: Any) -> Any:
-        return get(request, "tool_choice")
-
-    def _with_tool_config(self, request: Any, tool_config: HookToolConfig) -> Any:
-        choice = self._new_tool_choice(tool_config, request)
-        return with_field(request, choice, "tool_choice")
-
-    def from_hook_tool_config(
-        self, hook_tool_config: ToolConfigParts, base_request: Any = None
-    ) -> Any:
-        """Write a ``tool_choice``."""
-        if base_request is not None:
-            api = self._api_for_request(base_request)
-            if api is not self:
-                return api.from_hook_tool_config(hook_tool_config, base_request)
-        tool_config = tool_config_parts(hook_tool_config)
-        return self._new_tool_choice(tool_config, base_request)
-
-    @abstractmethod
-    def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
-        """Write a ``tool_choice`` for a request."""
-
-    def _tools(self, request: Any) -> list[Any]:
-        return as_list(get(request, "tools"), "tools")
-
-    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
-        # A tool without a name is one that the service runs itself.
-        return tool if all(name in names for name in self._names_in(tool)) else None
 
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         if tools:
@@ -425,20 +466,16 @@ class MessageListTranslator(SdkTranslator):
             reason = self.finish_reasons.get(reason, reason)
         return LLMCandidate(LLMContent("model", texts), reason, index)
 
+    def _own_reason(self, reason: str | None, before: Any) -> Any:
+        """Choose the reason of a rebuilt response, which has no calls."""
+        if reason is None and before not in (None, *self.call_reasons):
+            return before
+        return own_name(self.finish_reasons, "STOP" if reason is None else reason)
+
 
 def own_name(names: Mapping[str, str], stable: str) -> str:
     """Translate a stable name back; an unknown one passes."""
     return next((own for own, name in names.items() if name == stable), stable)
-
-
-def read_usage(usage: Any, place: str, *counts: tuple[str, ...]) -> LLMUsage | None:
-    """Read the three token counts, each by its spellings."""
-    if usage is None:
-        return None
-    as_record(usage, place)
-    return LLMUsage(
-        *(count_or_none(get(usage, *names), f"{place}.{names[0]}") for names in counts)
-    )
 
 
 def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandidate]:
