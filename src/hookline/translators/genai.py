@@ -421,14 +421,13 @@ def _changed_tool_config(base: Any, tool_config: HookToolConfig) -> Any:
 
 def _candidate(candidate: Any, place: str) -> LLMCandidate:
     content = get(as_record(candidate, place), "content")
-    parts: list[Any] = []
-    if content is not None:
-        as_record(content, f"{place}.content")
-        parts = as_list(get(content, "parts"), f"{place}.content.parts")
+    as_record({} if content is None else content, f"{place}.content")
+    where = f"{place}.content.parts"
+    parts = as_list(get(content, "parts"), where)
     texts = [
-        _text(part, where)
+        _text(part, f"{where}[{at}]")
         for at, part in enumerate(parts)
-        if _is_text(as_record(part, where := f"{place}.content.parts[{at}]"))
+        if _is_text(as_record(part, f"{where}[{at}]"))
     ]
     return LLMCandidate(
         LLMContent("model", texts),

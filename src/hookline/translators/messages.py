@@ -24,10 +24,8 @@ def align(old: Messages, new: Messages) -> list[int | None]:
     equal ones from both ends of the stretches between, then those of the same role.
     The cost is linear in the number of messages.
     """
-    origin: list[int | None] = [None] * len(new)
-    for i, j in _pairs(old, new):
-        origin[j] = i
-    return origin
+    origins = {j: i for i, j in _pairs(old, new)}
+    return [origins.get(j) for j in range(len(new))]
 
 
 def _pairs(old: Messages, new: Messages) -> Iterator[Pair]:

@@ -221,10 +221,8 @@ def _extend_list(target: list[Any], pieces: list[Any]) -> None:
     for piece in pieces:
         if isinstance(piece, dict) and isinstance(piece.get("index"), int):
             same = (e for e in reversed(target) if e.get("index") == piece["index"])
-            entry = next(same, None)
-            if entry is None:
-                entry = {}
-                target.append(entry)
+            if (entry := next(same, None)) is None:
+                target.append(entry := {})
             _extend(entry, piece)
         else:
             target.append(piece)

@@ -109,17 +109,15 @@ class TranslatorSuite:
     def test_appended_message_is_appended(self: Samples) -> None:
         """HOOK-179: context comes last."""
         request = self.make_request()
-        longer = _with_new(
-            self, request, len(_texts(self, request)), "user", "and now?"
-        )
+        last = len(_texts(self, request))
+        longer = _with_new(self, request, last, "user", "and now?")
         assert self.outline(longer) == [*self.outline(request), "text"]
         assert _texts(self, longer)[-1] == "and now?"
 
     def test_removed_message_orphans_no_call(self: Samples) -> None:
         """HOOK-078: the call of a removed message keeps its result."""
-        shorter = _with_texts(
-            self, self.make_request(), {"calling": None, "done": None}
-        )
+        request = self.make_request()
+        shorter = _with_texts(self, request, {"calling": None, "done": None})
         assert self.outline(shorter) == ["text", "image", "call", "result"]
 
     def test_history_keeps_its_calls_when_all_messages_are_removed(
@@ -165,9 +163,8 @@ class TranslatorSuite:
         for mode in ("AUTO", "ANY", "NONE", "MOON_PHASE"):
             own = self.translator.from_hook_tool_config({"mode": mode})
             assert self.translator.to_hook_tool_config(own).mode == mode
-            request = self.translator.from_hook_llm_request(
-                {"toolConfig": {"mode": mode}}, self.make_request()
-            )
+            change, request = {"toolConfig": {"mode": mode}}, self.make_request()
+            request = self.translator.from_hook_llm_request(change, request)
             assert _wire(self, request)["toolConfig"]["mode"] == mode
 
     def test_names_that_can_be_carried_are_shown_again(self: Samples) -> None:

@@ -132,23 +132,19 @@ class SdkTranslator(HookTranslator):
         hook_name: str | None = None,
     ) -> Any:
         """Build the response that a hook returned, or keep the base (HOOK-079)."""
+        parts = response_parts(hook_response)
         base, seen = base_response, LLMResponse([])
         if base is not None:
             if (api := self._api_for_response(base)) is not self:
-                return api.from_hook_llm_response(
-                    hook_response, base, hook_name=hook_name
-                )
+                return api.from_hook_llm_response(parts, base, hook_name=hook_name)
             seen = self.to_hook_llm_response(base)
-        parts = response_parts(hook_response)
         candidates = new_candidates(parts, seen)
         if base is not None:
             if _texts(candidates) == _texts(seen.candidates):
                 return base
-            if calls := self._calls(base):
-                lost = ", ".join(calls)
-                _warn(
-                    hook_name, f"replaced a response: its tool calls are lost ({lost})"
-                )
+            if lost := ", ".join(self._calls(base)):
+                problem = f"replaced a response: its tool calls are lost ({lost})"
+                _warn(hook_name, problem)
         return self._new_response(candidates, _new_usage(parts, seen), base)
 
     def from_hook_tool_config(
@@ -298,9 +294,9 @@ class SdkTranslator(HookTranslator):
     def _with_messages(
         self, request: Any, entries: list[Entry], messages: list[LLMMessage]
     ) -> Any:
-        origins = _origins(entries, messages)
-        kept = dict(zip(origins, messages, strict=True))
-        added, system = self._added(entries, origins, messages)
+        pairs = list(zip(_origins(entries, messages), messages, strict=True))
+        kept = dict(pairs)
+        added, system = self._added(entries, pairs)
         raws: list[Any] = []
         for at, entry in enumerate([*entries, None]):
             raws += [self._new_entry(message, request) for message in added.get(at, ())]
@@ -310,16 +306,13 @@ class SdkTranslator(HookTranslator):
         return self._with_system(request, system) if system else request
 
     def _added(
-        self,
-        entries: list[Entry],
-        origins: list[int | None],
-        messages: list[LLMMessage],
+        self, entries: list[Entry], pairs: list[tuple[int | None, LLMMessage]]
     ) -> tuple[dict[int, list[LLMMessage]], list[str]]:
         """Split added messages into system text and those before each entry."""
         added: dict[int, list[LLMMessage]] = defaultdict(list)
         system: list[str] = []
         place = len(entries)
-        for at, message in zip(reversed(origins), reversed(messages), strict=True):
+        for at, message in reversed(pairs):
             if at is not None:
                 place = _after_results(entries, at)
             elif self.separate_system and message.role == "system":
@@ -431,13 +424,11 @@ class MessageListTranslator(SdkTranslator):
             return text
         if text is None:
             return [block for block in content if not self._is_text(block)] or None
-        texts = [
-            (at, block) for at, block in enumerate(content) if self._is_text(block)
-        ]
-        first, block = texts[0]
-        edited = with_field(block, text, "text")
-        marks = [mark for _, one in texts if (mark := get(one, self.cache_field))]
-        if marks and get(block, self.cache_field) is None:
+        texts = [block for block in content if self._is_text(block)]
+        first = content.index(texts[0])
+        edited = with_field(texts[0], text, "text")
+        marks = [mark for block in texts if (mark := get(block, self.cache_field))]
+        if marks and get(edited, self.cache_field) is None:
             # The mark stands at the end of the cached text, which is now this block.
             edited = with_field(edited, marks[-1], self.cache_field)
         rest = [block for block in content[first + 1 :] if not self._is_text(block)]
@@ -461,10 +452,9 @@ class MessageListTranslator(SdkTranslator):
     def _candidate(
         self, texts: list[str], reason: Any, place: str, index: int | None = 0
     ) -> LLMCandidate:
-        reason = text_or_none(reason, place)
-        if reason is not None:
-            reason = self.finish_reasons.get(reason, reason)
-        return LLMCandidate(LLMContent("model", texts), reason, index)
+        own = text_or_none(reason, place)
+        stable = self.finish_reasons.get(own or "", own)
+        return LLMCandidate(LLMContent("model", texts), stable, index)
 
     def _own_reason(self, reason: str | None, before: Any) -> Any:
         """Choose the reason of a rebuilt response, which has no calls."""
@@ -500,9 +490,7 @@ def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandi
 
 def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
     """Return the first candidate, or an empty one."""
-    return (
-        candidates[0] if candidates else LLMCandidate(LLMContent("model", []), index=0)
-    )
+    return next(iter(candidates), LLMCandidate(LLMContent("model", []), index=0))
 
 
 def _new_candidate(
