@@ -287,11 +287,15 @@ def _role(content: Any, place: str) -> str:
 
 
 def _entry_of_parts(raw: Any, parts: list[Any], role: str, place: str) -> Entry:
+    text = ""
+    others: list[Any] = []
     for at, part in enumerate(parts):
-        if isinstance(part, _NO_PARTS):
+        if _is_text(part):
+            text += _text(part, place)
+        elif isinstance(part, _NO_PARTS):
             raise unexpected(f"{place}[{at}]", "a Part", part)
-    text = "".join(_text(part, place) for part in parts if _is_text(part))
-    others = [part for part in parts if not _is_text(part)]
+        else:
+            others.append(part)
     has_results = _has_any(others, _RESULTS)
     return Entry(
         raw,

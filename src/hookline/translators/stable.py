@@ -223,7 +223,8 @@ def _require(
 ) -> None:
     for key, kind in types.items():
         try:
-            msgspec.convert(values.get(key), kind | None)
+            if (value := values.get(key)) is not None:
+                msgspec.convert(value, kind)
         except msgspec.ValidationError:
             _fail_for(what, f"{place}{key}: expected {_EXPECTED[kind]}")
 
