@@ -17,7 +17,6 @@ from hookline.translators.passthrough import StableTranslator
 from hookline.translators.sdk_objects import get
 
 from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
-from .tool_calls import annotation
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -188,10 +187,8 @@ def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
     if turn.role is Role.TOOLS:
         answers = [_anthropic_answer(answer) for answer in turn.answers]
         return {"role": "user", "content": answers}
-    if turn.role is Role.SYSTEM:
-        return {"role": "user", "content": annotation(turn.text)}
-    if turn.role is Role.USER:
-        return {"role": "user", "content": turn.text}
+    if turn.role is not Role.MODEL:
+        return {"role": "user", "content": turn.marked_text}
     blocks: list[dict[str, Any]] = [
         block if isinstance(block, dict) else block.model_dump(exclude_none=True)
         for block in get(turn.raw, "content") or []
@@ -311,9 +308,7 @@ class GenAIModel:
         if turn.role is Role.TOOLS:
             answers = [self._answer(answer) for answer in turn.answers]
             return types.Content(role="user", parts=answers)
-        # Contents have no system role: the text is marked instead.
-        text = annotation(turn.text) if turn.role is Role.SYSTEM else turn.text
-        return types.Content(role="user", parts=[types.Part(text=text)])
+        return types.Content(role="user", parts=[types.Part(text=turn.marked_text)])
 
     def _answer(self, answer: ToolAnswer) -> Any:
         key = "result" if answer.result.error is None else "error"
@@ -361,7 +356,7 @@ class ScriptedModel:
     ) -> dict[str, Any]:
         """Build a request in the stable shape."""
         messages = [
-            {"role": turn.role.value, "content": _scripted_text(turn)}
+            {"role": turn.role.value, "content": turn.marked_text}
             for turn in turns
             if turn.text and turn.role is not Role.TOOLS
         ]
@@ -407,7 +402,3 @@ class ScriptedModel:
     def _numbered(self, name: str, tool_input: dict[str, Any]) -> ToolCall:
         self._calls += 1
         return ToolCall(f"call-{self._calls}", name, tool_input)
-
-
-def _scripted_text(turn: Turn) -> str:
-    return annotation(turn.text) if turn.role is Role.SYSTEM else turn.text

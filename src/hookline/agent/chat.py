@@ -24,11 +24,12 @@ from .conversation import (
 )
 from .model_calls import (
     AfterModelHookResult,
+    BeforeModelHookResult,
     empty_response,
     fire_after_model_hook,
     fire_before_model_hook,
     fire_before_tool_selection_hook,
-    with_system_message,
+    with_message,
 )
 from .triggers import has_hooks_for
 
@@ -86,14 +87,10 @@ class ChatReply(Struct, frozen=True, kw_only=True):
     suppress_display: bool = False
 
 
-class PreparedCall(Struct, frozen=True, kw_only=True):
-    """A model call after its Before hooks: the request to send, or a refusal."""
+class PreparedCall(BeforeModelHookResult, frozen=True, kw_only=True):
+    """A model call after its Before hooks; unless blocked it has a request to send."""
 
-    request: Any = None
     allowed_names: frozenset[str] | None = None
-    refusal: ChatReply | None = None
-    system_message: str | None = None
-    """Of a refused call; the model gets it with the next request."""
 
 
 class ChatSession:
@@ -148,22 +145,22 @@ class ChatSession:
             # Kept even if this call is refused: tool calls need their answers.
             self.history.append(turn)
         prepared = await self._prepare(turn)
-        if prepared.refusal is not None:
-            reply = self._keep_refused(turn, prepared.refusal)
-            self.note(prepared.system_message)
+        if prepared.blocked:
+            reply = self._keep_refused(turn, prepared)
             if reply.text and not reply.suppress_display:
                 yield ChatChunk(reply.text, reply.response)
             yield reply
             return
+        request = prepared.modified_request
         buffered = await self._buffering.is_needed()
         chunks: list[Any] = []
-        async for chunk in self._model.stream(prepared.request):
+        async for chunk in self._model.stream(request):
             chunks.append(chunk)
             if not buffered:
                 yield ChatChunk(self._model.text_of(chunk), chunk)
         whole = self._model.assemble(chunks)
         after = await fire_after_model_hook(
-            self._config, prepared.request, whole, translator=self._model.translator
+            self._config, request, whole, translator=self._model.translator
         )
         if buffered and not after.suppress_output:
             for shown in chunks if after.response is whole else [after.response]:
@@ -193,13 +190,23 @@ class ChatSession:
             suppress_display=after.suppress_output,
         )
 
-    def _keep_refused(self, turn: Turn, refusal: ChatReply) -> ChatReply:
-        if refusal.response is None:
+    def _keep_refused(self, turn: Turn, prepared: PreparedCall) -> ChatReply:
+        response, text = prepared.synthetic_response, ""
+        if response is None:
             # A blocked prompt must not go out with the next request (decision 0053).
-            empty = empty_response(self._model.translator)
-            return structs.replace(refusal, response=empty)
-        text = self._commit(turn, refusal.response).text
-        return structs.replace(refusal, text=text)
+            response = empty_response(self._model.translator)
+        else:
+            text = self._commit(turn, response).text
+        self.note(prepared.system_message)
+        return ChatReply(
+            response=response,
+            text=text,
+            blocked=True,
+            reason=prepared.reason,
+            should_stop=prepared.should_stop,
+            stop_reason=prepared.stop_reason,
+            suppress_display=prepared.suppress_output,
+        )
 
     def _commit(self, turn: Turn, response: Any) -> ModelReply:
         read = self._model.read(response)
@@ -222,26 +229,22 @@ async def prepare_call(
         config, request, translator=translator
     )
     if selected.should_stop:
-        reason = selected.stop_reason
-        refusal = ChatReply(
-            blocked=True, reason=reason, should_stop=True, stop_reason=reason
+        return PreparedCall(
+            blocked=True,
+            reason=selected.stop_reason,
+            should_stop=True,
+            stop_reason=selected.stop_reason,
+            system_message=selected.system_message,
         )
-        return PreparedCall(refusal=refusal, system_message=selected.system_message)
     if selected.modified_request is not None:
         request = selected.modified_request
     before = await fire_before_model_hook(config, request, translator=translator)
+    prepared = PreparedCall(**structs.asdict(before))
     if before.blocked:
-        refusal = ChatReply(
-            response=before.synthetic_response,
-            blocked=True,
-            reason=before.reason,
-            should_stop=before.should_stop,
-            stop_reason=before.stop_reason,
-            suppress_display=before.suppress_output,
-        )
-        return PreparedCall(refusal=refusal, system_message=before.system_message)
+        return prepared
     if before.modified_request is not None:
         request = before.modified_request
     for message in (selected.system_message, before.system_message):
-        request = with_system_message(translator, request, message)
-    return PreparedCall(request=request, allowed_names=selected.allowed_names)
+        request = with_message(translator, request, message)
+    names = selected.allowed_names
+    return structs.replace(prepared, modified_request=request, allowed_names=names)

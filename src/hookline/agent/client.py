@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,10 +22,19 @@ from hookline.log import logger
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 from hookline.translators.sdk_objects import get, with_field
 
-from .chat import ChatReply, PreparedCall, StreamBuffering, StreamMode, prepare_call
-from .decorator import Waiting, hooked_tool, is_hooked, iterate_to_end, run_to_end
-from .model_calls import fire_after_model_hook, with_system_message
-from .tool_calls import Confirm, ToolResult, ToolRun, not_allowed
+from .chat import PreparedCall, StreamBuffering, StreamMode, prepare_call
+from .conversation import name_of
+from .decorator import (
+    HOOKED,
+    Waiting,
+    hooked_tool,
+    is_marked,
+    iterate_to_end,
+    run_to_end,
+    wrap,
+)
+from .model_calls import fire_after_model_hook, with_message
+from .tool_calls import Confirm, ToolResult, ToolRun, not_allowed, not_run
 
 try:
     from google.genai import types
@@ -70,21 +73,18 @@ def hooked(
     return cast("Client", HookedClient(client, hooks))
 
 
+@dataclass
 class ClientHooks:
     """The options of one hooked client, and what it does once."""
 
-    def __init__(
-        self,
-        config: Config,
-        confirm: Confirm | None = None,
-        on_stop: Callable[[str], None] | None = None,
-        stream_mode: StreamMode | str = StreamMode.BUFFER,
-    ) -> None:
-        self.config = config
-        self.confirm = confirm
-        self.on_stop = on_stop
-        self.buffering = StreamBuffering(config, stream_mode)
-        self._has_warned = False
+    config: Config
+    confirm: Confirm | None = None
+    on_stop: Callable[[str], None] | None = None
+    stream_mode: StreamMode | str = StreamMode.BUFFER
+    _has_warned: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.buffering = StreamBuffering(self.config, self.stream_mode)
 
     def warn_about_servers(self, tools: Sequence[Any]) -> None:
         """Warn once about MCP servers that the SDK's service calls by itself."""
@@ -120,7 +120,7 @@ class HookedCall:
     def problem(self, name: str) -> str | None:
         """Why a function must not be called now."""
         if self.stop_reason is not None:
-            return f"Not run: {self.stop_reason}"
+            return not_run(self.stop_reason).text
         if self.allowed_names is not None and name not in self.allowed_names:
             return not_allowed(name, self.allowed_names)
         return None
@@ -128,23 +128,24 @@ class HookedCall:
     async def generate(self, send: Callable[..., Any], given: Any) -> Response:
         """Make one model call with the SDK's ``send``."""
         prepared = await self._wait.hooks(self._before(given))
-        if prepared.refusal is not None:
-            return _refused(prepared.refusal)
-        response = await self._wait.value(send(**structs.asdict(prepared.request)))
-        after = self._after(prepared.request, response)
-        return cast("Response", await self._wait.hooks(after))
+        if prepared.blocked:
+            return _refused(prepared)
+        request = prepared.modified_request
+        response = await self._wait.value(send(**structs.asdict(request)))
+        return cast("Response", await self._wait.hooks(self._after(request, response)))
 
     async def stream(
         self, send: Callable[..., Any], given: Any
     ) -> AsyncGenerator[Response, None]:
         """Make one streamed model call with the SDK's ``send``."""
         prepared = await self._wait.hooks(self._before(given))
-        if prepared.refusal is not None:
-            yield _refused(prepared.refusal)
+        if prepared.blocked:
+            yield _refused(prepared)
             return
+        request = prepared.modified_request
         buffered = await self._wait.hooks(self.hooks.buffering.is_needed())
         chunks: list[Response] = []
-        sent = self._wait.items(send(**structs.asdict(prepared.request)))
+        sent = self._wait.items(send(**structs.asdict(request)))
         async with aclosing(sent) as incoming:
             async for chunk in incoming:
                 chunks.append(chunk)
@@ -153,7 +154,7 @@ class HookedCall:
         if not chunks:
             return
         whole = self._assembled(chunks)
-        response = await self._wait.hooks(self._after(prepared.request, whole))
+        response = await self._wait.hooks(self._after(request, whole))
         if buffered:
             for chunk in chunks if response is whole else [response]:
                 yield chunk
@@ -161,16 +162,15 @@ class HookedCall:
     async def _before(self, given: dict[str, Any]) -> PreparedCall:
         """Fire the hooks before a model call, unless the call is stopped."""
         if self.stop_reason is not None:
-            refusal = ChatReply(blocked=True, reason=self.stop_reason)
-            return PreparedCall(refusal=refusal)
+            return PreparedCall(blocked=True, reason=self.stop_reason)
         request: Any = GenerateContentRequest(**given)
         for note in self._notes:
-            request = with_system_message(self._translator, request, note)
+            request = with_message(self._translator, request, note)
         self._notes.clear()
         prepared = await prepare_call(self.hooks.config, self._translator, request)
         self.allowed_names = prepared.allowed_names
-        if prepared.refusal is not None and prepared.refusal.should_stop:
-            self.stop(prepared.refusal.stop_reason)
+        if prepared.should_stop:
+            self.stop(prepared.stop_reason)
         return prepared
 
     async def _after(self, request: Any, response: Any) -> Any:
@@ -203,10 +203,10 @@ class HookedCall:
     def _hooked(self, tool: Any) -> Any:
         if is_session(tool):
             return HookedSession(tool, self)
-        if not callable(tool) or isinstance(tool, type) or _is_guarded(tool):
+        if not callable(tool) or isinstance(tool, type) or is_marked(tool, _GUARDED):
             return tool
         function = tool
-        if not is_hooked(tool):
+        if not is_marked(tool, HOOKED):
             if self._wait.is_async and not inspect.iscoroutinefunction(tool):
                 function = _in_thread(tool)
             decorate = hooked_tool(
@@ -216,12 +216,12 @@ class HookedCall:
         return _guarded(function, self)
 
 
-def _refused(refusal: ChatReply) -> Response:
+def _refused(prepared: PreparedCall) -> Response:
     """The response of a call that was not made: a hook's own, or an empty one."""
-    if refusal.response is not None:
-        return cast("Response", refusal.response)
+    if prepared.synthetic_response is not None:
+        return cast("Response", prepared.synthetic_response)
     feedback = types.GenerateContentResponsePromptFeedback(
-        block_reason=types.BlockedReason.OTHER, block_reason_message=refusal.reason
+        block_reason=types.BlockedReason.OTHER, block_reason_message=prepared.reason
     )
     return Response(prompt_feedback=feedback)
 
@@ -229,24 +229,14 @@ def _refused(refusal: ChatReply) -> Response:
 _GUARDED = "__hookline_guarded__"
 
 
-def _is_guarded(tool: Any) -> bool:
-    return getattr(tool, _GUARDED, False) is True
-
-
 def _guarded(function: Callable[..., Any], inside: HookedCall) -> Callable[..., Any]:
     """Refuse calls of a function that is not allowed, or after a stop."""
-    name = str(getattr(function, "__name__", type(function).__name__))
+    name = name_of(function)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return inside.problem(name) or function(*args, **kwargs)
+    async def call(wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
+        return inside.problem(name) or await wait.value(function(*args, **kwargs))
 
-    async def call_async(*args: Any, **kwargs: Any) -> Any:
-        return inside.problem(name) or await function(*args, **kwargs)
-
-    is_async = inspect.iscoroutinefunction(function)
-    guarded = update_wrapper(call_async if is_async else call, function)
-    setattr(guarded, _GUARDED, True)
-    return guarded
+    return wrap(function, call, inside.hooks.config, _GUARDED)
 
 
 def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -306,8 +296,12 @@ class HookedSession:
 
 
 class _HookedModels:
-    """What sync and async models share; the models of a running call know it."""
+    """Sync or async models; those of a running call know it.
 
+    An async method of the SDK returns a coroutine, which is passed on.
+    """
+
+    sdk: Any = Models
     is_async = False
 
     def __init__(
@@ -328,55 +322,38 @@ class _HookedModels:
         config = call.with_hooked_tools(given.get("config"))
         return models, {**given, "config": config}
 
+    def generate_content(self, **given: Any) -> Any:
+        """Generate through the hooks."""
+        models, given = self.begin(given)
+        return self.sdk.generate_content(models, **given)
+
+    def generate_content_stream(self, **given: Any) -> Any:
+        """Generate through the hooks, in chunks."""
+        models, given = self.begin(given)
+        return self.sdk.generate_content_stream(models, **given)
+
+    def _generate_content_with_continuation(self, **given: Any) -> Any:
+        sdk: Any = super()
+        send = sdk._generate_content_with_continuation  # noqa: SLF001 - overridden here
+        work = self._call.generate(send, given)
+        return work if self.is_async else run_to_end(work)
+
+    def _generate_content_stream_with_continuation(self, **given: Any) -> Any:
+        sdk: Any = super()
+        send = sdk._generate_content_stream_with_continuation  # noqa: SLF001 - same
+        chunks = self._call.stream(send, given)
+        return chunks if self.is_async else iterate_to_end(chunks)
+
 
 class HookedModels(_HookedModels, Models):
     """``client.models``."""
-
-    def generate_content(self, **given: Any) -> Response:
-        """Generate through the hooks."""
-        models, given = self.begin(given)
-        return Models.generate_content(models, **given)
-
-    def generate_content_stream(self, **given: Any) -> Iterator[Response]:
-        """Generate through the hooks, in chunks."""
-        models, given = self.begin(given)
-        return Models.generate_content_stream(models, **given)
-
-    def _generate_content_with_continuation(self, **given: Any) -> Response:
-        send = super()._generate_content_with_continuation
-        return run_to_end(self._call.generate(send, given))
-
-    def _generate_content_stream_with_continuation(
-        self, **given: Any
-    ) -> Iterator[Response]:
-        send = super()._generate_content_stream_with_continuation
-        return iterate_to_end(self._call.stream(send, given))
 
 
 class HookedAsyncModels(_HookedModels, AsyncModels):
     """``client.aio.models``."""
 
+    sdk = AsyncModels
     is_async = True
-
-    async def generate_content(self, **given: Any) -> Response:
-        """Generate through the hooks."""
-        models, given = self.begin(given)
-        return await AsyncModels.generate_content(models, **given)
-
-    async def generate_content_stream(self, **given: Any) -> AsyncIterator[Response]:
-        """Generate through the hooks, in chunks."""
-        models, given = self.begin(given)
-        return await AsyncModels.generate_content_stream(models, **given)
-
-    async def _generate_content_with_continuation(self, **given: Any) -> Response:
-        send = super()._generate_content_with_continuation
-        return await self._call.generate(send, given)
-
-    def _generate_content_stream_with_continuation(
-        self, **given: Any
-    ) -> AsyncIterator[Response]:
-        send = super()._generate_content_stream_with_continuation
-        return self._call.stream(send, given)
 
 
 class _HookedChat:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from hookline.translators.stable import HookTranslator
 
-from .tool_calls import ToolResult
+from .tool_calls import ToolResult, annotation
 
 
 class Role(StrEnum):
@@ -56,6 +56,11 @@ class Turn(Struct, frozen=True, kw_only=True):
     answers: tuple[ToolAnswer, ...] = ()
     raw: Any = None
 
+    @property
+    def marked_text(self) -> str:
+        """The text for a service without system turns: one is marked as such."""
+        return annotation(self.text) if self.role is Role.SYSTEM else self.text
+
 
 class ToolSpec(Struct, frozen=True, kw_only=True):
     """The description of a tool; ``parameters`` is a JSON Schema."""
@@ -80,29 +85,23 @@ class ModelClient(Protocol):
     @property
     def translator(self) -> HookTranslator:
         """Translates between the SDK's objects and the stable shape."""
-        ...
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
     ) -> Any:
         """Build the SDK's request from a history."""
-        ...
 
     def stream(self, request: Any) -> AsyncIterator[Any]:
         """Call the model and yield the SDK's chunks."""
-        ...
 
     def text_of(self, chunk: Any) -> str:
         """The text of a chunk or of a complete response."""
-        ...
 
     def assemble(self, chunks: Sequence[Any]) -> Any:
         """Build the SDK's complete response from its chunks."""
-        ...
 
     def read(self, response: Any) -> ModelReply:
         """Read text and calls of a complete response."""
-        ...
 
 
 def user_turn(text: str) -> Turn:
@@ -141,13 +140,16 @@ def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
     """Make a Tool from a function, its annotations and its docstring."""
     if isinstance(tool, Tool):
         return tool
-    name = getattr(tool, "__name__", type(tool).__name__)
+    description = inspect.getdoc(tool) or ""
     spec = ToolSpec(
-        name=name,
-        description=inspect.getdoc(tool) or "",
-        parameters=_parameters(tool),
+        name=name_of(tool), description=description, parameters=_parameters(tool)
     )
     return Tool(spec, tool)
+
+
+def name_of(function: Any) -> str:
+    """The name of a tool that is made from a function or a callable object."""
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:

@@ -13,12 +13,14 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, TypeVar, cast
+
+from msgspec import Struct
 
 from hookline.config import Config
 
-from .conversation import arguments_of, input_of
+from .conversation import arguments_of, input_of, name_of
 from .tool_calls import Confirm, ToolResult, ToolRun, as_result, failed
 
 T = TypeVar("T")
@@ -164,7 +166,34 @@ async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:
         yield item
 
 
-_MARK = "__hookline_hooked__"
+def wrap(
+    function: Callable[..., Any],
+    work: Callable[..., Coroutine[Any, Any, Any]],
+    config: Config,
+    mark: str,
+) -> Callable[..., Any]:
+    """Call ``work(waiting, ...)`` in place of a function; plain or async as that is."""
+    wait = Waiting(config, is_async=inspect.iscoroutinefunction(function))
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        return await work(wait, *args, **kwargs)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        # The function runs here, in the caller's thread; only hooks run elsewhere.
+        return run_to_end(work(wait, *args, **kwargs))
+
+    wrapper = update_wrapper(call_async if wait.is_async else call, function)
+    setattr(wrapper, mark, True)
+    return wrapper
+
+
+def is_marked(function: Any, mark: str) -> bool:
+    """Whether ``wrap`` made this function, with this mark."""
+    return getattr(function, mark, False) is True
+
+
+HOOKED = "__hookline_hooked__"
+"""Marks a function whose calls pass the tool hooks."""
 
 F = TypeVar(
     "F",
@@ -188,75 +217,46 @@ def hooked_tool(
     def decorate(function: Any) -> Any:
         if isinstance(function, classmethod | staticmethod):
             return type(function)(decorate(function.__func__))
-        named = name or str(getattr(function, "__name__", type(function).__name__))
-        hooked = _HookedFunction(config, named, function, confirm, on_stop)
-        wrapped = update_wrapper(hooked.wrapper(), function)
-        setattr(wrapped, _MARK, True)
-        return wrapped
+        start = partial(ToolRun, config, name or name_of(function), confirm=confirm)
+        signature = inspect.signature(function)
+        receiver = _receiver(function, signature)
+        hooked = _HookedFunction(function, signature, receiver, start, on_stop)
+        return wrap(function, hooked.call, config, HOOKED)
 
     return decorate
 
 
-def is_hooked(function: Any) -> bool:
-    """Whether a function's calls already pass the tool hooks."""
-    return getattr(function, _MARK, False) is True
-
-
-class _HookedFunction:
+class _HookedFunction(Struct):
     """One function with its hooks."""
 
-    def __init__(
-        self,
-        config: Config,
-        name: str,
-        function: Callable[..., Any],
-        confirm: Confirm | None,
-        on_stop: Callable[[str], None] | None,
-    ) -> None:
-        self._config = config
-        self._name = name
-        self._function = function
-        self._signature = inspect.signature(function)
-        self._receiver = _receiver(function, self._signature)
-        self._confirm = confirm
-        self._on_stop = on_stop
-        is_async = inspect.iscoroutinefunction(function)
-        self._wait = Waiting(config, is_async=is_async)
+    function: Callable[..., Any]
+    signature: inspect.Signature
+    receiver: list[str]
+    start: Callable[[dict[str, Any]], ToolRun]
+    on_stop: Callable[[str], None] | None
 
-    def wrapper(self) -> Callable[..., Any]:
-        """A function of the same kind, plain or async."""
-
-        async def call_async(*args: Any, **kwargs: Any) -> Any:
-            return await self._call(args, kwargs)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            # The function runs here, in the caller's thread; only hooks run elsewhere.
-            return run_to_end(self._call(args, kwargs))
-
-        return call_async if self._wait.is_async else call
-
-    async def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        tool_input = input_of(self._signature, args, kwargs)
-        receiver = {name: tool_input.pop(name) for name in self._receiver}
-        run = ToolRun(self._config, self._name, tool_input, confirm=self._confirm)
-        refusal = await self._wait.hooks(run.begin())
+    async def call(self, wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
+        tool_input = input_of(self.signature, args, kwargs)
+        receiver = {name: tool_input.pop(name) for name in self.receiver}
+        run = self.start(tool_input)
+        refusal = await wait.hooks(run.begin())
         if refusal is not None:
             return self._content(refusal)
-        args, kwargs = arguments_of(self._signature, {**run.tool_input, **receiver})
+        args, kwargs = arguments_of(self.signature, {**run.tool_input, **receiver})
         try:
-            value = await self._wait.value(self._function(*args, **kwargs))
+            value = await wait.value(self.function(*args, **kwargs))
         except Exception as error:
-            await self._wait.hooks(run.finish(failed(error)))
+            await wait.hooks(run.finish(failed(error)))
             raise
         before = as_result(value)
-        after = await self._wait.hooks(run.finish(before))
+        after = await wait.hooks(run.finish(before))
         # The function's own value, unless hooks changed what the model sees.
         unchanged = after.llm_content is before.llm_content
         return value if unchanged else self._content(after)
 
     def _content(self, result: ToolResult) -> Any:
-        if result.stop_reason is not None and self._on_stop is not None:
-            self._on_stop(result.stop_reason)
+        if result.stop_reason is not None and self.on_stop is not None:
+            self.on_stop(result.stop_reason)
         return result.llm_content
 
 

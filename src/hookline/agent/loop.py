@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from inspect import isawaitable
 from itertools import count
-from types import TracebackType
 from typing import Any, Self
 
 from msgspec import Struct
@@ -31,7 +30,7 @@ from .conversation import (
     user_turn,
 )
 from .scheduler import ToolBatch, ToolScheduler
-from .tool_calls import refused
+from .tool_calls import not_run
 from .triggers import (
     fire_after_agent_hook,
     fire_before_agent_hook,
@@ -134,7 +133,7 @@ class Agent:
         """Model and tool turns until the model has no more calls."""
         for _ in range(self._max_turns):
             if self._is_history_full():
-                await self._compress_history(PreCompressTrigger.Auto)
+                await self.compress(PreCompressTrigger.Auto)
             reply = await self.chat.send(turn, self._on_chunk)
             if reply.should_stop or reply.blocked or not reply.calls:
                 if reply.calls:
@@ -164,7 +163,10 @@ class Agent:
             self._history_limit, 2 * self._compressed_length
         )
 
-    async def _compress_history(self, trigger: PreCompressTrigger) -> None:
+    async def compress(
+        self, trigger: PreCompressTrigger = PreCompressTrigger.Manual
+    ) -> None:
+        """Compress the history now, by default on the user's request."""
         result = await fire_pre_compress_hook(self._config, trigger)
         shorter = self._compress(self.chat.history)
         if isawaitable(shorter):
@@ -193,20 +195,11 @@ class Agent:
         self.chat.clear()
         await self.start(SessionStartSource.Clear)
 
-    async def compress(self) -> None:
-        """Compress the history now, on the user's request."""
-        await self._compress_history(PreCompressTrigger.Manual)
-
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _kind: object, error: object, _trace: object) -> None:
         await self.end(SessionEndReason.Other if error else SessionEndReason.Exit)
 
 
@@ -239,5 +232,5 @@ def _ended_by_reply(reply: ChatReply) -> AgentResult:
 
 def _not_run(reply: ChatReply) -> Turn:
     """Answers for calls that will not run: services reject a history without them."""
-    result = refused(f"Not run: {reply.stop_reason or reply.reason or 'stopped'}")
+    result = not_run(reply.stop_reason or reply.reason or "stopped")
     return tools_turn([ToolAnswer(call, result) for call in reply.calls])

@@ -20,6 +20,7 @@ from hookline.translators.stable import HookTranslator, LLMMessage, to_wire
 from .triggers import fire
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Struct)
 
 
 class BeforeModelHookResult(Struct, frozen=True, kw_only=True):
@@ -72,20 +73,13 @@ async def fire_before_model_hook(
     result = await fire(config, HookEventName.BeforeModel, stable)
     if result is None:
         return BeforeModelHookResult()
-    ends = result.blocked or result.should_stop
-    return BeforeModelHookResult(
-        blocked=ends,
-        reason=result.reason or result.stop_reason,
-        synthetic_response=_synthetic_response(chosen, result) if ends else None,
-        modified_request=None
-        if ends
-        else _changed_request(chosen, llm_request, result),
-        should_stop=result.should_stop,
-        stop_reason=result.stop_reason,
-        system_message=result.system_message,
-        suppress_output=result.suppress_output,
-        ask=result.ask,
-    )
+    changes: dict[str, Any] = {"reason": result.reason or result.stop_reason}
+    if result.blocked or result.should_stop:
+        changes["blocked"] = True
+        changes["synthetic_response"] = _changed_response(chosen, None, result)
+    else:
+        changes["modified_request"] = _changed_request(chosen, llm_request, result)
+    return _made(BeforeModelHookResult, result, **changes)
 
 
 async def fire_after_model_hook(
@@ -105,13 +99,8 @@ async def fire_after_model_hook(
     result = await fire(config, HookEventName.AfterModel, request, response)
     if result is None:
         return AfterModelHookResult(response=llm_response)
-    return AfterModelHookResult(
-        response=_changed_response(chosen, llm_response, result),
-        should_stop=result.should_stop,
-        stop_reason=result.stop_reason,
-        system_message=result.system_message,
-        suppress_output=result.suppress_output,
-    )
+    changed = _changed_response(chosen, llm_response, result)
+    return _made(AfterModelHookResult, result, response=changed)
 
 
 async def fire_before_tool_selection_hook(
@@ -139,22 +128,35 @@ async def fire_before_tool_selection_hook(
         (llm_request, None), lambda: _restricted(chosen, llm_request, wanted, allowed)
     )
     tools = get(request, "tools")
-    return BeforeToolSelectionHookResult(
+    return _made(
+        BeforeToolSelectionHookResult,
+        result,
         tool_config=tool_config,
         tools=get(get(request, "config"), "tools") if tools is None else tools,
         modified_request=request,
         allowed_names=allowed,
-        should_stop=result.should_stop,
-        stop_reason=result.stop_reason,
-        system_message=result.system_message,
     )
 
 
-def with_system_message(
-    translator: HookTranslator, request: Any, text: str | None
+def _made(kind: type[R], result: ProcessedHookResult, **own: Any) -> R:
+    """A result for the caller; fields of the same name are those of the event's."""
+    names = [name for name in kind.__struct_fields__ if hasattr(result, name)]
+    return kind(**{name: getattr(result, name) for name in names} | own)
+
+
+def with_message(
+    translator: HookTranslator, request: Any, text: str | None, role: str = "system"
 ) -> Any:
-    """Append a hook's system message to a request (seed 004 section 6.2)."""
-    return _with_message(translator, request, text, "system")
+    """Append a message to a request, by default a system one (seed 004 section 6.2)."""
+    if text is None:
+        return request
+
+    def appended() -> Any:
+        messages = translator.to_hook_llm_request(request).messages
+        parts = [to_wire(message) for message in (*messages, LLMMessage(role, text))]
+        return translator.from_hook_llm_request({"messages": parts}, request)
+
+    return _try(request, appended)
 
 
 def empty_response(translator: HookTranslator) -> Any:
@@ -193,21 +195,7 @@ def _changed_request(
             request,
             lambda: translator.from_hook_llm_request(parts, request, hook_name=name),
         )
-    return _with_message(translator, request, output.additional_context, "user")
-
-
-def _with_message(
-    translator: HookTranslator, request: Any, text: str | None, role: str
-) -> Any:
-    if text is None:
-        return request
-
-    def appended() -> Any:
-        messages = translator.to_hook_llm_request(request).messages
-        parts = [to_wire(message) for message in (*messages, LLMMessage(role, text))]
-        return translator.from_hook_llm_request({"messages": parts}, request)
-
-    return _try(request, appended)
+    return with_message(translator, request, output.additional_context, "user")
 
 
 def _changed_response(
@@ -227,13 +215,6 @@ def _changed_response(
         return changed
     # A response that cannot be read must not escape its replacement.
     return _try(response, lambda: translator.from_hook_llm_response(parts))
-
-
-def _synthetic_response(translator: HookTranslator, result: ProcessedHookResult) -> Any:
-    parts = result.final_output and result.final_output.llm_response
-    if not parts:
-        return None
-    return _try(None, lambda: translator.from_hook_llm_response(parts))
 
 
 def _restricted(

@@ -18,7 +18,15 @@ from hookline.config import Config
 from hookline.log import logger
 
 from .conversation import Tool, ToolAnswer, ToolCall, by_name
-from .tool_calls import Confirm, ToolResult, ToolRun, call_tool, not_allowed, refused
+from .tool_calls import (
+    Confirm,
+    ToolResult,
+    ToolRun,
+    call_tool,
+    not_allowed,
+    not_run,
+    refused,
+)
 
 DEFAULT_MAX_PARALLEL = 8
 
@@ -130,13 +138,13 @@ class _Batch:
         """Answer calls that were cancelled before they started."""
         for at, call in enumerate(self._calls):
             if at not in self._buffer:
-                self._buffer[at] = _not_run(self._stop_reason or "cancelled")
+                self._buffer[at] = not_run(self._stop_reason or "cancelled")
                 self._notify(call, CallStatus.DONE)
         self._publish_ready()
 
     async def _result(self, call: ToolCall) -> ToolResult:
         if self._stop_reason is not None:
-            return _not_run(self._stop_reason)
+            return not_run(self._stop_reason)
         self._notify(call, CallStatus.VALIDATING)
         problem = self._problem(call)
         return await self._perform(call) if problem is None else refused(problem)
@@ -160,7 +168,7 @@ class _Batch:
         if refusal is not None:
             return refusal
         if self._stop_reason is not None:
-            return _not_run(self._stop_reason)
+            return not_run(self._stop_reason)
         self._notify(call, CallStatus.EXECUTING)
         tool = self._scheduler.tools[call.name]
         return await run.finish(await call_tool(tool.execute, run.tool_input))
@@ -183,10 +191,6 @@ class _Batch:
 
     def _notify(self, call: ToolCall, status: CallStatus) -> None:
         _call_host(self._scheduler.on_status, call, status)
-
-
-def _not_run(reason: str) -> ToolResult:
-    return refused(f"Not run: {reason}")
 
 
 def _call_host(listener: Callable[..., None], *args: Any) -> None:

@@ -18,8 +18,6 @@ from hookline.settings.model import OnFailure
 
 from .triggers import fire, fire_notification_hook
 
-SYSTEM_MARK = "[System] "
-
 
 class ToolResult(Struct, frozen=True, kw_only=True):
     """What a tool call gave; a refused call has a result too."""
@@ -81,6 +79,11 @@ def refused(reason: str, **more: Any) -> ToolResult:
     return ToolResult(llm_content=reason, return_display=reason, error=reason, **more)
 
 
+def not_run(reason: str) -> ToolResult:
+    """The result of a call after the agent was stopped."""
+    return refused(f"Not run: {reason}")
+
+
 def failed(error: BaseException) -> ToolResult:
     """The result of a tool that raised."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -95,7 +98,7 @@ def not_allowed(name: str, allowed: Collection[str]) -> str:
 
 def annotation(message: str) -> str:
     """Mark a text as a system message (seed 004 section 6.2)."""
-    return SYSTEM_MARK + message
+    return f"[System] {message}"
 
 
 def as_text(value: Any) -> str:
