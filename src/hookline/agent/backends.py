@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs, to_builtins
 
-from hookline.errors import MissingExtraError
 from hookline.protocol.jsontext import decode, encode
 from hookline.translators.passthrough import StableTranslator
-from hookline.translators.sdk_objects import get
+from hookline.translators.sdk_objects import genai_types, get
 
 from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
 
@@ -52,6 +51,13 @@ class _CreateModel:
         if tools:
             request["tools"] = [*self._options.get("tools", ()), *tools]
         return request
+
+
+def _described(tools: Sequence[ToolSpec], key: str) -> list[dict[str, Any]]:
+    return [
+        {"name": tool.name, "description": tool.description, key: tool.parameters}
+        for tool in tools
+    ]
 
 
 class OpenAIModel(_CreateModel):
@@ -143,11 +149,7 @@ class AnthropicModel(_CreateModel):
     """
 
     def __init__(
-        self,
-        client: AsyncAnthropic,
-        model: str,
-        max_tokens: int = 4096,
-        **options: Any,
+        self, client: AsyncAnthropic, model: str, max_tokens: int = 4096, **options: Any
     ) -> None:
         from hookline.translators.anthropic import AnthropicTranslator
 
@@ -159,11 +161,7 @@ class AnthropicModel(_CreateModel):
     ) -> dict[str, Any]:
         """Build the arguments of ``create``."""
         messages = [made for turn in turns if (made := _anthropic_message(turn))]
-        offered = [
-            {"name": t.name, "description": t.description, "input_schema": t.parameters}
-            for t in tools
-        ]
-        request = self._request(messages, offered)
+        request = self._request(messages, _described(tools, "input_schema"))
         return request if system is None else {**request, "system": system}
 
     def text_of(self, chunk: Any) -> str:
@@ -230,19 +228,13 @@ class GenAIModel:
         model: str,
         config: types.GenerateContentConfig | Mapping[str, Any] | None = None,
     ) -> None:
-        try:
-            from google.genai import types
-        except ImportError as error:
-            raise MissingExtraError("genai", "google-genai") from error
         from hookline.translators.genai import GenAITranslator
 
-        self._types = types
+        self._types = genai_types()
         self._client = client
         self._name = model
-        given = config if config is not None else {}
-        self._config = types.GenerateContentConfig.model_validate(
-            dict(given) if isinstance(given, Mapping) else given
-        )
+        base = dict(config or {}) if isinstance(config, Mapping | None) else config
+        self._config = self._types.GenerateContentConfig.model_validate(base)
         self.translator = GenAITranslator()
 
     def build(
@@ -257,14 +249,7 @@ class GenAIModel:
         if system is not None:
             changes["system_instruction"] = system
         if tools:
-            declarations = [
-                self._types.FunctionDeclaration(
-                    name=tool.name,
-                    description=tool.description,
-                    parameters_json_schema=tool.parameters,
-                )
-                for tool in tools
-            ]
+            declarations = _described(tools, "parameters_json_schema")
             offered = self._types.Tool(function_declarations=declarations)
             changes["tools"] = [*(self._config.tools or []), offered]
         config = self._config.model_copy(update=changes)
@@ -291,13 +276,11 @@ class GenAIModel:
         """Read text and function calls of the first candidate."""
         parts = _genai_parts(response)
         found = [part.function_call for part in parts if part.function_call]
-        calls = tuple(
-            ToolCall(
-                call.id or f"{_OWN_ID}{at}", call.name or "", dict(call.args or {})
-            )
-            for at, call in enumerate(found)
-        )
-        return ModelReply(self.text_of(response), calls)
+        calls = [
+            ToolCall(c.id or f"{_OWN_ID}{at}", c.name or "", dict(c.args or {}))
+            for at, c in enumerate(found)
+        ]
+        return ModelReply(self.text_of(response), tuple(calls))
 
     def _content(self, turn: Turn) -> Any:
         types = self._types

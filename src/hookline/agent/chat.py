@@ -13,15 +13,7 @@ from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.translators.stable import HookTranslator
 
-from .conversation import (
-    ModelClient,
-    ModelReply,
-    Role,
-    ToolCall,
-    ToolSpec,
-    Turn,
-    user_turn,
-)
+from .conversation import ModelClient, ModelReply, Role, ToolCall, ToolSpec, Turn
 from .model_calls import (
     AfterModelHookResult,
     BeforeModelHookResult,
@@ -140,7 +132,9 @@ class ChatSession:
 
     async def stream(self, message: str | Turn) -> AsyncIterator[ChatChunk | ChatReply]:
         """Send a message; yields chunks to show, then the reply."""
-        turn = user_turn(message) if isinstance(message, str) else message
+        turn = (
+            message if isinstance(message, Turn) else Turn(role=Role.USER, text=message)
+        )
         if turn.role is Role.TOOLS:
             # Kept even if this call is refused: tool calls need their answers.
             self.history.append(turn)
@@ -179,16 +173,8 @@ class ChatSession:
         allowed_names: frozenset[str] | None,
     ) -> ChatReply:
         read = self._commit(turn, after.response)
-        self.note(after.system_message)
-        return ChatReply(
-            response=after.response,
-            text=read.text,
-            calls=read.calls,
-            allowed_names=allowed_names,
-            should_stop=after.should_stop,
-            stop_reason=after.stop_reason,
-            suppress_display=after.suppress_output,
-        )
+        found = {"text": read.text, "calls": read.calls, "allowed_names": allowed_names}
+        return self._reply(after, response=after.response, **found)
 
     def _keep_refused(self, turn: Turn, prepared: PreparedCall) -> ChatReply:
         response, text = prepared.synthetic_response, ""
@@ -197,15 +183,18 @@ class ChatSession:
             response = empty_response(self._model.translator)
         else:
             text = self._commit(turn, response).text
-        self.note(prepared.system_message)
+        found = {"text": text, "blocked": True, "reason": prepared.reason}
+        return self._reply(prepared, response=response, **found)
+
+    def _reply(
+        self, decided: AfterModelHookResult | PreparedCall, **found: Any
+    ) -> ChatReply:
+        self.note(decided.system_message)
         return ChatReply(
-            response=response,
-            text=text,
-            blocked=True,
-            reason=prepared.reason,
-            should_stop=prepared.should_stop,
-            stop_reason=prepared.stop_reason,
-            suppress_display=prepared.suppress_output,
+            should_stop=decided.should_stop,
+            stop_reason=decided.stop_reason,
+            suppress_display=decided.suppress_output,
+            **found,
         )
 
     def _commit(self, turn: Turn, response: Any) -> ModelReply:

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
@@ -208,7 +208,7 @@ class HookedCall:
         function = tool
         if not is_marked(tool, HOOKED):
             if self._wait.is_async and not inspect.iscoroutinefunction(tool):
-                function = _in_thread(tool)
+                function = update_wrapper(partial(asyncio.to_thread, tool), tool)
             decorate = hooked_tool(
                 self.hooks.config, confirm=self.hooks.confirm, on_stop=self.stop
             )
@@ -237,13 +237,6 @@ def _guarded(function: Callable[..., Any], inside: HookedCall) -> Callable[..., 
         return inside.problem(name) or await wait.value(function(*args, **kwargs))
 
     return wrap(function, call, inside.hooks.config, _GUARDED)
-
-
-def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        return await asyncio.to_thread(function, *args, **kwargs)
-
-    return update_wrapper(call, function)
 
 
 def is_session(tool: Any) -> bool:
@@ -296,10 +289,7 @@ class HookedSession:
 
 
 class _HookedModels:
-    """Sync or async models; those of a running call know it.
-
-    An async method of the SDK returns a coroutine, which is passed on.
-    """
+    """Sync or async models; those of a running call know it."""
 
     sdk: Any = Models
     is_async = False
@@ -357,7 +347,7 @@ class HookedAsyncModels(_HookedModels, AsyncModels):
 
 
 class _HookedChat:
-    """What sync and async chats share: each message is one call."""
+    """A sync or async chat: each message is one call."""
 
     _config: Any
 
@@ -371,29 +361,23 @@ class _HookedChat:
         self._modules, given = self._models.begin(given)
         return given["config"]
 
+    def send_message(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks."""
+        sdk: Any = super()
+        return sdk.send_message(message, self._begin(config))
+
+    def send_message_stream(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks, and get chunks."""
+        sdk: Any = super()
+        return sdk.send_message_stream(message, self._begin(config))
+
 
 class HookedChat(_HookedChat, Chat):
     """A chat of ``client.chats``."""
 
-    def send_message(self, message: Any, config: Any = None) -> Any:
-        """Send through the hooks."""
-        return super().send_message(message, self._begin(config))
-
-    def send_message_stream(self, message: Any, config: Any = None) -> Any:
-        """Send through the hooks, and get chunks."""
-        return super().send_message_stream(message, self._begin(config))
-
 
 class HookedAsyncChat(_HookedChat, AsyncChat):
     """A chat of ``client.aio.chats``."""
-
-    async def send_message(self, message: Any, config: Any = None) -> Any:
-        """Send through the hooks."""
-        return await super().send_message(message, self._begin(config))
-
-    async def send_message_stream(self, message: Any, config: Any = None) -> Any:
-        """Send through the hooks, and get chunks."""
-        return await super().send_message_stream(message, self._begin(config))
 
 
 class HookedChats(Chats):

@@ -16,7 +16,7 @@ from hookline.protocol.events import (
     SessionEndReason,
     SessionStartSource,
 )
-from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from .chat import ChatReply, ChatSession, StreamMode
 from .conversation import (
@@ -42,6 +42,7 @@ from .triggers import (
 Compress = Callable[[Sequence[Turn]], Any]
 """Returns a shorter history, for example with a summary; plain or async."""
 
+_NO_OUTPUT = ProcessedHookResult(aggregated=make_empty_success_result())
 MAX_REJECTIONS = 8
 DEFAULT_MAX_TURNS = 50
 
@@ -103,11 +104,10 @@ class Agent:
 
     async def run(self, prompt: str) -> AgentResult:
         """Work on a prompt until there is an answer that the hooks accept."""
-        before = await fire_before_agent_hook(self._config, prompt)
-        if before is not None:
-            if before.should_stop or before.blocked:
-                return _ended_by_hook(before)
-            self.chat.note(before.system_message)
+        before = await fire_before_agent_hook(self._config, prompt) or _NO_OUTPUT
+        if before.should_stop or before.blocked:
+            return _ended_by_hook(before)
+        self.chat.note(before.system_message)
         context = _additional_context(before)
         turn = user_turn(f"{prompt}\n\n{context}" if context else prompt)
         for rejections in count():
@@ -117,8 +117,7 @@ class Agent:
             after = await fire_after_agent_hook(
                 self._config, prompt, result.text, rejections > 0
             )
-            if after is None:
-                return result
+            after = after or _NO_OUTPUT
             if after.final_output is not None and after.final_output.clear_context:
                 self.chat.clear()
             self.chat.note(after.system_message)
@@ -167,23 +166,21 @@ class Agent:
         self, trigger: PreCompressTrigger = PreCompressTrigger.Manual
     ) -> None:
         """Compress the history now, by default on the user's request."""
-        result = await fire_pre_compress_hook(self._config, trigger)
+        result = await fire_pre_compress_hook(self._config, trigger) or _NO_OUTPUT
         shorter = self._compress(self.chat.history)
         if isawaitable(shorter):
             shorter = await shorter
         self.chat.history[:] = list(shorter)
         self._compressed_length = len(self.chat.history)
-        if result is not None:
-            self.chat.note(result.system_message)
+        self.chat.note(result.system_message)
 
     async def start(
         self, source: SessionStartSource = SessionStartSource.Startup
     ) -> None:
         """Start the session; the output of its hooks is for the model."""
-        result = await fire_session_start_hook(self._config, source)
-        if result is not None:
-            self.chat.note(_additional_context(result))
-            self.chat.note(result.system_message)
+        result = await fire_session_start_hook(self._config, source) or _NO_OUTPUT
+        self.chat.note(_additional_context(result))
+        self.chat.note(result.system_message)
 
     async def end(self, reason: SessionEndReason = SessionEndReason.Exit) -> None:
         """End the session."""
@@ -203,10 +200,9 @@ class Agent:
         await self.end(SessionEndReason.Other if error else SessionEndReason.Exit)
 
 
-def _additional_context(result: ProcessedHookResult | None) -> str | None:
-    if result is None or result.final_output is None:
-        return None
-    return result.final_output.additional_context
+def _additional_context(result: ProcessedHookResult) -> str | None:
+    output = result.final_output
+    return None if output is None else output.additional_context
 
 
 def _ended_by_hook(result: ProcessedHookResult, text: str = "") -> AgentResult:

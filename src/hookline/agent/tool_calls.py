@@ -219,14 +219,12 @@ class ToolRun:
         before = await fire_before_tool_hook(
             self._config, self._name, self.tool_input, **self._context
         )
-        output = None if before is None else before.final_output
-        if before is None or output is None:
+        if before is None or before.final_output is None:
             return None
-        changed = output.modified_tool_input
-        if changed is not None:
-            self.tool_input = changed
+        changed = before.final_output.modified_tool_input
+        self.tool_input = self.tool_input if changed is None else changed
         self._annotate(before.system_message)
-        refusal = await self._refusal(before, output)
+        refusal = await self._refusal(before, before.final_output)
         return refusal and refusal.with_additions(self._annotations)
 
     async def finish(self, result: ToolResult) -> ToolResult:
@@ -289,9 +287,8 @@ class ToolRun:
             self._annotate(output.effective_reason)
         self._annotate(after.system_message)
         result = result.with_additions([*additions, *self._annotations])
-        if not after.suppress_output:
-            return result
-        return structs.replace(result, suppress_display=True)
+        suppress = after.suppress_output or result.suppress_display
+        return structs.replace(result, suppress_display=suppress)
 
 
 async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:
