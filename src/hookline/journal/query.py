@@ -108,9 +108,6 @@ _COLUMNS = ", ".join(
         "failing": f"{_NAMES}failed) AS failing",
     }.values()
 )
-_FLAGS = frozenset(
-    name for name, kind in Entry.__annotations__.items() if kind == "bool"
-)
 _COUNTED = ("blocked", "would_block", "failed", "timed_out")
 _HOOK_FLAGS = frozenset({"success", "truncated", "reran", *_COUNTED})
 
@@ -202,11 +199,7 @@ def read_journal(
 
 
 def _entry(row: Row) -> Entry:
-    values: dict[str, Any] = {
-        name: bool(row[name]) if name in _FLAGS else row[name]
-        for name in Entry.__struct_fields__
-    }
-    return Entry(**values)
+    return msgspec.convert(dict(row), Entry, strict=False)  # a flag is 0 or 1
 
 
 def _hook(row: dict[str, Any]) -> dict[str, Any]:

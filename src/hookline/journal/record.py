@@ -8,7 +8,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from weakref import WeakSet
@@ -202,7 +201,8 @@ class _Writer(threading.Thread):
 
 
 def _write(connection: Connection, batch: list[tuple[Row, list[Row]]]) -> None:
-    with _transaction(connection):
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         for event, hooks in batch:
             event_id = _insert(connection, "events", event)
             for hook in hooks:
@@ -213,18 +213,6 @@ def _insert(connection: Connection, table: str, row: Row) -> int | None:
     columns, values = ", ".join(row), ", ".join(f":{name}" for name in row)
     query = f"INSERT INTO {table} ({columns}) VALUES ({values})"  # noqa: S608 - ours
     return connection.execute(query, row).lastrowid
-
-
-@contextmanager
-def _transaction(connection: Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def delete_old(connection: Connection, limits: Limits) -> None:
@@ -242,7 +230,8 @@ def _delete(connection: Connection, condition: str, value: float) -> None:
     chosen = f"SELECT id FROM events WHERE {condition}"  # noqa: S608 - one of our two
     hooks = f"DELETE FROM hooks WHERE event_id IN ({chosen})"  # noqa: S608 - same
     events = f"DELETE FROM events WHERE id IN ({chosen})"  # noqa: S608 - same
-    with _transaction(connection):
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         connection.execute(hooks, (value,))
         deleted = connection.execute(events, (value,)).rowcount
     if deleted:
@@ -251,10 +240,9 @@ def _delete(connection: Connection, condition: str, value: float) -> None:
 
 
 def _size(connection: Connection) -> int:
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    (page_size,) = connection.execute("PRAGMA page_size").fetchone()
-    return int((pages - free) * page_size)
+    names = ("page_count", "freelist_count", "page_size")
+    found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    return int((found[0] - found[1]) * found[2])
 
 
 _recorders: WeakSet[JournalRecorder] = WeakSet()

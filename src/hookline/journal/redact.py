@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -95,15 +95,6 @@ _ASSIGNMENT = re.compile(
 """A name, a separator, and a value: quoted, a container or one word."""
 
 
-class _KeyKind(Enum):
-    """What a key says about its value."""
-
-    CREDENTIAL = 1
-    TOKEN = 2
-    KEY = 3
-    HARMLESS = 4
-
-
 def is_suspicious(text: bytes) -> bool:
     """Whether a text may hold a credential; quick, without false negatives."""
     lowered = text.lower()
@@ -167,21 +158,19 @@ class Masker:
 def _is_credential(key: str, value: Any) -> bool:
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return False
-    kind = _kind_of(key[:128])
-    if kind is _KeyKind.TOKEN:
-        return not isinstance(value, int | float)
-    if kind is _KeyKind.KEY:
-        return isinstance(value, str) and _OPAQUE.fullmatch(value) is not None
-    return kind is _KeyKind.CREDENTIAL
+    return _value_test(key[:128])(value)
 
 
 @lru_cache(maxsize=4096)
-def _kind_of(key: str) -> _KeyKind:
+def _value_test(key: str) -> Callable[[Any], bool]:
+    """What decides for a key whether its value is a credential."""
     words = [word.lower() for word in _WORDS.findall(key)]
     if _ALWAYS.search("".join(words)) and words[-1:] != ["type"]:
-        return _KeyKind.CREDENTIAL
+        return lambda _: True
     if not {"auth", "pwd", "otp"}.isdisjoint(words):
-        return _KeyKind.CREDENTIAL
+        return lambda _: True
     if not {"token", "tokens"}.isdisjoint(words) and _COUNTING.isdisjoint(words):
-        return _KeyKind.TOKEN
-    return _KeyKind.KEY if words[-1:] in (["key"], ["keys"]) else _KeyKind.HARMLESS
+        return lambda value: not isinstance(value, int | float)
+    if words[-1:] in (["key"], ["keys"]):
+        return lambda v: isinstance(v, str) and _OPAQUE.fullmatch(v) is not None
+    return lambda _: False

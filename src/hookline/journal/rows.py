@@ -269,7 +269,7 @@ def rows_of(snapshot: Snapshot, limits: Limits) -> tuple[Row, list[Row]]:
         **_verdict_columns(result, verdict, redact),
         **_input_columns(text, fields, limits.input_bytes),
         # Last: known when everything is redacted.
-        "output_masked": redact.masked,
+        "output_masked": redact.masker.masked,
         "output_cut": redact.truncated,
     }
     return _storable(event), [_storable(row) for row in hooks]
@@ -278,24 +278,21 @@ def rows_of(snapshot: Snapshot, limits: Limits) -> tuple[Row, list[Row]]:
 def _event_columns(snapshot: Snapshot, fields: dict[str, Any]) -> Row:
     field = TRAITS[snapshot.event].matched_field
     target = fields.get(field) if field else None
+    plan = snapshot.plan
     return {
         "at": snapshot.at,
         "event": snapshot.event.value,
         "target": target if isinstance(target, str) else None,
         "session": str(snapshot.session_id),
         "cwd": str(snapshot.cwd),
-        **_plan_columns(snapshot.plan),
+        "in_code": plan is not None and any(h.function is not None for h in plan.hooks),
+        "plan": None if plan is None else _plan_text(plan),
     }
 
 
-def _plan_columns(plan: HookPlan | None) -> Row:
-    if plan is None:
-        return {"in_code": False, "plan": None}
+def _plan_text(plan: HookPlan) -> str:
     hooks = [{"name": h.name, "source": h.source.value} for h in plan.hooks]
-    return {
-        "in_code": any(hook.function is not None for hook in plan.hooks),
-        "plan": encode({"sequential": plan.sequential, "hooks": hooks}).decode(),
-    }
+    return encode({"sequential": plan.sequential, "hooks": hooks}).decode()
 
 
 def _input_columns(text: bytes, fields: dict[str, Any], limit: int) -> Row:
@@ -319,22 +316,18 @@ class _OutputRedactor:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._masker = Masker(texts=True)
+        self.masker = Masker(texts=True)
         self.truncated = False
-
-    @property
-    def masked(self) -> bool:
-        return self._masker.masked
 
     def text(self, text: str | None) -> str | None:
         if text is None:
             return None
         # JSON is masked whole, since half of it is not JSON; any other text is
         # truncated first, to save searching megabytes that are not kept.
-        masked = self._masker.mask_json_text(text)
+        masked = self.masker.mask_json_text(text)
         kept, truncated = truncate_text(masked or text, self._limit)
         self.truncated |= truncated
-        return kept if masked is not None else self._masker.mask_text(kept)
+        return kept if masked is not None else self.masker.mask_text(kept)
 
     def json(self, value: Any) -> str | None:
         if value is None:
@@ -345,7 +338,7 @@ class _OutputRedactor:
             short = truncate_values(decode(text), self._limit)
             text = truncate_json(short, self._limit)
         if is_suspicious(text):
-            text = encode(self._masker.mask(decode(text)))
+            text = encode(self.masker.mask(decode(text)))
         return text.decode()
 
 
@@ -368,28 +361,27 @@ def _verdict_columns(
     }
 
 
+_SAME_NAME = (
+    *("success", "failed", "would_block"),
+    *("exit_code", "timed_out", "truncated", "reran"),
+)
+_TEXTS = ("stdout", "stderr", "error")
+
+
 def _hook_row(
     position: int, hook: HookExecutionResult, raw_output: Any, redact: _OutputRedactor
 ) -> Row:
     output = hook.output
     return {
+        **{name: getattr(hook, name) for name in _SAME_NAME},
+        **{name: redact.text(getattr(hook, name)) for name in _TEXTS},
         "position": position,
         "name": hook.hook_name,
         "source": str(hook.source),
         "type": str(hook.hook_type),
-        "success": hook.success,
-        "failed": hook.failed,
         "blocked": output is not None and output.is_blocking and not hook.observed,
-        "would_block": hook.would_block,
-        "exit_code": hook.exit_code,
-        "timed_out": hook.timed_out,
-        "truncated": hook.truncated,
-        "reran": hook.reran,
         "duration_ms": hook.duration,
         "output": redact.json(raw_output),
-        "stdout": redact.text(hook.stdout),
-        "stderr": redact.text(hook.stderr),
-        "error": redact.text(hook.error),
     }
 
 

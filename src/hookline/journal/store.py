@@ -232,14 +232,11 @@ def _check_unused(path: str) -> None:
             # Leaving WAL mode fails while others use the file.
             connection.execute("PRAGMA journal_mode=DELETE").fetchone()
             connection.execute("PRAGMA journal_mode=WAL").fetchone()
-    except JournalError:
-        return  # not a journal, or damaged: nobody can be using it
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
+    except (JournalError, sqlite3.DatabaseError) as error:
+        # Not a journal, or damaged: nobody can be using it.
+        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             problem = "is in use: stop the agents that record to it first"
             raise JournalError(path, problem) from error
-    except sqlite3.DatabaseError:
-        return
 
 
 def _free_name(path: str) -> str:
