@@ -46,7 +46,9 @@ class BackgroundLoop:
         if _in_hooks.get():
             # A hook in this process calls a hooked tool: it may run on this very
             # loop, which would then wait for itself.
-            return _in_new_thread(work)
+            with ThreadPoolExecutor(1, "hookline-nested") as pool:
+                # The context holds ``_in_hooks``.
+                return pool.submit(copy_context().run, asyncio.run, work).result()
         future = asyncio.run_coroutine_threadsafe(
             _within(copy_context(), work), self._loop
         )
@@ -109,12 +111,6 @@ async def _within(context: Context, work: Coroutine[Any, Any, T]) -> T:
     # The caller's context holds the depth of nested hooks.
     context.run(_in_hooks.set, True)
     return await asyncio.get_running_loop().create_task(work, context=context)
-
-
-def _in_new_thread(work: Coroutine[Any, Any, T]) -> T:
-    with ThreadPoolExecutor(1, "hookline-nested") as pool:
-        # The context holds ``_in_hooks``.
-        return pool.submit(copy_context().run, asyncio.run, work).result()
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

@@ -56,10 +56,6 @@ class ToolBatch(Struct, frozen=True, kw_only=True):
     stop_reason: str | None = None
 
 
-def _nothing(*_: Any) -> None:
-    """The default listener."""
-
-
 class ToolScheduler:
     """Runs tool calls for one agent; ``publish`` gets the answers in call order."""
 
@@ -71,8 +67,8 @@ class ToolScheduler:
         confirm: Confirm | None = None,
         max_parallel: int = DEFAULT_MAX_PARALLEL,
         on_stop: OnStop | str = OnStop.FINISH,
-        on_status: Callable[[ToolCall, CallStatus], None] = _nothing,
-        publish: Callable[[ToolAnswer], None] = _nothing,
+        on_status: Callable[[ToolCall, CallStatus], None] = lambda *_: None,
+        publish: Callable[[ToolAnswer], None] = lambda *_: None,
     ) -> None:
         self.config = config
         self.tools = by_name(tools)

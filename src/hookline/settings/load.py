@@ -198,16 +198,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def _overriding(self) -> list[SettingsLayer]:
         """The layers that apply to the hooks of every other layer."""
-        return self._explicit() or [
-            *self._of_source(HookSource.USER),
-            *self._of_source(HookSource.SYSTEM),
-        ]
+        return self._explicit() or self._of_source(HookSource.USER, HookSource.SYSTEM)
 
     def _explicit(self) -> list[SettingsLayer]:
         return [layer for layer in self.layers if layer.explicit]
 
-    def _of_source(self, source: HookSource) -> list[SettingsLayer]:
-        return [layer for layer in self.layers if layer.source is source]
+    def _of_source(self, *sources: HookSource) -> list[SettingsLayer]:
+        return [layer for layer in self.layers if layer.source in sources]
 
 
 def _load_folder(

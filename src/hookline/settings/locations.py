@@ -7,7 +7,7 @@ owner only, and is ignored where another user could have written it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 
@@ -49,21 +49,19 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
 
 def default_user_dir() -> str | None:
     """The user's configuration folder; None where no home is known."""
-    import platformdirs
-
-    return _user_dir(platformdirs.user_config_dir)
+    return _user_dir("user_config_dir")
 
 
 def state_dir() -> str | None:
     """The user's folder for what programs remember; None where no home is known."""
+    return _user_dir("user_state_dir")
+
+
+def _user_dir(kind: str) -> str | None:
     import platformdirs
 
-    return _user_dir(platformdirs.user_state_dir)
-
-
-def _user_dir(find: Callable[..., str]) -> str | None:
     try:
-        folder = find("hookline", appauthor=False)
+        folder: str = getattr(platformdirs, kind)("hookline", appauthor=False)
     except RuntimeError:
         return None
     # A relative one would be inside whatever project the agent works on, and trusted.
