@@ -270,9 +270,8 @@ class HookedSession:
             return problem
         hooks = self._call.hooks
         tool_input = dict(arguments or {})
-        run = ToolRun(
-            hooks.config, name, tool_input, confirm=hooks.confirm, mcp_context={}
-        )
+        context: dict[str, Any] = {"mcp_context": {}}
+        run = ToolRun(hooks.config, name, tool_input, hooks.confirm, context=context)
         refusal = await run.begin()
         if refusal is not None:
             return self._text(refusal)
@@ -295,10 +294,10 @@ class _HookedModels:
     is_async = False
 
     def __init__(
-        self, api_client: Any, hooks: ClientHooks, call: HookedCall | None = None
+        self, models: Any, hooks: ClientHooks, call: HookedCall | None = None
     ) -> None:
-        super().__init__(api_client)  # type: ignore[call-arg]  # the SDK's own class
-        self._client = api_client
+        # The SDK gives no other way to share a connection.
+        super().__init__(models._api_client)  # type: ignore[call-arg]  # noqa: SLF001
         self._hooks = hooks
         self._in_call = call is not None
         self._call = call or HookedCall(hooks, is_async=self.is_async)
@@ -308,7 +307,7 @@ class _HookedModels:
         call, models = self._call, self
         if not self._in_call:
             call = HookedCall(self._hooks, is_async=self.is_async)
-            models = type(self)(self._client, self._hooks, call)
+            models = type(self)(self, self._hooks, call)
         config = call.with_hooked_tools(given.get("config"))
         return models, {**given, "config": config}
 
@@ -401,7 +400,7 @@ class HookedClient:
 
     def __init__(self, client: Client, hooks: ClientHooks) -> None:
         self._client = client
-        self.models = HookedModels(_api_client(client.models), hooks)
+        self.models = HookedModels(client.models, hooks)
         self.chats = HookedChats(self.models)
         self.aio = HookedAsyncClient(client.aio, hooks)
 
@@ -420,7 +419,7 @@ class HookedAsyncClient:
 
     def __init__(self, client: Any, hooks: ClientHooks) -> None:
         self._client = client
-        self.models = HookedAsyncModels(_api_client(client.models), hooks)
+        self.models = HookedAsyncModels(client.models, hooks)
         self.chats = HookedAsyncChats(self.models)
 
     def __getattr__(self, name: str) -> Any:
@@ -431,7 +430,3 @@ class HookedAsyncClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
-
-
-def _api_client(models: Any) -> Any:
-    return models._api_client  # noqa: SLF001 - the SDK gives no other way to share it

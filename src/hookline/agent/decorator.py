@@ -137,16 +137,15 @@ def iterate_to_end(items: AsyncGenerator[T, None]) -> Iterator[T]:
         run_to_end(items.aclose())
 
 
-class Waiting:
+class Waiting(Struct, frozen=True):
     """How shared code waits: on the caller's loop, or blocking a plain caller."""
 
-    def __init__(self, config: Config, *, is_async: bool) -> None:
-        self._config = config
-        self.is_async = is_async
+    config: Config
+    is_async: bool
 
     async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the coroutine of a hook call."""
-        return await work if self.is_async else run_sync(self._config, work)
+        return await work if self.is_async else run_sync(self.config, work)
 
     async def value(self, given: Any) -> Any:
         """What a function returned; a plain function's value is never awaited."""

@@ -25,7 +25,6 @@ from .conversation import (
     Tool,
     ToolAnswer,
     Turn,
-    by_name,
     tools_turn,
     user_turn,
 )
@@ -89,13 +88,12 @@ class Agent:
         on_chunk: Callable[[str], None] = lambda _: None,
         **scheduling: Any,
     ) -> None:
-        known = by_name(tools)
-        specs = [tool.spec for tool in known.values()]
         self._config = config
+        self._scheduler = ToolScheduler(config, tools, **scheduling)
+        specs = [tool.spec for tool in self._scheduler.tools.values()]
         self.chat = ChatSession(
             config, model, tools=specs, system=system, stream_mode=stream_mode
         )
-        self._scheduler = ToolScheduler(config, known.values(), **scheduling)
         self._history_limit = history_limit
         self._compress = compress
         self._compressed_length = 0

@@ -82,111 +82,106 @@ class ToolScheduler:
         self, calls: Sequence[ToolCall], allowed_names: Collection[str] | None = None
     ) -> ToolBatch:
         """Run all calls of a turn; without names every tool is allowed."""
-        return await _Batch(self, calls, allowed_names).run()
+        slots = asyncio.Semaphore(self.max_parallel)
+        return await _Batch(self, calls, allowed_names, slots).run()
 
 
-class _Batch:
+class _Batch(Struct):
     """The calls of one turn, with the buffer of their results."""
 
-    def __init__(
-        self,
-        scheduler: ToolScheduler,
-        calls: Sequence[ToolCall],
-        allowed_names: Collection[str] | None,
-    ) -> None:
-        self._scheduler = scheduler
-        self._calls = calls
-        self._allowed = allowed_names
-        self._slots = asyncio.Semaphore(scheduler.max_parallel)
-        self._buffer: dict[int, ToolResult] = {}
-        self._answers: list[ToolAnswer] = []
-        self._stop_reason: str | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+    scheduler: ToolScheduler
+    calls: Sequence[ToolCall]
+    allowed: Collection[str] | None
+    slots: asyncio.Semaphore
+    buffer: dict[int, ToolResult] = {}
+    answers: list[ToolAnswer] = []
+    stop_reason: str | None = None
+    tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> ToolBatch:
-        for call in self._calls:
+        for call in self.calls:
             self._notify(call, CallStatus.IDLE)
         async with asyncio.TaskGroup() as group:
-            self._tasks = [
-                group.create_task(self._run_call(at)) for at in range(len(self._calls))
+            self.tasks = [
+                group.create_task(self._run_call(at)) for at in range(len(self.calls))
             ]
         self._answer_cancelled()
         return ToolBatch(
-            answers=tuple(self._answers),
-            should_stop=self._stop_reason is not None,
-            stop_reason=self._stop_reason,
+            answers=tuple(self.answers),
+            should_stop=self.stop_reason is not None,
+            stop_reason=self.stop_reason,
         )
 
     async def _run_call(self, at: int) -> None:
         try:
-            async with self._slots:
-                result = await self._result(self._calls[at])
+            async with self.slots:
+                result = await self._result(self.calls[at])
         except asyncio.CancelledError:
-            if self._stop_reason is None:
+            if self.stop_reason is None:
                 raise
-            result = refused(f"Cancelled: {self._stop_reason}")
+            result = refused(f"Cancelled: {self.stop_reason}")
         self._note_stop(result)
-        self._buffer[at] = result
-        self._notify(self._calls[at], CallStatus.DONE)
+        self.buffer[at] = result
+        self._notify(self.calls[at], CallStatus.DONE)
         self._publish_ready()
 
     def _answer_cancelled(self) -> None:
         """Answer calls that were cancelled before they started."""
-        for at, call in enumerate(self._calls):
-            if at not in self._buffer:
-                self._buffer[at] = not_run(self._stop_reason or "cancelled")
+        for at, call in enumerate(self.calls):
+            if at not in self.buffer:
+                self.buffer[at] = not_run(self.stop_reason or "cancelled")
                 self._notify(call, CallStatus.DONE)
         self._publish_ready()
 
     async def _result(self, call: ToolCall) -> ToolResult:
-        if self._stop_reason is not None:
-            return not_run(self._stop_reason)
+        if self.stop_reason is not None:
+            return not_run(self.stop_reason)
         self._notify(call, CallStatus.VALIDATING)
         problem = self._problem(call)
         return await self._perform(call) if problem is None else refused(problem)
 
     def _problem(self, call: ToolCall) -> str | None:
-        if self._allowed is not None and call.name not in self._allowed:
-            return not_allowed(call.name, self._allowed)
-        if call.name not in self._scheduler.tools:
+        if self.allowed is not None and call.name not in self.allowed:
+            return not_allowed(call.name, self.allowed)
+        if call.name not in self.scheduler.tools:
             return f"Unknown tool {call.name!r}"
         return call.problem
 
     async def _perform(self, call: ToolCall) -> ToolResult:
         run = ToolRun(
-            self._scheduler.config,
+            self.scheduler.config,
             call.name,
             call.input,
-            confirm=self._scheduler.confirm,
+            confirm=self.scheduler.confirm,
             on_ask=lambda: self._notify(call, CallStatus.AWAITING_CONFIRMATION),
         )
         refusal = await run.begin()
         if refusal is not None:
             return refusal
-        if self._stop_reason is not None:
-            return not_run(self._stop_reason)
+        if self.stop_reason is not None:
+            return not_run(self.stop_reason)
         self._notify(call, CallStatus.EXECUTING)
-        tool = self._scheduler.tools[call.name]
+        tool = self.scheduler.tools[call.name]
         return await run.finish(await call_tool(tool.execute, run.tool_input))
 
     def _note_stop(self, result: ToolResult) -> None:
-        if result.stop_reason is None or self._stop_reason is not None:
+        if result.stop_reason is None or self.stop_reason is not None:
             return
-        self._stop_reason = result.stop_reason
-        if self._scheduler.on_stop is OnStop.CANCEL:
-            for task in self._tasks:
+        self.stop_reason = result.stop_reason
+        if self.scheduler.on_stop is OnStop.CANCEL:
+            for task in self.tasks:
                 if task is not asyncio.current_task():
                     task.cancel()
 
     def _publish_ready(self) -> None:
-        while (at := len(self._answers)) in self._buffer:
-            answer = ToolAnswer(self._calls[at], self._buffer[at])
-            self._answers.append(answer)
-            _call_host(self._scheduler.publish, answer)
-            self._notify(self._calls[at], CallStatus.IDLE)
+        while (at := len(self.answers)) in self.buffer:
+            answer = ToolAnswer(self.calls[at], self.buffer[at])
+            self.answers.append(answer)
+            _call_host(self.scheduler.publish, answer)
+            self._notify(self.calls[at], CallStatus.IDLE)
 
     def _notify(self, call: ToolCall, status: CallStatus) -> None:
-        _call_host(self._scheduler.on_status, call, status)
+        _call_host(self.scheduler.on_status, call, status)
 
 
 def _call_host(listener: Callable[..., None], *args: Any) -> None:

@@ -176,48 +176,36 @@ async def execute_tool_with_hooks(
     original_request_name: str | None = None,
 ) -> ToolResult:
     """Run a tool as its hooks allow (PROTOCOL section 10)."""
-    run = ToolRun(
-        config,
-        tool_name,
-        dict(tool_input),
-        confirm=confirm,
-        mcp_context=mcp_context,
-        original_request_name=original_request_name,
-    )
+    context: dict[str, Any] = {
+        "mcp_context": mcp_context,
+        "original_request_name": original_request_name,
+    }
+    run = ToolRun(config, tool_name, dict(tool_input), confirm, context=context)
     refusal = await run.begin()
     if refusal is not None:
         return refusal
     return await run.finish(await call_tool(execute, run.tool_input))
 
 
-class ToolRun:
+class ToolRun(Struct):
     """One tool call: ``begin``, run the tool with ``tool_input``, ``finish``.
 
     For callers that run the tool themselves, in a thread of their own choice.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        tool_name: str,
-        tool_input: ToolInput,
-        *,
-        confirm: Confirm | None = None,
-        on_ask: Callable[[], None] = lambda: None,
-        **context: Any,
-    ) -> None:
-        self.tool_input = tool_input
-        self._config = config
-        self._name = tool_name
-        self._confirm = confirm
-        self._on_ask = on_ask
-        self._context = context
-        self._annotations: list[str] = []
+    config: Config
+    tool_name: str
+    tool_input: ToolInput
+    confirm: Confirm | None = None
+    on_ask: Callable[[], None] = lambda: None
+    context: dict[str, Any] = {}
+    """``mcp_context`` and ``original_request_name``."""
+    annotations: list[str] = []
 
     async def begin(self) -> ToolResult | None:
         """Ask the hooks, and a person if they want one; a result is a refusal."""
         before = await fire_before_tool_hook(
-            self._config, self._name, self.tool_input, **self._context
+            self.config, self.tool_name, self.tool_input, **self.context
         )
         if before is None or before.final_output is None:
             return None
@@ -225,15 +213,19 @@ class ToolRun:
         self.tool_input = self.tool_input if changed is None else changed
         self._annotate(before.system_message)
         refusal = await self._refusal(before, before.final_output)
-        return refusal and refusal.with_additions(self._annotations)
+        return refusal and refusal.with_additions(self.annotations)
 
     async def finish(self, result: ToolResult) -> ToolResult:
         """Show the hooks the result and apply their output."""
         after = await fire_after_tool_hook(
-            self._config, self._name, self.tool_input, result.to_wire(), **self._context
+            self.config,
+            self.tool_name,
+            self.tool_input,
+            result.to_wire(),
+            **self.context,
         )
         if after is None or after.final_output is None:
-            return result.with_additions(self._annotations)
+            return result.with_additions(self.annotations)
         if after.should_stop:
             return _stopped(after)
         return self._applied(result, after, after.final_output)
@@ -249,12 +241,12 @@ class ToolRun:
             return None
         reason = output.own_reason or "a hook asks for a person's decision"
         question = Confirmation(
-            tool_name=self._name, tool_input=self.tool_input, reason=reason
+            tool_name=self.tool_name, tool_input=self.tool_input, reason=reason
         )
-        self._on_ask()
+        self.on_ask()
         notice = await fire_notification_hook(
-            self._config,
-            f"Tool {self._name} needs permission: {reason}",
+            self.config,
+            f"Tool {self.tool_name} needs permission: {reason}",
             details=structs.asdict(question),
         )
         if notice is not None:
@@ -262,17 +254,17 @@ class ToolRun:
         return await self._ask(question)
 
     async def _ask(self, question: Confirmation) -> ToolResult | None:
-        if self._confirm is None:
-            if self._config.settings.global_options.on_ask is OnFailure.ALLOW:
+        if self.confirm is None:
+            if self.config.settings.global_options.on_ask is OnFailure.ALLOW:
                 return None
             return _blocked(f"{question.reason} (confirmation is not available)")
-        if await _is_confirmed(self._confirm, question):
+        if await _is_confirmed(self.confirm, question):
             return None
         return _blocked(f"Declined by the user: {question.reason}")
 
     def _annotate(self, message: str | None) -> None:
         if message:
-            self._annotations.append(annotation(message))
+            self.annotations.append(annotation(message))
 
     def _applied(
         self, result: ToolResult, after: ProcessedHookResult, output: HookOutput
@@ -286,7 +278,7 @@ class ToolRun:
             # The tool has run and nothing is undone, but the model gets the reason.
             self._annotate(output.effective_reason)
         self._annotate(after.system_message)
-        result = result.with_additions([*additions, *self._annotations])
+        result = result.with_additions([*additions, *self.annotations])
         suppress = after.suppress_output or result.suppress_display
         return structs.replace(result, suppress_display=suppress)
 

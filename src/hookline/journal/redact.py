@@ -8,6 +8,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from msgspec import Struct
+
 from hookline.protocol.jsontext import decode, encode
 
 _TEXT_LIMITS = (16384, 4096, 1024, 256, 64)
@@ -101,13 +103,12 @@ def is_suspicious(text: bytes) -> bool:
     return any(needle in lowered for needle in _NEEDLES)
 
 
-class Masker:
+class Masker(Struct):
     """Masks credentials and remembers whether it found any."""
 
-    def __init__(self, *, texts: bool = False) -> None:
-        self._texts = texts
-        """Whether assignments such as ``password=x`` in texts are masked too."""
-        self.masked = False
+    texts: bool = False
+    """Whether assignments such as ``password=x`` in texts are masked too."""
+    masked: bool = False
 
     def mask(self, value: Any) -> Any:
         """Copy a JSON value without its credentials."""
@@ -119,14 +120,14 @@ class Masker:
 
     def mask_text(self, text: str) -> str:
         """Mask a text: as JSON if it is JSON, else its assignments."""
-        if not self._texts and text[:1] not in _CONTAINERS:
+        if not self.texts and text[:1] not in _CONTAINERS:
             return text
         if not is_suspicious(text.encode("utf-8", "replace")):
             return text
         masked = self.mask_json_text(text)
         if masked is not None:
             return masked
-        return _ASSIGNMENT.sub(self._mask_assignment, text) if self._texts else text
+        return _ASSIGNMENT.sub(self._mask_assignment, text) if self.texts else text
 
     def mask_json_text(self, text: str) -> str | None:
         """Mask a text that encodes an object or a list; None for any other."""
@@ -136,7 +137,7 @@ class Masker:
             value = decode(text)
         except ValueError:
             return None
-        inner = Masker(texts=self._texts)
+        inner = Masker(texts=self.texts)
         clean = inner.mask(value)
         self.masked |= inner.masked
         return encode(clean).decode() if inner.masked else text

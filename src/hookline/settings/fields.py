@@ -52,14 +52,11 @@ class Problem(Struct, frozen=True):
         return f"{path_text(self.path)}: {self.message}" if self.path else self.message
 
 
-class Report:
+class Report(Struct):
     """Collects the problems at one path and below it."""
 
-    def __init__(
-        self, problems: list[Problem] | None = None, path: KeyPath = ()
-    ) -> None:
-        self.problems: list[Problem] = [] if problems is None else problems
-        self.path = path
+    problems: list[Problem] = []
+    path: KeyPath = ()
 
     def at(self, *steps: str | int) -> Report:
         """A report into the same list, further down."""

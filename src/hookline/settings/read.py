@@ -155,14 +155,13 @@ class Positions(Struct, frozen=True):
         return self.lines.get(())
 
 
-class _Container:
+class _Container(Struct):
     """A JSON object or array that is being scanned."""
 
-    def __init__(self, path: KeyPath, *, is_object: bool) -> None:
-        self.path = path
-        self.is_object = is_object
-        self.key: str | None = None
-        self.index = 0
+    path: KeyPath
+    is_object: bool
+    key: str | None = None
+    index: int = 0
 
     def child(self) -> KeyPath:
         step = self.key if self.is_object and self.key is not None else self.index
