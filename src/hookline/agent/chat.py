@@ -33,22 +33,21 @@ class StreamMode(StrEnum):
     PASS = "pass"  # noqa: S105 - not a password
 
 
-class StreamBuffering:
+class StreamBuffering(Struct):
     """Decides for one session or client whether to buffer streams."""
 
-    def __init__(self, config: Config, mode: StreamMode | str) -> None:
-        self._config = config
-        self._mode = StreamMode(mode)
-        self._has_warned = False
+    config: Config
+    mode: StreamMode
+    has_warned: bool = False
 
     async def is_needed(self) -> bool:
         """Whether to hold chunks back until the AfterModel hooks have run."""
-        if not await has_hooks_for(self._config, HookEventName.AfterModel):
+        if not await has_hooks_for(self.config, HookEventName.AfterModel):
             return False
-        if self._mode is StreamMode.BUFFER:
+        if self.mode is StreamMode.BUFFER:
             return True
-        if not self._has_warned:
-            self._has_warned = True
+        if not self.has_warned:
+            self.has_warned = True
             logger.warning(
                 "stream_mode 'pass': answers are shown before AfterModel hooks run; "
                 "their changes reach the history only"
@@ -103,7 +102,7 @@ class ChatSession:
         self.tools = tuple(tools)
         self.system = system
         self.history = list(history)
-        self._buffering = StreamBuffering(config, stream_mode)
+        self._buffering = StreamBuffering(config, StreamMode(stream_mode))
         self._notes: list[Turn] = []
 
     def note(self, text: str | None) -> None:

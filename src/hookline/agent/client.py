@@ -84,7 +84,7 @@ class ClientHooks:
     _has_warned: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.buffering = StreamBuffering(self.config, self.stream_mode)
+        self.buffering = StreamBuffering(self.config, StreamMode(self.stream_mode))
 
     def warn_about_servers(self, tools: Sequence[Any]) -> None:
         """Warn once about MCP servers that the SDK's service calls by itself."""

@@ -46,9 +46,8 @@ async def fire(
         firer = await _firer_of(config)
         if firer is None:
             return None
-        result: ProcessedHookResult = await getattr(firer, _METHODS[event])(
-            *args, **fields
-        )
+        method = getattr(firer, _METHODS[event])
+        result: ProcessedHookResult = await method(*args, **fields)
     # The second documented edge: whatever fails in the hooks, the agent goes on.
     except Exception as error:  # noqa: BLE001
         result = _failed(config, event, error)

@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hookline.errors import JournalError
 from hookline.protocol.jsontext import decode
 
 from .rows import Verdict
-from .store import ADVICE, damaged, open_for_reading
+from .store import damaged, open_for_reading
 
 _read_verdict = msgspec.json.Decoder(Verdict).decode
 
@@ -112,12 +111,11 @@ _COUNTED = ("blocked", "would_block", "failed", "timed_out")
 _HOOK_FLAGS = frozenset({"success", "truncated", "reran", *_COUNTED})
 
 
-class JournalReader:
+class JournalReader(Struct):
     """Looks things up in one journal."""
 
-    def __init__(self, path: str, connection: Connection) -> None:
-        self.path = path
-        self._connection = connection
+    path: str
+    connection: Connection
 
     def count(self, wanted: EventFilter) -> int:
         """How many events there are."""
@@ -144,7 +142,7 @@ class JournalReader:
         if row is None:
             return None
         query = "SELECT * FROM hooks WHERE event_id = ? ORDER BY position"
-        hooks = self._connection.execute(query, [event_id])
+        hooks = self.connection.execute(query, [event_id])
         return FullEntry(
             entry=_entry(row),
             input=decode(row["input"]),
@@ -164,7 +162,7 @@ class JournalReader:
         if wanted.hook is not None:
             query += " AND name GLOB ?"
             values.append(wanted.hook)
-        yield from self._connection.execute(query, values)
+        yield from self.connection.execute(query, values)
 
     def span(self, wanted: EventFilter) -> tuple[int, float, float] | None:
         """How many events there are, and when the first and the last happened."""
@@ -177,7 +175,7 @@ class JournalReader:
     ) -> Cursor:
         where, values = wanted.where()
         query = f"SELECT {columns} FROM events WHERE {where} {rest}"  # noqa: S608 - our names
-        return self._connection.execute(query, [*values, *more])
+        return self.connection.execute(query, [*values, *more])
 
 
 @contextmanager
@@ -190,10 +188,8 @@ def read_journal(
     connection.set_progress_handler(tick, _TICK_STEPS)
     try:
         yield JournalReader(path, connection)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise damaged(path, error) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise JournalError(path, f"is damaged ({error}); {ADVICE}") from error
     finally:
         connection.close()
 

@@ -55,7 +55,7 @@ _PRIVATE = 0o600
 _BUSY_TIMEOUT_S = 10.0
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-ADVICE = "run 'hookline log --move-aside' to rename it"
+_ADVICE = "run 'hookline log --move-aside' to rename it"
 FILE_NAME = "journal.sqlite"
 REPLAY_VARIABLE = "HOOKLINE_REPLAY"
 """Set for the hooks of a replay; nothing is recorded while it is set."""
@@ -111,9 +111,9 @@ def check_file(path: str) -> bool:
     except (OSError, ValueError) as error:
         raise JournalError(path, f"cannot be read: {_problem(error)}") from error
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise JournalError(path, f"is not a journal; {ADVICE}")
+        raise JournalError(path, f"is not a journal; {_ADVICE}")
     if header[_APPLICATION_ID_BYTES] != _APPLICATION_ID.to_bytes(4, "big"):
-        raise JournalError(path, f"is a database of another program; {ADVICE}")
+        raise JournalError(path, f"is a database of another program; {_ADVICE}")
     return True
 
 
@@ -166,7 +166,7 @@ def _check_version(path: str, connection: Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > _VERSION:
         raise JournalError(
-            path, f"was written by a newer hookline (version {version}); {ADVICE}"
+            path, f"was written by a newer hookline (version {version}); {_ADVICE}"
         )
     connection.execute("SELECT 1 FROM events, hooks LIMIT 1").fetchone()
     if stat.S_IMODE(os.stat(path).st_mode) != _PRIVATE:  # noqa: PTH116
@@ -174,11 +174,12 @@ def _check_version(path: str, connection: Connection) -> None:
 
 
 def damaged(path: str, error: Exception) -> JournalError:
-    """The error for what SQLite found wrong with a journal."""
+    """The error for what SQLite, or a reader of its rows, found wrong."""
     text = str(error)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in _DAMAGE or text.startswith("no such"):
-        return JournalError(path, f"is damaged ({text}); {ADVICE}")
+    is_unreadable = not isinstance(error, sqlite3.Error)
+    if is_unreadable or code in _DAMAGE or text.startswith("no such"):
+        return JournalError(path, f"is damaged ({text}); {_ADVICE}")
     return JournalError(path, f"cannot be used: {text}")
 
 
