@@ -7,7 +7,8 @@ owner only, and is ignored where another user could have written it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 
@@ -49,23 +50,24 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
 
 def default_user_dir() -> str | None:
     """The user's configuration folder; None where no home is known."""
-    import platformdirs
-
-    return _user_dir(platformdirs.user_config_dir)
+    return _user_dir("config", "XDG_CONFIG_HOME", "~/.config")
 
 
 def state_dir() -> str | None:
     """The user's folder for what programs remember; None where no home is known."""
-    import platformdirs
-
-    return _user_dir(platformdirs.user_state_dir)
+    return _user_dir("state", "XDG_STATE_HOME", "~/.local/state")
 
 
-def _user_dir(find: Callable[..., str]) -> str | None:
-    try:
-        folder = find("hookline", appauthor=False)
-    except RuntimeError:
-        return None
+def _user_dir(kind: str, variable: str, default: str) -> str | None:
+    if sys.platform == "linux":
+        # Importing platformdirs takes a tenth of 'hookline fire' (decision 0007).
+        given = os.environ.get(variable, "")
+        base = given if given.startswith("/") else default
+        folder = os.path.expanduser(f"{base}/hookline")  # noqa: PTH111 - as above
+    else:
+        import platformdirs
+
+        folder = getattr(platformdirs, f"user_{kind}_dir")("hookline", appauthor=False)
     # A relative one would be inside whatever project the agent works on, and trusted.
     return folder if os.path.isabs(folder) else None  # noqa: PTH117
 
