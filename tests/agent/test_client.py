@@ -365,3 +365,16 @@ async def test_mcp_servers_without_tool_hooks_are_warned_about_once(
     for _ in range(2):
         HookedCall(hooks, is_async=True).with_hooked_tools(config)
     assert [r.getMessage()[:20] for r in caplog.records] == ["tools of mcp_servers"]
+
+
+def test_methods_are_coroutine_functions_where_the_sdks_are(tmp_path: Path) -> None:
+    plain = genai.Client(api_key="k")
+    client = hooked(plain, Config("s-1", tmp_path))
+    for name in ("generate_content", "generate_content_stream"):
+        for ours, theirs in (
+            (client.models, plain.models),
+            (client.aio.models, plain.aio.models),
+        ):
+            assert asyncio.iscoroutinefunction(getattr(ours, name)) is (
+                asyncio.iscoroutinefunction(getattr(theirs, name))
+            )

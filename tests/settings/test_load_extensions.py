@@ -175,7 +175,7 @@ def test_environment_inside_the_project_counts(
 def test_loading_settings_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from hookline import Settings; Settings.load(sys.argv[1]);"
-        "print({'importlib.metadata', 'tomllib', 'shlex', 'asyncio'}"
+        "print({'importlib.metadata', 'platformdirs', 'pathlib', 'tomllib', 'shlex'}"
         " & set(sys.modules))"
     )
     argv = [sys.executable, "-I", "-c", code, str(tmp_path)]

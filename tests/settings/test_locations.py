@@ -81,6 +81,20 @@ def test_user_folders_are_none_when_no_home_is_known(
     assert folder() is None
 
 
+@linux_only
+@pytest.mark.parametrize("configured", ["/etc/xdg", "", "relative", "~/here", None])
+def test_user_folders_are_those_of_platformdirs(
+    configured: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0007: the same answers without the import."""
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+        if configured is not None:
+            monkeypatch.setenv(name, configured)
+    assert default_user_dir() == platformdirs.user_config_dir("hookline")
+    assert state_dir() == platformdirs.user_state_dir("hookline")
+
+
 def test_no_environment_variable_moves_the_system_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

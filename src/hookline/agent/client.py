@@ -344,6 +344,15 @@ class HookedAsyncModels(_HookedModels, AsyncModels):
     sdk = AsyncModels
     is_async = True
 
+    # Coroutine functions like the SDK's: callers may look.
+    async def generate_content(self, **given: Any) -> Any:
+        """Generate through the hooks."""
+        return await super().generate_content(**given)
+
+    async def generate_content_stream(self, **given: Any) -> Any:
+        """Generate through the hooks, in chunks."""
+        return await super().generate_content_stream(**given)
+
 
 class _HookedChat:
     """A sync or async chat: each message is one call."""
@@ -377,6 +386,14 @@ class HookedChat(_HookedChat, Chat):
 
 class HookedAsyncChat(_HookedChat, AsyncChat):
     """A chat of ``client.aio.chats``."""
+
+    async def send_message(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks."""
+        return await super().send_message(message, config)
+
+    async def send_message_stream(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks, and get chunks."""
+        return await super().send_message_stream(message, config)
 
 
 class HookedChats(Chats):

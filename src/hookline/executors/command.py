@@ -213,7 +213,7 @@ class CommandExecutor:
         self._slots = slots
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
-        """Run the command once; waiting for a slot does not count against its timeout."""
+        """Run the command once; its timeout starts when it has a slot."""
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
         await self._slots.acquire()
         try:

@@ -8,16 +8,13 @@ forge. So its source is read, compared with its pin, compiled and run here.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import sys
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec, module_from_spec
 from inspect import isawaitable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hookline.executors.contract import HookFunction, OneDeeper, RegisteredHook
 from hookline.protocol.jsontext import decode
@@ -26,6 +23,9 @@ from hookline.settings.model import Approval
 
 from .contract import HookCall
 from .exit_table import RunEnd, failed_result, read_end, with_output
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 
 def import_pinned(name: str, approval: Approval) -> ModuleType:
@@ -42,6 +42,8 @@ def import_pinned(name: str, approval: Approval) -> ModuleType:
 def _load(
     name: str, step: str, parent: ModuleType | None, approval: Approval
 ) -> ModuleType:
+    from importlib.util import module_from_spec
+
     spec = _spec(name, parent)
     module = module_from_spec(spec)
     source = _trusted_source(spec, approval)
@@ -62,6 +64,9 @@ def _load(
 
 
 def _spec(name: str, parent: ModuleType | None) -> ModuleSpec:
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec
+
     if parent is None:
         spec = find_spec(name)
     else:
@@ -74,6 +79,8 @@ def _spec(name: str, parent: ModuleType | None) -> ModuleSpec:
 def _trusted_source(spec: ModuleSpec, approval: Approval) -> bytes | None:
     if spec.origin is None or not spec.has_location:
         return None  # a package without a file of its own
+    import hashlib  # only for hooks of trusted projects
+
     with open(spec.origin, "rb") as file:  # noqa: PTH123
         source = file.read()
     if hashlib.sha256(source).hexdigest() != approval.digest_of(spec.origin):
