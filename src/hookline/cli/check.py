@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .common import Options, Parser, paint, print_json
-from .text import plural, printable
+from .common import Options, Parser, paint, plural, print_json, printable
 
 if TYPE_CHECKING:
     from hookline.settings.lint import Checked

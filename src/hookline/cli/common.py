@@ -20,8 +20,6 @@ from hookline.log import logger
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.load import Settings
 
-from .text import printable, shorten
-
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
 _MAX_CELL = 48
 
@@ -159,6 +157,36 @@ def print_json(value: Any, *, pretty: bool = False) -> None:
 def pretty_json(value: Any) -> str:
     """Format a value as indented JSON."""
     return msgspec.json.format(encode(value), indent=2).decode()
+
+
+def printable(text: str) -> str:
+    """Replace control characters, so that foreign text cannot control the terminal."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
+
+
+def one_line(text: str | None) -> str:
+    """Make foreign text printable on one line."""
+    return printable(" ".join((text or "").split()))
+
+
+def shorten(text: str, limit: int) -> str:
+    """Truncate a text that is longer than ``limit``."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def plural(number: int, noun: str) -> str:
+    """A count with its noun: ``1 hook``, ``2 hooks``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_duration(duration_ms: float) -> str:
+    """A duration with about three digits."""
+    if duration_ms >= 10_000:
+        return f"{duration_ms / 1000:.1f} s"
+    return f"{duration_ms:.0f} ms" if duration_ms >= 100 else f"{duration_ms:.1f} ms"
 
 
 def paint(text: str, style: str) -> str:

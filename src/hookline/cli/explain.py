@@ -41,10 +41,12 @@ from .common import (
     load_config,
     log_problems,
     log_to_stderr,
+    one_line,
     paint,
+    plural,
     print_json,
+    shorten,
 )
-from .text import one_line, plural, shorten
 
 SUMMARY = "show why each hook would or would not run"
 DESCRIPTION = """\

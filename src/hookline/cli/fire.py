@@ -23,15 +23,16 @@ from hookline.protocol.results import (
 from .common import (
     Options,
     Parser,
+    format_duration,
     load_config,
     log_to_stderr,
     paint,
     parse_object,
     print_json,
+    printable,
     read_input,
     show_waiting,
 )
-from .text import format_duration, printable
 
 SUMMARY = "fire one event and show the verdict"
 DESCRIPTION = """\

@@ -16,10 +16,10 @@ from .common import (
     load_config,
     log_problems,
     log_to_stderr,
+    one_line,
     print_json,
     print_table,
 )
-from .text import one_line
 
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\

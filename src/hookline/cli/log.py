@@ -25,12 +25,16 @@ from .common import (
     Options,
     Parser,
     at_least,
+    format_duration,
     log_to_stderr,
+    one_line,
     paint,
+    plural,
     pretty_json,
     print_json,
+    printable,
+    shorten,
 )
-from .text import format_duration, one_line, plural, printable, shorten
 
 SUMMARY = "show recorded events"
 DESCRIPTION = """\

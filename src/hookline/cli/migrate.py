@@ -14,8 +14,7 @@ from hookline.hosts.migration import Migrated, MigrationSource, migrate
 from hookline.settings.load import Settings
 from hookline.settings.read import read_settings
 
-from .common import Options, Parser, file_errors, paint, pretty_json
-from .text import plural, printable
+from .common import Options, Parser, file_errors, paint, plural, pretty_json, printable
 
 SUMMARY = "convert the hook settings of another agent"
 DESCRIPTION = """\

@@ -39,10 +39,12 @@ from .common import (
     at_least,
     load_config,
     log_to_stderr,
+    one_line,
     paint,
+    plural,
     print_json,
+    shorten,
 )
-from .text import one_line, plural, shorten
 
 SUMMARY = "fire recorded events again and show which verdicts change"
 DESCRIPTION = """\

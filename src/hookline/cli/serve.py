@@ -13,8 +13,7 @@ from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
 
 from . import connection
-from .common import Options, Parser, at_least, load_config, log_to_stderr
-from .text import plural
+from .common import Options, Parser, at_least, load_config, log_to_stderr, plural
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookExecutionResponse, RequestHandler

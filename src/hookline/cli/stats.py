@@ -9,8 +9,17 @@ import msgspec
 from hookline.journal.query import HookFigures, figures_of
 
 from . import journal
-from .common import Options, Parser, log_to_stderr, paint, print_json, print_table
-from .text import format_duration, one_line, plural
+from .common import (
+    Options,
+    Parser,
+    format_duration,
+    log_to_stderr,
+    one_line,
+    paint,
+    plural,
+    print_json,
+    print_table,
+)
 
 SUMMARY = "show runs, blocks, failures and times per hook"
 DESCRIPTION = """\

@@ -21,8 +21,8 @@ from .common import (
     paint,
     paint_diff,
     print_json,
+    printable,
 )
-from .text import printable
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\

@@ -27,8 +27,7 @@ from hookline.trust.review import (
     take_snapshot,
 )
 
-from .common import Options, Parser, paint, paint_diff
-from .text import printable
+from .common import Options, Parser, paint, paint_diff, printable
 
 SUMMARY = "review and approve the hooks of a project"
 DESCRIPTION = """\
