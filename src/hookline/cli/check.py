@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from .common import Options, Parser, paint, plural, print_json, printable
+from hookline.settings.fields import Severity
+from hookline.settings.lint import Checked, check_file, check_places
+from hookline.settings.locations import SettingsPlaces
 
-if TYPE_CHECKING:
-    from hookline.settings.lint import Checked
-    from hookline.settings.locations import SettingsPlaces
+from .common import Options, Parser
+from .terminal import paint, plural, print_json, printable
 
 SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
@@ -33,13 +33,8 @@ _STYLES = {"error": "red", "warning": "yellow"}
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE",
-        help="settings file (default: those of project, user and system)",
-    )
+    text = "settings file (default: those of project, user and system)"
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=text)
     text = "project directory; relative paths in commands start there"
     parser.add_cwd(text, default=None)
     parser.add_flag("--strict", "exit with 1 for warnings too")
@@ -48,16 +43,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     """Print the findings."""
-    from hookline.settings.fields import Severity
-    from hookline.settings.lint import check_file, check_places
-    from hookline.settings.locations import SettingsPlaces
-
     cwd = None if options.cwd is None else Path(options.cwd)
     places = SettingsPlaces(project_dir=(cwd or Path()).absolute())
-    if options.file is not None:
-        checked = check_file(options.file, cwd)
-    else:
-        checked = check_places(places)
+    file = options.file
+    checked = check_places(places) if file is None else check_file(file, cwd)
     if options.json:
         print_json(msgspec.to_builtins(checked.findings))
     else:
@@ -76,8 +65,6 @@ def _print_findings(checked: Checked) -> None:
 
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
-    from hookline.settings.fields import Severity
-
     if not checked.files:
         return f"no settings files in {', '.join(places.folders().values())}"
     counts = ", ".join(plural(checked.count(one), one) for one in Severity)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from hookline.errors import HooklineError
 
-from .common import Options, Parser, file_errors
+from .common import Options, Parser, read_file
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -74,7 +74,7 @@ def nats_options(options: Options) -> dict[str, Any]:
     found = {
         "user_credentials": options.creds,
         "user": options.user,
-        "password": _password(options.password_file),
+        "password": _password(options),
         "tls": _tls(options),
         "inbox_prefix": options.inbox_prefix,
     }
@@ -85,14 +85,11 @@ def _servers(options: Options) -> list[str]:
     return [url.strip() for url in (options.bus or "").split(",") if url.strip()]
 
 
-def _password(path: str | None) -> str | None:
-    if path is None:
+def _password(options: Options) -> str | None:
+    if options.password_file is None:
         return None
-    with (
-        file_errors(f"--password-file {path}"),
-        open(path, encoding="utf-8") as file,  # noqa: PTH123 - no pathlib at start-up
-    ):
-        return file.read().rstrip("\r\n")
+    content = read_file("--password-file", options.password_file)
+    return content.decode().rstrip("\r\n")
 
 
 def _tls(options: Options) -> SSLContext | None:

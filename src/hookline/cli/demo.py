@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hookline.errors import SettingsError
+from hookline.errors import HooklineError
 
-from .common import paint
-
-if TYPE_CHECKING:
-    from hookline.demo.timeline import Timeline
+from .common import Options, Parser, file_errors
+from .terminal import paint
 
 SUMMARY = "watch an agent obey its hooks, offline"
 DESCRIPTION = """\
@@ -26,44 +23,31 @@ that ran, then a summary. Needs no network and no API key.
   hookline demo --keep try-it      keep the project, to change its hooks"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--plain", action="store_true", help="ASCII without colours, for logs"
-    )
-    parser.add_argument(
-        "--keep",
-        metavar="DIR",
-        help="create the project in DIR, a new directory, and keep it",
-    )
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_flag("--plain", "ASCII without colours, for logs")
+    text = "create the project in DIR, a new directory, and keep it"
+    parser.add_option("--keep DIR", text)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> None:
     """Play the demo."""
+    from hookline.demo.play import Project, play
     from hookline.demo.timeline import make_timeline
 
     timeline = make_timeline(paint, plain=options.plain)
-    if options.keep is not None:
-        return _play(_new_folder(options.keep), timeline)
-    with tempfile.TemporaryDirectory(prefix="hookline-demo-") as folder:
-        return _play(Path(folder), timeline)
+    with _new_folder(options.keep) as folder:
+        project = Project(Path(folder).resolve())
+        project.create()
+        asyncio.run(play(project, timeline))
 
 
-def _new_folder(name: str) -> Path:
+def _new_folder(name: str | None) -> AbstractContextManager[str]:
+    if name is None:
+        return tempfile.TemporaryDirectory(prefix="hookline-demo-")
     folder = Path(name)
-    try:
+    with file_errors(f"--keep {name}"):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise SettingsError(f"--keep {name!r} exists: choose a new directory")
+            raise HooklineError(f"--keep {name!r} exists: choose a new directory")
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"--keep {name}: {error.strerror}") from error
-    return folder
-
-
-def _play(folder: Path, timeline: Timeline) -> int:
-    from hookline.demo.play import Project, play
-
-    project = Project(folder.resolve())
-    project.create()
-    asyncio.run(play(project, timeline))
-    return 0
+    return nullcontext(name)

@@ -29,24 +29,13 @@ from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import base_fields
-from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import HookConfig, HookGroup, HookMode, SettingsLayer
 
 from . import fire
-from .common import (
-    Options,
-    Parser,
-    load_config,
-    log_problems,
-    log_to_stderr,
-    one_line,
-    paint,
-    plural,
-    print_json,
-    shorten,
-)
+from .common import Options, Parser, load_config, log_problems, log_to_stderr
+from .terminal import one_line, paint, plural, print_json, short_json, shorten
 
 SUMMARY = "show why each hook would or would not run"
 DESCRIPTION = """\
@@ -85,9 +74,8 @@ def run(options: Options) -> int:
     event_input = fire.read_event_input(options, event, require_tool=options.run)
     if options.run and config.get_hook_system() is None:
         raise HooklineError("hooks are disabled (enableHooks is false): nothing to run")
-    field = TRAITS[event].matched_field
-    target = event_input.get(field) if field else None
-    hooks = explain_hooks(config, event, target, target_known=field in event_input)
+    explainer = _Explainer(config, event, event_input)
+    target, hooks = explainer.target, explainer.explain_hooks()
     result = fire.fire_once(config, event, event_input) if options.run else None
     if result is None:
         log_problems(config)
@@ -95,7 +83,10 @@ def run(options: Options) -> int:
         found = _as_json(event, target, hooks)
         print_json(found if result is None else found | _result_json(event, result))
     else:
-        _print_plan(event, target, hooks)
+        shown = "" if target is None else f" {one_line(str(target))}"
+        print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {_summary(hooks)}")
+        for hook in hooks:
+            _print_hook(hook)
         if result is not None:
             print()
             fire.print_verdict(event, result)
@@ -121,63 +112,52 @@ class HookExplanation(Struct, frozen=True, kw_only=True):
     managed: bool = False
 
 
-def explain_hooks(
-    config: Config, event: HookEventName, target: Any, *, target_known: bool
-) -> list[HookExplanation]:
-    """Explain every hook of an event; those in the plan come first."""
-    explainer = _Explainer(config, event, target, target_known)
-    hooks = HookRegistry(config.settings).for_event(event)
-    judged = judge(hooks, event, target_of(target))
-    planned = [one for one in judged if one.judgement is Judgement.RUNS]
-    others = [one for one in judged if one.judgement is not Judgement.RUNS]
-    return [
-        *(explainer.explain(one, order) for order, one in enumerate(planned, 1)),
-        *map(explainer.explain, others),
-        *_disabled_hooks(config, event),
-    ]
-
-
 class _Explainer:
-    """Explains the planner's judgements on one event."""
+    """Explains which hooks run on one event, and why."""
 
     def __init__(
-        self, config: Config, event: HookEventName, target: Any, target_known: bool
+        self, config: Config, event: HookEventName, event_input: dict[str, Any]
     ) -> None:
         self._config = config
         self._event = event
-        self._target = target
-        self._target_known = target_known
+        field = TRAITS[event].matched_field
+        self._target_known = field in event_input
+        self.target = event_input.get(field) if field else None
         fields = base_fields(event, config.session_id, config.working_dir, "")
         self._call = HookCall(event, {**fields}, current_depth())
         self._breaker = CircuitBreaker(config.working_dir)
 
-    def explain(self, judged: JudgedHook, order: int | None = None) -> HookExplanation:
+    def explain_hooks(self) -> list[HookExplanation]:
+        """Explain every hook of the event; those in the plan come first."""
+        hooks = HookRegistry(self._config.settings).for_event(self._event)
+        judged = judge(hooks, self._event, target_of(self.target))
+        judged.sort(key=lambda one: one.judgement is not Judgement.RUNS)
+        explained = [self._explain(one, order) for order, one in enumerate(judged, 1)]
+        return [*explained, *_switched_off(self._config, self._event)]
+
+    def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
         hook, original = judged.hook, judged.duplicate_of
         judgement, why = judged.judgement.value, self._reason(judged)
-        refused = order and refusal(hook, self._call, self._breaker)
-        if refused:
-            judgement, why = (
-                "skipped",
-                f"planned, but would not run: {refused.error}",
-            )
+        planned = judged.judgement is Judgement.RUNS
+        refused = refusal(hook, self._call, self._breaker) if planned else None
+        if refused is not None:
+            judgement = "skipped"
+            why = f"planned, but would not run: {refused.error}"
         return HookExplanation(
-            name=hook.name,
-            source=hook.source.value,
-            file=hook.file,
-            type=hook.config.type.value,
-            matcher=hook.matcher,
-            sequential=hook.sequential,
+            **_facts(hook.config, hook, hook),
             judgement=judgement,
             why=why,
-            order=order,
+            order=order if planned else None,
             duplicate_of=None if original is None else original.name,
             observes=hook.config.mode is HookMode.OBSERVE,
-            managed=hook.config.managed,
         )
 
     def _reason(self, judged: JudgedHook) -> str:
         if judged.judgement is Judgement.DISABLED:
-            return self._who_disabled(judged.hook)
+            layers = self._config.settings.layers
+            name = judged.hook.name
+            files = _files(one for one in layers if name in one.options.disabled)
+            return f"listed in hooksConfig.disabled in {files or 'the settings'}"
         if judged.judgement is Judgement.UNTRUSTED:
             return "not approved yet: run 'hookline trust' to review and approve it"
         if judged.duplicate_of is not None:
@@ -185,13 +165,8 @@ class _Explainer:
             return f"the same hook as {first.name!r} in {first.file or first.source}"
         return self._match(judged.hook)
 
-    def _who_disabled(self, hook: RegisteredHook) -> str:
-        layers = self._config.settings.layers
-        files = _files(one for one in layers if hook.name in one.options.disabled)
-        return f"listed in hooksConfig.disabled in {files or 'the settings'}"
-
     def _match(self, hook: RegisteredHook) -> str:
-        traits, target = TRAITS[self._event], target_of(self._target)
+        traits, target = TRAITS[self._event], target_of(self.target)
         field = traits.matched_field
         if traits.matching is Matching.NOTHING:
             return "this event has no matcher"
@@ -209,36 +184,35 @@ class _Explainer:
         return f"matcher {matcher!r} {verb} {field} {target!r}"
 
 
-def _disabled_hooks(config: Config, event: HookEventName) -> Iterator[HookExplanation]:
+def _switched_off(config: Config, event: HookEventName) -> Iterator[HookExplanation]:
     """The hooks that ``enableHooks: false`` keeps out of the registry."""
-    for layer in config.settings.layers:
-        kept = {
-            id(hook)
-            for group in config.settings.groups_of(layer).get(event, ())
-            for hook in group.hooks
-        }
-        for group in layer.groups.get(event, ()):
-            for hook in group.hooks:
-                if id(hook) not in kept:
-                    yield _disabled_hook(config, layer, group, hook)
+    settings = config.settings
+    for layer in settings.layers:
+        groups = settings.groups_of(layer).get(event, ())
+        kept = {id(hook) for group in groups for hook in group.hooks}
+        layers = settings.layers if layer.enable_hooks else [layer]
+        files = _files(one for one in layers if not one.enable_hooks)
+        why = f"enableHooks is false in {files}"
+        for place, group, hook in layer.hooks():
+            if place is event and id(hook) not in kept:
+                facts = _facts(hook, group, layer)
+                yield HookExplanation(**facts, judgement="switched off", why=why)
 
 
-def _disabled_hook(
-    config: Config, layer: SettingsLayer, group: HookGroup, hook: HookConfig
-) -> HookExplanation:
-    layers = config.settings.layers if layer.enable_hooks else [layer]
-    files = _files(one for one in layers if not one.enable_hooks)
-    return HookExplanation(
-        name=hook.name,
-        source=layer.source.value,
-        file=layer.file,
-        type=hook.type.value,
-        matcher=group.matcher,
-        sequential=group.sequential,
-        judgement="switched off",
-        why=f"enableHooks is false in {files}",
-        managed=hook.managed,
-    )
+def _facts(
+    hook: HookConfig,
+    group: HookGroup | RegisteredHook,
+    layer: SettingsLayer | RegisteredHook,
+) -> dict[str, Any]:
+    return {
+        "name": hook.name,
+        "source": layer.source.value,
+        "file": layer.file,
+        "type": hook.type.value,
+        "matcher": group.matcher,
+        "sequential": group.sequential,
+        "managed": hook.managed,
+    }
 
 
 def _files(layers: Iterator[SettingsLayer]) -> str:
@@ -315,19 +289,14 @@ def _flatten_items(prefix: str, items: dict[str, Any]) -> Iterator[tuple[str, An
 def _trace(
     field: str, merged: Any, values: Sequence[tuple[str, Any]]
 ) -> list[Contribution]:
-    kept = [
-        place
-        for place, (_, value) in enumerate(values)
-        if _is_kept(field, value, merged)
-    ]
+    kept = [n for n, (_, value) in enumerate(values) if _is_kept(field, value, merged)]
     shared = field in _CONCATENATED or isinstance(merged, list)
     setters = kept if shared else kept[:1] if field in _FIRST_WINS else kept[-1:]
-    outcomes = dict.fromkeys(kept, Outcome.AGREED) | dict.fromkeys(
-        setters, Outcome.USED
-    )
+    outcomes = dict.fromkeys(kept, Outcome.AGREED)
+    outcomes |= dict.fromkeys(setters, Outcome.USED)
     return [
-        Contribution(hook, value, outcomes.get(place, Outcome.OVERRIDDEN))
-        for place, (hook, value) in enumerate(values)
+        Contribution(hook, value, outcomes.get(n, Outcome.OVERRIDDEN))
+        for n, (hook, value) in enumerate(values)
     ]
 
 
@@ -360,15 +329,6 @@ def _as_json(
 def _result_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
     origins = msgspec.to_builtins(trace_fields(result))
     return {"result": fire.to_json(event, result), "origins": origins}
-
-
-def _print_plan(
-    event: HookEventName, target: Any, hooks: list[HookExplanation]
-) -> None:
-    shown = "" if target is None else f" {one_line(str(target))}"
-    print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {_summary(hooks)}")
-    for hook in hooks:
-        _print_hook(hook)
 
 
 def _summary(hooks: list[HookExplanation]) -> str:
@@ -411,13 +371,11 @@ def _print_fields(fields: list[FieldProvenance]) -> None:
     if fields:
         print("\nfields and the hooks behind them")
     for field in fields:
-        value = "dropped" if field.value is None else _value(field.value)
+        dropped = field.value is None
+        value = "dropped" if dropped else short_json(field.value, _MAX_TEXT)
         print(f"  {one_line(field.field)} = {value}")
         for one in field.contributions:
             style = "dim" if one.outcome is Outcome.OVERRIDDEN else "green"
             outcome = paint(one.outcome.name.lower(), style)
-            print(f"    {one_line(one.hook)}: {_value(one.value)} ({outcome})")
-
-
-def _value(value: Any) -> str:
-    return shorten(one_line(encode(value).decode()), _MAX_TEXT)
+            value = short_json(one.value, _MAX_TEXT)
+            print(f"    {one_line(one.hook)}: {value} ({outcome})")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,19 +19,8 @@ from hookline.protocol.results import (
     make_empty_success_result,
 )
 
-from .common import (
-    Options,
-    Parser,
-    format_duration,
-    load_config,
-    log_to_stderr,
-    paint,
-    parse_object,
-    print_json,
-    printable,
-    read_input,
-    show_waiting,
-)
+from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input
+from .terminal import format_duration, paint, print_json, printable, show_waiting
 
 SUMMARY = "fire one event and show the verdict"
 DESCRIPTION = """\
@@ -51,7 +39,7 @@ def add_arguments(parser: Parser) -> None:
     add_event_arguments(parser)
     parser.add_settings()
     parser.add_flag("--record", "record the event in the journal")
-    parser.add_option("--journal FILE", "record the event in this journal")
+    parser.add_journal("record the event in this journal")
     parser.add_flag("--json", "print one JSON object and nothing else")
     parser.add_flag("-v --verbose", "log details to stderr")
 
@@ -99,25 +87,21 @@ def read_event_input(
     if options.tool is not None:
         event_input["tool_name"] = options.tool
     if options.tool_input is not None:
-        event_input["tool_input"] = parse_object(options.tool_input, "--tool-input")
+        event_input["tool_input"] = parse_json(options.tool_input, "--tool-input")
     if require_tool and TRAITS[event].matched_field == "tool_name":
         if "tool_name" not in event_input:
-            raise HooklineError(
-                f"{event.value} needs a tool name: "
-                "use --tool NAME, or tool_name in --input"
-            )
+            hint = "use --tool NAME, or tool_name in --input"
+            raise HooklineError(f"{event.value} needs a tool name: {hint}")
         event_input.setdefault("tool_input", {})
     return event_input
 
 
 def _record(config: Config, journal: str | None) -> None:
-    if journal is not None and not journal.strip():
-        raise HooklineError("--journal needs a file name")
     system = config.get_hook_system()
     if system is None:
         logger.warning("hooks are disabled (enableHooks is false): nothing is recorded")
     else:
-        system.record_to(journal and os.path.abspath(journal))  # noqa: PTH100
+        system.record_to(journal)
 
 
 def fire_once(
@@ -168,9 +152,8 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
     hooks = result.aggregated.hook_results
     print(f"{event.value}: {_headline(result)}")
     for hook in hooks:
-        took = format_duration(hook.duration)
-        name = printable(hook.hook_name)
-        print(f"  {_outcome(hook)} {name} ({hook.source}, {took})")
+        facts = f"({hook.source}, {format_duration(hook.duration)})"
+        print(f"  {_outcome(hook)} {printable(hook.hook_name)} {facts}")
     for label, text in _effects(result):
         print(f"{label}: {printable(text)}")
     for hook in hooks:
@@ -188,8 +171,8 @@ def _headline(result: ProcessedHookResult) -> str:
         return f"{paint('blocked', 'red')}: {printable(result.reason or '')}"
     if result.ask:
         reason = result.final_output and result.final_output.reason
-        text = printable(reason or "the user has to decide")
-        return f"{paint('ask', 'yellow')}: {text}"
+        text = reason or "the user has to decide"
+        return f"{paint('ask', 'yellow')}: {printable(text)}"
     note = "" if result.aggregated.hook_results else ", no hook ran"
     return f"{paint('allowed', 'green')}{note}"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hookline.recipes.catalog import STARTER, Recipe, find_recipe, settings_for
 
-from .common import Options, Parser, file_errors, paint, pretty_json
+from .common import Options, Parser, file_errors
+from .terminal import paint, pretty_json
 
 SUMMARY = "set up hooks in a project"
 DESCRIPTION = """\
@@ -26,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_cwd()
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Write what is missing and show the next steps."""
     # Look up all names first: a misspelt one must not leave a partial setup.
     recipes = [find_recipe(name) for name in options.recipe] or [STARTER]
@@ -39,7 +40,6 @@ def run(options: Options) -> int:
         print("\nsettings exist already; add what is missing from these:\n")
         print(pretty_json(settings))
     _print_next_steps(recipes, options.cwd)
-    return 0
 
 
 def _write_settings(folder: Path, settings: dict[str, object]) -> bool:

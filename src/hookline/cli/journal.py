@@ -15,7 +15,8 @@ from hookline.journal.query import EventFilter, JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.protocol.events import HookEventName
 
-from .common import Options, Parser, Progress, load_config
+from .common import Options, Parser, load_config
+from .terminal import Progress
 
 _SPAN = re.compile(r"([0-9]{1,9})\s*(s|m|h|d|w)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -24,7 +25,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 def add_journal_arguments(parser: Parser) -> None:
     """Add the options that say where the journal is."""
     text = "journal to read (default: the one in the settings or the state directory)"
-    parser.add_option("--journal FILE", text)
+    parser.add_journal(text)
     parser.add_settings()
 
 
@@ -36,7 +37,7 @@ def add_filter_arguments(parser: Parser) -> None:
     parser.add_option("--hook NAME", text)
     parser.add_option("--session ID", "events of this session")
     text = "events since this time: 90s, 30m, 2h, 3d or 1w ago, today, or 2026-11-01"
-    parser.add_option("--since WHEN", text)
+    parser.add_option("--since WHEN", text, type=parse_since)
 
 
 def event_filter(options: Options) -> EventFilter:
@@ -46,7 +47,7 @@ def event_filter(options: Options) -> EventFilter:
         tool=options.tool,
         hook=options.hook,
         session=options.session,
-        since=None if options.since is None else parse_since(options.since),
+        since=options.since,
         blocked=getattr(options, "blocked", False),
         failed=getattr(options, "failed", False),
     )
@@ -55,9 +56,7 @@ def event_filter(options: Options) -> EventFilter:
 def journal_file(options: Options) -> str:
     """The journal that the options or the settings name."""
     if options.journal is not None:
-        if not options.journal.strip():
-            raise HooklineError("--journal needs a file name")
-        return os.path.abspath(str(options.journal))  # noqa: PTH100
+        return str(options.journal)
     config = load_config(options)
     return journal_path(config.settings.global_options.journal, config.working_dir)
 

@@ -10,16 +10,8 @@ from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
 from hookline.settings.model import TrustStatus
 
-from .common import (
-    Options,
-    Parser,
-    load_config,
-    log_problems,
-    log_to_stderr,
-    one_line,
-    print_json,
-    print_table,
-)
+from .common import Options, Parser, load_config, log_problems, log_to_stderr
+from .terminal import one_line, print_json, print_table
 
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\
@@ -38,22 +30,20 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--json", "print a JSON list")
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Print the hooks."""
     log_to_stderr()
     config = load_config(options)
     log_problems(config)
-    hooks = HookRegistry(config.settings).all_hooks()
     breaker = CircuitBreaker(config.working_dir)
+    all_hooks = HookRegistry(config.settings).all_hooks()
+    hooks = [(hook, bool(breaker.open_for(hook))) for hook in all_hooks]
     if options.json:
-        print_json([_as_json(hook, bool(breaker.open_for(hook))) for hook in hooks])
+        print_json([_as_json(*hook) for hook in hooks])
     elif hooks:
-        print_table(
-            _HEADINGS, [_row(hook, bool(breaker.open_for(hook))) for hook in hooks]
-        )
+        print_table(_HEADINGS, [_row(*hook) for hook in hooks])
     else:
         print(_no_hooks(config))
-    return 0
 
 
 def _no_hooks(config: Config) -> str:

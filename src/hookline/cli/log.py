@@ -21,12 +21,9 @@ from hookline.journal.query import (
 from hookline.journal.store import identity, move_aside
 
 from . import journal
-from .common import (
-    Options,
-    Parser,
-    at_least,
+from .common import Options, Parser, at_least, log_to_stderr
+from .terminal import (
     format_duration,
-    log_to_stderr,
     one_line,
     paint,
     plural,
@@ -58,9 +55,8 @@ _STYLES = {"blocked": "red", "stopped": "red", "ask": "yellow", "changed": "blue
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "id", metavar="ID", nargs="?", type=int, help="show all details of this event"
-    )
+    text = "show all details of this event"
+    parser.add_argument("id", metavar="ID", nargs="?", type=int, help=text)
     journal.add_filter_arguments(parser)
     parser.add_flag("--blocked", "only events that were blocked or stopped")
     parser.add_flag("--failed", "only events on which a hook failed")
@@ -73,21 +69,22 @@ def add_arguments(parser: Parser) -> None:
     journal.add_journal_arguments(parser)
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Print the events."""
     log_to_stderr()
     if options.move_aside:
         print(f"moved to {move_aside(journal.journal_file(options))}")
-        return 0
+        return
     wanted = journal.event_filter(options)
     if options.id is not None:
-        return _print_one(options)
-    if options.follow:
-        return _follow(options, wanted)
-    return _print_list(options, wanted)
+        _print_one(options)
+    elif options.follow:
+        _follow(options, wanted)
+    else:
+        _print_list(options, wanted)
 
 
-def _print_one(options: Options) -> int:
+def _print_one(options: Options) -> None:
     with journal.open_journal(options) as reader:
         full = None if reader is None else reader.find(options.id)
     if full is None:
@@ -96,10 +93,9 @@ def _print_one(options: Options) -> int:
         print_json(_as_json(full))
     else:
         _print_details(full)
-    return 0
 
 
-def _print_list(options: Options, wanted: EventFilter) -> int:
+def _print_list(options: Options, wanted: EventFilter) -> None:
     entries: list[Entry] = []
     objects: list[object] = []
     total = 0
@@ -110,17 +106,15 @@ def _print_list(options: Options, wanted: EventFilter) -> int:
             total = reader.count(wanted)
     if options.json:
         print_json(objects)
-        return 0
+        return
     for entry in entries:
         print(_line(entry))
     sys.stdout.flush()
     if reader is not None and not entries:
         print("hookline: no matching event is recorded", file=sys.stderr)
     elif len(entries) < total:
-        print(
-            f"the newest {len(entries)} of {total:,}: -n 0 shows all", file=sys.stderr
-        )
-    return 0
+        newest = f"the newest {len(entries)} of {total:,}"
+        print(f"{newest}: -n 0 shows all", file=sys.stderr)
 
 
 def _objects(reader: JournalReader, entries: list[Entry]) -> list[object]:
@@ -129,7 +123,7 @@ def _objects(reader: JournalReader, entries: list[Entry]) -> list[object]:
     return [_as_json(full) for full in found if full is not None]
 
 
-def _follow(options: Options, wanted: EventFilter) -> int:
+def _follow(options: Options, wanted: EventFilter) -> None:
     """Print old and new events until Ctrl-C."""
     path = journal.journal_file(options)
     try:
@@ -139,7 +133,7 @@ def _follow(options: Options, wanted: EventFilter) -> int:
                 _follow_file(reader, wanted, options)
             _wait_for(path)
     except KeyboardInterrupt:
-        return 0
+        pass
 
 
 def _wait_for(path: str) -> None:

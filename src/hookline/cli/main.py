@@ -1,8 +1,8 @@
 """``hookline``: the command line, with one module per command.
 
 The module of a command has ``SUMMARY``, ``DESCRIPTION``, ``add_arguments(parser)`` and
-``run(options)``, which returns the exit status. Only the module in use is imported:
-``hookline fire`` must start fast.
+``run(options)``, which returns the exit status or None. Only the module in use is
+imported: ``hookline fire`` must start fast.
 Exit status 1 is a usage error, with a message on stderr.
 """
 
@@ -36,7 +36,9 @@ def main(argv: list[str] | None = None) -> int:
         print(_overview())
         return 0 if arguments else 1
     if name in {"-V", "--version"}:
-        print(f"hookline {_version()}")
+        from importlib.metadata import version
+
+        print(f"hookline {version('hookline')}")
         return 0
     if name not in COMMANDS:
         return _fail(_unknown(name))
@@ -69,23 +71,21 @@ def _run(name: str, arguments: list[str]) -> int:
     parser = Parser(
         prog=f"hookline {name}",
         description=command.DESCRIPTION,
-        formatter_class=_HelpFormatter,
+        formatter_class=_help_formatter,
     )
     command.add_arguments(parser)
     try:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help
         return 0
-    status: int = command.run(options)
+    status: int | None = command.run(options)
     sys.stdout.flush()
-    return status
+    return status or 0
 
 
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Finds the width of the terminal itself: argparse would import shutil."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
+def _help_formatter(prog: str) -> argparse.HelpFormatter:
+    """Find the width of the terminal here: argparse would import shutil."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_columns() - 2)
 
 
 def _columns() -> int:
@@ -117,12 +117,6 @@ def _unknown(name: str) -> str:
     near = nearest(name, COMMANDS)
     hint = f"did you mean 'hookline {near}'?" if near else "see 'hookline --help'"
     return f"unknown command {name!r}: {hint}"
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("hookline")
 
 
 def _fail(message: str) -> int:

@@ -14,7 +14,8 @@ from hookline.hosts.migration import Migrated, MigrationSource, migrate
 from hookline.settings.load import Settings
 from hookline.settings.read import read_settings
 
-from .common import Options, Parser, file_errors, paint, plural, pretty_json, printable
+from .common import Options, Parser, file_errors
+from .terminal import paint, plural, pretty_json, printable
 
 SUMMARY = "convert the hook settings of another agent"
 DESCRIPTION = """\
@@ -45,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--force", "overwrite existing settings")
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Convert and write the settings, and list what cannot be converted."""
     source = MigrationSource(options.source)
     file = _settings_file(source, Path(options.path or options.cwd))
@@ -54,7 +55,7 @@ def run(options: Options) -> int:
     if options.output == "-":
         sys.stdout.write(text)
         _print_notes(migrated, sys.stderr)
-        return 0
+        return
     target = Path(options.output or Path(options.cwd, ".hookline", "settings.json"))
     _write(target, text, force=options.force)
     hooks = plural(migrated.hook_count, "hook")
@@ -63,7 +64,6 @@ def run(options: Options) -> int:
     if migrated.hook_count and not options.output:
         where = "" if options.cwd == "." else f" --cwd {shlex.quote(options.cwd)}"
         print(f"\nnext:\n  hookline trust{where}   # review and approve the hooks")
-    return 0
 
 
 def _settings_file(source: MigrationSource, given: Path) -> Path:
@@ -82,9 +82,8 @@ def _write(target: Path, text: str, *, force: bool) -> None:
     other = target.with_suffix(".toml" if target.suffix == ".json" else ".json")
     for taken in (target, other):
         if (taken.exists() or taken.is_symlink()) and not (force and taken == target):
-            hint = (
-                "use --force to overwrite it" if taken == target else "remove it first"
-            )
+            own = taken == target
+            hint = "use --force to overwrite it" if own else "remove it first"
             raise HooklineError(f"{taken} exists already: {hint}, or use --output FILE")
     with file_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)

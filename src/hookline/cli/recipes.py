@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hookline.recipes.catalog import RECIPES, Recipe, find_recipe
 
-from .common import Options, Parser, paint, print_json
+from .common import Options, Parser
+from .terminal import paint, print_json
 
 SUMMARY = "show the ready-made hooks"
 DESCRIPTION = """\
@@ -17,22 +18,22 @@ List the hooks that 'hookline init --recipe NAME' sets up, or show the source of
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="show the source of this recipe"
-    )
+    text = "show the source of this recipe"
+    parser.add_argument("name", nargs="?", metavar="NAME", help=text)
     parser.add_flag("--json", "print a JSON list")
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Print the recipes."""
     chosen = [find_recipe(options.name)] if options.name else list(RECIPES.values())
     if options.json:
         print_json([_as_json(recipe) for recipe in chosen])
     elif options.name:
-        _print_source(chosen[0])
+        for file in chosen[0].files:
+            print(paint(f"# {file.name}", "dim"))
+            print(file.read_text("utf-8"))
     else:
         _print_list(chosen)
-    return 0
 
 
 def _as_json(recipe: Recipe) -> dict[str, object]:
@@ -52,9 +53,3 @@ def _print_list(recipes: list[Recipe]) -> None:
         name = paint(f"{recipe.name:{name_width}}", "bold")
         print(f"{name}  {recipe.event.value:{event_width}}  {recipe.description}")
     print("\nset one up: hookline init --recipe NAME")
-
-
-def _print_source(recipe: Recipe) -> None:
-    for file in recipe.files:
-        print(paint(f"# {file.name}", "dim"))
-        print(file.read_text("utf-8"))

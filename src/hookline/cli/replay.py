@@ -12,9 +12,7 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -23,28 +21,18 @@ from msgspec import Struct, structs
 from hookline.config import Config
 from hookline.engine.planner import make_plan, target_of
 from hookline.engine.registry import HookRegistry
+from hookline.engine.system import HookSystem
 from hookline.journal.query import Entry, EventFilter, FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.jsontext import decode
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from . import journal
-from .common import (
-    Options,
-    Parser,
-    Progress,
-    at_least,
-    load_config,
-    log_to_stderr,
-    one_line,
-    paint,
-    plural,
-    print_json,
-    shorten,
-)
+from .common import Options, Parser, at_least, load_config, log_to_stderr
+from .terminal import Progress, one_line, paint, plural, print_json, short_json, shorten
 
 SUMMARY = "fire recorded events again and show which verdicts change"
 DESCRIPTION = """\
@@ -67,8 +55,12 @@ in the host's code took part. Such events are listed separately.
 exit status: 0 no verdict changes, 1 a verdict changes (exact replays only)"""
 
 _MAX_TEXT = 100
-
-Fire = Callable[[HookEventName, Mapping[str, Any]], Awaitable[ProcessedHookResult]]
+_INEXACT = {
+    "cut": "input truncated",
+    "masked": "input masked",
+    "hook in code": "a hook in code took part",
+}
+"""Why an event cannot be replayed exactly, by the values of ``--json``."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -120,10 +112,7 @@ def _log_messages_once() -> None:
 
 
 def _select(
-    reader: JournalReader,
-    wanted: EventFilter,
-    options: Options,
-    config: Config,
+    reader: JournalReader, wanted: EventFilter, options: Options, config: Config
 ) -> tuple[list[Entry], int]:
     """The events to replay, and how many of other projects are left out."""
     if options.everywhere or (options.settings is not None and not options.here):
@@ -132,21 +121,6 @@ def _select(
     here = structs.replace(wanted, folders=(own, os.path.realpath(own)))
     entries = list(reader.oldest(here))
     return entries, reader.count(wanted) - len(entries)
-
-
-class Inexact(StrEnum):
-    """Why an event cannot be replayed exactly; the values are those of ``--json``."""
-
-    MASKED = "masked"
-    TRUNCATED = "cut"
-    HOOK_IN_CODE = "hook in code"
-
-    @property
-    def text(self) -> str:
-        """The reason in a sentence."""
-        if self is Inexact.HOOK_IN_CODE:
-            return "a hook in code took part"
-        return f"input {self.name.lower()}"
 
 
 class Change(Struct, frozen=True):
@@ -168,7 +142,8 @@ class Replayed(Struct, frozen=True, kw_only=True):
     """Why it is blocked, stopped or asked about now."""
     failures: list[str]
     """The errors of hooks in this run."""
-    inexact: Inexact | None
+    inexact: str | None
+    """A key of ``_INEXACT``; None if the replay is exact."""
 
     @property
     def step(self) -> str:
@@ -183,10 +158,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
 
 async def _replay(
-    reader: JournalReader,
-    config: Config,
-    entries: list[Entry],
-    jobs: int,
+    reader: JournalReader, config: Config, entries: list[Entry], jobs: int
 ) -> list[Replayed]:
     """Fire the events again; returns those with changes or failures."""
     sessions: dict[str, list[Entry]] = {}
@@ -195,13 +167,13 @@ async def _replay(
     slots = asyncio.Semaphore(jobs)
     found: list[Replayed] = []
 
-    async def replay_session(session: list[Entry], fire: Fire) -> None:
+    async def replay_session(session: list[Entry]) -> None:
         for entry in session:
             async with slots:
                 full = reader.find(entry.id)
                 if full is None:
                     continue  # deleted from the journal since it was listed
-                replayed = await _replay_event(full, fire)
+                replayed = await _replay_event(full, system)
             progress.step()
             if replayed.changes or replayed.failures:
                 found.append(replayed)
@@ -209,20 +181,16 @@ async def _replay(
     system = config.get_hook_system()
     with Progress("replaying", len(entries)) as progress:
         async with system or nullcontext(), asyncio.TaskGroup() as group:
-            fire = _fire_nothing if system is None else system.event_handler.fire
             for session in sessions.values():
-                group.create_task(replay_session(session, fire))
+                group.create_task(replay_session(session))
     return sorted(found, key=lambda replayed: replayed.entry.id)
 
 
-async def _fire_nothing(_: HookEventName, __: Mapping[str, Any]) -> ProcessedHookResult:
-    """The result of an event while hooks are disabled."""
-    return ProcessedHookResult(aggregated=make_empty_success_result())
-
-
-async def _replay_event(full: FullEntry, fire: Fire) -> Replayed:
+async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
     event = HookEventName.of(full.entry.event)
-    result = await fire(event, full.input)
+    result = ProcessedHookResult(aggregated=make_empty_success_result())
+    if system is not None:  # else hooks are disabled
+        result = await system.event_handler.fire(event, full.input)
     after = verdict_of(event, result, full.input.get("tool_input"))
     return Replayed(
         entry=full.entry,
@@ -258,19 +226,16 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _inexact(entry: Entry) -> Inexact | None:
+def _inexact(entry: Entry) -> str | None:
     if entry.input_cut:
-        return Inexact.TRUNCATED
+        return "cut"
     if entry.input_masked:
-        return Inexact.MASKED
-    return Inexact.HOOK_IN_CODE if entry.in_code else None
+        return "masked"
+    return "hook in code" if entry.in_code else None
 
 
 def _report(
-    options: Options,
-    entries: list[Entry],
-    found: list[Replayed],
-    elsewhere: int,
+    options: Options, entries: list[Entry], found: list[Replayed], elsewhere: int
 ) -> int:
     changed = [one for one in found if one.changes]
     exact = [one for one in changed if one.inexact is None]
@@ -311,7 +276,7 @@ def _as_json(one: Replayed) -> dict[str, Any]:
         "after": one.after.word,
         "changes": msgspec.to_builtins(one.changes),
         "reason": one.reason,
-        "apart": one.inexact and one.inexact.value,
+        "apart": one.inexact,
     }
 
 
@@ -328,7 +293,7 @@ def _print_inexact(changed: list[Replayed]) -> None:
     if changed:
         print("not counted, because these events could not be replayed exactly:")
     for one in changed:
-        reason = one.inexact.text if one.inexact else ""
+        reason = _INEXACT[one.inexact or ""]
         print(f"  event {one.entry.id}: {one.line} ({reason})")
 
 
@@ -344,7 +309,7 @@ def _value(change: Change, value: Any) -> str:
         return change.what if value else f"not {change.what}"
     if value is None:
         return f"no {change.what}"
-    return f"{change.what}: {shorten(one_line(encode(value).decode()), _MAX_TEXT)}"
+    return f"{change.what}: {short_json(value, _MAX_TEXT)}"
 
 
 def _summary(changed: list[Replayed]) -> str:
@@ -358,11 +323,8 @@ def _summary(changed: list[Replayed]) -> str:
 def _print_elsewhere(elsewhere: int) -> None:
     if elsewhere:
         sys.stdout.flush()
-        events = plural(elsewhere, "event")
-        print(
-            f"{events} of other projects left out: --everywhere includes them",
-            file=sys.stderr,
-        )
+        left_out = f"{plural(elsewhere, 'event')} of other projects left out"
+        print(f"{left_out}: --everywhere includes them", file=sys.stderr)
 
 
 def _report_dry_run(
@@ -378,7 +340,7 @@ def _report_dry_run(
                 "events": len(entries),
                 "by_event": dict(events),
                 "hook_runs": runs,
-                "apart": {reason.value: count for reason, count in reasons.items()},
+                "apart": dict(reasons),
                 "elsewhere": elsewhere,
             }
         )
@@ -388,7 +350,7 @@ def _report_dry_run(
     for event, count in events.most_common():
         print(f"  {count:>7,}  {event}")
     for reason, count in reasons.items():
-        print(f"{count:,} of them not exactly: {reason.text}")
+        print(f"{count:,} of them not exactly: {_INEXACT[reason]}")
     _print_elsewhere(elsewhere)
     return 0
 

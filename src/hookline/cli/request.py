@@ -16,7 +16,8 @@ from hookline.bus.contracts import (
 from hookline.errors import BusConnectionError, HooklineError
 
 from . import connection
-from .common import Options, Parser, at_least, print_json, read_input
+from .common import Options, Parser, at_least, read_input
+from .terminal import print_json
 
 SUMMARY = "send one event to the workers of a bus"
 DESCRIPTION = f"""\

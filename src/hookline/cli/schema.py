@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .common import Options, Parser, print_json
+from hookline.settings.fields import settings_schema
+
+from .common import Options, Parser
+from .terminal import print_json
 
 SUMMARY = "print the JSON Schema of the settings, for editors"
 DESCRIPTION = """\
@@ -17,15 +20,10 @@ Then add this as the first key of .hookline/settings.json:
 """
 
 
-def add_arguments(parser: Parser) -> None:
+def add_arguments(_: Parser) -> None:
     """Add no options."""
-    del parser
 
 
-def run(options: Options) -> int:
+def run(_: Options) -> None:
     """Print the schema."""
-    del options
-    from hookline.settings.fields import settings_schema
-
     print_json(settings_schema(), pretty=True)
-    return 0

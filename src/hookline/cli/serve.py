@@ -13,7 +13,8 @@ from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
 
 from . import connection
-from .common import Options, Parser, at_least, load_config, log_to_stderr, plural
+from .common import Options, Parser, at_least, load_config, log_to_stderr
+from .terminal import plural
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookExecutionResponse, RequestHandler
@@ -49,15 +50,15 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("-v --verbose", "log one line per request")
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Serve until a signal arrives."""
     connection.require_bus(options, "serve")
     connection.check_name("--queue", options.queue)
     log_to_stderr(logging.INFO if options.verbose else logging.WARNING)
-    return asyncio.run(_serve(load_config(options), options))
+    asyncio.run(_serve(load_config(options), options))
 
 
-async def _serve(config: Config, options: Options) -> int:
+async def _serve(config: Config, options: Options) -> None:
     from hookline.bus.server import RequestServer
 
     system = config.get_hook_system()
@@ -70,17 +71,13 @@ async def _serve(config: Config, options: Options) -> int:
             bus.serve(_logged(server.handle_request))
             await bus.ready()
             _tune_garbage_collection()
-            hooks = plural(system.status.total_hooks, "hook")
-            print(
-                f"hookline: ready, serving {hooks} on {bus.subject} as {bus.queue}",
-                flush=True,
-            )
+            hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
+            print(f"hookline: ready, serving {hooks} as {bus.queue}", flush=True)
             await _wait_for_signal(bus)
             _log.info("stopping: finishing requests in progress")
             await bus.drain()
         finally:
             await bus.close()
-    return 0
 
 
 def _tune_garbage_collection() -> None:
@@ -126,14 +123,9 @@ def _logged(handle: RequestHandler) -> RequestHandler:
         response = await handle(payload)
         took_ms = (time.perf_counter() - started) * 1000
         name = payload.get("eventName") if isinstance(payload, dict) else None
+        facts = name, response["correlationId"], _outcome(response), took_ms
         # %r: a request must not be able to forge lines in the log.
-        _log.info(
-            "%.60r %.80r %s %.1f ms",
-            name,
-            response["correlationId"],
-            _outcome(response),
-            took_ms,
-        )
+        _log.info("%.60r %.80r %s %.1f ms", *facts)
         return response
 
     return handle_and_log

@@ -9,17 +9,8 @@ import msgspec
 from hookline.journal.query import HookFigures, figures_of
 
 from . import journal
-from .common import (
-    Options,
-    Parser,
-    format_duration,
-    log_to_stderr,
-    one_line,
-    paint,
-    plural,
-    print_json,
-    print_table,
-)
+from .common import Options, Parser, log_to_stderr
+from .terminal import format_duration, one_line, paint, plural, print_json, print_table
 
 SUMMARY = "show runs, blocks, failures and times per hook"
 DESCRIPTION = """\
@@ -49,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
     journal.add_journal_arguments(parser)
 
 
-def run(options: Options) -> int:
+def run(options: Options) -> None:
     """Print the numbers."""
     log_to_stderr()
     wanted = journal.event_filter(options)
@@ -71,7 +62,6 @@ def run(options: Options) -> int:
             print(f"{plural(events, 'event')} {times}")
     elif reader is not None:
         print("hookline: no runs of hooks are recorded", file=sys.stderr)
-    return 0
 
 
 def _as_json(hook: HookFigures) -> dict[str, object]:

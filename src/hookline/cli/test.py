@@ -12,17 +12,8 @@ from hookline.errors import HooklineError
 from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
-from .common import (
-    Options,
-    Parser,
-    Progress,
-    at_least,
-    file_errors,
-    paint,
-    paint_diff,
-    print_json,
-    printable,
-)
+from .common import Options, Parser, at_least, file_errors
+from .terminal import Progress, paint, paint_diff, print_json, printable
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
@@ -49,9 +40,8 @@ exit status: 0 all cases passed, 1 a case failed or usage error"""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="hooktest files, or directories"
-    )
+    text = "hooktest files, or directories"
+    parser.add_argument("files", nargs="*", metavar="FILE", help=text)
     parser.add_option("-k TEXT", "only cases with this text in their name")
     text = "cases to run at the same time (default: twice the number of processors)"
     parser.add_option("--jobs N", text, type=at_least(1))

@@ -7,27 +7,10 @@ import sys
 
 from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
-from hookline.trust.records import (
-    TrustRecord,
-    all_records,
-    load_record,
-    record_path,
-    remove_record,
-    save_record,
-)
-from hookline.trust.review import (
-    Change,
-    ReviewedHook,
-    Snapshot,
-    changed_files,
-    definition_diff,
-    file_diff,
-    is_unchanged,
-    review_hooks,
-    take_snapshot,
-)
+from hookline.trust import records, review
 
-from .common import Options, Parser, paint, paint_diff, printable
+from .common import Options, Parser
+from .terminal import paint, paint_diff, printable
 
 SUMMARY = "review and approve the hooks of a project"
 DESCRIPTION = """\
@@ -43,10 +26,10 @@ their trustFiles. This command shows what is new or changed and asks for approva
 exit status: 0 trusted or nothing to approve, 1 not trusted"""
 
 _COLOURS = {
-    Change.NEW: "yellow",
-    Change.CHANGED: "red",
-    Change.REMOVED: "red",
-    Change.SAME: "green",
+    review.Change.NEW: "yellow",
+    review.Change.CHANGED: "red",
+    review.Change.REMOVED: "red",
+    review.Change.SAME: "green",
 }
 
 
@@ -73,10 +56,10 @@ def run(options: Options) -> int:
 
 
 def _list() -> int:
-    records = all_records()
-    if not records:
+    trusted = records.all_records()
+    if not trusted:
         print("no project is trusted")
-    for record in records:
+    for record in trusted:
         print(f"{paint(printable(record.project), 'bold')}  since {record.trusted_at}")
         for event, _, hook in record.layer().hooks():
             print(f"  {event.value}  {_escaped(hook.name)}")
@@ -84,7 +67,7 @@ def _list() -> int:
 
 
 def _revoke(project: str) -> int:
-    if remove_record(project):
+    if records.remove_record(project):
         print(f"{printable(project)}: trust revoked, its hooks do not run")
     else:
         print(f"{printable(project)}: was not trusted")
@@ -92,10 +75,10 @@ def _revoke(project: str) -> int:
 
 
 def _review(project: str, approved: bool) -> int:
-    path = record_path(project)
-    before = load_record(path) if path is not None else None
-    now = take_snapshot(project)
-    if is_unchanged(now, before):
+    path = records.record_path(project)
+    before = records.load_record(path) if path is not None else None
+    now = review.take_snapshot(project)
+    if review.is_unchanged(now, before):
         empty = now.layer is None or not now.layer.groups
         print("this project has no hooks" if empty else "already trusted")
         return 0
@@ -107,48 +90,46 @@ def _review(project: str, approved: bool) -> int:
     return 0
 
 
-def _ask(now: Snapshot) -> bool:
+def _ask(now: review.Snapshot) -> bool:
     sys.stdout.flush()  # the review must be on the screen before the question
     if not sys.stdin.isatty():
         raise HooklineError(
             "no terminal to ask on: review the above and run 'hookline trust --yes' "
             "to approve it"
         )
-    question = (
-        "Remove the record of these hooks? [y/N] "
-        if now.layer is None
-        else "Let these hooks run on this machine as you? [y/N] "
-    )
+    question = "Let these hooks run on this machine as you?"
+    if now.layer is None:
+        question = "Remove the record of these hooks?"
     try:
-        return input(question).strip().lower() in {"y", "yes"}
+        return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
     except EOFError:
         return False
 
 
-def _save(now: Snapshot) -> None:
+def _save(now: review.Snapshot) -> None:
     project = now.record.project
     if now.layer is None:
-        remove_record(project)
+        records.remove_record(project)
         print(f"{printable(project)}: record removed, the project has no hooks")
     else:
-        save_record(now.record, now.copies)
+        records.save_record(now.record, now.copies)
         print(f"{printable(project)}: {paint('trusted', 'green')}")
 
 
-def _print_review(now: Snapshot, before: TrustRecord | None) -> None:
+def _print_review(now: review.Snapshot, before: records.TrustRecord | None) -> None:
     project = now.record.project
     print(f"{printable(project)}\n")
-    for reviewed in review_hooks(now, before):
+    for reviewed in review.review_hooks(now, before):
         _print_hook(reviewed, project)
-    for path, old, new in changed_files(now, before):
+    for path, old, new in review.changed_files(now, before):
         name = _relative(path, project)
         print(f"{paint('changed', 'red')} {printable(name)}")
-        for line in file_diff(name, old, new, now.copies):
+        for line in review.file_diff(name, old, new, now.copies):
             print(f"  {paint_diff(line)}")
         print()
 
 
-def _print_hook(reviewed: ReviewedHook, project: str) -> None:
+def _print_hook(reviewed: review.ReviewedHook, project: str) -> None:
     hook = reviewed.hook
     where = f"{reviewed.event.value} {_escaped(reviewed.matcher or '*')}"
     mark = paint(f"{reviewed.change.value:8}", _COLOURS[reviewed.change])
@@ -156,7 +137,7 @@ def _print_hook(reviewed: ReviewedHook, project: str) -> None:
     print(f"{mark} {name}  on {where}  ({hook.type.value})")
     if hook.command or hook.function:
         print(f"         runs   {_escaped(hook.command or hook.function or '')}")
-    if reviewed.change is not Change.REMOVED:
+    if reviewed.change is not review.Change.REMOVED:
         for path in reviewed.files:
             print(f"         pins   {printable(_relative(path, project))}")
         if reviewed.names_nothing:
@@ -165,7 +146,7 @@ def _print_hook(reviewed: ReviewedHook, project: str) -> None:
                 "itself is pinned, not the programs it runs"
             )
     if reviewed.before is not None:
-        for line in definition_diff(reviewed.before, hook):
+        for line in review.definition_diff(reviewed.before, hook):
             print(f"         {paint_diff(line)}")
     print()
 

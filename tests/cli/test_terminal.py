@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.cli.common import format_duration, one_line, plural, printable, shorten
+from hookline.cli.terminal import format_duration, one_line, plural, printable, shorten
 
 
 @pytest.mark.parametrize(

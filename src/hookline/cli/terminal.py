@@ -1,0 +1,152 @@
+"""Output of the commands: text, JSON, colours, tables, progress."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from hookline.protocol.jsontext import encode
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
+_MAX_CELL = 48
+
+
+def print_json(value: Any, *, pretty: bool = False) -> None:
+    """Print a value as JSON, on one line unless ``pretty``."""
+    text = pretty_json(value).encode() if pretty else encode(value)
+    sys.stdout.buffer.write(text + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def short_json(value: Any, limit: int) -> str:
+    """Format a value as JSON on one line that can be truncated."""
+    return shorten(one_line(encode(value).decode()), limit)
+
+
+def pretty_json(value: Any) -> str:
+    """Format a value as indented JSON."""
+    return msgspec.json.format(encode(value), indent=2).decode()
+
+
+def printable(text: str) -> str:
+    """Replace control characters, so that foreign text cannot control the terminal."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
+
+
+def one_line(text: str | None) -> str:
+    """Make foreign text printable on one line."""
+    return printable(" ".join((text or "").split()))
+
+
+def shorten(text: str, limit: int) -> str:
+    """Truncate a text that is longer than ``limit``."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def plural(number: int, noun: str) -> str:
+    """A count with its noun: ``1 hook``, ``2 hooks``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_duration(duration_ms: float) -> str:
+    """A duration with about three digits."""
+    if duration_ms >= 10_000:
+        return f"{duration_ms / 1000:.1f} s"
+    return f"{duration_ms:.0f} ms" if duration_ms >= 100 else f"{duration_ms:.1f} ms"
+
+
+def paint(text: str, style: str) -> str:
+    """Colour a text for standard output if that is a terminal."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or not sys.stdout.isatty():
+        return text
+    return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
+
+
+def paint_diff(line: str) -> str:
+    """Colour one line of a unified diff."""
+    style = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
+    return printable(line) if style is None else paint(printable(line), style)
+
+
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()
+) -> None:
+    """Print a table; the columns in ``right`` hold numbers."""
+    table = [[shorten(cell, _MAX_CELL) for cell in row] for row in (headings, *rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    aligned = [">" if place in right else "<" for place in range(len(widths))]
+    for place, row in enumerate(table):
+        cells = zip(row, aligned, widths, strict=True)
+        line = "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells)
+        print(line.rstrip() if place else paint(line.rstrip(), "bold"))
+
+
+class Progress:
+    """A line on the terminal that counts steps, shown after a second."""
+
+    INTERVAL_S = 0.1
+
+    def __init__(self, what: str, total: int | None = None) -> None:
+        self._what = what
+        self._total = total
+        self._done = 0
+        self._visible = sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._due = self._started + 1.0
+        self._shown = False
+
+    def step(self) -> None:
+        """Count one step."""
+        self._done += 1
+        self.show()
+
+    def show(self) -> None:
+        """Update the line if it is due."""
+        now = time.monotonic()
+        if self._visible and now >= self._due:
+            self._due = now + self.INTERVAL_S
+            self._shown = True
+            line = f"{self._what} {self._count()} {now - self._started:.0f} s"
+            print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
+
+    def _count(self) -> str:
+        if self._total is None:
+            return f"{self._done:,}" if self._done else ""
+        share = self._done / self._total if self._total else 1.0
+        bar = "█" * round(share * 20)
+        return f"{bar:░<20} {self._done:,}/{self._total:,}"
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+@asynccontextmanager
+async def show_waiting(what: str) -> AsyncIterator[None]:
+    """Show on the terminal how long something without steps takes."""
+    with Progress(what) as progress:
+        ticker = asyncio.create_task(_tick(progress))
+        try:
+            yield
+        finally:
+            ticker.cancel()
+
+
+async def _tick(progress: Progress) -> None:
+    while True:
+        await asyncio.sleep(Progress.INTERVAL_S)
+        progress.show()
