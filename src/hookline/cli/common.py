@@ -31,11 +31,11 @@ class Parser(argparse.ArgumentParser):
         """Add a switch; ``names`` as in ``-v --verbose``."""
         self.add_argument(*names.split(), action="store_true", help=text)
 
-    def add_exclusive_flags(self, flags: dict[str, str]) -> None:
+    def add_exclusive_flags(self, **flags: str) -> None:
         """Add switches of which only one can be used."""
         group = self.add_mutually_exclusive_group()
         for name, text in flags.items():
-            group.add_argument(name, action="store_true", help=text)
+            group.add_argument(f"--{name}", action="store_true", help=text)
 
     def add_option(self, names: str, text: str, **more: Any) -> None:
         """Add an option with a value; ``names`` as in ``-n --limit N``."""
@@ -67,14 +67,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _journal(path: str) -> str:
-    """Check the file of ``--journal``."""
     if not path.strip():
         raise HooklineError("--journal needs a file name")
     return os.path.abspath(path)  # noqa: PTH100 - no pathlib at start-up
 
 
 def _directory(path: str) -> str:
-    """Check the directory of an option."""
     if not os.path.isdir(path):  # noqa: PTH112 - no pathlib at start-up
         raise argparse.ArgumentTypeError(f"{path!r} is not a directory")
     return path
@@ -93,10 +91,9 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 def load_config(options: Options, session_id: str | None = None) -> Config:
     """Make the config from ``--settings`` and ``--cwd``."""
-    if options.settings is not None:
-        settings = Settings.from_file(options.settings)
-        return Config(session_id, options.cwd, settings)
-    return Config.load(options.cwd, session_id)
+    if options.settings is None:
+        return Config.load(options.cwd, session_id)
+    return Config(session_id, options.cwd, Settings.from_file(options.settings))
 
 
 def log_problems(config: Config) -> None:

@@ -62,9 +62,8 @@ async def connect(options: Options, **more: Any) -> NatsBus:
     servers = _servers(options)
     if any(urlsplit(server).password for server in servers):
         print(f"hookline: {SAFE_PASSWORDS}", file=sys.stderr)
-    return await NatsBus.connect(
-        servers, prefix=options.prefix, **nats_options(options), **more
-    )
+    more |= nats_options(options)
+    return await NatsBus.connect(servers, prefix=options.prefix, **more)
 
 
 def nats_options(options: Options) -> dict[str, Any]:

@@ -15,15 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from hookline.config import Config
+from hookline.engine import planner
 from hookline.engine.admission import CircuitBreaker, refusal
-from hookline.engine.planner import (
-    MAX_TARGET_LENGTH,
-    JudgedHook,
-    Judgement,
-    judge,
-    matches,
-    target_of,
-)
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
@@ -81,7 +74,10 @@ def run(options: Options) -> int:
         log_problems(config)
     if options.json:
         found = _as_json(event, target, hooks)
-        print_json(found if result is None else found | _result_json(event, result))
+        if result is not None:
+            found["result"] = fire.to_json(event, result)
+            found["origins"] = msgspec.to_builtins(trace_fields(result))
+        print_json(found)
     else:
         shown = "" if target is None else f" {one_line(str(target))}"
         print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {_summary(hooks)}")
@@ -130,15 +126,15 @@ class _Explainer:
     def explain_hooks(self) -> list[HookExplanation]:
         """Explain every hook of the event; those in the plan come first."""
         hooks = HookRegistry(self._config.settings).for_event(self._event)
-        judged = judge(hooks, self._event, target_of(self.target))
-        judged.sort(key=lambda one: one.judgement is not Judgement.RUNS)
+        judged = planner.judge(hooks, self._event, planner.target_of(self.target))
+        judged.sort(key=lambda one: one.judgement is not planner.Judgement.RUNS)
         explained = [self._explain(one, order) for order, one in enumerate(judged, 1)]
         return [*explained, *_switched_off(self._config, self._event)]
 
-    def _explain(self, judged: JudgedHook, order: int) -> HookExplanation:
+    def _explain(self, judged: planner.JudgedHook, order: int) -> HookExplanation:
         hook, original = judged.hook, judged.duplicate_of
         judgement, why = judged.judgement.value, self._reason(judged)
-        planned = judged.judgement is Judgement.RUNS
+        planned = judged.judgement is planner.Judgement.RUNS
         refused = refusal(hook, self._call, self._breaker) if planned else None
         if refused is not None:
             judgement = "skipped"
@@ -152,13 +148,13 @@ class _Explainer:
             observes=hook.config.mode is HookMode.OBSERVE,
         )
 
-    def _reason(self, judged: JudgedHook) -> str:
-        if judged.judgement is Judgement.DISABLED:
+    def _reason(self, judged: planner.JudgedHook) -> str:
+        if judged.judgement is planner.Judgement.DISABLED:
             layers = self._config.settings.layers
             name = judged.hook.name
             files = _files(one for one in layers if name in one.options.disabled)
             return f"listed in hooksConfig.disabled in {files or 'the settings'}"
-        if judged.judgement is Judgement.UNTRUSTED:
+        if judged.judgement is planner.Judgement.UNTRUSTED:
             return "not approved yet: run 'hookline trust' to review and approve it"
         if judged.duplicate_of is not None:
             first = judged.duplicate_of
@@ -166,7 +162,7 @@ class _Explainer:
         return self._match(judged.hook)
 
     def _match(self, hook: RegisteredHook) -> str:
-        traits, target = TRAITS[self._event], target_of(self.target)
+        traits, target = TRAITS[self._event], planner.target_of(self.target)
         field = traits.matched_field
         if traits.matching is Matching.NOTHING:
             return "this event has no matcher"
@@ -176,11 +172,10 @@ class _Explainer:
         if not self._target_known:
             return f"runs if matcher {matcher!r} matches the {field}"
         if target is None:
-            return (
-                f"a {field} that is not a string or has more than {MAX_TARGET_LENGTH} "
-                "characters matches every matcher"
-            )
-        verb = "matches" if matches(matcher, self._event, target) else "does not match"
+            too_long = f"has more than {planner.MAX_TARGET_LENGTH} characters"
+            return f"a {field} that is not a string or {too_long} matches every matcher"
+        found = planner.matches(matcher, self._event, target)
+        verb = "matches" if found else "does not match"
         return f"matcher {matcher!r} {verb} {field} {target!r}"
 
 
@@ -220,11 +215,7 @@ def _files(layers: Iterator[SettingsLayer]) -> str:
 
 
 _PARTS = (
-    "tool_input",
-    "llm_request",
-    "llm_request.config",
-    "llm_response",
-    "toolConfig",
+    *("tool_input", "llm_request", "llm_request.config", "llm_response", "toolConfig"),
 )
 _MERGED_BY_KEY = {"hookSpecificOutput", *(f"hookSpecificOutput.{x}" for x in _PARTS)}
 _FIRST_WINS = {"decision", "hookSpecificOutput.permissionDecision"}
@@ -326,11 +317,6 @@ def _as_json(
     }
 
 
-def _result_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
-    origins = msgspec.to_builtins(trace_fields(result))
-    return {"result": fire.to_json(event, result), "origins": origins}
-
-
 def _summary(hooks: list[HookExplanation]) -> str:
     planned = sum(hook.order is not None for hook in hooks)
     if not hooks:
@@ -371,8 +357,7 @@ def _print_fields(fields: list[FieldProvenance]) -> None:
     if fields:
         print("\nfields and the hooks behind them")
     for field in fields:
-        dropped = field.value is None
-        value = "dropped" if dropped else short_json(field.value, _MAX_TEXT)
+        value = "dropped" if field.value is None else short_json(field.value, _MAX_TEXT)
         print(f"  {one_line(field.field)} = {value}")
         for one in field.contributions:
             style = "dim" if one.outcome is Outcome.OVERRIDDEN else "green"

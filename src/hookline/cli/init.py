@@ -67,11 +67,8 @@ def _write(path: Path, text: str) -> bool:
 def _print_next_steps(recipes: list[Recipe], cwd: str) -> None:
     where = "" if cwd == "." else f" --cwd {shlex.quote(cwd)}"
     folder = shlex.quote(str(Path(cwd, ".hookline")))
-    print("\nnext:")
-    print(f"  hookline test {folder}   # run the tests of the hooks")
+    print(f"\nnext:\n  hookline test {folder}   # run the tests of the hooks")
     print(f"  hookline trust{where}   # review and approve the hooks")
     if recipes[0] is STARTER:
-        print(
-            f"  hookline fire BeforeTool{where} --tool write_file "
-            """--tool-input '{"file_path": ".env"}'"""
-        )
+        tool = """--tool write_file --tool-input '{"file_path": ".env"}'"""
+        print(f"  hookline fire BeforeTool{where} {tool}")

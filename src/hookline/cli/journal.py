@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+from msgspec import structs
+
 from hookline.errors import HooklineError
 from hookline.journal.query import EventFilter, JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.protocol.events import HookEventName
+from hookline.protocol.inputs import timestamp
 
 from .common import Options, Parser, load_config
 from .terminal import Progress
@@ -42,15 +46,9 @@ def add_filter_arguments(parser: Parser) -> None:
 
 def event_filter(options: Options) -> EventFilter:
     """The filter that the options describe."""
-    return EventFilter(
-        event=None if options.event is None else HookEventName.of(options.event).value,
-        tool=options.tool,
-        hook=options.hook,
-        session=options.session,
-        since=options.since,
-        blocked=getattr(options, "blocked", False),
-        failed=getattr(options, "failed", False),
-    )
+    wanted = msgspec.convert(vars(options), EventFilter)
+    event = wanted.event and HookEventName.of(wanted.event).value
+    return structs.replace(wanted, event=event)
 
 
 def journal_file(options: Options) -> str:
@@ -69,11 +67,8 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
     """
     path = journal_file(options)
     if options.journal is None and not os.path.lexists(path):
-        print(
-            f"hookline: nothing is recorded yet ({path}): set hooksConfig.journal to "
-            "true, or use 'hookline fire --record'",
-            file=sys.stderr,
-        )
+        hint = "set hooksConfig.journal to true, or use 'hookline fire --record'"
+        print(f"hookline: nothing is recorded yet ({path}): {hint}", file=sys.stderr)
         yield None
         return
     with (
@@ -91,7 +86,8 @@ def parse_since(text: str) -> float:
         return time.time() - int(span[1]) * _SECONDS[span[2]]
     try:
         if given in {"today", "yesterday"}:
-            return _midnight(days_ago=0 if given == "today" else 1)
+            day = datetime.now().astimezone() - timedelta(days=given == "yesterday")
+            return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         # Without an offset it is the user's local time.
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError):
@@ -108,10 +104,4 @@ def format_time(at: float) -> str:
 
 def format_utc(at: float) -> str:
     """The time as hooks get it: ISO 8601, UTC, milliseconds."""
-    stamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-    return stamp.replace("+00:00", "Z")
-
-
-def _midnight(days_ago: int) -> float:
-    day = datetime.now().astimezone() - timedelta(days=days_ago)
-    return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    return timestamp(round(at * 1_000_000) // 1000)

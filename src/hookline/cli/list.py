@@ -36,12 +36,12 @@ def run(options: Options) -> None:
     config = load_config(options)
     log_problems(config)
     breaker = CircuitBreaker(config.working_dir)
-    all_hooks = HookRegistry(config.settings).all_hooks()
-    hooks = [(hook, bool(breaker.open_for(hook))) for hook in all_hooks]
+    registered = HookRegistry(config.settings).all_hooks()
+    hooks = [_as_json(hook, bool(breaker.open_for(hook))) for hook in registered]
     if options.json:
-        print_json([_as_json(*hook) for hook in hooks])
+        print_json(hooks)
     elif hooks:
-        print_table(_HEADINGS, [_row(*hook) for hook in hooks])
+        print_table(_HEADINGS, map(_row, hooks))
     else:
         print(_no_hooks(config))
 
@@ -74,20 +74,14 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
     }
 
 
-def _row(hook: RegisteredHook, tripped: bool) -> tuple[str, ...]:
-    return (
-        hook.event.value,
-        one_line(hook.matcher or "*"),
-        one_line(hook.name),
-        hook.source.value,
-        hook.config.type.value,
-        _state(hook, tripped),
-    )
+def _row(hook: dict[str, Any]) -> list[str]:
+    shown = hook | {"matcher": hook["matcher"] or "*", "enabled": _state(hook)}
+    return [one_line(shown[heading]) for heading in _HEADINGS]
 
 
-def _state(hook: RegisteredHook, tripped: bool) -> str:
-    if not hook.enabled:
+def _state(hook: dict[str, Any]) -> str:
+    if not hook["enabled"]:
         return "no"
-    if hook.trust is not TrustStatus.TRUSTED:
-        return hook.trust.value
-    return "skipped: repeated timeouts" if tripped else "yes"
+    if hook["trust"] != TrustStatus.TRUSTED.value:
+        return str(hook["trust"])
+    return "skipped: repeated timeouts" if hook["tripped"] else "yes"

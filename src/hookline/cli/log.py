@@ -11,13 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.errors import HooklineError
-from hookline.journal.query import (
-    Entry,
-    EventFilter,
-    FullEntry,
-    JournalReader,
-    read_journal,
-)
+from hookline.journal import query
 from hookline.journal.store import identity, move_aside
 
 from . import journal
@@ -95,8 +89,8 @@ def _print_one(options: Options) -> None:
         _print_details(full)
 
 
-def _print_list(options: Options, wanted: EventFilter) -> None:
-    entries: list[Entry] = []
+def _print_list(options: Options, wanted: query.EventFilter) -> None:
+    entries: list[query.Entry] = []
     objects: list[object] = []
     total = 0
     with journal.open_journal(options) as reader:
@@ -117,19 +111,19 @@ def _print_list(options: Options, wanted: EventFilter) -> None:
         print(f"{newest}: -n 0 shows all", file=sys.stderr)
 
 
-def _objects(reader: JournalReader, entries: list[Entry]) -> list[object]:
+def _objects(reader: query.JournalReader, entries: list[query.Entry]) -> list[object]:
     found = (reader.find(entry.id) for entry in entries)
     # None: deleted from the journal since it was listed.
     return [_as_json(full) for full in found if full is not None]
 
 
-def _follow(options: Options, wanted: EventFilter) -> None:
+def _follow(options: Options, wanted: query.EventFilter) -> None:
     """Print old and new events until Ctrl-C."""
     path = journal.journal_file(options)
     try:
         _wait_for(path)
         while True:
-            with read_journal(path) as reader:
+            with query.read_journal(path) as reader:
                 _follow_file(reader, wanted, options)
             _wait_for(path)
     except KeyboardInterrupt:
@@ -143,14 +137,20 @@ def _wait_for(path: str) -> None:
         time.sleep(_POLL_S)
 
 
-def _follow_file(reader: JournalReader, wanted: EventFilter, options: Options) -> None:
+def _follow_file(
+    reader: query.JournalReader, wanted: query.EventFilter, options: Options
+) -> None:
     """Print events until the file is moved."""
     opened = identity(reader.path)
     entries = reader.newest(wanted, options.limit or None)
     last = reader.last_id()
     while True:
         for entry in entries:
-            _print_now(reader, entry, options)
+            if not options.json:
+                print(_line(entry), flush=True)
+                continue
+            for found in _objects(reader, [entry]):
+                print_json(found)
         if identity(reader.path) != opened:
             return
         time.sleep(_POLL_S)
@@ -158,15 +158,7 @@ def _follow_file(reader: JournalReader, wanted: EventFilter, options: Options) -
         last = max([last, *(entry.id for entry in entries)])
 
 
-def _print_now(reader: JournalReader, entry: Entry, options: Options) -> None:
-    if not options.json:
-        print(_line(entry), flush=True)
-        return
-    for found in _objects(reader, [entry]):
-        print_json(found)
-
-
-def _line(entry: Entry) -> str:
+def _line(entry: query.Entry) -> str:
     verdict = paint(f"{entry.verdict:7}", _STYLES.get(entry.verdict, "green"))
     hooks = plural(entry.hook_count, "hook")
     what = f"{_name(entry):30.60} {hooks:>8} {format_duration(entry.duration_ms):>8}"
@@ -174,11 +166,11 @@ def _line(entry: Entry) -> str:
     return f"{line}  {_remark(entry)}".rstrip()
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: query.Entry) -> str:
     return f"{entry.event} {one_line(entry.target)}" if entry.target else entry.event
 
 
-def _remark(entry: Entry) -> str:
+def _remark(entry: query.Entry) -> str:
     blockers = f"by {one_line(entry.blockers)}: " if entry.blockers else ""
     parts = [shorten(f"{blockers}{one_line(entry.reason)}", 160)]
     if entry.failed:
@@ -187,7 +179,7 @@ def _remark(entry: Entry) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _as_json(full: FullEntry) -> dict[str, Any]:
+def _as_json(full: query.FullEntry) -> dict[str, Any]:
     entry, verdict = full.entry, full.decided
     return {
         "id": entry.id,
@@ -217,7 +209,7 @@ def _as_json(full: FullEntry) -> dict[str, Any]:
     }
 
 
-def _print_details(full: FullEntry) -> None:
+def _print_details(full: query.FullEntry) -> None:
     entry = full.entry
     verdict = paint(entry.verdict, _STYLES.get(entry.verdict, "green"))
     print(f"event {entry.id}: {_name(entry)}, {verdict}")
@@ -235,7 +227,7 @@ def _print_details(full: FullEntry) -> None:
         print(f"\n{paint('error', 'red')} ({error['stage']}): {message}")
 
 
-def _facts(full: FullEntry) -> Iterator[tuple[str, str]]:
+def _facts(full: query.FullEntry) -> Iterator[tuple[str, str]]:
     entry = full.entry
     yield "when", f"{journal.format_time(entry.at)} ({journal.format_utc(entry.at)})"
     yield "session", one_line(entry.session)

@@ -13,7 +13,6 @@ import gc
 import os
 import sys
 from importlib import import_module
-from types import ModuleType
 
 from hookline.errors import HooklineError, nearest
 
@@ -67,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(name: str, arguments: list[str]) -> int:
     from .common import Parser
 
-    command = _module(name)
+    command = import_module(f"hookline.cli.{name}")
     parser = Parser(
         prog=f"hookline {name}",
         description=command.DESCRIPTION,
@@ -85,26 +84,20 @@ def _run(name: str, arguments: list[str]) -> int:
 
 def _help_formatter(prog: str) -> argparse.HelpFormatter:
     """Find the width of the terminal here: argparse would import shutil."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=_columns() - 2)
-
-
-def _columns() -> int:
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
-        return int(columns)
+    given = os.environ.get("COLUMNS", "")
+    columns = int(given) if given.isdecimal() else 0
     try:
-        return os.get_terminal_size(1).columns or _DEFAULT_COLUMNS
+        columns = columns or os.get_terminal_size(1).columns or _DEFAULT_COLUMNS
     except OSError:
-        return _DEFAULT_COLUMNS
-
-
-def _module(name: str) -> ModuleType:
-    return import_module(f"hookline.cli.{name}")
+        columns = _DEFAULT_COLUMNS
+    return argparse.RawDescriptionHelpFormatter(prog, width=columns - 2)
 
 
 def _overview() -> str:
     width = max(map(len, COMMANDS))
-    rows = "\n".join(f"  {name:{width}}  {_module(name).SUMMARY}" for name in COMMANDS)
+    modules = {name: import_module(f"hookline.cli.{name}") for name in COMMANDS}
+    found = (f"  {name:{width}}  {one.SUMMARY}" for name, one in modules.items())
+    rows = "\n".join(found)
     return (
         "usage: hookline COMMAND [OPTIONS]\n\n"
         "Hooks for AI agents: your own checks at every step, which can block, change, "

@@ -32,12 +32,10 @@ exit status: 0 done, 1 nothing written"""
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
+    sources = [source.value for source in MigrationSource]
+    text = "the agent that the settings belong to"
     parser.add_argument(
-        "--from",
-        dest="source",
-        required=True,
-        choices=[source.value for source in MigrationSource],
-        help="the agent that the settings belong to",
+        "--from", dest="source", required=True, choices=sources, help=text
     )
     text = "settings file, or the project that contains it"
     parser.add_argument("path", nargs="?", metavar="PATH", help=text)

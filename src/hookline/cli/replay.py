@@ -67,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     journal.add_filter_arguments(parser)
     parser.add_exclusive_flags(
-        {"--here": "events of this project", "--everywhere": "events of all projects"}
+        here="events of this project", everywhere="events of all projects"
     )
     parser.add_flag("--dry-run", "count the events and run no hooks")
     text = "sessions to replay at the same time (default: the number of processors)"
@@ -142,8 +142,6 @@ class Replayed(Struct, frozen=True, kw_only=True):
     """Why it is blocked, stopped or asked about now."""
     failures: list[str]
     """The errors of hooks in this run."""
-    inexact: str | None
-    """A key of ``_INEXACT``; None if the replay is exact."""
 
     @property
     def step(self) -> str:
@@ -199,7 +197,6 @@ async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
         changes=_compare(full.decided, after),
         reason=result.stop_reason or result.reason,
         failures=[error.message for error in result.aggregated.errors],
-        inexact=_inexact(full.entry),
     )
 
 
@@ -227,6 +224,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _inexact(entry: Entry) -> str | None:
+    """A key of ``_INEXACT``; None if the replay is exact."""
     if entry.input_cut:
         return "cut"
     if entry.input_masked:
@@ -238,8 +236,8 @@ def _report(
     options: Options, entries: list[Entry], found: list[Replayed], elsewhere: int
 ) -> int:
     changed = [one for one in found if one.changes]
-    exact = [one for one in changed if one.inexact is None]
-    inexact = [one for one in changed if one.inexact is not None]
+    exact = [one for one in changed if _inexact(one.entry) is None]
+    inexact = [one for one in changed if _inexact(one.entry) is not None]
     failed = [one for one in found if one.failures]
     separate = sum(_inexact(entry) is not None for entry in entries)
     if options.json:
@@ -276,7 +274,7 @@ def _as_json(one: Replayed) -> dict[str, Any]:
         "after": one.after.word,
         "changes": msgspec.to_builtins(one.changes),
         "reason": one.reason,
-        "apart": one.inexact,
+        "apart": _inexact(one.entry),
     }
 
 
@@ -293,7 +291,7 @@ def _print_inexact(changed: list[Replayed]) -> None:
     if changed:
         print("not counted, because these events could not be replayed exactly:")
     for one in changed:
-        reason = _INEXACT[one.inexact or ""]
+        reason = _INEXACT[_inexact(one.entry) or ""]
         print(f"  event {one.entry.id}: {one.line} ({reason})")
 
 

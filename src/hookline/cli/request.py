@@ -5,14 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import Any
 
-from hookline.bus.contracts import (
-    HookExecutionResponse,
-    ResponseCode,
-    failed_response,
-    new_correlation_id,
-)
+from hookline.bus import contracts
+from hookline.bus.client import HookBusClient
 from hookline.errors import BusConnectionError, HooklineError
 
 from . import connection
@@ -56,25 +51,21 @@ def run(options: Options) -> int:
     # Not "timeout <= 0": NaN would wait forever.
     if not 0 < options.timeout < math.inf:
         raise HooklineError("--timeout must be a number of seconds above 0")
-    response = asyncio.run(_request(options, read_input(options)))
+    response = asyncio.run(_request(options))
     print_json(response, pretty=not options.json)
     return _exit_status(response)
 
 
-async def _request(
-    options: Options, event_input: dict[str, Any]
-) -> HookExecutionResponse:
-    from hookline.bus.client import HookBusClient
-
+async def _request(options: Options) -> contracts.HookExecutionResponse:
+    event_input = read_input(options)
     deadline = time.monotonic() + options.timeout
     try:
-        bus = await connection.connect(
-            options, timeout_s=min(options.timeout, _MAX_CONNECT_S)
-        )
+        timeout_s = min(options.timeout, _MAX_CONNECT_S)
+        bus = await connection.connect(options, timeout_s=timeout_s)
     except BusConnectionError as error:
-        return failed_response(
-            new_correlation_id(),
-            ResponseCode.NO_RESPONDERS,
+        return contracts.failed_response(
+            contracts.new_correlation_id(),
+            contracts.ResponseCode.NO_RESPONDERS,
             str(error),
             stage="internal",
             event_name=options.event,
@@ -90,7 +81,7 @@ async def _request(
         await bus.close()
 
 
-def _exit_status(response: HookExecutionResponse) -> int:
+def _exit_status(response: contracts.HookExecutionResponse) -> int:
     processed = response.get("processed") or {}
     if processed.get("blocked") or processed.get("shouldStop"):
         return 2

@@ -9,6 +9,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from hookline.bus.contracts import HookExecutionResponse, RequestHandler
+from hookline.bus.server import RequestServer
 from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
 
@@ -17,7 +19,6 @@ from .common import Options, Parser, at_least, load_config, log_to_stderr
 from .terminal import plural
 
 if TYPE_CHECKING:
-    from hookline.bus.contracts import HookExecutionResponse, RequestHandler
     from hookline.bus.nats import NatsBus
 
 SUMMARY = "run hooks for agents on other machines, over NATS"
@@ -59,8 +60,6 @@ def run(options: Options) -> None:
 
 
 async def _serve(config: Config, options: Options) -> None:
-    from hookline.bus.server import RequestServer
-
     system = config.get_hook_system()
     if system is None:
         raise HooklineError("hooks are disabled: enableHooks is false in the settings")
@@ -83,8 +82,7 @@ async def _serve(config: Config, options: Options) -> None:
 def _tune_garbage_collection() -> None:
     """Exclude long-lived objects, and collect less often.
 
-    A request leaves hardly any cycles behind; with the default thresholds the search
-    for them takes a tenth of a worker's time.
+    Requests leave few cycles; the default thresholds cost a tenth of a worker's time.
     """
     gc.collect()
     gc.freeze()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import accumulate
 
 import msgspec
 
@@ -73,9 +74,7 @@ def _row(hook: HookFigures, longest: float) -> tuple[str, ...]:
     return (
         one_line(hook.name),
         hook.source,
-        f"{hook.runs:,}",
-        f"{hook.blocks:,}",
-        f"{hook.failures:,}",
+        *(f"{count:,}" for count in (hook.runs, hook.blocks, hook.failures)),
         *map(format_duration, (hook.p50_ms, hook.p95_ms, hook.p99_ms)),
         _bar(hook, longest),
     )
@@ -84,8 +83,6 @@ def _row(hook: HookFigures, longest: float) -> tuple[str, ...]:
 def _bar(hook: HookFigures, longest: float) -> str:
     times = (hook.p50_ms, hook.p95_ms, hook.p99_ms)
     ends = [round(time / longest * _BAR) if longest else 0 for time in times]
-    solid = max(ends[0], 1)
-    shaded = max(ends[1], solid)
-    light = max(ends[2], shaded)
+    _, solid, shaded, light = accumulate(ends, max, initial=1)
     bar = "█" * solid + "▓" * (shaded - solid) + "░" * (light - shaded)
     return paint(bar, "red" if hook.failures else "blue")

@@ -121,10 +121,9 @@ class Progress:
             print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
 
     def _count(self) -> str:
-        if self._total is None:
-            return f"{self._done:,}" if self._done else ""
-        share = self._done / self._total if self._total else 1.0
-        bar = "█" * round(share * 20)
+        if not self._total:
+            return ""
+        bar = "█" * round(self._done / self._total * 20)
         return f"{bar:░<20} {self._done:,}/{self._total:,}"
 
     def __enter__(self) -> Progress:

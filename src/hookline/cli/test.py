@@ -66,15 +66,12 @@ def run(options: Options) -> int:
 
 
 def _select(options: Options) -> list[HookTestFile]:
-    files = [
-        read_file(path)
-        for path in find_files([Path(name) for name in options.files or ["."]])
-    ]
+    places = [Path(name) for name in options.files or ["."]]
+    files = [read_file(path) for path in find_files(places)]
     where = ", ".join(options.files) or "this directory"
     if not any(file.cases for file in files):
-        raise HooklineError(
-            f"no *.hooktest.toml in {where}: 'hookline init' writes one to start from"
-        )
+        hint = "'hookline init' writes one to start from"
+        raise HooklineError(f"no *.hooktest.toml in {where}: {hint}")
     if not options.k:
         return files
     selected = [_with_name(file, options.k.lower()) for file in files]
@@ -109,8 +106,7 @@ def _print_results(results: list[CaseResult], verbose: bool) -> None:
             print(f"{paint('ok', 'green')}    {result.file}: {printable(result.name)}")
     failed = sum(not result.passed for result in results)
     summary = f"{len(results) - failed} passed"
-    if failed:
-        summary += f", {failed} failed"
+    summary += f", {failed} failed" if failed else ""
     print(paint(summary, "red" if failed else "green"))
 
 

@@ -25,23 +25,16 @@ their trustFiles. This command shows what is new or changed and asks for approva
 
 exit status: 0 trusted or nothing to approve, 1 not trusted"""
 
-_COLOURS = {
-    review.Change.NEW: "yellow",
-    review.Change.CHANGED: "red",
-    review.Change.REMOVED: "red",
-    review.Change.SAME: "green",
-}
+_STYLES = {review.Change.NEW: "yellow", review.Change.SAME: "green"}
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_cwd()
     parser.add_exclusive_flags(
-        {
-            "--yes": "approve without asking",
-            "--list": "show all trusted projects",
-            "--revoke": "withdraw the approval",
-        }
+        yes="approve without asking",
+        list="show all trusted projects",
+        revoke="withdraw the approval",
     )
 
 
@@ -67,10 +60,9 @@ def _list() -> int:
 
 
 def _revoke(project: str) -> int:
-    if records.remove_record(project):
-        print(f"{printable(project)}: trust revoked, its hooks do not run")
-    else:
-        print(f"{printable(project)}: was not trusted")
+    revoked = records.remove_record(project)
+    text = "trust revoked, its hooks do not run" if revoked else "was not trusted"
+    print(f"{printable(project)}: {text}")
     return 0
 
 
@@ -93,10 +85,8 @@ def _review(project: str, approved: bool) -> int:
 def _ask(now: review.Snapshot) -> bool:
     sys.stdout.flush()  # the review must be on the screen before the question
     if not sys.stdin.isatty():
-        raise HooklineError(
-            "no terminal to ask on: review the above and run 'hookline trust --yes' "
-            "to approve it"
-        )
+        hint = "review the above and run 'hookline trust --yes' to approve it"
+        raise HooklineError(f"no terminal to ask on: {hint}")
     question = "Let these hooks run on this machine as you?"
     if now.layer is None:
         question = "Remove the record of these hooks?"
@@ -132,7 +122,7 @@ def _print_review(now: review.Snapshot, before: records.TrustRecord | None) -> N
 def _print_hook(reviewed: review.ReviewedHook, project: str) -> None:
     hook = reviewed.hook
     where = f"{reviewed.event.value} {_escaped(reviewed.matcher or '*')}"
-    mark = paint(f"{reviewed.change.value:8}", _COLOURS[reviewed.change])
+    mark = paint(f"{reviewed.change.value:8}", _STYLES.get(reviewed.change, "red"))
     name = paint(_escaped(hook.name), "bold")
     print(f"{mark} {name}  on {where}  ({hook.type.value})")
     if hook.command or hook.function:
@@ -141,10 +131,8 @@ def _print_hook(reviewed: review.ReviewedHook, project: str) -> None:
         for path in reviewed.files:
             print(f"         pins   {printable(_relative(path, project))}")
         if reviewed.names_nothing:
-            print(
-                "         note   no file of the project is named: only the command "
-                "itself is pinned, not the programs it runs"
-            )
+            pinned = "only the command itself is pinned, not the programs it runs"
+            print(f"         note   no file of the project is named: {pinned}")
     if reviewed.before is not None:
         for line in review.definition_diff(reviewed.before, hook):
             print(f"         {paint_diff(line)}")

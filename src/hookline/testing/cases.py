@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from hookline.errors import HooklineError, nearest
+from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import HookEventName
 
 SUFFIX = ".hooktest.toml"
@@ -23,18 +23,8 @@ _MERGED = ("env", "files", "links")
 _CASE_HEADER = re.compile(r"\s*\[\[\s*case\s*\]\]")
 
 
-class HookTestError(HooklineError):
+class HookTestError(SettingsError):
     """An invalid hooktest file, with the line of the mistake."""
-
-    def __init__(self, problem: str, file: str, line: int | None = None) -> None:
-        self.problem = problem
-        self.file = file
-        self.line = line
-        super().__init__(problem, file, line)
-
-    def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.problem}"
 
 
 class ServerAnswer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,7 +78,9 @@ class HookTestCase(EventFields, frozen=True, kw_only=True, forbid_unknown_fields
     """The hook is expected to crash or time out."""
 
 
-class _FileFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FileFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of a file that are not those of a case."""
+
     hook: str | list[str] | None = None
     settings: str | None = None
     sequential: bool = False
@@ -96,7 +88,7 @@ class _FileFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     timeout: float = 60_000
 
 
-class HookTestFile(_FileFields, frozen=True, kw_only=True):
+class HookTestFile(FileFields, frozen=True, kw_only=True):
     """All cases of one file, and the hooks they test."""
 
     path: Path
@@ -108,7 +100,7 @@ _TYPES = ("command", "worker")
 _EVENTS = tuple(HookEventName)
 _DECISIONS = ("allow", "block", "ask", "stop")
 _CASE_KEYS = HookTestCase.__struct_fields__
-_FILE_KEYS = _FileFields.__struct_fields__
+_FILE_KEYS = FileFields.__struct_fields__
 _EVENT_KEYS = EventFields.__struct_fields__
 
 
@@ -117,7 +109,7 @@ def find_files(places: list[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for place in places:
         if not place.exists():
-            raise HookTestError("no such file or folder", str(place))
+            raise HookTestError("no such file or folder", place)
         found |= dict.fromkeys(_walk(place) if place.is_dir() else [place])
     return list(found)
 
@@ -137,11 +129,11 @@ def read_file(path: Path) -> HookTestFile:
         text = path.read_text("utf-8")
         raw = tomllib.loads(text)
     except OSError as error:
-        raise HookTestError(str(error.strerror), str(path)) from error
+        raise HookTestError(str(error.strerror), path) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         line = re.search(r"at line (\d+)", str(error))
         where = int(line[1]) if line else None
-        raise HookTestError(f"invalid TOML: {error}", str(path), where) from error
+        raise HookTestError(f"invalid TOML: {error}", path, where) from error
     return _FileReader(path, text).read(raw)
 
 
@@ -159,7 +151,7 @@ class _FileReader:
         self._check_keys(raw, ("case", *_FILE_KEYS, *_CASE_KEYS), head)
         own = {key: raw[key] for key in _FILE_KEYS if key in raw}
         defaults = {key: raw[key] for key in _CASE_KEYS if key in raw}
-        fields = self._converted(own, _FileFields, head)
+        fields = self._converted(own, FileFields, head)
         cases = raw.get("case")
         if not isinstance(cases, list) or not cases:
             raise self._error("no cases: start each with [[case]]", None)
@@ -197,7 +189,11 @@ class _FileReader:
         patterns = {"message": case.message, "context": case.context}
         patterns |= {"received": case.received, **case.wrote}
         for key, pattern in patterns.items():
-            self._check_pattern(key, pattern, part)
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                problem = f"{key} = {pattern!r} is not a regular expression: {error}"
+                raise self._error(problem, key, part) from error
 
     def _check_choice(
         self, key: str, value: Any, known: tuple[str, ...], part: range
@@ -205,14 +201,7 @@ class _FileReader:
         if value not in known:
             raise self._error(f"{key} = {value!r}: {_hint(value, known)}", key, part)
 
-    def _check_pattern(self, key: str, pattern: str | None, part: range) -> None:
-        try:
-            re.compile(pattern or "")
-        except re.error as error:
-            problem = f"{key} = {pattern!r} is not a regular expression: {error}"
-            raise self._error(problem, key, part) from error
-
-    def _check_settings_mode(self, fields: _FileFields, raw: dict[str, Any]) -> None:
+    def _check_settings_mode(self, fields: FileFields, raw: dict[str, Any]) -> None:
         if fields.settings is None:
             return
         for key in ("hook", "env", "files", "links", "setup", "server"):
@@ -220,7 +209,7 @@ class _FileReader:
                 problem = f"{key} works only with a hook, not with settings"
                 raise self._error(problem, key)
 
-    def _hooks(self, fields: _FileFields) -> tuple[Path, ...]:
+    def _hooks(self, fields: FileFields) -> tuple[Path, ...]:
         if fields.settings is not None:
             return ()
         folder = self._path.resolve().parent
@@ -235,10 +224,9 @@ class _FileReader:
 
     def _default_script(self, folder: Path) -> Path:
         stem = self._path.name.removesuffix(SUFFIX)
-        for suffix in (".py", ".sh", ""):
-            file = folder / f"{stem}{suffix}"
-            if file.is_file():
-                return file
+        for name in (f"{stem}.py", f"{stem}.sh", stem):
+            if (folder / name).is_file():
+                return folder / name
         problem = f"no {stem}.py in this folder: name the script with hook = ..."
         raise self._error(problem, None)
 
@@ -272,7 +260,7 @@ class _FileReader:
             wanted = re.compile(rf"""(^|[\s{{,\[])["']?{re.escape(key)}["']?\s*[=\]]""")
             found = (n for n in part if wanted.search(self._lines[n]))
             line = next(found, line - 1) + 1
-        return HookTestError(problem, str(self._path), line)
+        return HookTestError(problem, self._path, line)
 
 
 def _hint(name: Any, known: tuple[str, ...]) -> str:

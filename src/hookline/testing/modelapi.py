@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,102 +16,79 @@ Calls = Sequence[tuple[str, dict[str, Any]]]
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
-class _Service(Protocol):
-    """The wire format of one service."""
-
-    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
-        del path
-        return body.get("stream") is True
-
-    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
-        """The answer as one object."""
-        ...
-
-    def events(self, text: str, calls: Calls) -> Iterator[str]:
-        """The answer as server-sent events, word by word."""
-        ...
+def _genai_whole(text: str, calls: Calls) -> dict[str, Any]:
+    parts: list[Any] = [{"text": text}] if text else []
+    return _genai([*parts, *_genai_calls(calls)], "STOP")
 
 
-def _service_of(path: str) -> _Service | None:
-    if "generateContent" in path or "streamGenerateContent" in path:
-        return _GenAI()
-    if path.endswith("/chat/completions"):
-        return _OpenAI()
-    if path.split("?", maxsplit=1)[0].endswith("/messages"):
-        return _Anthropic()
-    return None
+def _genai_events(text: str, calls: Calls) -> Iterator[str]:
+    for word in _WORDS.findall(text):
+        yield _data(_genai([{"text": word}], None))
+    yield _data(_genai(_genai_calls(calls) or [{"text": ""}], "STOP"))
 
 
-class _GenAI(_Service):
-    """``generateContent`` and ``streamGenerateContent``."""
-
-    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
-        del body
-        return "streamGenerateContent" in path
-
-    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
-        parts: list[Any] = [{"text": text}] if text else []
-        return _genai([*parts, *_genai_calls(calls)], "STOP")
-
-    def events(self, text: str, calls: Calls) -> Iterator[str]:
-        for word in _WORDS.findall(text):
-            yield _data(_genai([{"text": word}], None))
-        yield _data(_genai(_genai_calls(calls) or [{"text": ""}], "STOP"))
+def _openai_whole(text: str, calls: Calls) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if calls:
+        message["tool_calls"] = _openai_calls(calls)
+    reason = "tool_calls" if calls else "stop"
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    return _openai("chat.completion", choice)
 
 
-class _OpenAI(_Service):
-    """``/chat/completions``."""
-
-    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": text or None}
-        if calls:
-            message["tool_calls"] = _openai_calls(calls)
-        reason = _finish_reason(calls)
-        choice = {"index": 0, "message": message, "finish_reason": reason}
-        return _openai("chat.completion", choice)
-
-    def events(self, text: str, calls: Calls) -> Iterator[str]:
-        """The arguments of a call come in two pieces."""
-        yield _openai_chunk({"role": "assistant", "content": ""})
-        for word in _WORDS.findall(text):
-            yield _openai_chunk({"content": word})
-        for at, call in enumerate(_openai_calls(calls)):
-            arguments = call["function"]["arguments"]
-            first = {**call["function"], "arguments": arguments[:3]}
-            yield _openai_chunk(
-                {"tool_calls": [{**call, "index": at, "function": first}]}
-            )
-            rest = {"index": at, "function": {"arguments": arguments[3:]}}
-            yield _openai_chunk({"tool_calls": [rest]})
-        yield _openai_chunk({}, _finish_reason(calls))
-        yield "data: [DONE]\n\n"
+def _openai_events(text: str, calls: Calls) -> Iterator[str]:
+    """The arguments of a call come in two pieces."""
+    yield _openai_chunk({"role": "assistant", "content": ""})
+    for word in _WORDS.findall(text):
+        yield _openai_chunk({"content": word})
+    for at, call in enumerate(_openai_calls(calls)):
+        arguments = call["function"]["arguments"]
+        first = {**call["function"], "arguments": arguments[:3]}
+        yield _openai_chunk({"tool_calls": [{**call, "index": at, "function": first}]})
+        rest = {"index": at, "function": {"arguments": arguments[3:]}}
+        yield _openai_chunk({"tool_calls": [rest]})
+    yield _openai_chunk({}, "tool_calls" if calls else "stop")
+    yield "data: [DONE]\n\n"
 
 
-class _Anthropic(_Service):
-    """``/messages``."""
+def _anthropic_whole(text: str, calls: Calls) -> dict[str, Any]:
+    blocks: list[Any] = [{"type": "text", "text": text}] if text else []
+    blocks += [_tool_use(at, name, args) for at, (name, args) in enumerate(calls)]
+    return _message(blocks, "tool_use" if calls else "end_turn")
 
-    def whole(self, text: str, calls: Calls) -> dict[str, Any]:
-        blocks: list[Any] = [{"type": "text", "text": text}] if text else []
-        blocks += [_tool_use(at, name, args) for at, (name, args) in enumerate(calls)]
-        return _message(blocks, "tool_use" if calls else "end_turn")
 
-    def events(self, text: str, calls: Calls) -> Iterator[str]:
-        yield _event("message_start", message=_message([], None))
-        if text:
-            words = [{"type": "text_delta", "text": w} for w in _WORDS.findall(text)]
-            yield from _block(0, {"type": "text", "text": ""}, words)
-        for number, (name, args) in enumerate(calls):
-            written = json.dumps(args)
-            pieces = [
-                {"type": "input_json_delta", "partial_json": piece}
-                for piece in (written[:3], written[3:])
-            ]
-            block = _tool_use(number, name, {})
-            yield from _block(number + bool(text), block, pieces)
-        reason = "tool_use" if calls else "end_turn"
-        delta = {"stop_reason": reason, "stop_sequence": None}
-        yield _event("message_delta", delta=delta, usage={"output_tokens": 2})
-        yield _event("message_stop")
+def _anthropic_events(text: str, calls: Calls) -> Iterator[str]:
+    yield _event("message_start", message=_message([], None))
+    if text:
+        words = [{"type": "text_delta", "text": w} for w in _WORDS.findall(text)]
+        yield from _block(0, {"type": "text", "text": ""}, words)
+    for number, (name, args) in enumerate(calls):
+        written = json.dumps(args)
+        pieces = [
+            {"type": "input_json_delta", "partial_json": piece}
+            for piece in (written[:3], written[3:])
+        ]
+        yield from _block(number + bool(text), _tool_use(number, name, {}), pieces)
+    reason = "tool_use" if calls else "end_turn"
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    yield _event("message_delta", delta=delta, usage={"output_tokens": 2})
+    yield _event("message_stop")
+
+
+class _Service(Struct, frozen=True):
+    """The wire format of one service: an answer as an object, or word by word."""
+
+    path: str
+    """A regular expression."""
+    whole: Callable[[str, Calls], dict[str, Any]]
+    events: Callable[[str, Calls], Iterator[str]]
+
+
+_SERVICES = (
+    _Service("generateContent|streamGenerateContent", _genai_whole, _genai_events),
+    _Service("/chat/completions$", _openai_whole, _openai_events),
+    _Service(r"^[^?]*/messages(\?|$)", _anthropic_whole, _anthropic_events),
+)
 
 
 def _genai_calls(calls: Calls) -> list[Any]:
@@ -133,10 +110,6 @@ def _openai_calls(calls: Calls) -> list[dict[str, Any]]:
         {"id": f"call_{at}", "type": "function", "function": function}
         for at, function in enumerate(functions)
     ]
-
-
-def _finish_reason(calls: Calls) -> str:
-    return "tool_calls" if calls else "stop"
 
 
 def _openai(kind: str, choice: dict[str, Any]) -> dict[str, Any]:
@@ -220,12 +193,13 @@ class _Handler(QuietHandler[ModelServer]):
     def do_POST(self) -> None:  # noqa: N802 - the base class calls it
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
-        service = _service_of(self.path)
+        found = (one for one in _SERVICES if re.search(one.path, self.path))
+        service = next(found, None)
         if service is None:
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return
         answer = self.owner.take(self.path, body)
-        if service.is_streamed(self.path, body):
+        if "streamGenerateContent" in self.path or body.get("stream") is True:
             self._stream(service.events(answer.text, answer.calls))
         else:
             self._send(200, service.whole(answer.text, answer.calls))

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,7 +79,10 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
         case = _filled(case, {"{cwd}": str(cwd), "{server}": url})
         try:
             result = await _run(file, case, cwd)
-            problems = list(_problems(file, case, result, cwd, requests))
+            problems = list(differences(case, result, cwd, requests))
+            ran = result.aggregated.hook_results or result.aggregated.errors
+            if file.hooks and case.expect == "allow" and not ran:
+                problems.insert(0, "the hook did not run")
         except _SetupError as error:
             problems = [str(error)]
     return CaseResult(
@@ -121,23 +124,9 @@ async def _run(
     return result
 
 
-def _problems(
-    file: HookTestFile,
-    case: HookTestCase,
-    result: ProcessedHookResult,
-    cwd: Path,
-    requests: list[str],
-) -> Iterator[str]:
-    aggregated = result.aggregated
-    ran = aggregated.hook_results or aggregated.errors
-    if file.hooks and case.expect == "allow" and not ran:
-        yield "the hook did not run"
-    yield from differences(case, result, cwd, requests)
-
-
 async def _fire(fire: Fire, event: EventFields) -> ProcessedHookResult:
     named = {name: getattr(event, name) for name in _NAMED_FIELDS}
-    fields = event_input(event.event, tool=event.tool, fields=event.input, **named)
+    fields = event_input(event.event, event.tool, named | event.input)
     return await fire(event.event, fields)
 
 
@@ -151,13 +140,7 @@ def _settings(file: HookTestFile, case: HookTestCase, cwd: Path) -> Settings:
         return Settings.load(cwd)
     if file.settings is not None:
         return Settings.from_file(file.path.parent / file.settings)
-    return script_settings(
-        file.hooks,
-        env=case.env,
-        sequential=file.sequential,
-        hook_type=file.type,
-        timeout_ms=file.timeout,
-    )
+    return script_settings(file.hooks, case.env, file)
 
 
 async def _prepare(case: HookTestCase, cwd: Path, file: HookTestFile) -> None:

@@ -7,36 +7,39 @@ import json
 import os
 import re
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from difflib import unified_diff
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from hookline.config import Config
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 from hookline.settings.load import Settings
 
-from .cases import HookTestCase
+from .cases import FileFields, HookTestCase
 
 EventInput = Mapping[str, Any]
 
 
 def script_settings(
-    scripts: tuple[Path, ...],
-    *,
-    env: Mapping[str, str] | None = None,
-    sequential: bool = False,
-    hook_type: str = "command",
-    timeout_ms: float = 60_000,
+    scripts: tuple[Path, ...], env: Mapping[str, str], options: FileFields
 ) -> Settings:
     """Settings with these scripts on every event."""
-    common = {"type": hook_type, "env": dict(env or {}), "timeout": timeout_ms}
+    common = {"type": options.type, "env": dict(env), "timeout": options.timeout}
     hooks = [{**common, "name": s.stem, "command": _command(s)} for s in scripts]
-    group = {"sequential": sequential, "hooks": hooks}
+    group = {"sequential": options.sequential, "hooks": hooks}
     return Settings.from_mapping({"hooks": {str(e): [group] for e in HookEventName}})
 
 
@@ -48,21 +51,11 @@ def _command(script: Path) -> str:
     return quoted if os.access(script, os.X_OK) else f"bash {quoted}"
 
 
-def event_input(
-    event: HookEventName | str,
-    *,
-    tool: str | None = None,
-    fields: EventInput | None = None,
-    **named: Any,
-) -> dict[str, Any]:
-    """The fields of an event, with defaults for the required ones."""
+def event_input(event: str, tool: str | None, fields: EventInput) -> dict[str, Any]:
+    """The fields of an event that are not None, with defaults for the required ones."""
+    named = {**fields} if tool is None else {"tool_name": tool, **fields}
     given = {key: value for key, value in named.items() if value is not None}
-    if tool is not None:
-        given["tool_name"] = tool
-    given |= fields or {}
-    for key, value in _REQUIRED[HookEventName.of(event)].items():
-        given.setdefault(key, value)
-    return given
+    return _REQUIRED[HookEventName.of(event)] | given
 
 
 _TOOL: dict[str, Any] = {"tool_name": "tool", "tool_input": {}}
@@ -138,20 +131,17 @@ def differences(
         why = f": {message}" if message else ""
         yield f"expected {case.expect}, got {decision}{why}"
     yield from _failures(case, result)
-    if case.message is not None:
-        yield from _unlike("message", case.message, message)
-    if case.context is not None:
-        final = result.final_output
-        context = (final and final.additional_context) or ""
-        yield from _unlike("context", case.context, context)
+    final = result.final_output
+    context = (final and final.additional_context) or ""
+    yield from _unlike("message", case.message, message)
+    yield from _unlike("context", case.context, context)
     yield from _wrong_change(case, result)
     for name, pattern in case.wrote.items():
         yield from _unlike(name, pattern, _content(cwd / name))
     for name in case.absent:
         if (cwd / name).exists():
             yield f"{name} exists, but should not"
-    if case.received is not None:
-        yield from _unlike("received", case.received, "\n".join(requests))
+    yield from _unlike("received", case.received, "\n".join(requests))
 
 
 def _failures(case: HookTestCase, result: ProcessedHookResult) -> Iterator[str]:
@@ -192,8 +182,10 @@ def _part_like(expected: Any, actual: Any) -> Any:
     return actual
 
 
-def _unlike(what: str, pattern: str, text: str) -> Iterator[str]:
+def _unlike(what: str, pattern: str | None, text: str) -> Iterator[str]:
     """Compare a text with a pattern; an empty pattern means no text."""
+    if pattern is None:
+        return
     if (pattern == "" and text) or not re.search(pattern, text):
         expected = f"something like {pattern!r}" if pattern else "nothing"
         yield f"{what}: expected {expected}, got {text!r:.2000}"
@@ -235,9 +227,7 @@ def assert_allowed(result: ProcessedHookResult) -> None:
 
 
 def assert_modified(
-    result: ProcessedHookResult,
-    expected: Mapping[str, Any] | None = None,
-    **more: Any,
+    result: ProcessedHookResult, expected: Mapping[str, Any] | None = None, **more: Any
 ) -> None:
     """Assert that these keys of the tool input or model call have these values."""
     __tracebackhide__ = True
@@ -268,6 +258,19 @@ def _report(result: ProcessedHookResult) -> str:
 
 
 File = str | PathLike[str]
+_Arguments = ParamSpec("_Arguments")
+
+
+def _waiting(
+    fire: Callable[_Arguments, Coroutine[Any, Any, ProcessedHookResult]],
+) -> Callable[_Arguments, ProcessedHookResult]:
+    @wraps(fire)
+    def wait(*args: _Arguments.args, **named: _Arguments.kwargs) -> ProcessedHookResult:
+        # In another thread, since the test may have a running loop.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, fire(*args, **named)).result()
+
+    return wait
 
 
 class HookTester:
@@ -276,27 +279,6 @@ class HookTester:
     def __init__(self, cwd: File) -> None:
         self.cwd = Path(cwd)
         """Where the hooks run; put files for them there."""
-
-    def fire(
-        self,
-        event: str,
-        *,
-        script: File | None = None,
-        settings: File | Mapping[str, Any] | None = None,
-        tool: str | None = None,
-        env: Mapping[str, str] | None = None,
-        **fields: Any,
-    ) -> ProcessedHookResult:
-        """Fire one event and wait for the result, in plain and in async tests.
-
-        Further arguments are fields of the event: ``tool_input``, ``prompt``, ...
-        """
-        result = self.fire_async(
-            event, script=script, settings=settings, tool=tool, env=env, **fields
-        )
-        # In another thread, since the test may have a running loop.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, result).result()
 
     async def fire_async(
         self,
@@ -308,11 +290,15 @@ class HookTester:
         env: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> ProcessedHookResult:
-        """Fire one event in the running loop."""
+        """Fire one event in the running loop; ``fire`` waits for it in any test.
+
+        Further arguments are fields of the event: ``tool_input``, ``prompt``, ...
+        """
         chosen = _settings(script, settings, env)
-        given = event_input(event, tool=tool, **fields)
         async with firing(chosen, self.cwd, fields.get("session_id")) as fire:
-            return await fire(event, given)
+            return await fire(event, event_input(event, tool, fields))
+
+    fire = _waiting(fire_async)
 
 
 def _settings(
@@ -326,7 +312,7 @@ def _settings(
         file = Path(script).resolve()
         if not file.is_file():
             raise FileNotFoundError(f"no script {str(script)!r}")
-        return script_settings((file,), env=env)
+        return script_settings((file,), env or {}, FileFields())
     if env is not None:
         raise TypeError("env goes with a script; settings have their own env")
     if isinstance(settings, Mapping):
