@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.config import Config
 from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
@@ -42,17 +41,11 @@ def run(options: Options) -> None:
         print_json(hooks)
     elif hooks:
         print_table(_HEADINGS, map(_row, hooks))
+    elif any(layer.groups for layer in config.settings.layers):
+        print("hooks are disabled: enableHooks is false in the settings")
     else:
-        print(_no_hooks(config))
-
-
-def _no_hooks(config: Config) -> str:
-    if any(layer.groups for layer in config.settings.layers):
-        return "hooks are disabled: enableHooks is false in the settings"
-    return (
-        "no hooks are configured: 'hookline init' sets up a first one, "
-        "'hookline check' shows where settings files belong"
-    )
+        hint = "'hookline check' shows where settings files belong"
+        print(f"no hooks are configured: 'hookline init' sets up a first one, {hint}")
 
 
 def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:

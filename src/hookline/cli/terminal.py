@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from hookline.protocol.jsontext import encode
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
 _MAX_CELL = 48
+_INTERVAL_S = 0.1
 
 
 def print_json(value: Any, *, pretty: bool = False) -> None:
@@ -92,10 +93,8 @@ def print_table(
         print(line.rstrip() if place else paint(line.rstrip(), "bold"))
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """A line on the terminal that counts steps, shown after a second."""
-
-    INTERVAL_S = 0.1
 
     def __init__(self, what: str, total: int | None = None) -> None:
         self._what = what
@@ -115,7 +114,7 @@ class Progress:
         """Update the line if it is due."""
         now = time.monotonic()
         if self._visible and now >= self._due:
-            self._due = now + self.INTERVAL_S
+            self._due = now + _INTERVAL_S
             self._shown = True
             line = f"{self._what} {self._count()} {now - self._started:.0f} s"
             print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
@@ -125,9 +124,6 @@ class Progress:
             return ""
         bar = "█" * round(self._done / self._total * 20)
         return f"{bar:░<20} {self._done:,}/{self._total:,}"
-
-    def __enter__(self) -> Progress:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._shown:
@@ -147,5 +143,5 @@ async def show_waiting(what: str) -> AsyncIterator[None]:
 
 async def _tick(progress: Progress) -> None:
     while True:
-        await asyncio.sleep(Progress.INTERVAL_S)
+        await asyncio.sleep(_INTERVAL_S)
         progress.show()

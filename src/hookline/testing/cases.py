@@ -96,6 +96,7 @@ class HookTestFile(FileFields, frozen=True, kw_only=True):
     cases: tuple[HookTestCase, ...] = ()
 
 
+Names = tuple[str, ...]
 _TYPES = ("command", "worker")
 _EVENTS = tuple(HookEventName)
 _DECISIONS = ("allow", "block", "ask", "stop")
@@ -195,9 +196,7 @@ class _FileReader:
                 problem = f"{key} = {pattern!r} is not a regular expression: {error}"
                 raise self._error(problem, key, part) from error
 
-    def _check_choice(
-        self, key: str, value: Any, known: tuple[str, ...], part: range
-    ) -> None:
+    def _check_choice(self, key: str, value: Any, known: Names, part: range) -> None:
         if value not in known:
             raise self._error(f"{key} = {value!r}: {_hint(value, known)}", key, part)
 
@@ -237,9 +236,7 @@ class _FileReader:
             key = re.search(r"at `\$\.(\w+)", str(error))
             raise self._error(str(error), key[1] if key else None, part) from error
 
-    def _check_keys(
-        self, raw: Mapping[str, Any], known: tuple[str, ...], part: range
-    ) -> None:
+    def _check_keys(self, raw: Mapping[str, Any], known: Names, part: range) -> None:
         for key in raw:
             if key not in known:
                 problem = f"unknown key {key!r}: {_hint(key, known)}"
@@ -263,6 +260,6 @@ class _FileReader:
         return HookTestError(problem, self._path, line)
 
 
-def _hint(name: Any, known: tuple[str, ...]) -> str:
+def _hint(name: Any, known: Names) -> str:
     near = nearest(name, known)
     return f"did you mean {near!r}?" if near else f"one of {', '.join(known)}"

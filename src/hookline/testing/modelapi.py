@@ -78,8 +78,7 @@ def _anthropic_events(text: str, calls: Calls) -> Iterator[str]:
 class _Service(Struct, frozen=True):
     """The wire format of one service: an answer as an object, or word by word."""
 
-    path: str
-    """A regular expression."""
+    path_pattern: str
     whole: Callable[[str, Calls], dict[str, Any]]
     events: Callable[[str, Calls], Iterator[str]]
 
@@ -96,10 +95,8 @@ def _genai_calls(calls: Calls) -> list[Any]:
 
 
 def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
-    content = {"role": "model", "parts": parts}
-    candidate: dict[str, Any] = {"content": content, "index": 0}
-    if reason is not None:
-        candidate["finishReason"] = reason
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
+    candidate |= {} if reason is None else {"finishReason": reason}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "local"}
 
@@ -193,7 +190,7 @@ class _Handler(QuietHandler[ModelServer]):
     def do_POST(self) -> None:  # noqa: N802 - the base class calls it
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
-        found = (one for one in _SERVICES if re.search(one.path, self.path))
+        found = (one for one in _SERVICES if re.search(one.path_pattern, self.path))
         service = next(found, None)
         if service is None:
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})

@@ -116,8 +116,9 @@ async def _run(
 ) -> ProcessedHookResult:
     await _prepare(case, cwd, file)
     async with firing(_settings(file, case, cwd), cwd, case.session_id) as fire:
-        for earlier in case.before:
-            await _fire(fire, _earlier(case, earlier))
+        same = {name: getattr(case, name) for name in EventFields.__struct_fields__}
+        for changes in case.before:
+            await _fire(fire, msgspec.convert(same | changes, EventFields))
         result = await _fire(fire, case)
     if case.after:
         await _shell(case.after, "after", cwd, file)
@@ -128,11 +129,6 @@ async def _fire(fire: Fire, event: EventFields) -> ProcessedHookResult:
     named = {name: getattr(event, name) for name in _NAMED_FIELDS}
     fields = event_input(event.event, event.tool, named | event.input)
     return await fire(event.event, fields)
-
-
-def _earlier(case: HookTestCase, changes: dict[str, Any]) -> EventFields:
-    same = {name: getattr(case, name) for name in EventFields.__struct_fields__}
-    return msgspec.convert(same | changes, EventFields)
 
 
 def _settings(file: HookTestFile, case: HookTestCase, cwd: Path) -> Settings:

@@ -184,9 +184,7 @@ def _part_like(expected: Any, actual: Any) -> Any:
 
 def _unlike(what: str, pattern: str | None, text: str) -> Iterator[str]:
     """Compare a text with a pattern; an empty pattern means no text."""
-    if pattern is None:
-        return
-    if (pattern == "" and text) or not re.search(pattern, text):
+    if pattern is not None and not re.search(pattern or r"\A\Z", text):
         expected = f"something like {pattern!r}" if pattern else "nothing"
         yield f"{what}: expected {expected}, got {text!r:.2000}"
 
@@ -306,16 +304,15 @@ def _settings(
     settings: File | Mapping[str, Any] | None,
     env: Mapping[str, str] | None,
 ) -> Settings:
-    if (script is None) == (settings is None):
-        raise TypeError("pass either a script or settings")
-    if script is not None:
+    if script is not None and settings is None:
         file = Path(script).resolve()
         if not file.is_file():
             raise FileNotFoundError(f"no script {str(script)!r}")
         return script_settings((file,), env or {}, FileFields())
+    if script is not None or settings is None:
+        raise TypeError("pass either a script or settings")
     if env is not None:
         raise TypeError("env goes with a script; settings have their own env")
     if isinstance(settings, Mapping):
         return Settings.from_mapping(settings)
-    assert settings is not None
     return Settings.from_file(settings)
