@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeGuard
 from msgspec import UNSET, Struct
 
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.jsontext import describe
 from hookline.protocol.results import FailureCause
 
 from .model import (
@@ -30,8 +31,6 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 MAX_NUMBER = 2**53
 """Larger numbers are rejected: clocks and selectors overflow on them."""
-
-_MAX_SHOWN = 60
 
 
 class Severity(StrEnum):
@@ -77,28 +76,11 @@ def path_text(path: KeyPath) -> str:
 
 def _key_text(step: Any) -> str:
     # A key of a mapping that never was JSON can be anything hashable.
-    short = isinstance(step, str) and step.isprintable() and len(step) <= _MAX_SHOWN
+    short = isinstance(step, str) and step.isprintable() and len(step) <= 80
     return str.__str__(step) if short else describe(step)
 
 
-def describe(value: Any) -> str:
-    """Show a wrong value, or only its type where it is too long for a message."""
-    if isinstance(value, str):
-        text = repr(str.__str__(value))
-        return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...'"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
-        # Python refuses to print integers of more than 4300 digits.
-        return str(int(value)) if abs(value) < 10**20 else "a huge number"
-    if isinstance(value, float):
-        return repr(float(value))
-    if isinstance(value, dict):
-        return "an object"
-    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
-
-
-class ValueType(Struct, frozen=True):
+class KeyType(Struct, frozen=True):
     """What a key accepts."""
 
     expected: str
@@ -113,7 +95,7 @@ class ValueType(Struct, frozen=True):
 class Field(Struct, frozen=True):
     """One key of settings."""
 
-    type: ValueType
+    type: KeyType
     description: str
     attribute: str | None = None
     """Its name in the typed value, where that is not the key in snake case."""
@@ -160,7 +142,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 def simple(
     expected: str, schema: dict[str, Any], accepts: Callable[[Any], bool]
-) -> ValueType:
+) -> KeyType:
     """A value that is used as it is."""
 
     def parse(value: Any, _: Report) -> Any:
@@ -168,10 +150,10 @@ def simple(
             return UNSET
         return str.__str__(value) if isinstance(value, str) else value
 
-    return ValueType(expected, parse, schema)
+    return KeyType(expected, parse, schema)
 
 
-def choice(options: type[StrEnum]) -> ValueType:
+def choice(options: type[StrEnum]) -> KeyType:
     """One of the values of an enumeration."""
     members: dict[Any, StrEnum] = {option.value: option for option in options}
 
@@ -181,10 +163,10 @@ def choice(options: type[StrEnum]) -> ValueType:
     expected = " or ".join(map(repr, members))
     if len(members) > 2:
         expected = f"one of {', '.join(map(repr, members))}"
-    return ValueType(expected, parse, {"enum": list(members)})
+    return KeyType(expected, parse, {"enum": list(members)})
 
 
-def integer(minimum: int) -> ValueType:
+def integer(minimum: int) -> KeyType:
     """An integer of at least this size; 5.0 is one, as in JSON Schema."""
 
     def parse(value: Any, _: Report) -> Any:
@@ -193,10 +175,10 @@ def integer(minimum: int) -> ValueType:
         return int(value) if value == int(value) else UNSET
 
     schema = {"type": "integer", "minimum": minimum, "maximum": MAX_NUMBER}
-    return ValueType(f"an integer of at least {minimum}", parse, schema)
+    return KeyType(f"an integer of at least {minimum}", parse, schema)
 
 
-def list_of_text(expected: str, collect: Callable[[list[str]], Any]) -> ValueType:
+def list_of_text(expected: str, collect: Callable[[list[str]], Any]) -> KeyType:
     """A list of strings; wrong items are reported and left out."""
 
     def parse(value: Any, report: Report) -> Any:
@@ -208,7 +190,7 @@ def list_of_text(expected: str, collect: Callable[[list[str]], Any]) -> ValueTyp
                 report.at(index).add(message)
         return collect([str.__str__(item) for item in value if is_text(item)])
 
-    return ValueType(expected, parse, {"type": "array", "items": TEXT.schema})
+    return KeyType(expected, parse, {"type": "array", "items": TEXT.schema})
 
 
 def _parse_environment(value: Any, report: Report) -> Any:
@@ -267,7 +249,7 @@ def object_schema(fields: dict[str, Field]) -> dict[str, Any]:
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _FUNCTION = f"^{_DOTTED}:{_DOTTED}$"
 
-NOT_PARSED = ValueType("anything", lambda *_: None, {})
+NOT_PARSED = KeyType("anything", lambda *_: None, {})
 """Ignored, or parsed elsewhere."""
 BOOLEAN = simple(
     "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)
@@ -292,7 +274,7 @@ MILLISECONDS = simple(
 POSITIVE = integer(1)
 TEXTS = list_of_text("a list of strings", tuple)
 NAMES = list_of_text("a list of names", frozenset)
-ENVIRONMENT = ValueType(
+ENVIRONMENT = KeyType(
     "an object of names and values",
     _parse_environment,
     {
@@ -312,7 +294,7 @@ CAUSE_FIELDS = {
         FailureCause.CHANGED: "A project hook changed since it was approved.",
     }.items()
 }
-FAILURE_POLICY = ValueType(
+FAILURE_POLICY = KeyType(
     "'allow', 'block' or an object of causes",
     _parse_policy,
     {"anyOf": [ON_FAILURE.schema, object_schema(CAUSE_FIELDS)]},
@@ -322,7 +304,7 @@ BREAKER_FIELDS = {
     "timeouts": Field(POSITIVE, "Timeouts in a row that open the breaker."),
     "cooldownMs": Field(MILLISECONDS, "How long the hook is skipped."),
 }
-BREAKER = ValueType(
+BREAKER = KeyType(
     "false or an object with timeouts and cooldownMs",
     _parse_breaker,
     {"anyOf": [BOOLEAN.schema, object_schema(BREAKER_FIELDS)]},

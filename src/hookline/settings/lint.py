@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.jsontext import describe
 from hookline.shelltext import ExecutedFile, executed_files
 
 from .fields import (
@@ -23,7 +24,6 @@ from .fields import (
     Field,
     Report,
     Severity,
-    describe,
     is_number,
     is_text,
     path_text,

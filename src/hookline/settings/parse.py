@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hookline.errors import UnknownEventError, nearest
 from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import describe
 
 from .fields import (
     GROUP_FIELDS,
@@ -23,7 +24,6 @@ from .fields import (
     ROOT_FIELDS,
     Report,
     Severity,
-    describe,
     parse_fields,
 )
 from .model import (

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
+from hookline.protocol.jsontext import describe
 
-from .fields import KeyPath, describe
+from .fields import KeyPath
 
 MAX_SETTINGS_BYTES = 16 * 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
