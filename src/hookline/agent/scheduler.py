@@ -25,7 +25,7 @@ from .tool_calls import (
     call_tool,
     not_allowed,
     not_run,
-    refused,
+    refused_result,
 )
 
 DEFAULT_MAX_PARALLEL = 8
@@ -119,7 +119,7 @@ class _Batch(Struct):
         except asyncio.CancelledError:
             if self.stop_reason is None:
                 raise
-            result = refused(f"Cancelled: {self.stop_reason}")
+            result = refused_result(f"Cancelled: {self.stop_reason}")
         self._note_stop(result)
         self.buffer[at] = result
         self._notify(self.calls[at], CallStatus.DONE)
@@ -138,7 +138,7 @@ class _Batch(Struct):
             return not_run(self.stop_reason)
         self._notify(call, CallStatus.VALIDATING)
         problem = self._problem(call)
-        return await self._perform(call) if problem is None else refused(problem)
+        return await self._perform(call) if problem is None else refused_result(problem)
 
     def _problem(self, call: ToolCall) -> str | None:
         if self.allowed is not None and call.name not in self.allowed:

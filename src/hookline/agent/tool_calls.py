@@ -34,12 +34,12 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The model-facing content as text."""
-        return as_text(self.llm_content)
+        return content_text(self.llm_content)
 
     @property
     def display(self) -> str:
         """What to show a person; empty if a hook suppresses it."""
-        return "" if self.suppress_display else as_text(self._display)
+        return "" if self.suppress_display else content_text(self._display)
 
     @property
     def _display(self) -> Any:
@@ -65,7 +65,7 @@ class ToolResult(Struct, frozen=True, kw_only=True):
         if isinstance(content, list):
             extended: Any = [*content, *additions]
         else:
-            extended = "\n\n".join([as_text(content), *additions])
+            extended = "\n\n".join([content_text(content), *additions])
         return structs.replace(self, llm_content=extended, return_display=self._display)
 
 
@@ -74,14 +74,14 @@ def as_result(value: Any) -> ToolResult:
     return value if isinstance(value, ToolResult) else ToolResult(llm_content=value)
 
 
-def refused(reason: str, **more: Any) -> ToolResult:
+def refused_result(reason: str, **more: Any) -> ToolResult:
     """The result of a call that did not run: its content is the reason."""
     return ToolResult(llm_content=reason, return_display=reason, error=reason, **more)
 
 
 def not_run(reason: str) -> ToolResult:
     """The result of a call after the agent was stopped."""
-    return refused(f"Not run: {reason}")
+    return refused_result(f"Not run: {reason}")
 
 
 def failed(error: BaseException) -> ToolResult:
@@ -101,7 +101,7 @@ def annotation(message: str) -> str:
     return f"[System] {message}"
 
 
-def as_text(value: Any) -> str:
+def content_text(value: Any) -> str:
     """A string as it is, None as an empty string, anything else as JSON."""
     if isinstance(value, str):
         return value
@@ -306,15 +306,15 @@ async def _is_confirmed(confirm: Confirm, question: Confirmation) -> bool:
 
 
 def _blocked(reason: str) -> ToolResult:
-    return refused(reason, metadata={"hookline": "blocked"})
+    return refused_result(reason, metadata={"hookline": "blocked"})
 
 
 def _stopped(result: ProcessedHookResult) -> ToolResult:
     reason = result.stop_reason or "Stopped by hook"
-    return refused(reason, stop_reason=reason)
+    return refused_result(reason, stop_reason=reason)
 
 
 def _withheld(result: ToolResult, output: HookOutput) -> ToolResult:
     reason = output.reason or output.additional_context or "The result was withheld"
-    withheld = refused(reason, metadata={"hookline": "withheld"})
+    withheld = refused_result(reason, metadata={"hookline": "withheld"})
     return structs.replace(withheld, suppress_display=result.suppress_display)

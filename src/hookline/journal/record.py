@@ -17,7 +17,7 @@ from hookline.executors.contract import HookCall, HookPlan
 from hookline.log import logger
 from hookline.protocol.results import ProcessedHookResult
 
-from .rows import Limits, Row, Snapshot, rows_of, take_snapshot
+from .rows import EventSnapshot, Limits, Row, rows_of, snapshot_event
 from .store import damaged, identity, open_for_writing
 
 _FLUSH_S = 0.5
@@ -62,7 +62,7 @@ class JournalRecorder:
     ) -> None:
         """Take one event, whether or not a hook matched it; never blocks or raises."""
         if not self._failed:
-            self._put(take_snapshot(call, plan, result, self._translator))
+            self._put(snapshot_event(call, plan, result, self._translator))
 
     def close(self) -> bool:
         """Write everything and end the thread; False if there is none.
@@ -80,7 +80,7 @@ class JournalRecorder:
             self._fail(f"nothing could be written for {_STUCK_S:g} s")
         return True
 
-    def _put(self, snapshot: Snapshot) -> None:
+    def _put(self, snapshot: EventSnapshot) -> None:
         if self._writer is None:
             self.start()
         writer = self._writer
@@ -111,12 +111,12 @@ class _Writer(threading.Thread):
         self._path = path
         self._limits = limits
         self._fail = fail
-        self._queue: SimpleQueue[Snapshot | None] = SimpleQueue()
+        self._queue: SimpleQueue[EventSnapshot | None] = SimpleQueue()
         """None ends the thread."""
         self._finishing = threading.Event()
         self._taken_bytes = self._written_bytes = 0
 
-    def put(self, snapshot: Snapshot) -> int:
+    def put(self, snapshot: EventSnapshot) -> int:
         """Queue one event; gives the bytes that wait to be written."""
         self._taken_bytes += len(snapshot.input.data)
         self._queue.put(snapshot)
@@ -132,7 +132,7 @@ class _Writer(threading.Thread):
             self.join(_STUCK_S)
         return not self.is_alive()
 
-    def left_over(self) -> Iterator[Snapshot]:
+    def left_over(self) -> Iterator[EventSnapshot]:
         """What was queued after the end."""
         try:
             while True:
@@ -172,7 +172,7 @@ class _Writer(threading.Thread):
         self, connection: Connection, own_file: tuple[int, int] | None
     ) -> None:
         clean_up_at = 0.0
-        batch: list[Snapshot] = []
+        batch: list[EventSnapshot] = []
         while True:
             if time.monotonic() >= clean_up_at:
                 delete_old(connection, self._limits)
@@ -189,7 +189,7 @@ class _Writer(threading.Thread):
             _write(connection, [rows_of(one, self._limits) for one in batch])
             self._written_bytes += sum(len(one.input.data) for one in batch)
 
-    def _batch(self, first: Snapshot) -> list[Snapshot]:
+    def _batch(self, first: EventSnapshot) -> list[EventSnapshot]:
         batch = [first]
         while len(batch) < _LONGEST_BATCH and not self._queue.empty():
             snapshot = self._queue.get()

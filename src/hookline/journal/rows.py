@@ -61,7 +61,7 @@ class Serialized(Struct, frozen=True, gc=False):
         return marshal.loads(self.data)  # noqa: S302 - written by serialize() below
 
 
-class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
+class EventSnapshot(Struct, frozen=True, kw_only=True, gc=False):
     """One event as it was when it was recorded."""
 
     at: float
@@ -102,15 +102,15 @@ class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
         return structs.replace(result, aggregated=aggregated), raw_outputs
 
 
-def take_snapshot(
+def snapshot_event(
     call: HookCall,
     plan: HookPlan | None,
     result: ProcessedHookResult,
     translator: str = "auto",
-) -> Snapshot:
+) -> EventSnapshot:
     """Copy what the host and the tools may change later."""
     event_input, translator_left = _serialized_input(call, translator)
-    return Snapshot(
+    return EventSnapshot(
         at=time.time() - result.aggregated.total_duration / 1000,
         event=call.event,
         cwd=call.cwd,
@@ -252,7 +252,7 @@ def _effect(value: Any) -> str:
     return truncate_with_digest(text, _EFFECT_BYTES)
 
 
-def rows_of(snapshot: Snapshot, limits: Limits) -> tuple[Row, list[Row]]:
+def rows_of(snapshot: EventSnapshot, limits: Limits) -> tuple[Row, list[Row]]:
     """The row of an event, and those of its hooks without the event's id."""
     result, raw_outputs = snapshot.restored()
     text = snapshot.input_json()
@@ -275,7 +275,7 @@ def rows_of(snapshot: Snapshot, limits: Limits) -> tuple[Row, list[Row]]:
     return _storable(event), [_storable(row) for row in hooks]
 
 
-def _event_columns(snapshot: Snapshot, fields: dict[str, Any]) -> Row:
+def _event_columns(snapshot: EventSnapshot, fields: dict[str, Any]) -> Row:
     field = TRAITS[snapshot.event].matched_field
     target = fields.get(field) if field else None
     plan = snapshot.plan
