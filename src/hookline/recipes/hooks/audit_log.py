@@ -6,8 +6,6 @@ are masked, long ones truncated. The file is ``AUDIT_FILE``, by default ``audit.
 in the user's state folder; a symbolic link is refused.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

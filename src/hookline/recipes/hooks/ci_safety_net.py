@@ -4,8 +4,6 @@ Active where ``CI`` is set. Pushing, publishing, deploying, merging and changing
 pipeline's own files are blocked, however the command is wrapped.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

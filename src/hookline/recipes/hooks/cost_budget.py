@@ -6,8 +6,6 @@ project, one line per call, so that agents running at the same time do not overw
 each other. A call that reports no usage is estimated from its text.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ substitutions and variables (``hookline.recipes.shell``). Deleting a folder of t
 project passes; deleting the project, the home directory or the system does not.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from fnmatch import fnmatch

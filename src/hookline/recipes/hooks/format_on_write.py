@@ -5,8 +5,6 @@ The formatter is chosen by the file's extension and skipped if it is not install
 inside the project are formatted, and a file name is never taken for an option.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -6,8 +6,6 @@ git hook runs and nothing is signed. To list: ``git log refs/hookline/SESSION``;
 restore: ``git restore --source=COMMIT --worktree .``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

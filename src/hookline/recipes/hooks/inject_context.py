@@ -5,8 +5,6 @@ truncated at ``MAX_TEXT`` characters and cleaned of control characters. Notes ou
 the project are not read: a link must not leak a secret.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import unicodedata

@@ -6,8 +6,6 @@ three events: BeforeModel for the text, BeforeTool for the input of tools and Af
 for their results. ``FORBIDDEN_WORDS`` holds the words, separated by commas.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

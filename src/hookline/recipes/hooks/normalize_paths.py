@@ -4,8 +4,6 @@ In a sequential group the next hook sees the changed input, and so does the tool
 path that was checked is the path that is used. See ``confine_paths.py``.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

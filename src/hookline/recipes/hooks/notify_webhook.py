@@ -5,8 +5,6 @@ redirects are not followed. What looks like a credential is masked. The hook wai
 a slow service for at most three seconds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -6,8 +6,6 @@ too). The call passes only on ``true``: a service that is slow (``POLICY_MS``, d
 800), down or unclear blocks it; with ``POLICY_ON_ERROR=ask`` a person decides instead.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -5,8 +5,6 @@ be neither read nor changed; ``.git``, ``.hookline`` and lock files may be read.
 ``PROTECTED_FILES`` adds patterns of the second kind, separated by commas.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ each of its commands is known to read, writes to no file and hides nothing.
 ``READ_ONLY_ALLOW`` names other tools to allow, separated by commas.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

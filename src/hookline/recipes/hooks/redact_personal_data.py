@@ -6,8 +6,6 @@ characters. Model hooks do not see function calls and images (see the recipe
 ``model-blind-spots``).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

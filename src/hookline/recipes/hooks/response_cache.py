@@ -6,8 +6,6 @@ see: model, messages with their roles, settings. Entries expire after
 ``CACHE_SECONDS``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -6,8 +6,6 @@ Examples from documentation and placeholders pass. ``SECRET_SCAN_ALLOW`` is a re
 expression of other texts to allow.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import html

@@ -5,8 +5,6 @@ Writing ``src/pkg/name.py`` needs a non-empty ``test_name.py`` or ``name_test.py
 with the extension of a programming language.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

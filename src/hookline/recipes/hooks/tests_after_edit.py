@@ -5,8 +5,6 @@
 longer than ``TEST_SECONDS`` is killed and reported.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
