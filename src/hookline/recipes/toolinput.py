@@ -11,7 +11,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
     from typing import Any
 
     from .shell import Command
@@ -51,16 +51,11 @@ def only_reads(tool_name: str) -> bool:
 
 def shell_line(tool_input: dict[str, Any]) -> str:
     """The shell line in a tool's input; a list of arguments is quoted into one."""
-    lines = []
-    for key in _SHELL_KEYS:
-        value = tool_input.get(key)
-        if isinstance(value, str):
-            lines.append(value)
-        elif isinstance(value, list):
-            from shlex import join
+    from shlex import join
 
-            lines.append(join(str(word) for word in value))
-    return "\n".join(lines)
+    values = [tool_input.get(key) for key in _SHELL_KEYS]
+    lines = [join(map(str, one)) if isinstance(one, list) else one for one in values]
+    return "\n".join(line for line in lines if isinstance(line, str))
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -109,6 +104,17 @@ def project_path(path: str, cwd: str) -> str | None:
     return place[len(root) + 1 :] if place.startswith(root + os.sep) else None
 
 
+def project_paths(paths: Iterable[str], cwd: str) -> Iterator[str]:
+    """Those paths that are inside the project, relative to it."""
+    return filter(None, (project_path(path, cwd) for path in paths))
+
+
+def env_list(name: str, default: str = "") -> list[str]:
+    """The values of a variable that separates them with commas."""
+    values = os.environ.get(name, default).split(",")
+    return [value.strip() for value in values if value.strip()]
+
+
 def visible_text(text: str) -> str:
     """A text without invisible characters, and with plain letters for fancy ones."""
     import unicodedata
@@ -119,21 +125,22 @@ def visible_text(text: str) -> str:
 
 def written_paths(event: dict[str, Any], writers: Container[str]) -> Iterator[str]:
     """Every path that a tool call writes; ``writers`` are programs that write files."""
-    tool, tool_input = event["tool_name"], event["tool_input"]
-    if is_shell(tool):
-        for command, cwd in placed_commands(shell_line(tool_input), event["cwd"]):
-            operands = command.operands if command.name in writers else []
-            for name in (*command.writes, *operands):
-                yield resolved(name, cwd)
-    elif not only_reads(tool):
-        yield from paths_in(tool_input)
+    for command, cwd in placed_commands(event):
+        operands = command.operands if command.name in writers else []
+        for name in (*command.writes, *operands):
+            yield resolved(name, cwd)
+    if not is_shell(event["tool_name"]) and not only_reads(event["tool_name"]):
+        yield from paths_in(event["tool_input"])
 
 
-def placed_commands(line: str, cwd: str) -> Iterator[tuple[Command, str]]:
-    """Every command of a shell line with the folder it runs in, after any ``cd``."""
+def placed_commands(event: dict[str, Any]) -> Iterator[tuple[Command, str]]:
+    """Every command of a shell tool with the folder it runs in, after any ``cd``."""
+    if not is_shell(event["tool_name"]):
+        return
     from .shell import commands
 
-    for command in commands(line):
+    cwd = event["cwd"]
+    for command in commands(shell_line(event["tool_input"])):
         yield command, cwd
         if command.name in ("cd", "pushd") and command.operands:
             cwd = resolved(command.operands[0], cwd)

@@ -46,18 +46,16 @@ def danger(command: Command) -> str | None:
         return f"agents may not run {name}"
     if command.opaque:
         return "what this will run is hidden"
-    for judge in (_deletion, _moving, _permissions, _machine, _git, _code):
-        why = judge(command)
-        if why:
-            return why
-    return None
+    judges = (_deletion, _moving, _permissions, _machine, _git, _code)
+    return next(filter(None, (judge(command) for judge in judges)), None)
 
 
 def _deletion(command: Command) -> str | None:
-    if _is(command, "rm") and command.flags & {"r", "R", "recursive"}:
+    name = command.name.lower()  # it may hold wildcards
+    if fnmatch("rm", name) and command.flags & {"r", "R", "recursive"}:
         broad = command.appended or any(is_broad(one) for one in command.operands)
         return "this deletes too much" if broad else None
-    if _is(command, "find") and {"-delete", "-exec", "-execdir"} & set(command.args):
+    if fnmatch("find", name) and {"-delete", "-exec", "-execdir"} & set(command.args):
         starts = [word for word in command.args[:1] if not word.startswith("-")]
         if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
             return "this deletes everything it finds"
@@ -130,10 +128,6 @@ def is_broad(target: str) -> bool:
 
 def _is_root(target: str) -> bool:
     return is_broad(target) and target.startswith(("/", "~", "$"))
-
-
-def _is(command: Command, name: str) -> bool:
-    return fnmatch(name, command.name.lower()) if command.name else False
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ from typing import Any
 
 from hookline.recipes.shell import SHELLS, Command
 from hookline.recipes.toolinput import (
+    env_list,
     expanded,
     is_shell,
     only_reads,
     paths_in,
     placed_commands,
     resolved,
-    shell_line,
 )
 from hookline.script import Output, block, run
 
@@ -37,14 +37,11 @@ INTERPRETER = re.compile(r"(python|perl|ruby|node|php|awk|gawk)[\d.]*")
 
 def check(event: dict[str, Any]) -> Output | None:
     """Block the call if it would touch or change a protected file."""
-    tool, tool_input, cwd = event["tool_name"], event["tool_input"], event["cwd"]
-    if is_shell(tool):
-        return _check_line(shell_line(tool_input), cwd)
-    return _check_paths(paths_in(tool_input), cwd, writes=not only_reads(tool))
-
-
-def _check_line(line: str, cwd: str) -> Output | None:
-    for command, place in placed_commands(line, cwd):
+    tool, cwd = event["tool_name"], event["cwd"]
+    if not is_shell(tool):
+        paths = paths_in(event["tool_input"])
+        return _check_paths(paths, cwd, writes=not only_reads(tool))
+    for command, place in placed_commands(event):
         found = _check_command(command, cwd, os.path.relpath(place, cwd))
         if found:
             return found
@@ -78,7 +75,7 @@ def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
     for path in paths:
         if _any_part(path, cwd, SECRET):
             return block(f"{path} contains secrets: it may not be read or changed")
-        if writes and _any_part(path, cwd, (*READABLE, *_more())):
+        if writes and _any_part(path, cwd, (*READABLE, *env_list("PROTECTED_FILES"))):
             return block(f"{path} is protected: it may be read, not changed")
     return None
 
@@ -86,18 +83,13 @@ def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
 def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
     # The names of the folders above the project do not count.
     place = resolved(path, cwd).removeprefix(os.path.realpath(cwd))
-    for part in {*Path(place).parts, *Path(os.path.normpath(path)).parts}:
-        name = part.casefold()
-        if not any(fnmatchcase(name, harmless) for harmless in HARMLESS) and any(
-            fnmatchcase(name, pattern.casefold()) for pattern in patterns
-        ):
-            return True
-    return False
+    parts = {*Path(place).parts, *Path(os.path.normpath(path)).parts}
+    return any(_matches(one, patterns) and not _matches(one, HARMLESS) for one in parts)
 
 
-def _more() -> list[str]:
-    named = os.environ.get("PROTECTED_FILES", "").split(",")
-    return [pattern.strip() for pattern in named if pattern.strip()]
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    lower = name.casefold()
+    return any(fnmatchcase(lower, pattern.casefold()) for pattern in patterns)
 
 
 if __name__ == "__main__":
