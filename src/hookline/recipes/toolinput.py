@@ -17,25 +17,20 @@ if TYPE_CHECKING:
     from .shell import Command
 
 _PATH_KEY = re.compile(
-    r"path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
-    r"|dest|destination|uri)s?$",
-    re.IGNORECASE,
+    r"(?i)path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
+    r"|dest|destination|uri)s?$"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_CONTENT_KEY = re.compile(
-    r"content|text|string|body|diff|patch|pattern|query", re.IGNORECASE
-)
+_CONTENT_KEY = re.compile(r"(?i)content|text|string|body|diff|patch|pattern|query")
 _SHELL_KEYS = ("command", "cmd", "script", "commands", "args", "argv")
-_SHELL_TOOL = re.compile(r"shell|bash|exec|terminal|command|process", re.IGNORECASE)
+_SHELL_TOOL = re.compile(r"(?i)shell|bash|exec|terminal|command|process")
 _READ_TOOL = re.compile(
-    r"(^|_)(read|list|ls|glob|grep|search|find|view|cat|fetch|get|show|head|tail)"
-    r"(_|$|many|file)",
-    re.IGNORECASE,
+    r"(?i)(^|_)(read|list|ls|glob|grep|search|find|view|cat|fetch|get|show|head|tail)"
+    r"(_|$|many|file)"
 )
 _WRITE_TOOL = re.compile(
-    r"write|replace|edit|create|delete|remove|move|rename|patch|insert|update|append"
-    r"|save|put|copy",
-    re.IGNORECASE,
+    r"(?i)write|replace|edit|create|delete|remove|move|rename|patch|insert|update"
+    r"|append|save|put|copy"
 )
 
 
@@ -51,11 +46,15 @@ def only_reads(tool_name: str) -> bool:
 
 def shell_line(tool_input: dict[str, Any]) -> str:
     """The shell line in a tool's input; a list of arguments is quoted into one."""
-    from shlex import join
+    lines = []
+    for value in map(tool_input.get, _SHELL_KEYS):
+        if isinstance(value, str):
+            lines.append(value)
+        elif isinstance(value, list):
+            from shlex import join
 
-    values = [tool_input.get(key) for key in _SHELL_KEYS]
-    lines = [join(map(str, one)) if isinstance(one, list) else one for one in values]
-    return "\n".join(line for line in lines if isinstance(line, str))
+            lines.append(join(map(str, value)))
+    return "\n".join(lines)
 
 
 def texts_in(value: Any) -> Iterator[str]:

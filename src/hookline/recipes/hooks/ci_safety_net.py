@@ -36,9 +36,8 @@ PUBLISHES = {
 }
 CHANGERS = {"cp", "mv", "rm", "tee", "sed", "ln", "install", "touch", "truncate", "dd"}
 PIPELINES = re.compile(
-    r"^(\.github/(workflows|actions)/|\.gitlab-ci\.yml$|\.circleci/|jenkinsfile$"
-    r"|azure-pipelines\.yml$)",
-    re.IGNORECASE,
+    r"(?i)^(\.github/(workflows|actions)/|\.gitlab-ci\.yml$|\.circleci/|jenkinsfile$"
+    r"|azure-pipelines\.yml$)"
 )
 
 

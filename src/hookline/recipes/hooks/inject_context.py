@@ -15,6 +15,7 @@ from hookline.recipes.toolinput import project_path
 from hookline.script import Output, add_context, run
 
 FILES = ("CONTEXT.md", ".hookline/context.md")
+STATUS = ("status", "--porcelain", "--branch", "-z")
 MAX_TEXT = 4000
 MAX_CHANGES = 20
 
@@ -27,9 +28,16 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 def _git(cwd: str) -> list[str]:
-    lines = _lines(cwd, "status", "--porcelain", "--branch", "-z")
-    if not lines:
+    ended = subprocess.run(
+        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *STATUS],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if not ended.stdout:
         return []
+    lines = ended.stdout.decode(errors="replace").rstrip("\0").split("\0")
     branch = lines[0].removeprefix("## ").partition("...")[0]
     changed = [clean(line) for line in lines[1:] if line]
     parts = [f"git branch: {clean(branch)}"]
@@ -38,18 +46,6 @@ def _git(cwd: str) -> list[str]:
         listed = changed[:MAX_CHANGES] + ([f"and {more} more"] if more > 0 else [])
         parts.append("changed files: " + ", ".join(listed))
     return parts
-
-
-def _lines(cwd: str, *words: str) -> list[str]:
-    ended = subprocess.run(
-        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *words],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    output = ended.stdout.decode(errors="replace").rstrip("\0")
-    return output.split("\0") if output else []
 
 
 def _notes(cwd: str) -> list[str]:

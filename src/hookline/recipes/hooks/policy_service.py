@@ -10,6 +10,7 @@ import json
 import os
 import threading
 import urllib.request
+from functools import partial
 from typing import Any
 
 from hookline.script import Output, ask, block, run, system_message
@@ -40,11 +41,8 @@ def _asked(address: str, event: dict[str, Any], seconds: float) -> dict[str, Any
     thread reads, and the time limit is for the whole answer.
     """
     answers: list[dict[str, Any] | str] = []
-
-    def read() -> None:
-        answers.append(_read(address, event, seconds))
-
-    thread = threading.Thread(target=read, daemon=True)
+    read = partial(_read, address, event, seconds)
+    thread = threading.Thread(target=lambda: answers.append(read()), daemon=True)
     thread.start()
     thread.join(seconds)
     return answers[0] if answers else f"no answer within {seconds * 1000:.0f} ms"

@@ -20,9 +20,7 @@ SPELT_EMAIL = (
 EMAIL = re.compile(f"{PLAIN_EMAIL}|{SPELT_EMAIL}", re.IGNORECASE)
 CARD = re.compile(r"(?<![\w.-])\d(?:[ .-]?\d){12,18}(?![\w-])")
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
-PHONE = re.compile(
-    r"(?<![\w.])(?:\+|00)\d{1,3}[ .()/-]*(?:\d[ .()/-]*){6,12}\d(?![\w])"
-)
+PHONE = re.compile(r"(?<![\w.])(?:\+|00)\d{1,3}[ .()/-]*(?:\d[ .()/-]*){6,12}\d(?!\w)")
 
 
 def check(event: dict[str, Any]) -> Output | None:
