@@ -283,12 +283,10 @@ class _Lexer:
         inner = self._nested(self.at, self._end)
         inner.read_until("}", quoted=quoted)
         self.at, argument = inner.at, Word(inner.pieces)
-        if self._text[start : self.at] == f"${{{name}}}":
-            self._add_expansion(start, Piece(quoted=quoted, variable=name))
-        else:
-            name = name if default else ""
-            piece = Piece(quoted=quoted, variable=name, argument=argument)
-            self._add_expansion(start, piece)
+        piece = Piece(quoted=quoted, variable=name)
+        if self._text[start : self.at] != f"${{{name}}}":
+            piece = Piece(quoted=quoted, variable=default and name, argument=argument)
+        self._add_expansion(start, piece)
 
     def _substitution(self, *, quoted: bool) -> None:
         start, at = self.at, self.at + 2
@@ -355,17 +353,13 @@ def plain_words(command: str) -> tuple[str | Word, ...] | None:
     if '$"' in command:
         return None  # translated text
     words = [word for one in parse(command) for word in one.words]
-    for piece in (piece for word in words for piece in word):
-        is_text = not piece.source and _PLAIN.issuperset(piece.text)
-        if not is_text and not piece.is_project_dir:
-            return None
+    pieces = [piece for word in words for piece in word if not piece.is_project_dir]
+    if any(piece.source or not _PLAIN.issuperset(piece.text) for piece in pieces):
+        return None
     if any("=" in piece.text for piece in words[0]):
         return None  # an assignment
-    texts = [word.known({}) for word in words]
-    return tuple(
-        text if text is not None else word
-        for text, word in zip(texts, words, strict=True)
-    )
+    texts = (word.known({}) for word in words)
+    return tuple(b if a is None else a for a, b in zip(texts, words, strict=True))
 
 
 def project_variables(project: str | None) -> dict[str, str]:
@@ -440,7 +434,7 @@ def _argument_text(word: Word, variables: Mapping[str, str]) -> str | None:
 
 def _executed_file(program: str | None, *arguments: str | None) -> ExecutedFile | None:
     name = (program or "").rpartition("/")[2]
-    if program and re.fullmatch(_INTERPRETER, name):
+    if re.fullmatch(_INTERPRETER, name):
         script = _script(arguments, name)
         return ExecutedFile(script, is_program=False) if script else None
     if program and "/" in program:

@@ -75,10 +75,12 @@ def _moving(command: Command) -> str | None:
 
 
 def _permissions(command: Command) -> str | None:
-    broad = any(is_broad(target) for target in command.operands[1:])
-    if command.name in ("chmod", "chown") and command.flags & {"R", "recursive"}:
-        return "this changes the permissions of everything" if broad else None
-    return None
+    broad = any(map(is_broad, command.operands[1:]))
+    recursive = command.name in ("chmod", "chown") and command.flags & {
+        "R",
+        "recursive",
+    }
+    return "this changes the permissions of everything" if broad and recursive else None
 
 
 def _machine(command: Command) -> str | None:

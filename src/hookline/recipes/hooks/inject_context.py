@@ -67,10 +67,8 @@ def _is_secret(place: Path) -> bool:
 
 def clean(text: str, keep: str = "") -> str:
     """A text without control and invisible characters."""
-    return "".join(
-        char if char in keep or unicodedata.category(char)[0] != "C" else " "
-        for char in text
-    )
+    hidden = {one for one in text if unicodedata.category(one)[0] == "C"} - {*keep}
+    return "".join(" " if char in hidden else char for char in text)
 
 
 if __name__ == "__main__":

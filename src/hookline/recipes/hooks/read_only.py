@@ -94,11 +94,8 @@ def _git_reads(command: Command) -> bool:
         if option == "-C" and words:
             words.pop(0)
     outputs = ("--output", "--ext-diff", "--textconv", "-O")
-    return (
-        bool(words)
-        and words[0] in GIT_READERS.split()
-        and not any(word.startswith(outputs) for word in words)
-    )
+    writes = any(word.startswith(outputs) for word in words)
+    return bool(words) and words[0] in GIT_READERS.split() and not writes
 
 
 if __name__ == "__main__":
