@@ -116,13 +116,15 @@ def all_words(commands: Iterable[SimpleCommand]) -> Iterator[Word]:
 class _Lexer:
     """One pass over a text, or over an expansion in it."""
 
-    def __init__(self, text: str, at: int, end: int, depth: int = 0) -> None:
+    def __init__(
+        self, text: str, at: int, end: int, depth: int = 0, is_copy: bool = False
+    ) -> None:
         self._text = text
         # Nesting that no person writes is not read, so that it cannot raise.
         self.at = at if depth <= _MAX_DEPTH else end
         self._end = end
         self._depth = depth
-        self.is_copy = False
+        self._is_copy = is_copy
         self.pieces: list[Piece] = []
         self._commands = [SimpleCommand("")]
         self._redirect = ""
@@ -228,9 +230,7 @@ class _Lexer:
         return Word(body.pieces)
 
     def _nested(self, at: int, end: int) -> _Lexer:
-        nested = _Lexer(self._text, at, end, self._depth + 1)
-        nested.is_copy = self.is_copy
-        return nested
+        return _Lexer(self._text, at, end, self._depth + 1, self._is_copy)
 
     def _escape(self) -> None:
         escaped = self._text[self.at + 1 : self.at + 2]
@@ -300,13 +300,12 @@ class _Lexer:
         inner = self._nested(*found.span(1))
         unescaped = re.sub(r"\\([\\`$])", r"\1", found[1])
         if unescaped != found[1]:
-            inner = _Lexer(unescaped, 0, len(unescaped), self._depth + 1)
-            inner.is_copy = True
+            inner = _Lexer(unescaped, 0, len(unescaped), self._depth + 1, is_copy=True)
         self._add_expansion(start, Piece(quoted=quoted, commands=inner.read()))
 
     def _add_expansion(self, start: int, piece: Piece) -> None:
         piece.source = self._text[start : self.at]
-        piece.start = -1 if self.is_copy else start
+        piece.start = -1 if self._is_copy else start
         self.pieces.append(piece)
 
 
@@ -421,9 +420,8 @@ def executed_files(command: str, project: str | None) -> list[ExecutedFile]:
             break
         while texts and re.fullmatch(_PREFIX, texts[0] or "", re.DOTALL):
             del texts[0]
-        file = _executed_file(*texts) if texts else None
-        found += [] if file is None else [file]
-    return found
+        found.append(_executed_file(*texts) if texts else None)
+    return [file for file in found if file is not None]
 
 
 def _argument_text(word: Word, variables: Mapping[str, str]) -> str | None:

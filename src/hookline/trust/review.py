@@ -170,8 +170,10 @@ def _reviewed(
     same_name = [one for one in old if (one[0], one[2].name) == (event, hook.name)]
     change, former = Change.NEW, None
     if placed in old:
-        changed = _files_changed(hook, now, before)
-        change = Change.CHANGED if changed else Change.SAME
+        approved = before.files.get(hook_id(hook), {}).keys()
+        changed = approved & set(differences(before.pins(), now.record.pins()))
+        is_same = before.tree == now.record.tree and not changed
+        change = Change.SAME if is_same else Change.CHANGED
     elif same_name:
         change, former = Change.CHANGED, same_name[0][2]
     return ReviewedHook(
@@ -183,13 +185,6 @@ def _reviewed(
         files=tuple(path for path, pin in named.items() if pin.kind is PinKind.FILE),
         names_nothing=names_nothing(hook, now.record.project),
     )
-
-
-def _files_changed(hook: HookConfig, now: Snapshot, before: TrustRecord) -> bool:
-    if before.tree != now.record.tree:
-        return True
-    paths = before.files.get(hook_id(hook), {}).keys()
-    return any(path in paths for path, _, _ in changed_files(now, before))
 
 
 def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:

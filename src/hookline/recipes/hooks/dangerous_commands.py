@@ -30,8 +30,7 @@ def check(event: dict[str, Any]) -> Output | None:
     if FORK_BOMB.search(line):
         return block("this is a fork bomb")
     for command in commands(line):
-        why = danger(command)
-        if why:
+        if why := danger(command):
             text = " ".join(command.words)[:120] or line[:120]
             return block(f"{why}: {text!r}. Ask the user to run it if it is needed.")
     return None

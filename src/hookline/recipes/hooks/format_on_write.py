@@ -17,9 +17,7 @@ from hookline.script import Output, run, system_message
 
 FORMATTERS = {
     "py": "ruff format --quiet",
-    "js": "prettier --write --log-level warn",
-    "ts": "prettier --write --log-level warn",
-    "css": "prettier --write --log-level warn",
+    **dict.fromkeys(("js", "ts", "css"), "prettier --write --log-level warn"),
     "go": "gofmt -w",
     "rs": "rustfmt --quiet",
 }

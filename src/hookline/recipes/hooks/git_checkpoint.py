@@ -64,8 +64,7 @@ def _keep(git: Callable[..., str], tree: str, ref: str, tool: str) -> None:
         return
     parent = ["-p", last] if last else []
     title = " ".join(f"before {tool}".split())[:100]
-    commit = git("commit-tree", tree, *parent, "-m", title)
-    if commit:
+    if commit := git("commit-tree", tree, *parent, "-m", title):
         git("update-ref", ref, commit)
 
 

@@ -15,7 +15,6 @@ from hookline.recipes.toolinput import project_path
 from hookline.script import Output, add_context, run
 
 FILES = ("CONTEXT.md", ".hookline/context.md")
-STATUS = ("status", "--porcelain", "--branch", "-z")
 MAX_TEXT = 4000
 MAX_CHANGES = 20
 
@@ -29,7 +28,7 @@ def check(event: dict[str, Any]) -> Output | None:
 
 def _git(cwd: str) -> list[str]:
     ended = subprocess.run(
-        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *STATUS],
+        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "-bz"],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,

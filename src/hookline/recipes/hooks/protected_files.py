@@ -42,14 +42,15 @@ def check(event: dict[str, Any]) -> Output | None:
         paths = paths_in(event["tool_input"])
         return _check_paths(paths, cwd, writes=not only_reads(tool))
     for command, place in placed_commands(event):
-        found = _check_command(command, cwd, os.path.relpath(place, cwd))
-        if found:
+        if found := _check_command(command, cwd, os.path.relpath(place, cwd)):
             return found
     return None
 
 
 def _check_command(command: Command, cwd: str, place: str) -> Output | None:
-    words = [piece for word in command.words for piece in (word, *_values(word))]
+    # Also the value of ``--file=x``, ``of=x`` or ``-d@x``.
+    pieces = ((word, *re.split(r"[=@:]", word)[1:]) for word in command.words)
+    words = [one for several in pieces for one in several if one]
     if INTERPRETER.fullmatch(command.name) or command.name in SHELLS:
         # A program in the command may name files anywhere in its text.
         words += re.findall(r"[\w./~*-]+", " ".join((*command.args, command.fed or "")))
@@ -64,11 +65,6 @@ def _check_command(command: Command, cwd: str, place: str) -> Output | None:
 
 def _moved(names: Iterable[str], place: str) -> list[str]:
     return [name if name.startswith("~") else str(Path(place, name)) for name in names]
-
-
-def _values(word: str) -> list[str]:
-    """The value of ``--file=x``, ``of=x`` or ``-d@x``."""
-    return [part for part in re.split(r"[=@:]", word)[1:] if part]
 
 
 def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:

@@ -49,8 +49,7 @@ def check(event: dict[str, Any]) -> Output | None:
     allowed = os.environ.get("SECRET_SCAN_ALLOW")
     for text in texts_in(event.get("tool_input")):
         for view in views(text):
-            kind = secret_in(view, allowed)
-            if kind:
+            if kind := secret_in(view, allowed):
                 return block(
                     f"this contains {kind}: keep it out of files and commands, and "
                     "read it from the environment instead"

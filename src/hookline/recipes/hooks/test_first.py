@@ -35,11 +35,10 @@ def _is_code(place: Path) -> bool:
 
 def _has_test(name: str, cwd: str) -> bool:
     wanted = {f"test_{name}", f"{name}_test", f"{name}.test"}
-    for folder in env_list("TEST_FOLDERS", "tests,test,src"):
-        for file in Path(cwd, folder).rglob("*"):
-            if file.stem in wanted and file.is_file() and file.stat().st_size > 0:
-                return True
-    return False
+    folders = (Path(cwd, one) for one in env_list("TEST_FOLDERS", "tests,test,src"))
+    files = (file for folder in folders for file in folder.rglob("*"))
+    named = (file for file in files if file.stem in wanted and file.is_file())
+    return any(file.stat().st_size > 0 for file in named)
 
 
 if __name__ == "__main__":
