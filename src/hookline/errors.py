@@ -3,8 +3,9 @@
     HooklineError
     ├── SettingsError                   a settings file that cannot be used
     ├── StateFileError                  a file in the state folder that cannot be used
-    ├── UnknownEventError               unknown event name (ValueError too)
-    ├── UnknownHookError                unknown hook name (LookupError too)
+    ├── UnknownNameError                a name that is not one of those known
+    │   ├── UnknownEventError           unknown event name (ValueError too)
+    │   └── UnknownHookError            unknown hook name (LookupError too)
     ├── HookSystemNotInitializedError   a part was used before initialize()
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that cannot be encoded as JSON
@@ -53,8 +54,10 @@ class StateFileError(HooklineError):
     """A file in the state folder, such as a trust record, that cannot be used."""
 
 
-class UnknownEventError(HooklineError, ValueError):
-    """An unknown event name; the message suggests the nearest one."""
+class UnknownNameError(HooklineError):
+    """An unknown name; the message suggests the nearest one."""
+
+    problem, hint = "unknown name", ""
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
         self.name = name
@@ -63,22 +66,24 @@ class UnknownEventError(HooklineError, ValueError):
 
     def __str__(self) -> str:
         near = nearest(self.name, self.known)
-        hint = f"did you mean {near!r}?" if near else f"one of {', '.join(self.known)}"
-        return f"unknown event {self.name!r}: {hint}"
+        hint = f"did you mean {near!r}?" if near else self.hint
+        hint = hint or f"one of {', '.join(self.known)}"
+        return f"{self.problem} {self.name!r}: {hint}"
 
 
-class UnknownHookError(HooklineError, LookupError):
-    """A name that no registered hook has; the message suggests the nearest one."""
+class UnknownEventError(UnknownNameError, ValueError):
+    """An unknown event name."""
+
+    problem = "unknown event"
+
+
+class UnknownHookError(UnknownNameError, LookupError):
+    """A name that no registered hook has."""
+
+    problem, hint = "no hook is named", "see 'hookline list'"
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
-        self.name = name
-        self.known = tuple(sorted(known))
-        super().__init__(name, self.known)
-
-    def __str__(self) -> str:
-        near = nearest(self.name, self.known)
-        hint = f"did you mean {near!r}?" if near else "see 'hookline list'"
-        return f"no hook is named {self.name!r}: {hint}"
+        super().__init__(name, sorted(known))
 
 
 class HookSystemNotInitializedError(HooklineError):

@@ -116,13 +116,15 @@ def all_words(commands: Iterable[SimpleCommand]) -> Iterator[Word]:
 class _Lexer:
     """One pass over a text, or over an expansion in it."""
 
-    def __init__(self, text: str, at: int, end: int, depth: int = 0) -> None:
+    def __init__(
+        self, text: str, at: int, end: int, depth: int = 0, is_copy: bool = False
+    ) -> None:
         self._text = text
         # Nesting that no person writes is not read, so that it cannot raise.
         self.at = at if depth <= _MAX_DEPTH else end
         self._end = end
         self._depth = depth
-        self.is_copy = False
+        self._is_copy = is_copy
         self.pieces: list[Piece] = []
         self._commands = [SimpleCommand("")]
         self._redirect = ""
@@ -228,9 +230,7 @@ class _Lexer:
         return Word(body.pieces)
 
     def _nested(self, at: int, end: int) -> _Lexer:
-        nested = _Lexer(self._text, at, end, self._depth + 1)
-        nested.is_copy = self.is_copy
-        return nested
+        return _Lexer(self._text, at, end, self._depth + 1, self._is_copy)
 
     def _escape(self) -> None:
         escaped = self._text[self.at + 1 : self.at + 2]
@@ -283,12 +283,10 @@ class _Lexer:
         inner = self._nested(self.at, self._end)
         inner.read_until("}", quoted=quoted)
         self.at, argument = inner.at, Word(inner.pieces)
-        if self._text[start : self.at] == f"${{{name}}}":
-            self._add_expansion(start, Piece(quoted=quoted, variable=name))
-        else:
-            name = name if default else ""
-            piece = Piece(quoted=quoted, variable=name, argument=argument)
-            self._add_expansion(start, piece)
+        piece = Piece(quoted=quoted, variable=name)
+        if self._text[start : self.at] != f"${{{name}}}":
+            piece = Piece(quoted=quoted, variable=default and name, argument=argument)
+        self._add_expansion(start, piece)
 
     def _substitution(self, *, quoted: bool) -> None:
         start, at = self.at, self.at + 2
@@ -302,13 +300,12 @@ class _Lexer:
         inner = self._nested(*found.span(1))
         unescaped = re.sub(r"\\([\\`$])", r"\1", found[1])
         if unescaped != found[1]:
-            inner = _Lexer(unescaped, 0, len(unescaped), self._depth + 1)
-            inner.is_copy = True
+            inner = _Lexer(unescaped, 0, len(unescaped), self._depth + 1, is_copy=True)
         self._add_expansion(start, Piece(quoted=quoted, commands=inner.read()))
 
     def _add_expansion(self, start: int, piece: Piece) -> None:
         piece.source = self._text[start : self.at]
-        piece.start = -1 if self.is_copy else start
+        piece.start = -1 if self._is_copy else start
         self.pieces.append(piece)
 
 
@@ -355,17 +352,13 @@ def plain_words(command: str) -> tuple[str | Word, ...] | None:
     if '$"' in command:
         return None  # translated text
     words = [word for one in parse(command) for word in one.words]
-    for piece in (piece for word in words for piece in word):
-        is_text = not piece.source and _PLAIN.issuperset(piece.text)
-        if not is_text and not piece.is_project_dir:
-            return None
+    pieces = [piece for word in words for piece in word if not piece.is_project_dir]
+    if any(piece.source or not _PLAIN.issuperset(piece.text) for piece in pieces):
+        return None
     if any("=" in piece.text for piece in words[0]):
         return None  # an assignment
-    texts = [word.known({}) for word in words]
-    return tuple(
-        text if text is not None else word
-        for text, word in zip(texts, words, strict=True)
-    )
+    texts = (word.known({}) for word in words)
+    return tuple(b if a is None else a for a, b in zip(texts, words, strict=True))
 
 
 def project_variables(project: str | None) -> dict[str, str]:
@@ -427,9 +420,8 @@ def executed_files(command: str, project: str | None) -> list[ExecutedFile]:
             break
         while texts and re.fullmatch(_PREFIX, texts[0] or "", re.DOTALL):
             del texts[0]
-        file = _executed_file(*texts) if texts else None
-        found += [] if file is None else [file]
-    return found
+        found.append(_executed_file(*texts) if texts else None)
+    return [file for file in found if file is not None]
 
 
 def _argument_text(word: Word, variables: Mapping[str, str]) -> str | None:
@@ -440,7 +432,7 @@ def _argument_text(word: Word, variables: Mapping[str, str]) -> str | None:
 
 def _executed_file(program: str | None, *arguments: str | None) -> ExecutedFile | None:
     name = (program or "").rpartition("/")[2]
-    if program and re.fullmatch(_INTERPRETER, name):
+    if re.fullmatch(_INTERPRETER, name):
         script = _script(arguments, name)
         return ExecutedFile(script, is_program=False) if script else None
     if program and "/" in program:

@@ -38,13 +38,8 @@ class Project:
 
     def tools(self) -> list[Callable[..., Any]]:
         """The tools that the model may call."""
-        return [
-            self.list_files,
-            self.read_file,
-            self.write_file,
-            self.delete_file,
-            self.run_tests,
-        ]
+        changing = (self.write_file, self.delete_file)
+        return [self.list_files, self.read_file, *changing, self.run_tests]
 
     def list_files(self) -> str:
         """List the project's files."""
@@ -129,13 +124,18 @@ SCENES = (
 
 async def play(project: Project, timeline: Timeline) -> None:
     """Play all scenes and print the summary."""
-    stage = _Stage(project, timeline)
+    runs: list[HookRun] = []
+
+    def report(run: HookRun) -> None:
+        timeline.hook_run(run)
+        runs.append(run)
+
     config = Config("demo", project.folder, Settings.from_file(project.settings_file))
     async with HookSystem(config) as hooks:
-        config.use_hooks(ReportingHooks(hooks.event_handler, stage.hook_run))
+        config.use_hooks(ReportingHooks(hooks.event_handler, report))
         for scene in SCENES:
-            await stage.play(config, scene)
-    timeline.summary(stage.runs, facts(project))
+            await _play_scene(scene, config, project, timeline)
+    timeline.summary(runs, facts(project))
 
 
 def facts(project: Project) -> list[str]:
@@ -150,34 +150,24 @@ def facts(project: Project) -> list[str]:
     return [fact for fact, is_true in found.items() if is_true]
 
 
-class _Stage:
-    """Shows one scene after the other, and keeps what the hooks do."""
-
-    def __init__(self, project: Project, timeline: Timeline) -> None:
-        self._project = project
-        self._timeline = timeline
-        self.runs: list[HookRun] = []
-
-    def hook_run(self, run: HookRun) -> None:
-        self._timeline.hook_run(run)
-        self.runs.append(run)
-
-    async def play(self, config: Config, scene: Scene) -> None:
-        self._timeline.title(scene.title)
-        say = self._timeline.message
-        say("you", scene.prompt)
-        agent = Agent(
-            config,
-            _ShownModel(scene, self._timeline),
-            self._project.tools(),
-            publish=lambda answer: say("tool", answer.result.text.split("\n")[0]),
-            max_parallel=1,
-        )
-        result = await agent.run(scene.prompt)
-        if result.ending is Ending.ANSWERED:
-            say("shown", result.text)
-        else:
-            say("agent", f"{result.ending.value}: {result.reason}")
+async def _play_scene(
+    scene: Scene, config: Config, project: Project, timeline: Timeline
+) -> None:
+    say = timeline.message
+    timeline.title(scene.title)
+    say("you", scene.prompt)
+    agent = Agent(
+        config,
+        _ShownModel(scene, timeline),
+        project.tools(),
+        publish=lambda answer: say("tool", answer.result.text.split("\n")[0]),
+        max_parallel=1,
+    )
+    result = await agent.run(scene.prompt)
+    if result.ending is Ending.ANSWERED:
+        say("shown", result.text)
+    else:
+        say("agent", f"{result.ending.value}: {result.reason}")
 
 
 class _ShownModel(ScriptedModel):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -43,14 +44,10 @@ def migrate(source: MigrationSource, theirs: dict[str, Any]) -> Migrated:
 class _Converter:
     """Converts settings of Gemini CLI and llxprt-code, whose protocol is ours."""
 
-    events: Mapping[str, HookEventName] = {
-        event.value: event for event in HookEventName
-    }
+    events: Mapping[str, HookEventName] = HookEventName.__members__
     option_keys: tuple[str, ...] = ("disabled", "enabled", "notifications")
     """Keys beside the events, in some versions."""
-    hook_keys: tuple[str, ...] = (
-        *("type", "command", "name", "description", "timeout", "env"),
-    )
+    fields: Sequence[str] = ("type", "command", "name", "description", "timeout", "env")
 
     def __init__(self) -> None:
         self._notes: dict[str, None] = {}
@@ -113,13 +110,13 @@ class _Converter:
         if kind != "command" or not isinstance(hook.get("command"), str):
             self.note(f"{name}: hooks of type {kind!r} are not supported")
             return
-        for key in sorted(hook.keys() - set(self.hook_keys)):
+        for key in sorted(hook.keys() - set(self.fields)):
             self.note(f"{name}: {key!r} of {hook['command']!r} is not supported")
         yield self.hook(name, hook)
 
     def hook(self, name: str, hook: dict[str, Any]) -> dict[str, Any]:
         """Our hook for a command hook of theirs."""
-        return {key: hook[key] for key in self.hook_keys if key in hook}
+        return {key: hook[key] for key in self.fields if key in hook}
 
 
 class _ClaudeConverter(_Converter):
@@ -127,7 +124,7 @@ class _ClaudeConverter(_Converter):
 
     events = CLAUDE_EVENTS
     option_keys = ()
-    hook_keys = ("type", "command", "timeout", "shell")
+    fields = ("type", "command", "timeout", "shell")
 
     def switches(
         self, theirs: dict[str, Any], hooks: dict[str, Any]
@@ -170,7 +167,7 @@ class Matcher(Struct, frozen=True):
 _MATCH_ALL = Matcher((None,))
 _MATCH_ALL_TEXTS = ("", "*", ".*", "^.*$", ".+", "^.+$", "(.*)")
 _NAMES = re.compile(r"[A-Za-z0-9_\-| ]+")
-_OUR_TOOLS = tuple(dict.fromkeys(our for ours in CLAUDE_TOOLS.values() for our in ours))
+_OUR_TOOLS = tuple(dict.fromkeys(chain.from_iterable(CLAUDE_TOOLS.values())))
 _VALUES: dict[HookEventName, dict[str, str]] = {
     HookEventName.SessionStart: {x: x for x in ("startup", "resume", "clear")},
     HookEventName.SessionEnd: {
@@ -184,11 +181,9 @@ _VALUES: dict[HookEventName, dict[str, str]] = {
 
 def _matcher(event: HookEventName, theirs: str) -> Matcher:
     matching = TRAITS[event].matching
-    if matching is Matching.REGEX:
-        return tool_matcher(theirs)
     if matching is Matching.EXACT:
         return _exact_matcher(theirs, _VALUES[event])
-    return _MATCH_ALL
+    return tool_matcher(theirs) if matching is Matching.REGEX else _MATCH_ALL
 
 
 def tool_matcher(theirs: str) -> Matcher:
@@ -199,7 +194,7 @@ def tool_matcher(theirs: str) -> Matcher:
     if _NAMES.fullmatch(theirs):
         names = [name.strip() for name in theirs.split("|")]
         known = (CLAUDE_TOOLS.get(name, (re.escape(name),)) for name in names)
-        pattern = _exactly([our for ours in known for our in ours])
+        pattern = _exactly(list(chain.from_iterable(known)))
     else:
         pattern, notes = _tool_expression(theirs)
     if "mcp__" in theirs:
@@ -214,12 +209,8 @@ def _tool_expression(theirs: str) -> tuple[str, tuple[str, ...]]:
     except re.error as error:
         note = f"matcher {theirs!r} is not a valid regular expression here ({error})"
         return theirs, (note,)
-    meant = [
-        our
-        for their, ours in CLAUDE_TOOLS.items()
-        if expression.search(their)
-        for our in ours
-    ]
+    found = (ours for their, ours in CLAUDE_TOOLS.items() if expression.search(their))
+    meant = list(chain.from_iterable(found))
     prefix = f"{_exactly(meant)}|" if meant else ""
     simple = f"{prefix}{theirs}"
     if all(bool(re.search(simple, our)) == (our in meant) for our in _OUR_TOOLS):
@@ -238,11 +229,9 @@ def _exact_matcher(theirs: str, known: dict[str, str]) -> Matcher:
     if theirs.strip() in _MATCH_ALL_TEXTS:
         return _MATCH_ALL
     values = _values(theirs, known)
-    unknown = [value for value in values if value not in known]
-    return Matcher(
-        tuple(known[value] for value in values if value in known),
-        tuple(f"matcher {value!r} never matches here" for value in unknown),
-    )
+    unknown = (value for value in values if value not in known)
+    notes = tuple(f"matcher {value!r} never matches here" for value in unknown)
+    return Matcher(tuple(known[value] for value in values if value in known), notes)
 
 
 def _values(theirs: str, known: dict[str, str]) -> list[str]:

@@ -6,12 +6,13 @@ tests run.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from hookline.errors import HooklineError, nearest
+from hookline.errors import UnknownNameError
 from hookline.protocol.events import HookEventName
 
 _FOLDER = Path(__file__).parent
@@ -19,18 +20,10 @@ _WRITERS = "write|replace|edit|create|patch|insert|append"
 _SHELLS = "shell|bash|exec|terminal|command|process"
 
 
-class UnknownRecipeError(HooklineError):
-    """An unknown name; the message suggests the nearest one."""
+class UnknownRecipeError(UnknownNameError):
+    """An unknown name of a recipe."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        self.name = name
-        self.known = known
-        super().__init__(name, known)
-
-    def __str__(self) -> str:
-        near = nearest(self.name, self.known)
-        hint = f"did you mean {near!r}?" if near else "see 'hookline recipes'"
-        return f"unknown recipe {self.name!r}: {hint}"
+    problem, hint = "unknown recipe", "see 'hookline recipes'"
 
 
 class Place(Struct, frozen=True):
@@ -77,12 +70,10 @@ class Recipe(Struct, frozen=True):
 
     def group(self, place: Place) -> dict[str, Any]:
         """Its group in the settings, for one place."""
-        group: dict[str, Any] = {}
-        if place.matcher is not None:
-            group["matcher"] = place.matcher
-        if self.sequential:
-            group["sequential"] = True
-        return group | {"hooks": [self._hook(script) for script in self.scripts]}
+        matcher = {} if place.matcher is None else {"matcher": place.matcher}
+        sequential = {"sequential": True} if self.sequential else {}
+        hooks = [self._hook(script) for script in self.scripts]
+        return {**matcher, **sequential, "hooks": hooks}
 
     def _hook(self, script: str) -> dict[str, Any]:
         own_name = script.removesuffix(".py").replace("_", "-")
@@ -95,56 +86,45 @@ class Recipe(Struct, frozen=True):
         return hook | {"onError": "block"} if self.guards else hook
 
 
-STARTER = Recipe(
+_guard = partial(Recipe, guards=True)
+
+STARTER = _guard(
     "no-env-files",
     "keep secrets out of .env files",
     (Place(HookEventName.BeforeTool, "write_file|replace|edit"),),
-    guards=True,
     folder=_FOLDER / "starter",
 )
 _RECIPES = (
-    Recipe(
-        "secret-scan",
-        "block keys, tokens and passwords in what tools write or run",
-        guards=True,
+    _guard(
+        "secret-scan", "block keys, tokens and passwords in what tools write or run"
     ),
-    Recipe(
+    _guard(
         "dangerous-commands",
         "block shell commands that delete or overwrite too much",
         (Place(HookEventName.BeforeTool, _SHELLS),),
-        guards=True,
     ),
-    Recipe(
+    _guard(
         "protected-files",
         "block access to .env files and keys, and changes to .git and .hookline",
-        guards=True,
     ),
-    Recipe(
+    _guard(
         "chained-pair",
         "resolve every path, then keep tools inside the project (two hooks)",
         own_scripts=("normalize_paths.py", "confine_paths.py"),
         sequential=True,
-        guards=True,
     ),
-    Recipe(
-        "read-only",
-        "allow the agent to read everything and to change nothing",
-        guards=True,
-    ),
+    _guard("read-only", "allow the agent to read everything and to change nothing"),
     Recipe(
         "test-first",
         "block writing code that has no test yet",
         (Place(HookEventName.BeforeTool, f"{_WRITERS}|{_SHELLS}"),),
     ),
-    Recipe(
-        "ci-safety-net",
-        "in CI, block publishing, deploying and changing the pipeline",
-        guards=True,
+    _guard(
+        "ci-safety-net", "in CI, block publishing, deploying and changing the pipeline"
     ),
-    Recipe(
+    _guard(
         "policy-service",
         "ask a policy service before each tool call, with a time limit",
-        guards=True,
     ),
     Recipe(
         "git-checkpoint",
@@ -172,11 +152,10 @@ _RECIPES = (
         "tell the model the branch, the changed files and your notes",
         (Place(HookEventName.BeforeAgent),),
     ),
-    Recipe(
+    _guard(
         "redact-personal-data",
         "remove email addresses, phone, card and account numbers from model requests",
         (_REQUEST,),
-        guards=True,
     ),
     Recipe(
         "cost-budget",
@@ -204,10 +183,9 @@ RECIPES = {recipe.name: recipe for recipe in _RECIPES}
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of a name, or an error that suggests the nearest one."""
-    try:
-        return RECIPES[name]
-    except KeyError:
-        raise UnknownRecipeError(name, tuple(RECIPES)) from None
+    if name not in RECIPES:
+        raise UnknownRecipeError(name, RECIPES)
+    return RECIPES[name]
 
 
 def settings_for(recipes: list[Recipe]) -> dict[str, Any]:

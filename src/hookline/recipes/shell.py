@@ -8,6 +8,7 @@ cannot be told by reading is marked ``opaque``. No text makes it raise.
 from __future__ import annotations
 
 import re
+from itertools import dropwhile, takewhile
 
 from hookline.shelltext import SimpleCommand, Word, parse
 
@@ -246,15 +247,15 @@ def _unwrapped(
 
 
 def _drop_prefixes(command: Command) -> None:
-    words = command.words
-    at = 0
-    while at < len(words) and (
-        words[at] in _RESERVED or re.match(_ASSIGNMENT, words[at])
-    ):
-        at += 1
-    command.assigned += [word for word in words[:at] if word not in _RESERVED]
+    rest = list(dropwhile(_is_prefix, command.words))
+    before = command.words[: len(command.words) - len(rest)]
+    command.assigned += [word for word in before if word not in _RESERVED]
     # The head of a loop or a choice runs nothing by itself.
-    command.words = [] if words[at : at + 1] in _HEADS else words[at:]
+    command.words = [] if rest[:1] in _HEADS else rest
+
+
+def _is_prefix(word: str) -> bool:
+    return word in _RESERVED or bool(re.match(_ASSIGNMENT, word))
 
 
 def _wrapped_words(command: Command) -> list[str]:
@@ -323,7 +324,6 @@ def _find_commands(args: list[str]) -> str | None:
     lines: list[str] = []
     for index, word in enumerate(args):
         if word in ("-exec", "-execdir", "-ok", "-okdir"):
-            rest = args[index + 1 :]
-            ends = [at for at, one in enumerate(rest) if one in (";", "+")]
-            lines.append(join(rest[: ends[0]] if ends else rest))
+            rest = takewhile(lambda one: one not in (";", "+"), args[index + 1 :])
+            lines.append(join(rest))
     return "\n".join(lines) or None

@@ -11,31 +11,26 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
     from typing import Any
 
     from .shell import Command
 
 _PATH_KEY = re.compile(
-    r"path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
-    r"|dest|destination|uri)s?$",
-    re.IGNORECASE,
+    r"(?i)path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
+    r"|dest|destination|uri)s?$"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_CONTENT_KEY = re.compile(
-    r"content|text|string|body|diff|patch|pattern|query", re.IGNORECASE
-)
+_CONTENT_KEY = re.compile(r"(?i)content|text|string|body|diff|patch|pattern|query")
 _SHELL_KEYS = ("command", "cmd", "script", "commands", "args", "argv")
-_SHELL_TOOL = re.compile(r"shell|bash|exec|terminal|command|process", re.IGNORECASE)
+_SHELL_TOOL = re.compile(r"(?i)shell|bash|exec|terminal|command|process")
 _READ_TOOL = re.compile(
-    r"(^|_)(read|list|ls|glob|grep|search|find|view|cat|fetch|get|show|head|tail)"
-    r"(_|$|many|file)",
-    re.IGNORECASE,
+    r"(?i)(^|_)(read|list|ls|glob|grep|search|find|view|cat|fetch|get|show|head|tail)"
+    r"(_|$|many|file)"
 )
 _WRITE_TOOL = re.compile(
-    r"write|replace|edit|create|delete|remove|move|rename|patch|insert|update|append"
-    r"|save|put|copy",
-    re.IGNORECASE,
+    r"(?i)write|replace|edit|create|delete|remove|move|rename|patch|insert|update"
+    r"|append|save|put|copy"
 )
 
 
@@ -52,14 +47,13 @@ def only_reads(tool_name: str) -> bool:
 def shell_line(tool_input: dict[str, Any]) -> str:
     """The shell line in a tool's input; a list of arguments is quoted into one."""
     lines = []
-    for key in _SHELL_KEYS:
-        value = tool_input.get(key)
+    for value in map(tool_input.get, _SHELL_KEYS):
         if isinstance(value, str):
             lines.append(value)
         elif isinstance(value, list):
             from shlex import join
 
-            lines.append(join(str(word) for word in value))
+            lines.append(join(map(str, value)))
     return "\n".join(lines)
 
 
@@ -109,6 +103,17 @@ def project_path(path: str, cwd: str) -> str | None:
     return place[len(root) + 1 :] if place.startswith(root + os.sep) else None
 
 
+def project_paths(paths: Iterable[str], cwd: str) -> Iterator[str]:
+    """Those paths that are inside the project, relative to it."""
+    return filter(None, (project_path(path, cwd) for path in paths))
+
+
+def env_list(name: str, default: str = "") -> list[str]:
+    """The values of a variable that separates them with commas."""
+    values = os.environ.get(name, default).split(",")
+    return [value.strip() for value in values if value.strip()]
+
+
 def visible_text(text: str) -> str:
     """A text without invisible characters, and with plain letters for fancy ones."""
     import unicodedata
@@ -119,21 +124,22 @@ def visible_text(text: str) -> str:
 
 def written_paths(event: dict[str, Any], writers: Container[str]) -> Iterator[str]:
     """Every path that a tool call writes; ``writers`` are programs that write files."""
-    tool, tool_input = event["tool_name"], event["tool_input"]
-    if is_shell(tool):
-        for command, cwd in placed_commands(shell_line(tool_input), event["cwd"]):
-            operands = command.operands if command.name in writers else []
-            for name in (*command.writes, *operands):
-                yield resolved(name, cwd)
-    elif not only_reads(tool):
-        yield from paths_in(tool_input)
+    for command, cwd in placed_commands(event):
+        operands = command.operands if command.name in writers else []
+        for name in (*command.writes, *operands):
+            yield resolved(name, cwd)
+    if not is_shell(event["tool_name"]) and not only_reads(event["tool_name"]):
+        yield from paths_in(event["tool_input"])
 
 
-def placed_commands(line: str, cwd: str) -> Iterator[tuple[Command, str]]:
-    """Every command of a shell line with the folder it runs in, after any ``cd``."""
+def placed_commands(event: dict[str, Any]) -> Iterator[tuple[Command, str]]:
+    """Every command of a shell tool with the folder it runs in, after any ``cd``."""
+    if not is_shell(event["tool_name"]):
+        return
     from .shell import commands
 
-    for command in commands(line):
+    cwd = event["cwd"]
+    for command in commands(shell_line(event["tool_input"])):
         yield command, cwd
         if command.name in ("cd", "pushd") and command.operands:
             cwd = resolved(command.operands[0], cwd)

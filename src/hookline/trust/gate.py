@@ -22,13 +22,11 @@ from msgspec.structs import replace
 
 from hookline.errors import StateFileError
 from hookline.log import logger
-from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.locations import PROJECT_FOLDER
 from hookline.settings.model import (
     FailurePolicy,
     HookConfig,
-    HookGroup,
     HooksOptions,
     SettingsLayer,
     Stamp,
@@ -36,21 +34,16 @@ from hookline.settings.model import (
 
 from .pins import (
     ABSENT,
-    Pin,
     PinKind,
     Pins,
-    difference,
-    named_paths,
+    differences,
     newest_ns,
+    pin_named_files,
     take_pin,
     take_stamp,
     take_tree,
-    trust_paths,
 )
 from .records import TrustRecord, hook_id, load_record, record_path, settings_text
-
-VARIABLE = "HOOKLINE_TRUST"
-"""``all`` trusts every project: for sealed environments such as CI containers."""
 
 _CLOCK_TICK_NS = 2_000_000_000
 """The coarsest clock of a file system in use."""
@@ -70,10 +63,10 @@ def apply_trust(settings: Settings, cwd: str) -> Settings:
 
 
 def trusts_all() -> bool:
-    """Whether the environment approves every project."""
-    value = os.environ.get(VARIABLE, "")
+    """Whether every project is approved: for sealed environments such as CI."""
+    value = os.environ.get("HOOKLINE_TRUST", "")
     if value not in {"", "all"}:
-        logger.warning("%s=%r is ignored: the only value is 'all'", VARIABLE, value)
+        logger.warning("HOOKLINE_TRUST=%r is ignored: the only value is 'all'", value)
     return value == "all"
 
 
@@ -146,13 +139,12 @@ def _approved_layer(
 def _new_hooks(layer: SettingsLayer, approved: SettingsLayer) -> SettingsLayer:
     """The hooks of a changed layer that are not in the approved one."""
     known = [(event, group.matcher, hook) for event, group, hook in approved.hooks()]
-
-    def unless_known(
-        event: HookEventName, group: HookGroup, hook: HookConfig
-    ) -> HookConfig | None:
-        return None if (event, group.matcher, hook) in known else hook
-
-    return _unapproved(replace(layer, groups=layer.map_hooks(unless_known)))
+    groups = layer.map_hooks(
+        lambda event, group, hook: (
+            None if (event, group.matcher, hook) in known else hook
+        )
+    )
+    return _unapproved(replace(layer, groups=groups))
 
 
 def journal_files(layer: SettingsLayer, cwd: str) -> frozenset[str]:
@@ -162,20 +154,6 @@ def journal_files(layer: SettingsLayer, cwd: str) -> frozenset[str]:
         return frozenset()
     path = os.path.normpath(os.path.join(os.path.realpath(cwd), journal))  # noqa: PTH118
     return frozenset(f"{path}{suffix}" for suffix in _SQLITE_SUFFIXES)
-
-
-def pin_named_files(
-    hook: HookConfig,
-    project: str,
-    copies: dict[str, bytes] | None = None,
-    known: Pins | None = None,
-) -> dict[str, Pin]:
-    """Pin every file outside ``.hookline`` that a hook names; ``known`` as in pins."""
-    found = {path: take_pin(path, copies) for path in named_paths(hook, project)}
-    for path in trust_paths(hook, project):
-        found |= take_tree(path, copies=copies, known=known)
-        found[path] = take_pin(path, copies)
-    return found
 
 
 class PinnedPaths:
@@ -211,9 +189,8 @@ class PinnedPaths:
         self._verified = None
         now_ns = self._clock_ns()
         found = self._take()
-        changed = difference(self._approved, found)
-        if changed is not None:
-            return self._message(changed, found), watched
+        if changed := differences(self._approved, found):
+            return self._message(changed[0], found), watched
         if now_ns - newest_ns(stamp) > _CLOCK_TICK_NS:
             self._verified = stamp
         return None, watched
@@ -260,22 +237,19 @@ class ProjectApproval:
         if stamp == self._record_stamp:
             return False
         self._record_stamp = stamp
-        record = None
         with suppress(StateFileError):
             record = load_record(self._path)
-        if record is None or record.settings != self.record.settings:
-            return False
-        self.record, self.tree = record, self._pinned_tree(record)
-        return True
+            if record is not None and record.settings == self.record.settings:
+                self.record, self.tree = record, self._pinned_tree(record)
+                return True
+        return False
 
     def _pinned_tree(self, record: TrustRecord) -> PinnedPaths:
         folder = f"{record.project}/{PROJECT_FOLDER}"
         take = partial(take_tree, folder, self._skipped, known=record.tree)
         # The files beside a journal in there come and go.
-        watch_folders = not self._skipped
-        return PinnedPaths(
-            record.tree, take, record.project, watch_folders=watch_folders
-        )
+        watch = not self._skipped
+        return PinnedPaths(record.tree, take, record.project, watch_folders=watch)
 
 
 class HookApproval:
@@ -291,7 +265,7 @@ class HookApproval:
         changed, stamp = self._check()
         if changed is not None and self._project.renewed():
             self._files = self._project.pinned_files(self._hook)
-            changed, stamp = self._check()
+            return self._check()
         return changed, stamp
 
     def unchanged_since(self, stamp: Stamp) -> bool:

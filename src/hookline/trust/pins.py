@@ -12,11 +12,13 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
-from itertools import islice
+from itertools import accumulate, islice
 
 from msgspec import Struct
 
+from hookline.settings.locations import PROJECT_FOLDER
 from hookline.settings.model import HookConfig, HookType, Stamp
 from hookline.shelltext import path_words, project_variables
 
@@ -81,13 +83,13 @@ def hook_paths(hook: HookConfig, project: str) -> list[str]:
 
 def named_paths(hook: HookConfig, project: str) -> list[str]:
     """The files to pin for one hook; all of ``.hookline`` is pinned anyway."""
-    inside = (
-        path
-        for path in hook_paths(hook, project)
-        if path.startswith(f"{project}/")
-        and not f"{path}/".startswith(f"{project}/.hookline/")
-    )
+    own = f"{project}/{PROJECT_FOLDER}/"
+    inside = (path for path in _inside(hook, project) if not f"{path}/".startswith(own))
     return list(dict.fromkeys((*inside, *_imported_files(hook))))
+
+
+def _inside(hook: HookConfig, project: str) -> list[str]:
+    return [one for one in hook_paths(hook, project) if one.startswith(f"{project}/")]
 
 
 def trust_paths(hook: HookConfig, project: str) -> list[str]:
@@ -101,9 +103,8 @@ def trust_paths(hook: HookConfig, project: str) -> list[str]:
 
 def names_nothing(hook: HookConfig, project: str) -> bool:
     """Whether a hook names no existing file that is pinned."""
-    named = (one for one in hook_paths(hook, project) if one.startswith(f"{project}/"))
-    paths = (*named, *_imported_files(hook), *trust_paths(hook, project))
-    return not any(map(os.path.exists, paths))
+    outside = (*_imported_files(hook), *trust_paths(hook, project))
+    return not any(map(os.path.exists, (*_inside(hook, project), *outside)))
 
 
 def _join(folder: str, path: str) -> str:
@@ -134,7 +135,7 @@ def _module_places(hook: HookConfig, folders: list[str]) -> Iterator[str]:
         folders = [*folders, f"{folders[0]}/src"]
     for folder in folders:
         for steps in (name.split(".") for name in names):
-            stems = ["/".join((folder, *steps[: end + 1])) for end in range(len(steps))]
+            stems = list(accumulate((folder, *steps), "{}/{}".format))[1:]
             yield from (f"{stems[-1]}.py", f"{stems[-1]}/__main__.py")
             yield from (f"{stem}/__init__.py" for stem in stems)
 
@@ -149,8 +150,7 @@ def _imported_files(hook: HookConfig) -> list[str]:
     found, folders = [], None
     steps = hook.function.partition(":")[0].split(".")
     try:
-        for end in range(1, len(steps) + 1):
-            name = ".".join(steps[:end])
+        for name in accumulate(steps, "{}.{}".format):
             spec = PathFinder.find_spec(name, folders) if folders else find_spec(name)
             if spec is not None and spec.origin is not None and spec.has_location:
                 found.append(os.path.abspath(spec.origin))  # noqa: PTH100
@@ -164,18 +164,18 @@ def _imported_files(hook: HookConfig) -> list[str]:
 
 def take_pin(path: str, copies: dict[str, bytes] | None = None) -> Pin:
     """Look at one path; the bytes of small files go into ``copies`` by digest."""
-    link = _link_text(path)
+    link = None
+    with suppress(OSError, ValueError):  # most paths are no links
+        link = os.readlink(path)  # noqa: PTH115
     try:
-        found = os.stat(path)  # noqa: PTH116 - no Path on this path
+        mode = os.stat(path).st_mode  # noqa: PTH116 - no Path on this path
     except (FileNotFoundError, NotADirectoryError):
         return Pin(PinKind.ABSENT, link=link)
     except (OSError, ValueError):
         return Pin(PinKind.UNREADABLE, link=link)
-    if stat.S_ISDIR(found.st_mode):
-        return Pin(PinKind.FOLDER, link=link)
-    if not stat.S_ISREG(found.st_mode):
-        return Pin(PinKind.OTHER, link=link)
-    return _pin_of_file(path, link, copies)
+    if stat.S_ISREG(mode):
+        return _pin_of_file(path, link, copies)
+    return Pin(PinKind.FOLDER if stat.S_ISDIR(mode) else PinKind.OTHER, link=link)
 
 
 def take_tree(
@@ -191,11 +191,24 @@ def take_tree(
     """
     most = MAX_TREE_ENTRIES if known is None else len(known) + _SOME_MORE
     found = {folder: take_pin(folder)}
-    for path in _walk(folder, skipped):
-        if len(found) >= most:
-            if known is None:
-                raise TooManyFilesError(folder)
-            break
+    found |= {
+        path: take_pin(path, copies) for path in islice(_walk(folder, skipped), most)
+    }
+    if known is None and len(found) > most:
+        raise TooManyFilesError(folder)
+    return found
+
+
+def pin_named_files(
+    hook: HookConfig,
+    project: str,
+    copies: dict[str, bytes] | None = None,
+    known: Pins | None = None,
+) -> dict[str, Pin]:
+    """Pin every file outside ``.hookline`` that a hook names."""
+    found = {path: take_pin(path, copies) for path in named_paths(hook, project)}
+    for path in trust_paths(hook, project):
+        found |= take_tree(path, copies=copies, known=known)
         found[path] = take_pin(path, copies)
     return found
 
@@ -210,14 +223,10 @@ def newest_ns(stamp: Stamp) -> int:
     return max((max(one[0], one[1]) for one in stamp if one is not None), default=0)
 
 
-def difference(before: Pins, now: Pins) -> str | None:
-    """The first path that is not as it was, if any."""
-    if before == now:
-        return None
-    for path in sorted(before.keys() | now.keys()):
-        if before.get(path, ABSENT) != now.get(path, ABSENT):
-            return path
-    return None
+def differences(before: Pins, now: Pins) -> list[str]:
+    """The paths that are not as they were, sorted."""
+    paths = () if before == now else sorted(before.keys() | now.keys())
+    return [one for one in paths if before.get(one, ABSENT) != now.get(one, ABSENT)]
 
 
 def _stamp_of(path: str) -> tuple[int, ...] | None:
@@ -229,38 +238,31 @@ def _stamp_of(path: str) -> tuple[int, ...] | None:
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
-def _link_text(path: str) -> str | None:
-    try:
-        return os.readlink(path)  # noqa: PTH115
-    except (OSError, ValueError):
-        return None  # no link, which is the rule
-
-
 def _pin_of_file(path: str, link: str | None, copies: dict[str, bytes] | None) -> Pin:
     import hashlib
 
-    digest = hashlib.sha256()
     # Non-blocking: a named pipe may have taken the file's place since it was seen.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    head, pieces = b"", 0
     try:
-        with open(os.open(path, flags), "rb", buffering=0) as file:  # noqa: PTH123
+        with open(os.open(path, flags), "rb") as file:  # noqa: PTH123
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 return Pin(PinKind.OTHER, link=link)
+            head = file.read(MAX_COPY_BYTES + 1)
+            digest = hashlib.sha256(head)
             while piece := file.read(_CHUNK):
                 digest.update(piece)
-                head, pieces = head or piece, pieces + 1
     except OSError:
         return Pin(PinKind.UNREADABLE, link=link)
     name = digest.hexdigest()
-    if copies is not None and pieces <= 1 and len(head) <= MAX_COPY_BYTES:
+    if copies is not None and len(head) <= MAX_COPY_BYTES:
         copies[name] = head
     return Pin(PinKind.FILE, name, stat.S_IMODE(found.st_mode), link)
 
 
 def _walk(folder: str, skipped: Collection[str]) -> Iterator[str]:
     """Every path below a folder, also through links to folders, each folder once."""
+    # os.walk is recursive in Python 3.11: a deep tree would raise.
     waiting, seen = [folder], set()
     while waiting:
         current = waiting.pop()
@@ -272,10 +274,6 @@ def _walk(folder: str, skipped: Collection[str]) -> Iterator[str]:
             names = sorted(os.listdir(current))  # noqa: PTH208
         except OSError:
             continue  # it is pinned as what it is: no folder, or not to be looked into
-        for name in names:
-            path = f"{current}/{name}"
-            if path in skipped:
-                continue
-            yield path
-            if os.path.isdir(path):  # noqa: PTH112
-                waiting.append(path)
+        paths = [path for name in names if (path := f"{current}/{name}") not in skipped]
+        yield from paths
+        waiting += filter(os.path.isdir, paths)

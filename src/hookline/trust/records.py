@@ -8,7 +8,7 @@ its owner only, written atomically, and safe for two processes at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -108,12 +108,13 @@ def load_record(path: str) -> TrustRecord | None:
 
 def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
     """Write the record of a project, with copies of its small files."""
-    path, folder = record_path(record.project), trust_folder()
-    if path is None or folder is None:
+    path = record_path(record.project)
+    if path is None:
         raise StateFileError(
             f"the state folder is unknown or inside {record.project}: "
             "set HOME or XDG_STATE_HOME to a folder outside of it"
         )
+    folder = os.path.dirname(path)  # noqa: PTH120
     with locked(folder):
         make_folder(f"{folder}/copies")
         for digest in record.digests() & copies.keys():
@@ -125,10 +126,10 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
 
 def remove_record(project: str) -> bool:
     """Remove the record of a project; whether there was one."""
-    path, folder = record_path(project), trust_folder()
-    if path is None or folder is None or not os.path.exists(path):  # noqa: PTH110
+    path = record_path(project)
+    if path is None or not os.path.exists(path):  # noqa: PTH110
         return False
-    with locked(folder):
+    with locked(folder := os.path.dirname(path)):  # noqa: PTH120
         remove(path)
         _drop_unused_copies(folder)
     return True
@@ -136,9 +137,13 @@ def remove_record(project: str) -> bool:
 
 def all_records() -> list[TrustRecord]:
     """All records, by project; those that cannot be read are left out."""
-    folder = trust_folder()
-    found = () if folder is None else _readable_records(folder)
-    return sorted(found, key=lambda record: record.project)
+    folder, found = trust_folder(), []
+    with suppress(OSError):
+        for name in os.listdir(folder) if folder else ():  # noqa: PTH208
+            if name.endswith(".json") and not name.startswith("."):
+                with suppress(StateFileError):
+                    found.append(load_record(f"{folder}/{name}"))
+    return sorted(filter(None, found), key=lambda record: record.project)
 
 
 def copy_of(digest: str) -> bytes | None:
@@ -150,17 +155,8 @@ def copy_of(digest: str) -> bytes | None:
     return read_private(f"{folder}/copies/{digest}")
 
 
-def _readable_records(folder: str) -> Iterator[TrustRecord]:
-    with suppress(OSError):
-        for name in os.listdir(folder):  # noqa: PTH208
-            if name.endswith(".json") and not name.startswith("."):
-                with suppress(StateFileError):
-                    if record := load_record(f"{folder}/{name}"):
-                        yield record
-
-
 def _drop_unused_copies(folder: str) -> None:
-    used = set[str]().union(*(one.digests() for one in _readable_records(folder)))
+    used = set[str]().union(*(one.digests() for one in all_records()))
     with suppress(FileNotFoundError):
         for name in set(os.listdir(f"{folder}/copies")) - used:  # noqa: PTH208
             remove(f"{folder}/copies/{name}")

@@ -7,6 +7,7 @@ during the review.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import unified_diff
 from enum import StrEnum
@@ -21,14 +22,16 @@ from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
-from .gate import journal_files, pin_named_files
+from .gate import journal_files
 from .pins import (
     ABSENT,
     MAX_TREE_ENTRIES,
     Pin,
     PinKind,
     TooManyFilesError,
+    differences,
     names_nothing,
+    pin_named_files,
     take_tree,
 )
 from .records import TrustRecord, copy_of, hook_id, settings_text
@@ -96,16 +99,17 @@ def take_snapshot(project: str) -> Snapshot:
 
 def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook]:
     """Every hook of the project and of the approval."""
-    old = [] if before is None else _placed_hooks(before.layer())
+    before = before or TrustRecord(project=now.record.project)
+    old = _placed_hooks(before.layer())
     new = [] if now.layer is None else _placed_hooks(now.layer)
     found = [_reviewed(one, old, now, before) for one in new]
     names = {(event, hook.name) for event, _, hook in new}
-    gone = [one for one in old if one not in new and (one[0], one[2].name) not in names]
-    found += [
+    gone = (
         ReviewedHook(change=Change.REMOVED, event=event, matcher=matcher, hook=hook)
-        for event, matcher, hook in gone
-    ]
-    return found
+        for event, matcher, hook in old
+        if (event, hook.name) not in names
+    )
+    return [*found, *gone]
 
 
 def changed_files(
@@ -117,8 +121,7 @@ def changed_files(
     old, new = before.pins(), now.record.pins()
     return [
         (path, old.get(path, ABSENT), new.get(path, ABSENT))
-        for path in sorted(old.keys() | new.keys())
-        if old.get(path, ABSENT) != new.get(path, ABSENT)
+        for path in differences(old, new)
     ]
 
 
@@ -160,15 +163,17 @@ def _placed_hooks(layer: SettingsLayer) -> list[_Placed]:
 
 
 def _reviewed(
-    placed: _Placed, old: list[_Placed], now: Snapshot, before: TrustRecord | None
+    placed: _Placed, old: list[_Placed], now: Snapshot, before: TrustRecord
 ) -> ReviewedHook:
     event, matcher, hook = placed
     named = now.record.files[hook_id(hook)]
     same_name = [one for one in old if (one[0], one[2].name) == (event, hook.name)]
     change, former = Change.NEW, None
     if placed in old:
-        changed = _files_changed(hook, now, before)
-        change = Change.CHANGED if changed else Change.SAME
+        approved = before.files.get(hook_id(hook), {}).keys()
+        changed = approved & set(differences(before.pins(), now.record.pins()))
+        is_same = before.tree == now.record.tree and not changed
+        change = Change.SAME if is_same else Change.CHANGED
     elif same_name:
         change, former = Change.CHANGED, same_name[0][2]
     return ReviewedHook(
@@ -180,13 +185,6 @@ def _reviewed(
         files=tuple(path for path, pin in named.items() if pin.kind is PinKind.FILE),
         names_nothing=names_nothing(hook, now.record.project),
     )
-
-
-def _files_changed(hook: HookConfig, now: Snapshot, before: TrustRecord | None) -> bool:
-    if before is None or before.tree != now.record.tree:
-        return True
-    paths = before.files.get(hook_id(hook), {}).keys()
-    return any(path in paths for path, _, _ in changed_files(now, before))
 
 
 def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
@@ -201,9 +199,6 @@ def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
 def _text(content: bytes | None, pin: Pin) -> str | None:
     if pin.kind is not PinKind.FILE:
         return ""
-    if content is None or b"\0" in content:
-        return None
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return None
+    with suppress(UnicodeDecodeError):
+        return None if content is None or b"\0" in content else content.decode()
+    return None

@@ -1,7 +1,5 @@
 """BeforeAgent: add a rule of this project to every prompt."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hookline.script import Output, add_context, run

@@ -1,7 +1,5 @@
 """AfterModel: remove personal data from answers."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BeforeToolSelection: a review may only use tools that read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hookline.script import Output, restrict_tools, run

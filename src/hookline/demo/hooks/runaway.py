@@ -1,7 +1,5 @@
 """AfterTool: stop an agent that runs the same failing tests again and again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BeforeTool: never write an access key to a file."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """BeforeTool: write Python files to src/, wherever the model wanted them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hookline.script import Output, modify_input, run

@@ -1,7 +1,5 @@
 """BeforeModel: limit the temperature to 0.2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hookline.script import Output, modify_request, run

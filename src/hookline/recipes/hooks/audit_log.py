@@ -6,8 +6,6 @@ are masked, long ones truncated. The file is ``AUDIT_FILE``, by default ``audit.
 in the user's state folder; a symbolic link is refused.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
@@ -20,9 +18,7 @@ from typing import Any
 from hookline.recipes.state import state_folder
 from hookline.script import run
 
-CREDENTIAL = re.compile(
-    r"pass|secret|token|api_?key|auth|credential|cookie", re.IGNORECASE
-)
+CREDENTIAL = re.compile(r"(?i)pass|secret|token|api_?key|auth|credential|cookie")
 INLINE = re.compile(
     r"(?i)(bearer\s+|(?:pass\w*|secret|token|api_?key)\s*[=:]\s*)[^\s'\"&]{4,}"
 )

@@ -4,14 +4,12 @@ Active where ``CI`` is set. Pushing, publishing, deploying, merging and changing
 pipeline's own files are blocked, however the command is wrapped.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any
 
-from hookline.recipes.shell import Command, commands
-from hookline.recipes.toolinput import is_shell, project_path, shell_line, written_paths
+from hookline.recipes.shell import Command
+from hookline.recipes.toolinput import placed_commands, project_paths, written_paths
 from hookline.script import Output, block, run
 
 # A program, and the arguments that make it publish, after any options.
@@ -38,9 +36,8 @@ PUBLISHES = {
 }
 CHANGERS = {"cp", "mv", "rm", "tee", "sed", "ln", "install", "touch", "truncate", "dd"}
 PIPELINES = re.compile(
-    r"^(\.github/(workflows|actions)/|\.gitlab-ci\.yml$|\.circleci/|jenkinsfile$"
-    r"|azure-pipelines\.yml$)",
-    re.IGNORECASE,
+    r"(?i)^(\.github/(workflows|actions)/|\.gitlab-ci\.yml$|\.circleci/|jenkinsfile$"
+    r"|azure-pipelines\.yml$)"
 )
 
 
@@ -48,13 +45,11 @@ def check(event: dict[str, Any]) -> Output | None:
     """Block what has an effect outside this build."""
     if os.environ.get("CI", "").lower() in ("", "0", "false"):
         return None
-    if is_shell(event["tool_name"]):
-        for command in commands(shell_line(event["tool_input"])):
-            if command.opaque or publishes(command):
-                line = " ".join(command.words)[:120]
-                return block(f"not in CI: {line!r} reaches beyond this build")
-    for path in written_paths(event, CHANGERS):
-        file = project_path(path, event["cwd"]) or ""
+    for command, _ in placed_commands(event):
+        if command.opaque or publishes(command):
+            line = " ".join(command.words)[:120]
+            return block(f"not in CI: {line!r} reaches beyond this build")
+    for file in project_paths(written_paths(event, CHANGERS), event["cwd"]):
         if PIPELINES.search(file):
             return block(f"not in CI: {file} is part of the pipeline")
     return None
@@ -65,8 +60,7 @@ def publishes(command: Command) -> bool:
     name, words = command.name.lower(), list(command.args)
     if re.fullmatch(r"python[\d.]*", name) and words[:1] == ["-m"] and len(words) > 1:
         name, words = words[1], words[2:]
-    verbs = PUBLISHES.get(name, ())
-    return any(_begins(words, verb.split()) for verb in verbs)
+    return any(_begins(words, verb.split()) for verb in PUBLISHES.get(name, ()))
 
 
 def _begins(words: list[str], verb: list[str]) -> bool:

@@ -4,8 +4,6 @@ It compares text and follows no links: ``normalize_paths.py`` has resolved them.
 own it blocks every relative path.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ project, one line per call, so that agents running at the same time do not overw
 each other. A call that reports no usage is estimated from its text.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from hookline.script import Output, run, stop, system_message
 
 BUDGET = 1_000_000
 CHARACTERS_PER_TOKEN = 3
+COUNTS = ("totalTokenCount", "promptTokenCount", "candidatesTokenCount")
 
 
 def check(event: dict[str, Any]) -> Output | None:
@@ -38,10 +37,8 @@ def check(event: dict[str, Any]) -> Output | None:
 def used(event: dict[str, Any]) -> int:
     """The tokens of one call, as reported; estimated where nothing is reported."""
     usage = event["llm_response"].get("usageMetadata") or {}
-    parts = [usage.get(key) for key in ("promptTokenCount", "candidatesTokenCount")]
-    counts = [usage.get("totalTokenCount"), sum(_whole(part) for part in parts)]
-    reported = max(_whole(count) for count in counts)
-    return reported if reported > 0 else _estimate(event)
+    total, *parts = (_whole(usage.get(key)) for key in COUNTS)
+    return max(total, sum(parts)) or _estimate(event)
 
 
 def _estimate(event: dict[str, Any]) -> int:
@@ -63,11 +60,8 @@ def _note(file: Path, count: int) -> None:
 
 
 def _sum(file: Path) -> int:
-    try:
-        with file.open("rb") as lines:
-            return sum(int(line) for line in lines if line.strip().isdigit())
-    except FileNotFoundError:
-        return 0
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    return sum(int(line) for line in lines if line.strip().isdigit())
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ substitutions and variables (``hookline.recipes.shell``). Deleting a folder of t
 project passes; deleting the project, the home directory or the system does not.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from fnmatch import fnmatch
@@ -32,8 +30,7 @@ def check(event: dict[str, Any]) -> Output | None:
     if FORK_BOMB.search(line):
         return block("this is a fork bomb")
     for command in commands(line):
-        why = danger(command)
-        if why:
+        if why := danger(command):
             text = " ".join(command.words)[:120] or line[:120]
             return block(f"{why}: {text!r}. Ask the user to run it if it is needed.")
     return None
@@ -48,18 +45,16 @@ def danger(command: Command) -> str | None:
         return f"agents may not run {name}"
     if command.opaque:
         return "what this will run is hidden"
-    for judge in (_deletion, _moving, _permissions, _machine, _git, _code):
-        why = judge(command)
-        if why:
-            return why
-    return None
+    judges = (_deletion, _moving, _permissions, _machine, _git, _code)
+    return next(filter(None, (judge(command) for judge in judges)), None)
 
 
 def _deletion(command: Command) -> str | None:
-    if _is(command, "rm") and command.flags & {"r", "R", "recursive"}:
+    name = command.name.lower()  # it may hold wildcards
+    if fnmatch("rm", name) and command.flags & {"r", "R", "recursive"}:
         broad = command.appended or any(is_broad(one) for one in command.operands)
         return "this deletes too much" if broad else None
-    if _is(command, "find") and {"-delete", "-exec", "-execdir"} & set(command.args):
+    if fnmatch("find", name) and {"-delete", "-exec", "-execdir"} & set(command.args):
         starts = [word for word in command.args[:1] if not word.startswith("-")]
         if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
             return "this deletes everything it finds"
@@ -79,10 +74,12 @@ def _moving(command: Command) -> str | None:
 
 
 def _permissions(command: Command) -> str | None:
-    broad = any(is_broad(target) for target in command.operands[1:])
-    if command.name in ("chmod", "chown") and command.flags & {"R", "recursive"}:
-        return "this changes the permissions of everything" if broad else None
-    return None
+    broad = any(map(is_broad, command.operands[1:]))
+    recursive = command.name in ("chmod", "chown") and command.flags & {
+        "R",
+        "recursive",
+    }
+    return "this changes the permissions of everything" if broad and recursive else None
 
 
 def _machine(command: Command) -> str | None:
@@ -132,10 +129,6 @@ def is_broad(target: str) -> bool:
 
 def _is_root(target: str) -> bool:
     return is_broad(target) and target.startswith(("/", "~", "$"))
-
-
-def _is(command: Command, name: str) -> bool:
-    return fnmatch(name, command.name.lower()) if command.name else False
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ The formatter is chosen by the file's extension and skipped if it is not install
 inside the project are formatted, and a file name is never taken for an option.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -14,14 +12,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from hookline.recipes.toolinput import paths_in, project_path
+from hookline.recipes.toolinput import paths_in, project_paths
 from hookline.script import Output, run, system_message
 
 FORMATTERS = {
     "py": "ruff format --quiet",
-    "js": "prettier --write --log-level warn",
-    "ts": "prettier --write --log-level warn",
-    "css": "prettier --write --log-level warn",
+    **dict.fromkeys(("js", "ts", "css"), "prettier --write --log-level warn"),
     "go": "gofmt -w",
     "rs": "rustfmt --quiet",
 }
@@ -29,11 +25,9 @@ FORMATTERS = {
 
 def check(event: dict[str, Any]) -> Output | None:
     """Format what was written; report errors of the formatter."""
-    cwd, complaints = event["cwd"], []
-    for path in dict.fromkeys(paths_in(event["tool_input"])):
-        inside = project_path(path, cwd)
-        if inside and Path(cwd, inside).is_file():
-            complaints.append(_format(inside, cwd))
+    cwd = event["cwd"]
+    paths = dict.fromkeys(project_paths(paths_in(event["tool_input"]), cwd))
+    complaints = (_format(path, cwd) for path in paths if Path(cwd, path).is_file())
     text = "\n".join(filter(None, complaints))
     return system_message(text) if text else None
 

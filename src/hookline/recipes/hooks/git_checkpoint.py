@@ -6,12 +6,12 @@ git hook runs and nothing is signed. To list: ``git log refs/hookline/SESSION``;
 restore: ``git restore --source=COMMIT --worktree .``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,49 +29,42 @@ def check(event: dict[str, Any]) -> Output | None:
     """Save a checkpoint; a project without git is skipped."""
     if only_reads(event["tool_name"]):
         return None
-    git = Git(event["cwd"])
+    env = {**os.environ, **WHO, "GIT_OPTIONAL_LOCKS": "0"}
+    git = partial(_git, event["cwd"], env)
     if not git("rev-parse", "--git-dir"):
         return None
     # A session id may hold any character; a ref may not.
     session = re.sub(r"[^A-Za-z0-9_-]", "-", event["session_id"])[:80] or "session"
     with tempfile.TemporaryDirectory() as folder:
-        git.env["GIT_INDEX_FILE"] = str(Path(folder, "index"))
+        env["GIT_INDEX_FILE"] = str(Path(folder, "index"))
         git("add", "--all", "--", ".")
         tree = git("write-tree")
     _keep(git, tree, f"refs/hookline/{session}", event["tool_name"])
     return None
 
 
-class Git:
-    """Runs git in one folder; a failure returns an empty string."""
-
-    def __init__(self, cwd: str) -> None:
-        self.cwd = cwd
-        self.env = {**os.environ, **WHO, "GIT_OPTIONAL_LOCKS": "0"}
-
-    def __call__(self, *words: str) -> str:
-        """Run one command."""
-        ended = subprocess.run(
-            ["git", "-c", "core.hooksPath=/dev/null", *words],
-            cwd=self.cwd,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            check=False,
-        )
-        return ended.stdout.strip() if ended.returncode == 0 else ""
+def _git(cwd: str, env: dict[str, str], *words: str) -> str:
+    """Run a git command; a failure returns an empty string."""
+    ended = subprocess.run(
+        ["git", "-c", "core.hooksPath=/dev/null", *words],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+    return ended.stdout.strip() if ended.returncode == 0 else ""
 
 
-def _keep(git: Git, tree: str, ref: str, tool: str) -> None:
+def _keep(git: Callable[..., str], tree: str, ref: str, tool: str) -> None:
     last = git("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}")
     if not tree or (last and git("rev-parse", f"{last}^{{tree}}") == tree):
         return
     parent = ["-p", last] if last else []
     title = " ".join(f"before {tool}".split())[:100]
-    commit = git("commit-tree", tree, *parent, "-m", title)
-    if commit:
+    if commit := git("commit-tree", tree, *parent, "-m", title):
         git("update-ref", ref, commit)
 
 

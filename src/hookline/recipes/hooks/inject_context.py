@@ -5,8 +5,6 @@ truncated at ``MAX_TEXT`` characters and cleaned of control characters. Notes ou
 the project are not read: a link must not leak a secret.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import unicodedata
@@ -29,9 +27,16 @@ def check(event: dict[str, Any]) -> Output | None:
 
 
 def _git(cwd: str) -> list[str]:
-    lines = _lines(cwd, "status", "--porcelain", "--branch", "-z")
-    if not lines:
+    ended = subprocess.run(
+        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "-bz"],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if not ended.stdout:
         return []
+    lines = ended.stdout.decode(errors="replace").rstrip("\0").split("\0")
     branch = lines[0].removeprefix("## ").partition("...")[0]
     changed = [clean(line) for line in lines[1:] if line]
     parts = [f"git branch: {clean(branch)}"]
@@ -40,18 +45,6 @@ def _git(cwd: str) -> list[str]:
         listed = changed[:MAX_CHANGES] + ([f"and {more} more"] if more > 0 else [])
         parts.append("changed files: " + ", ".join(listed))
     return parts
-
-
-def _lines(cwd: str, *words: str) -> list[str]:
-    ended = subprocess.run(
-        ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *words],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    output = ended.stdout.decode(errors="replace").rstrip("\0")
-    return output.split("\0") if output else []
 
 
 def _notes(cwd: str) -> list[str]:
@@ -73,10 +66,8 @@ def _is_secret(place: Path) -> bool:
 
 def clean(text: str, keep: str = "") -> str:
     """A text without control and invisible characters."""
-    return "".join(
-        char if char in keep or unicodedata.category(char)[0] != "C" else " "
-        for char in text
-    )
+    hidden = {one for one in text if unicodedata.category(one)[0] == "C"} - {*keep}
+    return "".join(" " if char in hidden else char for char in text)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,10 @@ three events: BeforeModel for the text, BeforeTool for the input of tools and Af
 for their results. ``FORBIDDEN_WORDS`` holds the words, separated by commas.
 """
 
-from __future__ import annotations
-
-import os
 import re
 from typing import Any
 
-from hookline.recipes.toolinput import texts_in, visible_text
+from hookline.recipes.toolinput import env_list, texts_in, visible_text
 from hookline.script import Output, block, run, stop
 
 PLACES = {
@@ -27,8 +24,8 @@ def check(event: dict[str, Any]) -> Output | None:
     name = event["hook_event_name"]
     seen = event.get(PLACES.get(name, ""))
     text = " ".join(_folded(one) for one in texts_in(seen))
-    for word in map(str.strip, os.environ.get("FORBIDDEN_WORDS", "").split(",")):
-        if word and re.search(rf"\b{re.escape(_folded(word))}\b", text):
+    for word in env_list("FORBIDDEN_WORDS"):
+        if re.search(rf"\b{re.escape(_folded(word))}\b", text):
             return _verdict(name, word)
     return None
 

@@ -4,8 +4,6 @@ In a sequential group the next hook sees the changed input, and so does the tool
 path that was checked is the path that is used. See ``confine_paths.py``.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -13,9 +11,7 @@ from hookline.recipes.toolinput import names_path, resolved
 from hookline.script import Output, modify_input, run
 
 # A "target" or "source" may be something else: only fields named like a file change.
-FILE_FIELD = re.compile(
-    r"(path|file|file_?name|folder|dir|directory)s?$", re.IGNORECASE
-)
+FILE_FIELD = re.compile(r"(?i)(path|file|file_?name|folder|dir|directory)s?$")
 
 
 def check(event: dict[str, Any]) -> Output | None:

@@ -5,8 +5,6 @@ redirects are not followed. What looks like a credential is masked. The hook wai
 a slow service for at most three seconds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -52,11 +50,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _post(address: str, body: dict[str, str]) -> None:
-    request = urllib.request.Request(  # noqa: S310 - the scheme was checked
-        address,
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
-    )
+    data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    request = urllib.request.Request(address, data, headers)  # noqa: S310 - checked
     opener = urllib.request.build_opener(_NoRedirect)
     try:
         opener.open(request, timeout=SECONDS).close()

@@ -6,12 +6,11 @@ too). The call passes only on ``true``: a service that is slow (``POLICY_MS``, d
 800), down or unclear blocks it; with ``POLICY_ON_ERROR=ask`` a person decides instead.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading
 import urllib.request
+from functools import partial
 from typing import Any
 
 from hookline.script import Output, ask, block, run, system_message
@@ -42,11 +41,8 @@ def _asked(address: str, event: dict[str, Any], seconds: float) -> dict[str, Any
     thread reads, and the time limit is for the whole answer.
     """
     answers: list[dict[str, Any] | str] = []
-
-    def read() -> None:
-        answers.append(_read(address, event, seconds))
-
-    thread = threading.Thread(target=read, daemon=True)
+    read = partial(_read, address, event, seconds)
+    thread = threading.Thread(target=lambda: answers.append(read()), daemon=True)
     thread.start()
     thread.join(seconds)
     return answers[0] if answers else f"no answer within {seconds * 1000:.0f} ms"

@@ -5,8 +5,6 @@ be neither read nor changed; ``.git``, ``.hookline`` and lock files may be read.
 ``PROTECTED_FILES`` adds patterns of the second kind, separated by commas.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable
@@ -16,13 +14,13 @@ from typing import Any
 
 from hookline.recipes.shell import SHELLS, Command
 from hookline.recipes.toolinput import (
+    env_list,
     expanded,
     is_shell,
     only_reads,
     paths_in,
     placed_commands,
     resolved,
-    shell_line,
 )
 from hookline.script import Output, block, run
 
@@ -39,22 +37,20 @@ INTERPRETER = re.compile(r"(python|perl|ruby|node|php|awk|gawk)[\d.]*")
 
 def check(event: dict[str, Any]) -> Output | None:
     """Block the call if it would touch or change a protected file."""
-    tool, tool_input, cwd = event["tool_name"], event["tool_input"], event["cwd"]
-    if is_shell(tool):
-        return _check_line(shell_line(tool_input), cwd)
-    return _check_paths(paths_in(tool_input), cwd, writes=not only_reads(tool))
-
-
-def _check_line(line: str, cwd: str) -> Output | None:
-    for command, place in placed_commands(line, cwd):
-        found = _check_command(command, cwd, os.path.relpath(place, cwd))
-        if found:
+    tool, cwd = event["tool_name"], event["cwd"]
+    if not is_shell(tool):
+        paths = paths_in(event["tool_input"])
+        return _check_paths(paths, cwd, writes=not only_reads(tool))
+    for command, place in placed_commands(event):
+        if found := _check_command(command, cwd, os.path.relpath(place, cwd)):
             return found
     return None
 
 
 def _check_command(command: Command, cwd: str, place: str) -> Output | None:
-    words = [piece for word in command.words for piece in (word, *_values(word))]
+    # Also the value of ``--file=x``, ``of=x`` or ``-d@x``.
+    pieces = ((word, *re.split(r"[=@:]", word)[1:]) for word in command.words)
+    words = [one for several in pieces for one in several if one]
     if INTERPRETER.fullmatch(command.name) or command.name in SHELLS:
         # A program in the command may name files anywhere in its text.
         words += re.findall(r"[\w./~*-]+", " ".join((*command.args, command.fed or "")))
@@ -71,16 +67,11 @@ def _moved(names: Iterable[str], place: str) -> list[str]:
     return [name if name.startswith("~") else str(Path(place, name)) for name in names]
 
 
-def _values(word: str) -> list[str]:
-    """The value of ``--file=x``, ``of=x`` or ``-d@x``."""
-    return [part for part in re.split(r"[=@:]", word)[1:] if part]
-
-
 def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
     for path in paths:
         if _any_part(path, cwd, SECRET):
             return block(f"{path} contains secrets: it may not be read or changed")
-        if writes and _any_part(path, cwd, (*READABLE, *_more())):
+        if writes and _any_part(path, cwd, (*READABLE, *env_list("PROTECTED_FILES"))):
             return block(f"{path} is protected: it may be read, not changed")
     return None
 
@@ -88,18 +79,13 @@ def _check_paths(paths: Iterable[str], cwd: str, writes: bool) -> Output | None:
 def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
     # The names of the folders above the project do not count.
     place = resolved(path, cwd).removeprefix(os.path.realpath(cwd))
-    for part in {*Path(place).parts, *Path(os.path.normpath(path)).parts}:
-        name = part.casefold()
-        if not any(fnmatchcase(name, harmless) for harmless in HARMLESS) and any(
-            fnmatchcase(name, pattern.casefold()) for pattern in patterns
-        ):
-            return True
-    return False
+    parts = {*Path(place).parts, *Path(os.path.normpath(path)).parts}
+    return any(_matches(one, patterns) and not _matches(one, HARMLESS) for one in parts)
 
 
-def _more() -> list[str]:
-    named = os.environ.get("PROTECTED_FILES", "").split(",")
-    return [pattern.strip() for pattern in named if pattern.strip()]
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    lower = name.casefold()
+    return any(fnmatchcase(lower, pattern.casefold()) for pattern in patterns)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,11 @@ each of its commands is known to read, writes to no file and hides nothing.
 ``READ_ONLY_ALLOW`` names other tools to allow, separated by commas.
 """
 
-from __future__ import annotations
-
-import os
 import re
 from typing import Any
 
-from hookline.recipes.shell import SHELLS, Command, commands
-from hookline.recipes.toolinput import is_shell, only_reads, shell_line
+from hookline.recipes.shell import SHELLS, Command
+from hookline.recipes.toolinput import env_list, is_shell, only_reads, placed_commands
 from hookline.script import Output, block, run
 
 READERS = """
@@ -42,17 +39,13 @@ NOWHERE = {"/dev/null", "/dev/stdout", "/dev/stderr"}
 def check(event: dict[str, Any]) -> Output | None:
     """Block everything that may change something."""
     tool = event["tool_name"]
-    if tool in os.environ.get("READ_ONLY_ALLOW", "").split(","):
+    if tool in env_list("READ_ONLY_ALLOW"):
         return None
-    if is_shell(tool):
-        for command in commands(shell_line(event["tool_input"])):
-            why = changes(command)
-            if why:
-                return block(f"read-only mode: {why}")
-        return None
-    return (
-        None if only_reads(tool) else block(f"read-only mode: {tool} may change things")
-    )
+    reasons = [changes(command) for command, _ in placed_commands(event)]
+    if not is_shell(tool) and not only_reads(tool):
+        reasons = [f"{tool} may change things"]
+    why = next(filter(None, reasons), None)
+    return block(f"read-only mode: {why}") if why else None
 
 
 def changes(command: Command) -> str | None:
@@ -101,11 +94,8 @@ def _git_reads(command: Command) -> bool:
         if option == "-C" and words:
             words.pop(0)
     outputs = ("--output", "--ext-diff", "--textconv", "-O")
-    return (
-        bool(words)
-        and words[0] in GIT_READERS.split()
-        and not any(word.startswith(outputs) for word in words)
-    )
+    writes = any(word.startswith(outputs) for word in words)
+    return bool(words) and words[0] in GIT_READERS.split() and not writes
 
 
 if __name__ == "__main__":

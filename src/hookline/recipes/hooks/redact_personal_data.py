@@ -6,8 +6,6 @@ characters. Model hooks do not see function calls and images (see the recipe
 ``model-blind-spots``).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -15,16 +13,12 @@ from hookline.recipes.toolinput import visible_text
 from hookline.script import Output, modify_request, run
 
 PLAIN_EMAIL = r"[\w.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}"
-SPELT_EMAIL = (
-    r"[\w.+-]+(?:\s*(?:\(at\)|\[at\])\s*|\s@\s)"
-    r"[\w-]+(?:\s*(?:\.|\(dot\)|\[dot\])\s*[\w-]+)+"
-)
+AT = r"(?:\s*(?:\(at\)|\[at\])\s*|\s@\s)"
+SPELT_EMAIL = rf"[\w.+-]+{AT}[\w-]+(?:\s*(?:\.|\(dot\)|\[dot\])\s*[\w-]+)+"
 EMAIL = re.compile(f"{PLAIN_EMAIL}|{SPELT_EMAIL}", re.IGNORECASE)
 CARD = re.compile(r"(?<![\w.-])\d(?:[ .-]?\d){12,18}(?![\w-])")
 IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
-PHONE = re.compile(
-    r"(?<![\w.])(?:\+|00)\d{1,3}[ .()/-]*(?:\d[ .()/-]*){6,12}\d(?![\w])"
-)
+PHONE = re.compile(r"(?<![\w.])(?:\+|00)\d{1,3}[ .()/-]*(?:\d[ .()/-]*){6,12}\d(?!\w)")
 
 
 def check(event: dict[str, Any]) -> Output | None:

@@ -6,8 +6,6 @@ see: model, messages with their roles, settings. Entries expire after
 ``CACHE_SECONDS``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -53,8 +51,7 @@ def _kept(file: Path) -> str | None:
         return None
     try:
         entry = json.loads(file.read_text("utf-8"))
-        age = time.time() - entry["at"]
-        text = entry["text"]
+        age, text = time.time() - entry["at"], entry["text"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     fresh = 0 <= age < float(os.environ.get("CACHE_SECONDS") or SECONDS)

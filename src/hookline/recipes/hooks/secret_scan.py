@@ -6,8 +6,6 @@ Examples from documentation and placeholders pass. ``SECRET_SCAN_ALLOW`` is a re
 expression of other texts to allow.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import html
@@ -51,8 +49,7 @@ def check(event: dict[str, Any]) -> Output | None:
     allowed = os.environ.get("SECRET_SCAN_ALLOW")
     for text in texts_in(event.get("tool_input")):
         for view in views(text):
-            kind = secret_in(view, allowed)
-            if kind:
+            if kind := secret_in(view, allowed):
                 return block(
                     f"this contains {kind}: keep it out of files and commands, and "
                     "read it from the environment instead"

@@ -5,13 +5,10 @@ Writing ``src/pkg/name.py`` needs a non-empty ``test_name.py`` or ``name_test.py
 with the extension of a programming language.
 """
 
-from __future__ import annotations
-
-import os
 from pathlib import Path
 from typing import Any
 
-from hookline.recipes.toolinput import project_path, written_paths
+from hookline.recipes.toolinput import env_list, project_paths, written_paths
 from hookline.script import Output, block, run
 
 ENDINGS = (".py", ".js", ".ts", ".go", ".rb", ".rs")
@@ -22,15 +19,14 @@ COPIERS = {"cp", "mv", "tee", "install", "ln"}
 def check(event: dict[str, Any]) -> Output | None:
     """Block the first code file that has no test."""
     cwd = event["cwd"]
-    for path in written_paths(event, COPIERS):
-        place = Path(project_path(path, cwd) or "")
+    for place in map(Path, project_paths(written_paths(event, COPIERS), cwd)):
         if _is_code(place) and not _has_test(place.stem, cwd):
             return block(f"write a test first: tests/test_{place.name} for {place}")
     return None
 
 
 def _is_code(place: Path) -> bool:
-    folders = os.environ.get("CODE_FOLDERS", "src,lib").split(",")
+    folders = env_list("CODE_FOLDERS", "src,lib")
     name, ending = place.stem.lower(), place.suffix.lower()
     tests = name.startswith("test_") or name.endswith(("_test", ".test"))
     inside = any(part.lower() in folders for part in place.parts[:1])
@@ -39,11 +35,10 @@ def _is_code(place: Path) -> bool:
 
 def _has_test(name: str, cwd: str) -> bool:
     wanted = {f"test_{name}", f"{name}_test", f"{name}.test"}
-    for folder in os.environ.get("TEST_FOLDERS", "tests,test,src").split(","):
-        for file in Path(cwd, folder).rglob("*"):
-            if file.stem in wanted and file.is_file() and file.stat().st_size > 0:
-                return True
-    return False
+    folders = (Path(cwd, one) for one in env_list("TEST_FOLDERS", "tests,test,src"))
+    files = (file for folder in folders for file in folder.rglob("*"))
+    named = (file for file in files if file.stem in wanted and file.is_file())
+    return any(file.stat().st_size > 0 for file in named)
 
 
 if __name__ == "__main__":

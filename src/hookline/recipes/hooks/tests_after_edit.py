@@ -5,8 +5,6 @@
 longer than ``TEST_SECONDS`` is killed and reported.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -14,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from hookline.recipes.toolinput import paths_in, project_path
+from hookline.recipes.toolinput import env_list, paths_in, project_paths
 from hookline.script import Output, add_context, run
 
 ENDINGS = "py,pyi,js,jsx,ts,tsx,go,rs,java,rb,c,h,cc,cpp,toml"
@@ -23,9 +21,9 @@ MAX_TEXT = 6000
 
 def check(event: dict[str, Any]) -> Output | None:
     """Run the tests if code in the project was changed."""
-    endings = set(os.environ.get("TEST_ENDINGS", ENDINGS).lower().split(","))
-    paths = (project_path(one, event["cwd"]) for one in paths_in(event["tool_input"]))
-    if endings.isdisjoint(one.rpartition(".")[2].lower() for one in paths if one):
+    endings = {ending.lower() for ending in env_list("TEST_ENDINGS", ENDINGS)}
+    paths = project_paths(paths_in(event["tool_input"]), event["cwd"])
+    if endings.isdisjoint(path.rpartition(".")[2].lower() for path in paths):
         return None
     failed = _run_tests(event["cwd"])
     return add_context(failed) if failed else None

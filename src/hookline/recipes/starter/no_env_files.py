@@ -1,7 +1,5 @@
 """Keep secrets out of .env files: a first hook for you to change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
