@@ -1,23 +1,17 @@
-"""The recipes, and the settings that register them.
-
-The order counts where hooks run one after the other: a file is formatted before its
-tests run.
-"""
+"""The recipes of ``catalog.toml``, and the settings that register them."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from hookline.errors import UnknownNameError
 from hookline.protocol.events import HookEventName
 
 _FOLDER = Path(__file__).parent
-_WRITERS = "write|replace|edit|create|patch|insert|append"
-_SHELLS = "shell|bash|exec|terminal|command|process"
 
 
 class UnknownRecipeError(UnknownNameError):
@@ -33,24 +27,18 @@ class Place(Struct, frozen=True):
     matcher: str | None = None
 
 
-_EVERY_TOOL = Place(HookEventName.BeforeTool)
-_WRITTEN = Place(HookEventName.AfterTool, _WRITERS)
-_REQUEST = Place(HookEventName.BeforeModel)
-_RESPONSE = Place(HookEventName.AfterModel)
-
-
 class Recipe(Struct, frozen=True):
     """One recipe: its scripts and where they are registered."""
 
     name: str
     description: str
-    places: tuple[Place, ...] = (_EVERY_TOOL,)
+    places: tuple[Place, ...] = (Place(HookEventName.BeforeTool),)
     own_scripts: tuple[str, ...] = ()
     """Where they are not called like the recipe."""
     sequential: bool = False
     guards: bool = False
     """A guard that fails must not let the call pass."""
-    folder: Path = _FOLDER / "hooks"
+    folder: str = "hooks"
 
     @property
     def event(self) -> HookEventName:
@@ -66,7 +54,7 @@ class Recipe(Struct, frozen=True):
     def files(self) -> tuple[Path, ...]:
         """All its files: scripts and hooktest."""
         test = f"{self.scripts[0].removesuffix('.py')}.hooktest.toml"
-        return tuple(self.folder / name for name in (*self.scripts, test))
+        return tuple(_FOLDER / self.folder / name for name in (*self.scripts, test))
 
     def group(self, place: Place) -> dict[str, Any]:
         """Its group in the settings, for one place."""
@@ -86,98 +74,21 @@ class Recipe(Struct, frozen=True):
         return hook | {"onError": "block"} if self.guards else hook
 
 
-_guard = partial(Recipe, guards=True)
-
-STARTER = _guard(
+STARTER = Recipe(
     "no-env-files",
     "keep secrets out of .env files",
     (Place(HookEventName.BeforeTool, "write_file|replace|edit"),),
-    folder=_FOLDER / "starter",
+    guards=True,
+    folder="starter",
 )
-_RECIPES = (
-    _guard(
-        "secret-scan", "block keys, tokens and passwords in what tools write or run"
-    ),
-    _guard(
-        "dangerous-commands",
-        "block shell commands that delete or overwrite too much",
-        (Place(HookEventName.BeforeTool, _SHELLS),),
-    ),
-    _guard(
-        "protected-files",
-        "block access to .env files and keys, and changes to .git and .hookline",
-    ),
-    _guard(
-        "chained-pair",
-        "resolve every path, then keep tools inside the project (two hooks)",
-        own_scripts=("normalize_paths.py", "confine_paths.py"),
-        sequential=True,
-    ),
-    _guard("read-only", "allow the agent to read everything and to change nothing"),
-    Recipe(
-        "test-first",
-        "block writing code that has no test yet",
-        (Place(HookEventName.BeforeTool, f"{_WRITERS}|{_SHELLS}"),),
-    ),
-    _guard(
-        "ci-safety-net", "in CI, block publishing, deploying and changing the pipeline"
-    ),
-    _guard(
-        "policy-service",
-        "ask a policy service before each tool call, with a time limit",
-    ),
-    Recipe(
-        "git-checkpoint",
-        "save a checkpoint in git before each tool that may change files",
-    ),
-    Recipe(
-        "audit-log",
-        "log every tool call, in a file that shows tampering",
-        (_EVERY_TOOL, Place(HookEventName.AfterTool)),
-    ),
-    Recipe(
-        "format-on-write",
-        "format files after a tool has written them",
-        (_WRITTEN,),
-        sequential=True,
-    ),
-    Recipe(
-        "tests-after-edit",
-        "run the tests after an edit and show failures to the model",
-        (_WRITTEN,),
-        sequential=True,
-    ),
-    Recipe(
-        "inject-context",
-        "tell the model the branch, the changed files and your notes",
-        (Place(HookEventName.BeforeAgent),),
-    ),
-    _guard(
-        "redact-personal-data",
-        "remove email addresses, phone, card and account numbers from model requests",
-        (_REQUEST,),
-    ),
-    Recipe(
-        "cost-budget",
-        "stop the agent when the day's token budget is spent",
-        (_REQUEST, _RESPONSE),
-    ),
-    Recipe(
-        "response-cache",
-        "answer repeated model requests from a cache (calls without tools)",
-        (_REQUEST, _RESPONSE),
-    ),
-    Recipe(
-        "model-blind-spots",
-        "show what model hooks cannot see, and check the tools as well",
-        (_REQUEST, _EVERY_TOOL, Place(HookEventName.AfterTool)),
-    ),
-    Recipe(
-        "notify-webhook",
-        "send notifications to a web address, with credentials masked",
-        (Place(HookEventName.Notification),),
-    ),
-)
+
+
+def _read_catalog() -> list[Recipe]:
+    catalog = (_FOLDER / "catalog.toml").read_bytes()
+    return msgspec.toml.decode(catalog, type=dict[str, list[Recipe]])["recipes"]
+
+
+_RECIPES = _read_catalog()
 RECIPES = {recipe.name: recipe for recipe in _RECIPES}
 
 
