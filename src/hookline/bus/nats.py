@@ -26,6 +26,7 @@ from .contracts import (
     Unsubscribe,
     correlation_id_of,
     encode_response,
+    expire,
     failed_response,
     is_response,
     unanswered,
@@ -135,7 +136,7 @@ class NatsConnection:
         reply = f"{self._inbox}{next(self._tokens)}"
         answer: asyncio.Future[bytes] = loop.create_future()
         self._waiting[reply] = answer
-        timer = loop.call_at(deadline, _expire, answer)
+        timer = loop.call_at(deadline, expire, answer)
         try:
             await self.client.publish(subject, data, reply)
             return await answer
@@ -215,11 +216,6 @@ class NatsConnection:
             self._refused.set()
 
 
-def _expire(answer: asyncio.Future[bytes]) -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())
-
-
 def without_password(server: str) -> str:
     """Return a server's address without the password that may be in it."""
     parts = urlsplit(server if "://" in server else f"nats://{server}")
@@ -292,7 +288,7 @@ class NatsBus:
         try:
             data = encode(request)
         except EncodingError as error:
-            return unanswered(request, ResponseCode.ENCODING_FAILURE, str(error))
+            return unanswered(request, ResponseCode.ENCODING_FAILURE, error)
         limit = self._connection.client.max_payload
         if len(data) > limit:
             message = f"the request has {len(data)} bytes, the server accepts {limit}"
@@ -404,11 +400,8 @@ class _Service:
             return await self._handle(payload)
         # A handler of the host is foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
-            return failed_response(
-                correlation_id_of(payload),
-                ResponseCode.INTERNAL_ERROR,
-                str(error) or type(error).__name__,
-            )
+            code = ResponseCode.INTERNAL_ERROR
+            return failed_response(correlation_id_of(payload), code, error)
 
 
 def _decoded(data: bytes) -> Any:

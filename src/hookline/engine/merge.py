@@ -51,9 +51,7 @@ def aggregate(
 
 
 def merge_outputs(
-    outputs: Outputs,
-    merge: Merge,
-    tool_selection: ToolSelection = ToolSelection.UNION,
+    outputs: Outputs, merge: Merge, tool_selection: ToolSelection = ToolSelection.UNION
 ) -> HookOutput:
     """Merge at least one output."""
     if merge is Merge.TOOL_SELECTION:

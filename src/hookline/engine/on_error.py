@@ -23,11 +23,7 @@ from hookline.protocol.results import (
     HookExecutionResult,
 )
 from hookline.settings.load import Settings
-from hookline.settings.model import (
-    HookMode,
-    OnFailure,
-    TrustStatus,
-)
+from hookline.settings.model import HookMode, OnFailure, TrustStatus
 
 
 def apply_policy(

@@ -24,32 +24,17 @@ from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.pins import hook_paths, take_stamp, trust_paths
 
-from .command import (
-    command_spec,
-    read_outcome,
-    request_environment,
-    timed_out_result,
-)
+from .command import command_spec, read_outcome, request_environment, timed_out_result
 from .contract import HookCall
 from .exit_table import RunEnd, read_end
-from .warm import (
-    Answer,
-    WarmProcess,
-    Watchdog,
-    WorkerLostError,
-    WorkerOutputLimitError,
-)
+from .warm import Answer, WarmProcess, Watchdog, WorkerLostError, WorkerOutputLimitError
 
 
 class WorkerPool:
     """Up to ``pool`` workers of one hook in one directory."""
 
     def __init__(
-        self,
-        hook: RegisteredHook,
-        cwd: str,
-        live: set[WarmProcess],
-        watchdog: Watchdog,
+        self, hook: RegisteredHook, cwd: str, live: set[WarmProcess], watchdog: Watchdog
     ) -> None:
         self.places = ProcessSlots(hook.config.pool)
         self._hook = hook

@@ -22,10 +22,7 @@ class ProcessGroup:
     """A child and what it started: signals it, notices its end and reaps it."""
 
     def __init__(
-        self,
-        pid: int,
-        loop: asyncio.AbstractEventLoop,
-        on_exit: Callable[[], None],
+        self, pid: int, loop: asyncio.AbstractEventLoop, on_exit: Callable[[], None]
     ) -> None:
         self.pid = pid
         self.exit_code: int | None = None
