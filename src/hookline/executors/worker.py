@@ -16,7 +16,6 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from hookline.executors.contract import RegisteredHook
 from hookline.log import logger
 from hookline.processes.process import ProcessSlots, run_process
 from hookline.protocol.jsontext import encode
@@ -24,9 +23,9 @@ from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.pins import hook_paths, take_stamp, trust_paths
 
-from .command import command_spec, read_outcome, request_environment, timed_out_result
-from .contract import HookCall
-from .exit_table import RunEnd, read_end
+from .command import command_spec, read_outcome, request_environment
+from .contract import HookCall, RegisteredHook
+from .exit_table import RunEnd, read_end, timed_out_result
 from .warm import Answer, WarmProcess, Watchdog, WorkerLostError, WorkerOutputLimitError
 
 
@@ -46,19 +45,17 @@ class WorkerPool:
         self._ending: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
+        self._idle_s = hook.options.worker_idle_ms / 1000
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``."""
         stamp, loop = take_stamp(self._files), asyncio.get_running_loop()
         while self._idle:
             worker = self._idle.pop()
-            if worker.loop is not loop:
-                worker.abandon()
-                self._forget(worker)
-            elif worker.usable and self._stamps.get(worker) == stamp:
+            current = worker.loop is loop and self._stamps.get(worker) == stamp
+            if current and worker.usable:
                 return worker
-            else:
-                self._retire(worker)
+            self._retire(worker)
         return self._start(call, stamp)
 
     def give_back(self, worker: WarmProcess) -> None:
@@ -95,10 +92,6 @@ class WorkerPool:
             for _ in range(taken):
                 self.places.release()
 
-    @property
-    def _idle_s(self) -> float:
-        return self._hook.options.worker_idle_ms / 1000
-
     def _start(self, call: HookCall, stamp: Stamp) -> WarmProcess:
         spec = command_spec(self._hook, call, 0, warm=True)
         worker = WarmProcess(spec, self._forget)
@@ -121,7 +114,7 @@ class WorkerPool:
             worker.abandon()
             self._forget(worker)
             return
-        task = asyncio.get_running_loop().create_task(worker.end())
+        task = asyncio.create_task(worker.end())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -161,15 +154,8 @@ class WorkerExecutor:
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Ask a worker once; waiting for one does not count against the timeout."""
         pool = self._pool(hook, call)
-        await pool.places.acquire()
-        try:
-            await self._slots.acquire()
-            try:
-                return await _Request(pool, hook, call).run()
-            finally:
-                self._slots.release()
-        finally:
-            pool.places.release()
+        async with pool.places, self._slots:
+            return await _Request(pool, hook, call).run()
 
     def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
         """Start one worker for each hook ahead of its first event."""
@@ -188,11 +174,10 @@ class WorkerExecutor:
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
-        pool = self._pools.get(key)
-        if pool is None:
+        if key not in self._pools:
             pool = WorkerPool(hook, call.cwd, self._live, self._watchdog)
             self._pools[key] = pool
-        return pool
+        return self._pools[key]
 
 
 class _Request:

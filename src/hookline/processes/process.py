@@ -41,7 +41,7 @@ class ProcessGroup:
 
     def kill(self) -> None:
         """Kill what is left of the group."""
-        if not self.reaped or group_lives(self.pid):
+        if self.lives():
             self.signal(signal.SIGKILL)
 
     def lives(self) -> bool:
@@ -473,6 +473,11 @@ class ProcessSlots:
                 loop.call_soon_threadsafe(self._hand_over, turn)
             return
         self._free += 1
+
+    __aenter__ = acquire
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
 
     def _hand_over(self, turn: asyncio.Future[None]) -> None:
         if turn.done():
