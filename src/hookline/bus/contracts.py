@@ -230,7 +230,7 @@ def processed_from_wire(
     if response.get("success") is True:
         aggregated = _aggregated(_object(response.get("output")), event, tool_input)
     else:
-        aggregated = _envelope(response, event, _verdict(result))
+        aggregated = _envelope(response, event, result)
     return replace(result, aggregated=aggregated)
 
 
@@ -257,7 +257,7 @@ def _aggregated(
 
 
 def _envelope(
-    response: Mapping[str, Any], event: HookEventName, verdict: HookOutput | None
+    response: Mapping[str, Any], event: HookEventName, result: ProcessedHookResult
 ) -> AggregatedHookResult:
     error = _object(response.get("error"))
     failure = {
@@ -267,25 +267,17 @@ def _envelope(
         "event_name": event.value,
         "correlation_id": response.get("correlationId"),
     }
-    return AggregatedHookResult(
-        success=False,
-        errors=[_read(HookError, failure)],
-        final_output=verdict,
-        all_outputs=[] if verdict is None else [verdict],
-    )
-
-
-def _verdict(result: ProcessedHookResult) -> HookOutput | None:
-    """The output of a failed request that blocks or stops nevertheless."""
+    envelope = AggregatedHookResult(success=False, errors=[_read(HookError, failure)])
     if not result.blocked and not result.should_stop:
-        return None
-    return HookOutput(
+        return envelope
+    verdict = HookOutput(
         decision=Decision.BLOCK if result.blocked else None,
         reason=result.reason,
         continues=False if result.should_stop else None,
         stop_reason=result.stop_reason,
         system_message=result.system_message,
     )
+    return replace(envelope, final_output=verdict, all_outputs=[verdict])
 
 
 def _result(wire: Mapping[str, Any], event: HookEventName) -> HookExecutionResult:

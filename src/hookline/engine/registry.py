@@ -17,7 +17,6 @@ from hookline.settings.load import Settings
 from hookline.settings.model import (
     Approval,
     HookConfig,
-    HookGroup,
     HookSource,
     SettingsLayer,
     TrustStatus,
@@ -73,35 +72,24 @@ class HookRegistry:
 
     def _add_layer(self, settings: Settings, layer: SettingsLayer) -> None:
         for event, groups in settings.groups_of(layer).items():
-            added = [
-                self._registered(settings, layer, event, group, config)
-                for group in groups
-                for config in group.hooks
-            ]
+            added = []
+            for group, config in ((g, config) for g in groups for config in g.hooks):
+                trust, approval = _trust_of(layer, config)
+                hook = RegisteredHook(
+                    config=config,
+                    event=event,
+                    source=layer.source,
+                    trust=trust,
+                    approval=approval,
+                    options=settings.hook_options(layer, config),
+                    matcher=group.matcher,
+                    sequential=group.sequential,
+                    file=layer.file,
+                    enabled=not settings.disabled(layer, config),
+                    serial=next(self._serials),
+                )
+                added.append(hook)
             self._hooks[event] = (*self.for_event(event), *added)
-
-    def _registered(
-        self,
-        settings: Settings,
-        layer: SettingsLayer,
-        event: HookEventName,
-        group: HookGroup,
-        config: HookConfig,
-    ) -> RegisteredHook:
-        trust, approval = _trust_of(layer, config)
-        return RegisteredHook(
-            config=config,
-            event=event,
-            source=layer.source,
-            trust=trust,
-            approval=approval,
-            options=settings.hook_options(layer, config),
-            matcher=group.matcher,
-            sequential=group.sequential,
-            file=layer.file,
-            enabled=not settings.disabled(layer, config),
-            serial=next(self._serials),
-        )
 
 
 def _trust_of(

@@ -196,13 +196,14 @@ class _Request:
         except (OSError, ValueError):
             return await self._run_cold(reran=False)  # reports why it cannot start
         try:
-            answer = await self._ask(worker)
+            env = encode(request_environment(self._hook, self._call))
+            answer = await worker.ask(self._call.payload, env, self._left())
         except TimeoutError:
             await worker.terminate()
             return timed_out_result(self._hook, self._end())
         except WorkerOutputLimitError:
             await worker.kill()
-            return read_end(self._hook, structs.replace(self._end(0), **_CUT_OFF))
+            return read_end(self._hook, self._end(0, cut=True))
         except WorkerLostError as error:
             logger.warning("worker %r is replaced: %s", self._hook.name, error)
             await worker.kill()
@@ -212,10 +213,6 @@ class _Request:
             raise
         self._pool.give_back(worker)
         return read_end(self._hook, self._read(answer))
-
-    async def _ask(self, worker: WarmProcess) -> Answer:
-        env = encode(request_environment(self._hook, self._call))
-        return await worker.ask(self._call.payload, env, self._left())
 
     async def _run_cold(self, *, reran: bool) -> HookExecutionResult:
         if self._left() <= 0:
@@ -238,17 +235,19 @@ class _Request:
             duration=self._took(),
         )
 
-    def _end(self, exit_code: int | None = None) -> RunEnd:
-        return RunEnd(exit_code=exit_code, duration=self._took())
+    def _end(self, exit_code: int | None = None, *, cut: bool = False) -> RunEnd:
+        return RunEnd(
+            exit_code=exit_code,
+            stdout_truncated=cut,
+            truncated=cut,
+            duration=self._took(),
+        )
 
     def _took(self) -> float:
         return (time.perf_counter() - self._started) * 1000
 
     def _left(self) -> float:
         return self._deadline - time.perf_counter()
-
-
-_CUT_OFF = {"stdout_truncated": True, "truncated": True}
 
 
 def _within(text: str, limit: int) -> tuple[str, bool]:

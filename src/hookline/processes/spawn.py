@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 from msgspec import Struct
@@ -57,8 +58,8 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
     return pid, own
 
 
-def close_all(fds: Streams) -> None:
-    """Close three descriptors."""
+def close_all(fds: Iterable[int]) -> None:
+    """Close descriptors."""
     for fd in fds:
         os.close(fd)
 
@@ -70,8 +71,7 @@ def _open_pipes() -> tuple[Streams, Streams]:
         for _ in range(3):
             opened += os.pipe()
     except OSError:
-        for fd in opened:
-            os.close(fd)
+        close_all(opened)
         raise
     in_read, in_write, out_read, out_write, err_read, err_write = opened
     for fd in (in_write, out_read, err_read):
@@ -213,10 +213,8 @@ def _entry(name: str, value: str) -> bytes:
 
 def _fail(pid: int, problem: bytes) -> None:
     """Reap the child whose ``exec`` failed, and raise the reason."""
-    try:
+    with suppress(ChildProcessError):  # the host ignores SIGCHLD: already reaped
         os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass  # the host ignores SIGCHLD: already reaped
     kind, _, rest = problem.partition(b":")
     number, _, _ = rest.partition(b":")
     if kind != b"OSError":
