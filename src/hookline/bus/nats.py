@@ -297,7 +297,7 @@ class NatsBus:
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
-        for service in [one for one in self._services if one.has_left]:
+        for service in [one for one in self._services if one.leaving]:
             await service.settled()
             await service.finished()
             self._services.remove(service)
@@ -348,26 +348,22 @@ class _Service:
         self._subscribing: asyncio.Task[Any] = asyncio.create_task(
             connection.client.subscribe(bus.subject, bus.queue, cb=self._take)
         )
-        self._leaving: asyncio.Task[None] | None = None
+        self.leaving: asyncio.Task[None] | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
 
-    @property
-    def has_left(self) -> bool:
-        return self._leaving is not None
-
     def leave(self) -> None:
-        if self._leaving is None:
-            self._leaving = asyncio.create_task(self._unsubscribe())
+        if self.leaving is None:
+            self.leaving = asyncio.create_task(self._unsubscribe())
 
     async def settled(self) -> None:
-        await (self._leaving or self._subscribing)
+        await (self.leaving or self._subscribing)
 
     async def finished(self) -> None:
         while self._in_flight:
             await asyncio.wait(self._in_flight)
 
     def cancel(self) -> None:
-        for task in (self._subscribing, self._leaving, *self._in_flight):
+        for task in (self._subscribing, self.leaving, *self._in_flight):
             if task is not None:
                 task.cancel()
 

@@ -8,7 +8,6 @@ changes the next hook's input; the caller's own objects are never mutated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from typing import Any
 
 from msgspec import structs
@@ -37,9 +36,11 @@ def aggregate(
     """Merge the results of one event (HOOK-166)."""
     counted = [result for result in results if not result.observed]
     outputs = [result.output for result in counted if result.output is not None]
-    # Later outputs win: what a policy closed goes last, so nothing reopens it.
-    by_weight = sorted(counted, key=attrgetter("closed"))
-    ordered = [result.output for result in by_weight if result.output is not None]
+    ordered = outputs
+    if any(result.closed for result in counted):
+        # Later outputs win: what a policy closed goes last, so nothing reopens it.
+        by_weight = sorted(counted, key=lambda result: result.closed)
+        ordered = [result.output for result in by_weight if result.output is not None]
     return AggregatedHookResult(
         success=all(result.success for result in counted),
         final_output=_final(ordered, event, event_input, tool_selection),
