@@ -221,5 +221,5 @@ def test_program_is_searched_in_the_path_of_the_hook(project: Path) -> None:
     env = _environment(project, PATH=f"{project}/sub")
     found = direct_start("tool", str(project), env)
     assert found is not None
-    assert found.program == f"{project}/sub/tool"
+    assert found.path == f"{project}/sub/tool"
     assert direct_start("cat", str(project), env) is None

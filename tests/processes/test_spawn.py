@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.processes.spawn import Streams, spawn, spawn_by_popen
+from hookline.processes.spawn import Program, Streams, spawn, spawn_by_popen
 
 Spawn = Callable[..., int]
 
@@ -33,14 +33,14 @@ print(json.dumps({
 ways = pytest.mark.parametrize("start", [spawn, spawn_by_popen])
 
 
-def _run(start: Spawn, argv: list[str], cwd: Path, **more: str | None) -> bytes:
+def _run(start: Spawn, argv: list[str], cwd: Path, path: str = "") -> bytes:
     """Start a program on fresh pipes and return what it prints."""
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
     streams: Streams = (in_read, out_write, out_write)
     try:
         env = {"PATH": os.environ["PATH"], "OWN": "\u00fc"}
-        pid = start(argv, str(cwd), env, streams, **more)
+        pid = start(Program(path or argv[0], argv, env), str(cwd), streams)
     except BaseException:
         os.close(in_write)
         os.close(out_read)
@@ -92,7 +92,7 @@ def test_signals_that_python_changed_are_back_to_default(
 @ways
 def test_first_word_may_differ_from_the_program(start: Spawn, tmp_path: Path) -> None:
     argv = ["another-name", "-c", "echo $0"]
-    assert _run(start, argv, tmp_path, program="/bin/sh") == b"another-name\n"
+    assert _run(start, argv, tmp_path, "/bin/sh") == b"another-name\n"
 
 
 @ways
@@ -125,11 +125,12 @@ def test_program_that_cannot_start_is_an_error_and_leaves_nothing(
 
 HOST = """
 import os, sys
-from hookline.processes.spawn import has_terminal, spawn, spawn_by_popen
+from hookline.processes.spawn import Program, has_terminal, spawn, spawn_by_popen
 start = {"spawn": spawn, "spawn_by_popen": spawn_by_popen}[sys.argv[1]]
 null = os.open(os.devnull, os.O_RDWR)
 assert has_terminal()
-pid = start(["/bin/sh", "-c", "true </dev/tty"], "/", {}, (null, null, null))
+shell = Program("/bin/sh", ["/bin/sh", "-c", "true </dev/tty"], {})
+pid = start(shell, "/", (null, null, null))
 os._exit(0 if os.waitpid(pid, 0)[1] else 7)
 """
 

@@ -26,7 +26,7 @@ from .contracts import (
     RequestCarrier,
     ResponseCode,
     Unsubscribe,
-    failed_response,
+    expire,
     is_response,
     new_correlation_id,
     processed_to_wire,
@@ -82,13 +82,8 @@ class HookBusClient:
         try:
             event = HookEventName.of(event_name)
         except UnknownEventError as error:
-            return failed_response(
-                request["correlationId"],
-                ResponseCode.UNSUPPORTED_EVENT,
-                str(error),
-                stage="validation",
-                event_name=request["eventName"],
-            )
+            code = ResponseCode.UNSUPPORTED_EVENT
+            return unanswered(request, code, error, "validation")
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         response = await self._send(request, limit_s, retries)
         return self.apply_on_error(response, event)
@@ -156,7 +151,7 @@ class _Correlator:
             return unanswered(request, ResponseCode.NO_RESPONDERS, message)
         loop = asyncio.get_running_loop()
         answer: _Answer = loop.create_future()
-        timer = loop.call_later(timeout_s, _expire, answer)
+        timer = loop.call_later(timeout_s, expire, answer)
         self._expect(request["correlationId"], answer)
         try:
             await self._publish(request, timeout_s)
@@ -204,8 +199,3 @@ class _Correlator:
             if not answer.done():
                 answer.set_result(response)
                 return
-
-
-def _expire(answer: asyncio.Future[Any]) -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())

@@ -6,6 +6,7 @@ the process and one across a network carry the same (DELTA-HBUS-001).
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Any, NotRequired, Protocol, TypedDict, TypeVar, runtime_checkable
@@ -127,7 +128,7 @@ HookBus = MessageBus | RequestCarrier
 def failed_response(
     correlation_id: str,
     code: ResponseCode,
-    message: str,
+    error: str | Exception,
     *,
     stage: str = "internal",
     event_name: Any = None,
@@ -135,6 +136,7 @@ def failed_response(
 ) -> HookExecutionResponse:
     """Say why a request has no verdict (DELTA-HFAIL-002)."""
     known = {"stage": stage, "eventName": event_name, **details}
+    message = str(error) or type(error).__name__
     return {
         "correlationId": correlation_id,
         "success": False,
@@ -143,12 +145,20 @@ def failed_response(
 
 
 def unanswered(
-    request: HookExecutionRequest, code: ResponseCode, message: str
+    request: HookExecutionRequest,
+    code: ResponseCode,
+    error: str | Exception,
+    stage: str = "internal",
 ) -> HookExecutionResponse:
     """Build the response to a request that no worker answered."""
-    return failed_response(
-        request["correlationId"], code, message, event_name=request["eventName"]
-    )
+    correlation_id, name = request["correlationId"], request["eventName"]
+    return failed_response(correlation_id, code, error, stage=stage, event_name=name)
+
+
+def expire(answer: Future[Any]) -> None:
+    """Let a future fail with ``TimeoutError``, unless it is done."""
+    if not answer.done():
+        answer.set_exception(TimeoutError())
 
 
 def new_correlation_id() -> str:
@@ -173,15 +183,14 @@ def is_response(value: Any) -> bool:
 
 def processed_to_wire(result: ProcessedHookResult) -> dict[str, Any]:
     """Convert a result to the ``processed`` of a response."""
-    return {
-        "shouldStop": result.should_stop,
-        "stopReason": result.stop_reason,
-        "systemMessage": result.system_message,
-        "suppressOutput": result.suppress_output,
-        "blocked": result.blocked,
-        "reason": result.reason,
-        "ask": result.ask,
-    }
+    return {wire: getattr(result, name) for wire, name in _PROCESSED.items()}
+
+
+_PROCESSED = {
+    field.encode_name: field.name
+    for field in fields(ProcessedHookResult)
+    if field.name != "aggregated"
+}
 
 
 def output_to_wire(aggregated: AggregatedHookResult) -> dict[str, Any]:
@@ -221,7 +230,7 @@ def processed_from_wire(
     if response.get("success") is True:
         aggregated = _aggregated(_object(response.get("output")), event, tool_input)
     else:
-        aggregated = _envelope(response, event, _verdict(result))
+        aggregated = _envelope(response, event, result)
     return replace(result, aggregated=aggregated)
 
 
@@ -234,21 +243,21 @@ def _aggregated(
     if final is not None and final.tool_input and tool_input is not None:
         changed = {**tool_input, **final.tool_input}
         final = replace(final, modified_tool_input=changed)
-    outputs = (_output(one, event) for one in _objects(output.get("allOutputs")))
+    outputs = _objects(output.get("allOutputs"))
     results = _objects(output.get("hookResults"))
     duration = output.get("totalDuration")
     return AggregatedHookResult(
         success=output.get("success") is not False,
         total_duration=duration if isinstance(duration, int | float) else 0.0,
         final_output=final,
-        all_outputs=[one for one in outputs if one is not None],
+        all_outputs=[read_output(one, event)[0] for one in outputs],
         errors=[_read(HookError, one) for one in _objects(output.get("errors"))],
         hook_results=[_result(one, event) for one in results],
     )
 
 
 def _envelope(
-    response: Mapping[str, Any], event: HookEventName, verdict: HookOutput | None
+    response: Mapping[str, Any], event: HookEventName, result: ProcessedHookResult
 ) -> AggregatedHookResult:
     error = _object(response.get("error"))
     failure = {
@@ -258,25 +267,17 @@ def _envelope(
         "event_name": event.value,
         "correlation_id": response.get("correlationId"),
     }
-    return AggregatedHookResult(
-        success=False,
-        errors=[_read(HookError, failure)],
-        final_output=verdict,
-        all_outputs=[] if verdict is None else [verdict],
-    )
-
-
-def _verdict(result: ProcessedHookResult) -> HookOutput | None:
-    """The output of a failed request that blocks or stops nevertheless."""
+    envelope = AggregatedHookResult(success=False, errors=[_read(HookError, failure)])
     if not result.blocked and not result.should_stop:
-        return None
-    return HookOutput(
+        return envelope
+    verdict = HookOutput(
         decision=Decision.BLOCK if result.blocked else None,
         reason=result.reason,
         continues=False if result.should_stop else None,
         stop_reason=result.stop_reason,
         system_message=result.system_message,
     )
+    return replace(envelope, final_output=verdict, all_outputs=[verdict])
 
 
 def _result(wire: Mapping[str, Any], event: HookEventName) -> HookExecutionResult:
@@ -333,19 +334,14 @@ def encode_response(response: HookExecutionResponse, limit: int) -> bytes:
     data = encode(response)
     if len(data) <= limit:
         return data
-    shorter = encode(_without_streams(response))
-    if len(shorter) <= limit:
-        return shorter
-    return encode(_verdict_only(response, len(data)))
-
-
-def _without_streams(response: HookExecutionResponse) -> HookExecutionResponse:
     output = response.get("output")
-    if output is None:
-        return response
-    empty = {"stdout": "", "stderr": "", "truncated": True}
-    results = [result | empty for result in output["hookResults"]]
-    return {**response, "output": {**output, "hookResults": results}}
+    if output is not None:
+        empty = {"stdout": "", "stderr": "", "truncated": True}
+        results = [result | empty for result in output["hookResults"]]
+        shorter = encode({**response, "output": {**output, "hookResults": results}})
+        if len(shorter) <= limit:
+            return shorter
+    return encode(_verdict_only(response, len(data)))
 
 
 def _verdict_only(

@@ -26,6 +26,7 @@ from .contracts import (
     Unsubscribe,
     correlation_id_of,
     encode_response,
+    expire,
     failed_response,
     is_response,
     unanswered,
@@ -135,7 +136,7 @@ class NatsConnection:
         reply = f"{self._inbox}{next(self._tokens)}"
         answer: asyncio.Future[bytes] = loop.create_future()
         self._waiting[reply] = answer
-        timer = loop.call_at(deadline, _expire, answer)
+        timer = loop.call_at(deadline, expire, answer)
         try:
             await self.client.publish(subject, data, reply)
             return await answer
@@ -215,11 +216,6 @@ class NatsConnection:
             self._refused.set()
 
 
-def _expire(answer: asyncio.Future[bytes]) -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())
-
-
 def without_password(server: str) -> str:
     """Return a server's address without the password that may be in it."""
     parts = urlsplit(server if "://" in server else f"nats://{server}")
@@ -292,7 +288,7 @@ class NatsBus:
         try:
             data = encode(request)
         except EncodingError as error:
-            return unanswered(request, ResponseCode.ENCODING_FAILURE, str(error))
+            return unanswered(request, ResponseCode.ENCODING_FAILURE, error)
         limit = self._connection.client.max_payload
         if len(data) > limit:
             message = f"the request has {len(data)} bytes, the server accepts {limit}"
@@ -301,7 +297,7 @@ class NatsBus:
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
-        for service in [one for one in self._services if one.has_left]:
+        for service in [one for one in self._services if one.leaving]:
             await service.settled()
             await service.finished()
             self._services.remove(service)
@@ -352,26 +348,22 @@ class _Service:
         self._subscribing: asyncio.Task[Any] = asyncio.create_task(
             connection.client.subscribe(bus.subject, bus.queue, cb=self._take)
         )
-        self._leaving: asyncio.Task[None] | None = None
+        self.leaving: asyncio.Task[None] | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
 
-    @property
-    def has_left(self) -> bool:
-        return self._leaving is not None
-
     def leave(self) -> None:
-        if self._leaving is None:
-            self._leaving = asyncio.create_task(self._unsubscribe())
+        if self.leaving is None:
+            self.leaving = asyncio.create_task(self._unsubscribe())
 
     async def settled(self) -> None:
-        await (self._leaving or self._subscribing)
+        await (self.leaving or self._subscribing)
 
     async def finished(self) -> None:
         while self._in_flight:
             await asyncio.wait(self._in_flight)
 
     def cancel(self) -> None:
-        for task in (self._subscribing, self._leaving, *self._in_flight):
+        for task in (self._subscribing, self.leaving, *self._in_flight):
             if task is not None:
                 task.cancel()
 
@@ -404,11 +396,8 @@ class _Service:
             return await self._handle(payload)
         # A handler of the host is foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
-            return failed_response(
-                correlation_id_of(payload),
-                ResponseCode.INTERNAL_ERROR,
-                str(error) or type(error).__name__,
-            )
+            code = ResponseCode.INTERNAL_ERROR
+            return failed_response(correlation_id_of(payload), code, error)
 
 
 def _decoded(data: bytes) -> Any:

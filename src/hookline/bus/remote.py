@@ -67,22 +67,22 @@ class RemoteHooks(EventFirer):
 
     async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
         try:
-            sent = {**self._base, **_with_dicts(fields)}
-            sent |= self._translated(event, fields)
+            # Only dicts are objects on the wire, other mappings are not.
+            dicts = {k: dict(v) for k, v in fields.items() if isinstance(v, Mapping)}
+            sent = {**self._base, **fields, **dicts, **self._translated(event, fields)}
         # An SDK's objects are foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
-            response = failed_response(
+            failed = failed_response(
                 new_correlation_id(),
                 ResponseCode.TRANSLATION_FAILURE,
-                str(error) or type(error).__name__,
+                error,
                 stage=Stage.TRANSLATION.value,
                 event_name=event.value,
             )
-            return processed_from_wire(
-                self._client.apply_on_error(response, event), event
-            )
-        response = await self._client.request(event, sent)
-        return processed_from_wire(response, event, sent.get("tool_input"))
+            response = self._client.apply_on_error(failed, event)
+        else:
+            response = await self._client.request(event, sent)
+        return processed_from_wire(response, event, fields.get("tool_input"))
 
     def _translated(self, event: HookEventName, fields: Fields) -> Fields:
         """Translate model payloads to the stable shape, which can be sent."""
@@ -93,11 +93,3 @@ class RemoteHooks(EventFirer):
 
         given = {name: fields.get(name) for name in names}
         return stable_fields(event, given, self._translator)
-
-
-def _with_dicts(fields: Fields) -> Fields:
-    """Make dicts of other mappings: only dicts are objects on the wire."""
-    return {
-        key: dict(value) if isinstance(value, Mapping) else value
-        for key, value in fields.items()
-    }

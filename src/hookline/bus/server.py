@@ -57,11 +57,7 @@ class FiresEvents(Protocol):
 
 
 class _InvalidRequestError(Exception):
-    """A request that failed a check; never leaves this module."""
-
-    def __init__(self, code: ResponseCode, message: str) -> None:
-        self.code = code
-        self.message = message
+    """The code and the message of a failed check; never leaves this module."""
 
 
 class RequestServer:
@@ -110,19 +106,22 @@ class RequestServer:
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Return the one response to a request; never raises."""
         correlation_id = correlation_id_of(payload)
-        failed = partial(_failed_check, payload, correlation_id)
         try:
             event, event_input = _checked(payload)
             async with self._slots:
                 result = await self._fire(event, event_input, correlation_id)
             return _response(result, event, correlation_id)
         except _InvalidRequestError as error:
-            return failed(error.code, error.message, Stage.VALIDATION)
+            (code, problem), stage = error.args, Stage.VALIDATION
         # The edge of the handler: any error becomes a response.
         except Exception as error:  # noqa: BLE001
             _log.exception("request %s failed", correlation_id)
-            message = str(error) or type(error).__name__
-            return failed(ResponseCode.INTERNAL_ERROR, message, Stage.INTERNAL)
+            code, problem, stage = ResponseCode.INTERNAL_ERROR, error, Stage.INTERNAL
+        name = payload.get("eventName") if isinstance(payload, dict) else None
+        name = name[:_LONGEST_NAME] if isinstance(name, str) else None
+        return failed_response(
+            correlation_id, code, problem, stage=stage.value, event_name=name
+        )
 
     async def _fire(
         self, event: HookEventName, event_input: HookInput, correlation_id: str
@@ -181,16 +180,6 @@ def _unknown_event(name: Any) -> str:
     if isinstance(name, str) and len(name) <= _LONGEST_NAME:
         return str(UnknownEventError(name, tuple(HookEventName)))
     return "eventName: unknown event"
-
-
-def _failed_check(
-    payload: Any, correlation_id: str, code: ResponseCode, message: str, stage: Stage
-) -> HookExecutionResponse:
-    name = payload.get("eventName") if isinstance(payload, dict) else None
-    name = name[:_LONGEST_NAME] if isinstance(name, str) else None
-    return failed_response(
-        correlation_id, code, message, stage=stage.value, event_name=name
-    )
 
 
 def _response(

@@ -149,8 +149,7 @@ class CircuitBreaker:
 
 
 def _state_file(project: str | None) -> tuple[str, str | None]:
-    base = state_dir() if project is not None else None
-    if base is None or project is None:
+    if project is None or (base := state_dir()) is None:
         return "", None
     folder = f"{base}/timeouts"
     return folder, f"{folder}/{file_name(os.path.realpath(project))}.json"

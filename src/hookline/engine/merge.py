@@ -52,9 +52,7 @@ def aggregate(
 
 
 def merge_outputs(
-    outputs: Outputs,
-    merge: Merge,
-    tool_selection: ToolSelection = ToolSelection.UNION,
+    outputs: Outputs, merge: Merge, tool_selection: ToolSelection = ToolSelection.UNION
 ) -> HookOutput:
     """Merge at least one output."""
     if merge is Merge.TOOL_SELECTION:
@@ -67,9 +65,9 @@ def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
     chosen: dict[str, tuple[str, Any]] = {}
     found = []
     for result in results:
-        counts = result.output is not None and not result.observed
-        changes = result.output.tool_input if result.output and counts else None
-        for key, value in (changes or {}).items():
+        if result.output is None or result.observed:
+            continue
+        for key, value in (result.output.tool_input or {}).items():
             name, before = chosen.get(key, (result.hook_name, value))
             if before != value:
                 found.append(
@@ -111,11 +109,11 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
     if len(outputs) == 1 and outputs[0].permission is None:
         return _merge_alone(outputs[0])
     blocking = [output for output in outputs if output.is_blocking]
-    specific = _later_keys(outputs)
+    specific = _later_keys(output.hook_specific_output for output in outputs)
     contexts = [o.hook_specific_output.get("additionalContext") for o in outputs]
     for key, value in (
         ("additionalContext", _joined(contexts)),
-        ("tool_input", _later_tool_input(outputs)),
+        ("tool_input", _later_keys(o.tool_input for o in outputs) or None),
         ("clearContext", any(output.clear_context for output in outputs) or None),
     ):
         if value is not None:
@@ -123,12 +121,12 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
     merged = HookOutput(
         decision=_decision(outputs, blocking),
         reason=_joined(output.own_reason for output in blocking or outputs),
-        continues=_continues(outputs),
+        continues=_flag(all, (output.continues for output in outputs)),
         stop_reason=_joined(output.stop_reason for output in outputs),
-        suppress_output=_any_flag(output.suppress_output for output in outputs),
+        suppress_output=_flag(any, (output.suppress_output for output in outputs)),
         system_message=_joined(output.system_message for output in outputs),
         hook_specific_output=specific,
-        extra=_later_extra(outputs),
+        extra=_later_keys(output.extra for output in outputs),
     )
     return _with_permission(merged, outputs)
 
@@ -163,12 +161,11 @@ def _with_permission(merged: HookOutput, outputs: Outputs) -> HookOutput:
 
 def _merge_fields(outputs: Outputs) -> HookOutput:
     merged = _merge_last_wins(outputs)
-    specific = _later_keys(outputs)
+    specific = _later_keys(output.hook_specific_output for output in outputs)
     for key in ("llm_request", "llm_response"):
-        parts = [o.hook_specific_output.get(key) for o in outputs]
         whole: dict[str, Any] = {}
-        for part in parts:
-            whole = merged_part(whole, part or {})
+        for output in outputs:
+            whole = merged_part(whole, output.hook_specific_output.get(key) or {})
         if whole:
             specific[key] = whole
     return _surviving(structs.replace(merged, hook_specific_output=specific), outputs)
@@ -193,25 +190,26 @@ def _merge_last_wins(outputs: Outputs) -> HookOutput:
     for output in outputs:
         fields = structs.asdict(output)
         said |= {k: v for k, v in fields.items() if v is not None and v != {}}
-    return HookOutput(**{**said, "extra": _later_extra(outputs)})
+    extra = _later_keys(output.extra for output in outputs)
+    return HookOutput(**{**said, "extra": extra})
 
 
 def _merge_tool_selection(
     outputs: Outputs, tool_selection: ToolSelection
 ) -> HookOutput:
-    specific = _later_keys(outputs)
+    specific = _later_keys(output.hook_specific_output for output in outputs)
     configs = [output.tool_config for output in outputs if output.tool_config]
     if configs:
         specific["toolConfig"] = merge_tool_configs(configs, tool_selection)
     stopping = [output for output in outputs if output.stops]
     return HookOutput(
-        continues=_continues(outputs),
+        continues=_flag(all, (output.continues for output in outputs)),
         reason=_joined(output.own_reason for output in outputs),
         stop_reason=_joined(output.stop_reason for output in stopping or outputs),
-        suppress_output=_any_flag(output.suppress_output for output in outputs),
+        suppress_output=_flag(any, (output.suppress_output for output in outputs)),
         system_message=_joined(output.system_message for output in outputs),
         hook_specific_output=specific,
-        extra=_later_extra(outputs),
+        extra=_later_keys(output.extra for output in outputs),
     )
 
 
@@ -229,14 +227,11 @@ def _decision(outputs: Outputs, blocking: Outputs) -> Decision | None:
 _BLOCKS = (Decision.BLOCK, Decision.DENY)
 
 
-def _continues(outputs: Outputs) -> bool | None:
-    said = [output.continues for output in outputs if output.continues is not None]
-    return all(said) if said else None
-
-
-def _any_flag(flags: Iterable[bool | None]) -> bool | None:
+def _flag(
+    combine: Callable[[list[bool]], bool], flags: Iterable[bool | None]
+) -> bool | None:
     said = [flag for flag in flags if flag is not None]
-    return any(said) if said else None
+    return combine(said) if said else None
 
 
 def _joined(texts: Iterable[str | None]) -> str | None:
@@ -244,22 +239,8 @@ def _joined(texts: Iterable[str | None]) -> str | None:
     return "\n".join(said) if said else None
 
 
-def _later_keys(outputs: Outputs) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for output in outputs:
-        merged |= output.hook_specific_output
-    return merged
-
-
-def _later_tool_input(outputs: Outputs) -> dict[str, Any] | None:
-    changes = [output.tool_input for output in outputs if output.tool_input is not None]
-    if not changes:
-        return None
-    return {key: value for change in changes for key, value in change.items()}
-
-
-def _later_extra(outputs: Outputs) -> dict[str, Any]:
-    return {key: value for output in outputs for key, value in output.extra.items()}
+def _later_keys(parts: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
+    return {key: value for part in parts if part for key, value in part.items()}
 
 
 _MERGES: dict[Merge, Callable[[Outputs], HookOutput]] = {
@@ -273,33 +254,15 @@ def merge_tool_configs(
     configs: Sequence[dict[str, Any]], selection: ToolSelection
 ) -> dict[str, Any]:
     """Merge at least one ``toolConfig``; a hook that names no tool adds none."""
-    mode = _strictest(config.get("mode") for config in configs)
-    lists = [names for config in configs if (names := allowed_names(config))]
-    names = _combined(lists, selection)
+    modes = [config.get("mode") for config in configs]
+    mode = next((mode for mode in MODES if mode in modes), "AUTO")
+    named = (config.get("allowedFunctionNames") for config in configs)
+    lists = [set(names) for names in named if names]
+    combine = set.intersection if selection is ToolSelection.INTERSECT else set.union
+    names: set[str] = combine(*lists) if lists else set()
     if mode == "NONE" or (lists and not names):
         return {"mode": "NONE", "allowedFunctionNames": []}
     return {"mode": mode, "allowedFunctionNames": sorted(names)}
-
-
-def allowed_names(config: dict[str, Any]) -> set[str]:
-    """The names in one ``toolConfig``, ignoring what is not a string."""
-    names = config.get("allowedFunctionNames")
-    if not isinstance(names, list):
-        return set()
-    return {name for name in names if isinstance(name, str)}
-
-
-def _strictest(modes: Iterable[Any]) -> str:
-    said = {mode for mode in modes if mode in MODES}
-    return next((mode for mode in MODES if mode in said), "AUTO")
-
-
-def _combined(lists: list[set[str]], selection: ToolSelection) -> set[str]:
-    if not lists:
-        return set()
-    if selection is ToolSelection.INTERSECT:
-        return set.intersection(*lists)
-    return set.union(*lists)
 
 
 def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
@@ -310,12 +273,10 @@ def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> Event
     if by is Chain.PROMPT and output.additional_context is not None:
         prompt = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
         return {**event_input, "prompt": prompt}
-    if by is Chain.LLM_REQUEST and output.llm_request is not None:
-        part = merged_part(event_input.get("llm_request"), output.llm_request)
-        return {**event_input, "llm_request": part}
-    if by is Chain.LLM_RESPONSE and output.llm_response is not None:
-        part = merged_part(event_input.get("llm_response"), output.llm_response)
-        return {**event_input, "llm_response": part}
+    if by in (Chain.LLM_REQUEST, Chain.LLM_RESPONSE):
+        changes = output.hook_specific_output.get(by)
+        if changes is not None:
+            return {**event_input, by.value: merged_part(event_input.get(by), changes)}
     return event_input
 
 

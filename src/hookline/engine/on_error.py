@@ -23,13 +23,7 @@ from hookline.protocol.results import (
     HookExecutionResult,
 )
 from hookline.settings.load import Settings
-from hookline.settings.model import (
-    HookConfig,
-    HookMode,
-    OnFailure,
-    SettingsLayer,
-    TrustStatus,
-)
+from hookline.settings.model import HookMode, OnFailure, TrustStatus
 
 
 def apply_policy(
@@ -90,24 +84,33 @@ class BrokenSystem:
 def _events_with_strict_hooks(settings: Settings) -> Iterator[HookEventName]:
     for layer in settings.layers:
         for event, groups in settings.groups_of(layer).items():
-            hooks = [hook for group in groups for hook in group.hooks]
-            if any(hook.managed or _blocks(settings, layer, hook) for hook in hooks):
+            if any(
+                hook.managed
+                or settings.hook_options(layer, hook).on_error.get(FailureCause.CRASH)
+                is OnFailure.BLOCK
+                for group in groups
+                for hook in group.hooks
+            ):
                 yield event
-
-
-def _blocks(settings: Settings, layer: SettingsLayer, hook: HookConfig) -> bool:
-    options = settings.hook_options(layer, hook)
-    return options.on_error.get(FailureCause.CRASH) is OnFailure.BLOCK
 
 
 def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
     """The strictest output that an event can have."""
     if TRAITS[event].can_block:
         return {"decision": "deny", "reason": reason}
-    specific = _FAIL_CLOSED.get(event)
-    if specific is None:
+    content = {"role": "model", "parts": [reason]}
+    answer = {"content": content, "finishReason": "STOP"}
+    no_tools = {"mode": "NONE", "allowedFunctionNames": []}
+    strictest: dict[HookEventName, dict[str, Any]] = {
+        HookEventName.AfterTool: {"withholdResult": True, "additionalContext": reason},
+        HookEventName.AfterModel: {
+            "llm_response": {"text": reason, "candidates": [answer]}
+        },
+        HookEventName.BeforeToolSelection: {"toolConfig": no_tools},
+    }
+    if event not in strictest:
         return {}
-    return {"reason": reason, "hookSpecificOutput": specific(reason)}
+    return {"reason": reason, "hookSpecificOutput": strictest[event]}
 
 
 def _closed(result: HookExecutionResult, reason: str) -> HookExecutionResult:
@@ -123,26 +126,3 @@ def _is_strict(hook: RegisteredHook) -> bool:
         and hook.trust is not TrustStatus.UNTRUSTED
         and hook.on(FailureCause.CRASH) is OnFailure.BLOCK
     )
-
-
-def _withhold(reason: str) -> dict[str, Any]:
-    return {"withholdResult": True, "additionalContext": reason}
-
-
-def _replace_answer(reason: str) -> dict[str, Any]:
-    candidate = {
-        "content": {"role": "model", "parts": [reason]},
-        "finishReason": "STOP",
-    }
-    return {"llm_response": {"text": reason, "candidates": [candidate]}}
-
-
-def _allow_no_tools(_: str) -> dict[str, Any]:
-    return {"toolConfig": {"mode": "NONE", "allowedFunctionNames": []}}
-
-
-_FAIL_CLOSED = {
-    HookEventName.AfterTool: _withhold,
-    HookEventName.AfterModel: _replace_answer,
-    HookEventName.BeforeToolSelection: _allow_no_tools,
-}

@@ -155,11 +155,8 @@ def _claims(
         if judgement is Judgement.RUNS
     ]
     kept: dict[object, RegisteredHook] = {}
-    for hook in runs:
-        if hook.config.managed:
-            kept.setdefault(hook.key, hook)
-    for hook in runs:
-        if hook.config.mode is HookMode.ENFORCE:
+    for hook in sorted(runs, key=lambda hook: not hook.config.managed):
+        if hook.config.managed or hook.config.mode is HookMode.ENFORCE:
             kept.setdefault(hook.key, hook)
     return kept
 

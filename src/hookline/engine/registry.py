@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
 
 from msgspec import structs
 
 from hookline.errors import UnknownHookError
 from hookline.executors.contract import HookFunction, RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.settings.load import HookOptions, Settings
+from hookline.settings.load import Settings
 from hookline.settings.model import (
     Approval,
     HookConfig,
-    HookGroup,
     HookSource,
-    HookType,
     SettingsLayer,
     TrustStatus,
 )
@@ -55,27 +52,11 @@ class HookRegistry:
         }
         self.version += 1
 
-    def add_function(
-        self,
-        event: HookEventName,
-        function: HookFunction,
-        config: HookConfig,
-        group: HookGroup,
-        options: HookOptions,
-    ) -> None:
-        """Register a function of the host's."""
-        hook = RegisteredHook(
-            config=config,
-            event=event,
-            source=HookSource.RUNTIME,
-            options=options,
-            matcher=group.matcher,
-            sequential=group.sequential,
-            function=function,
-            serial=next(self._serials),
-        )
-        runtime, others = _split_runtime(self.for_event(event))
-        self._replace(event, (*runtime, hook, *others))
+    def add_function(self, hook: RegisteredHook) -> None:
+        """Register a function of the host's, after those already registered."""
+        numbered = structs.replace(hook, serial=next(self._serials))
+        hooks = (*self.for_event(hook.event), numbered)
+        self._replace(hook.event, sorted(hooks, key=_is_configured))
 
     def remove_function(self, function: HookFunction) -> None:
         """Remove a function of the host's from all its events."""
@@ -91,35 +72,24 @@ class HookRegistry:
 
     def _add_layer(self, settings: Settings, layer: SettingsLayer) -> None:
         for event, groups in settings.groups_of(layer).items():
-            added = [
-                self._registered(settings, layer, event, group, config)
-                for group in groups
-                for config in group.hooks
-            ]
+            added = []
+            for group, config in ((g, config) for g in groups for config in g.hooks):
+                trust, approval = _trust_of(layer, config)
+                hook = RegisteredHook(
+                    config=config,
+                    event=event,
+                    source=layer.source,
+                    trust=trust,
+                    approval=approval,
+                    options=settings.hook_options(layer, config),
+                    matcher=group.matcher,
+                    sequential=group.sequential,
+                    file=layer.file,
+                    enabled=not settings.disabled(layer, config),
+                    serial=next(self._serials),
+                )
+                added.append(hook)
             self._hooks[event] = (*self.for_event(event), *added)
-
-    def _registered(
-        self,
-        settings: Settings,
-        layer: SettingsLayer,
-        event: HookEventName,
-        group: HookGroup,
-        config: HookConfig,
-    ) -> RegisteredHook:
-        trust, approval = _trust_of(layer, config)
-        return RegisteredHook(
-            config=config,
-            event=event,
-            source=layer.source,
-            trust=trust,
-            approval=approval,
-            options=settings.hook_options(layer, config),
-            matcher=group.matcher,
-            sequential=group.sequential,
-            file=layer.file,
-            enabled=not settings.disabled(layer, config),
-            serial=next(self._serials),
-        )
 
 
 def _trust_of(
@@ -139,23 +109,11 @@ def _trust_of(
     return (TrustStatus.CHANGED if changed else TrustStatus.TRUSTED), approval
 
 
-def function_config(
-    function: HookFunction, name: str | None, timeout_ms: float, **more: Any
-) -> HookConfig:
-    """The configuration of an in-process hook."""
-    found = name or getattr(function, "__name__", None) or repr(function)
-    return HookConfig(type=HookType.PYTHON, name=found, timeout_ms=timeout_ms, **more)
-
-
 def _switched(hook: RegisteredHook, name: str, enabled: bool) -> RegisteredHook:
     if hook.name != name or hook.config.managed:
         return hook
     return structs.replace(hook, enabled=enabled)
 
 
-def _split_runtime(
-    hooks: tuple[RegisteredHook, ...],
-) -> tuple[list[RegisteredHook], list[RegisteredHook]]:
-    runtime = [hook for hook in hooks if hook.source is HookSource.RUNTIME]
-    others = [hook for hook in hooks if hook.source is not HookSource.RUNTIME]
-    return runtime, others
+def _is_configured(hook: RegisteredHook) -> bool:
+    return hook.source is not HookSource.RUNTIME

@@ -21,13 +21,19 @@ from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
 from hookline.processes.process import ProcessSlots
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
-from hookline.settings.model import DEFAULT_TIMEOUT_MS, HookGroup, HookType, TrustStatus
+from hookline.settings.model import (
+    DEFAULT_TIMEOUT_MS,
+    HookConfig,
+    HookSource,
+    HookType,
+    TrustStatus,
+)
 
 from .admission import CircuitBreaker
 from .handler import HookEventHandler, Reporter
 from .on_error import BrokenSystem
 from .planner import HookPlanner
-from .registry import HookRegistry, function_config
+from .registry import HookRegistry
 from .runner import HookRunner
 
 if TYPE_CHECKING:
@@ -64,8 +70,13 @@ class HookSystem:
         self._registry, self._broken = _build_registry(config.settings)
         options = config.settings.global_options
         slots = ProcessSlots(options.max_processes)
+        executors: dict[HookType, Executor] = {
+            HookType.COMMAND: CommandExecutor(slots),
+            HookType.PYTHON: PythonExecutor(),
+        }
         self._workers = _workers(self._registry, slots)
-        executors = _executors(slots, self._workers)
+        if self._workers is not None:
+            executors[HookType.WORKER] = self._workers
         self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
@@ -98,7 +109,9 @@ class HookSystem:
         """Build what is missing; concurrent calls share one run."""
         if self._handler is not None:
             return
-        _log_problems(self._config)
+        settings = self._config.settings
+        for problem in (*settings.errors, *settings.warnings):
+            logger.warning("%s", problem)
         self._journal = _start_journal(self._record, self._config)
         handler = HookEventHandler(
             self._config,
@@ -153,10 +166,18 @@ class HookSystem:
         known = HookEventName.of(event)
 
         def register(function: F) -> F:
-            config = function_config(function, name, timeout_ms)
-            group = HookGroup(hooks=(config,), matcher=matcher, sequential=sequential)
-            options = self._config.settings.hook_options(None, config)
-            self._registry.add_function(known, function, config, group, options)
+            found = name or getattr(function, "__name__", None) or repr(function)
+            config = HookConfig(type=HookType.PYTHON, name=found, timeout_ms=timeout_ms)
+            hook = RegisteredHook(
+                config=config,
+                event=known,
+                source=HookSource.RUNTIME,
+                options=self._config.settings.hook_options(None, config),
+                matcher=matcher,
+                sequential=sequential,
+                function=function,
+            )
+            self._registry.add_function(hook)
             return function
 
         return register
@@ -189,18 +210,6 @@ def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | No
     except Exception as error:  # noqa: BLE001
         logger.error("the hooks could not be registered: %r", error)
         return HookRegistry(Settings()), BrokenSystem(error, settings)
-
-
-def _executors(
-    slots: ProcessSlots, workers: WorkerExecutor | None
-) -> dict[HookType, Executor]:
-    executors: dict[HookType, Executor] = {
-        HookType.COMMAND: CommandExecutor(slots),
-        HookType.PYTHON: PythonExecutor(),
-    }
-    if workers is not None:
-        executors[HookType.WORKER] = workers
-    return executors
 
 
 def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | None:
@@ -236,8 +245,3 @@ def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None
     journal = JournalRecorder(path, translator=config.translator)
     journal.start()
     return journal
-
-
-def _log_problems(config: Config) -> None:
-    for problem in (*config.settings.errors, *config.settings.warnings):
-        logger.warning("%s", problem)

@@ -8,15 +8,14 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 
-from hookline.executors.contract import DEPTH_VARIABLE, RegisteredHook
 from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
-from hookline.processes.spawn import DirectStart, ProcessSpec
+from hookline.processes.spawn import ProcessSpec, Program
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import EnvPolicy
 from hookline.shelltext import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
 
-from .contract import HookCall
-from .exit_table import RunEnd, as_text, failed_result, read_end
+from .contract import DEPTH_VARIABLE, HookCall, RegisteredHook
+from .exit_table import RunEnd, as_text, failed_result, read_end, timed_out_result
 
 CLEAN_NAMES = frozenset(
     {
@@ -126,7 +125,7 @@ _QUIET_LOCALES = frozenset({"", "C", "POSIX", "C.UTF-8", "C.utf8"})
 _MAX_SHELL_LEVEL = 900
 
 
-def direct_start(command: str, cwd: str, env: Mapping[str, str]) -> DirectStart | None:
+def direct_start(command: str, cwd: str, env: Mapping[str, str]) -> Program | None:
     """How to run a command without bash; None where bash has something to do."""
     words = plain_words(command)
     if words is None or not _is_inherited_unchanged(cwd, env):
@@ -135,7 +134,7 @@ def direct_start(command: str, cwd: str, env: Mapping[str, str]) -> DirectStart 
     program = _find_program(argv[0], env.get("PATH", ""))
     if program is None:
         return None
-    return DirectStart(program, argv, {"SHLVL": "0", **env, "_": program})
+    return Program(program, argv, {"SHLVL": "0", **env, "_": program})
 
 
 def _is_inherited_unchanged(cwd: str, env: Mapping[str, str]) -> bool:
@@ -193,11 +192,8 @@ def shell_argv(command: str, shell: str | None = None) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def default_shell() -> str:
     """``bash`` where there is one, else ``sh``."""
-    for folder in os.get_exec_path():
-        candidate = f"{folder}/bash"
-        if os.access(candidate, os.X_OK):
-            return candidate
-    return "/bin/sh"
+    candidates = (f"{folder}/bash" for folder in os.get_exec_path())
+    return next((one for one in candidates if os.access(one, os.X_OK)), "/bin/sh")
 
 
 @lru_cache(maxsize=1)
@@ -215,11 +211,8 @@ class CommandExecutor:
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Run the command once; its timeout starts when it has a slot."""
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
-        await self._slots.acquire()
-        try:
+        async with self._slots:
             outcome = await run_process(spec)
-        finally:
-            self._slots.release()
         return read_outcome(hook, outcome)
 
     async def close(self) -> None:
@@ -231,15 +224,15 @@ def command_spec(
 ) -> ProcessSpec:
     """How a hook's command is to be run, for one event or to be kept warm."""
     assert hook.config.command is not None  # settings drop such a hook
-    command, shell, cwd = hook.config.command, hook.config.shell, call.cwd
+    command, shell = hook.config.command, hook.config.shell
     env = worker_environment(hook, call) if warm else hook_environment(hook, call)
     direct = None
     if shell is None and default_shell_is_bash():
-        direct = direct_start(command, cwd, env)
+        direct = direct_start(command, call.cwd, env)
     return ProcessSpec(
         argv=shell_argv(command, shell),
         direct=direct,
-        cwd=cwd,
+        cwd=call.cwd,
         env=env,
         stdin=call.payload,
         timeout_s=timeout_s,
@@ -265,9 +258,3 @@ def read_outcome(
     if outcome.timed_out:
         return timed_out_result(hook, end)
     return read_end(hook, end)
-
-
-def timed_out_result(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
-    """A run that was ended at its deadline."""
-    error = f"timed out after {hook.config.timeout_ms:g} ms"
-    return failed_result(hook, end, FailureCause.TIMEOUT, error)

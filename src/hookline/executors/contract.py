@@ -110,10 +110,7 @@ class HookCall:
     __slots__ = ("cwd", "depth", "event", "input", "payload", "session_id")
 
     def __init__(
-        self,
-        event: HookEventName,
-        event_input: dict[str, Any],
-        depth: int = 0,
+        self, event: HookEventName, event_input: dict[str, Any], depth: int = 0
     ) -> None:
         self.event = event
         self.input = event_input

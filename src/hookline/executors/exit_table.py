@@ -10,11 +10,12 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from hookline.executors.contract import RegisteredHook
 from hookline.protocol.jsontext import TooDeepError, decode
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Expect
+
+from .contract import RegisteredHook
 
 EXIT_BLOCK = 2
 MAX_MESSAGE_BYTES = 64 * 1024
@@ -58,6 +59,12 @@ def failed_result(
     )
 
 
+def timed_out_result(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
+    """The result of a run that was ended at its deadline."""
+    error = f"timed out after {hook.config.timeout_ms:g} ms"
+    return failed_result(hook, end, FailureCause.TIMEOUT, error)
+
+
 def with_output(
     result: HookExecutionResult, said: dict[str, Any]
 ) -> HookExecutionResult:
@@ -97,12 +104,8 @@ def as_text(stream: bytes) -> str:
 
 def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if end.stdout_truncated:
-        return failed_result(
-            hook,
-            end,
-            FailureCause.OUTPUT,
-            "printed more than maxOutputBytes: the output is ignored",
-        )
+        problem = "printed more than maxOutputBytes: the output is ignored"
+        return failed_result(hook, end, FailureCause.OUTPUT, problem)
     result = blank_result(hook, end, success=True)
     if not end.stdout:
         return result
@@ -111,9 +114,8 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     except TooDeepError as error:
         return failed_result(hook, end, FailureCause.OUTPUT, str(error))
     if said is None and hook.config.expect is Expect.JSON:
-        return failed_result(
-            hook, end, FailureCause.OUTPUT, "printed text where JSON was expected"
-        )
+        problem = "printed text where JSON was expected"
+        return failed_result(hook, end, FailureCause.OUTPUT, problem)
     if said is None:
         said = {"decision": "allow", "systemMessage": _head(end.stdout)}
     return with_output(result, said)

@@ -16,13 +16,12 @@ from inspect import isawaitable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hookline.executors.contract import HookFunction, OneDeeper, RegisteredHook
 from hookline.protocol.jsontext import decode
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Approval
 
-from .contract import HookCall
-from .exit_table import RunEnd, failed_result, read_end, with_output
+from .contract import HookCall, HookFunction, OneDeeper, RegisteredHook
+from .exit_table import RunEnd, failed_result, read_end, timed_out_result, with_output
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -84,9 +83,8 @@ def _trusted_source(spec: ModuleSpec, approval: Approval) -> bytes | None:
     with open(spec.origin, "rb") as file:  # noqa: PTH123
         source = file.read()
     if hashlib.sha256(source).hexdigest() != approval.digest_of(spec.origin):
-        raise ImportError(
-            f"{spec.origin} changed since it was approved: run 'hookline trust'"
-        )
+        problem = f"{spec.origin} changed since it was approved"
+        raise ImportError(f"{problem}: run 'hookline trust'")
     return source
 
 
@@ -106,12 +104,8 @@ class PythonExecutor:
             function = hook.function or self._find(hook)
         # Importing a hook's module runs the author's code.
         except Exception as error:  # noqa: BLE001
-            return failed_result(
-                hook,
-                RunEnd(exit_code=None, duration=_ms_since(started)),
-                FailureCause.SPAWN,
-                f"could not load {hook.config.function!r}: {_one_line(error)}",
-            )
+            problem = f"could not load {hook.config.function!r}: {_one_line(error)}"
+            return failed_result(hook, _end(started), FailureCause.SPAWN, problem)
         return await _call(function, hook, call, started)
 
     async def close(self) -> None:
@@ -138,15 +132,12 @@ async def _call(
         with OneDeeper(call.depth):
             answer = function(decode(call.payload))
             if answer is not None and type(answer) is not dict and isawaitable(answer):
-                answer = await _TimedCall(
-                    answer, hook.config.timeout_ms / 1000
-                ).result()
+                timeout_s = hook.config.timeout_ms / 1000
+                answer = await _TimedCall(answer, timeout_s).result()
     except TimeoutError as error:
         if not isinstance(error, _HookTimeout):
             return _crashed(hook, error, started)
-        end = RunEnd(exit_code=None, duration=_ms_since(started))
-        message = f"timed out after {hook.config.timeout_ms:g} ms"
-        return failed_result(hook, end, FailureCause.TIMEOUT, message)
+        return timed_out_result(hook, _end(started))
     except SystemExit as error:
         return read_end(hook, _exit_end(error, started))
     # The hook is the author's code and may raise anything: a result, no exception.
@@ -233,9 +224,8 @@ def _read_answer(
         return _silent(hook, started)
     if isinstance(answer, Mapping):
         return with_output(_silent(hook, started), dict(answer))
-    end = RunEnd(exit_code=0, duration=_ms_since(started))
     problem = f"returned {type(answer).__name__}, expected None or a dict"
-    return failed_result(hook, end, FailureCause.OUTPUT, problem)
+    return failed_result(hook, _end(started, 0), FailureCause.OUTPUT, problem)
 
 
 def _silent(hook: RegisteredHook, started: float) -> HookExecutionResult:
@@ -256,19 +246,19 @@ def _crashed(
 ) -> HookExecutionResult:
     import traceback
 
-    trace = "".join(traceback.format_exception(error))
-    end = RunEnd(exit_code=None, stderr=trace, duration=_ms_since(started))
-    message = f"raised {_one_line(error)}"
-    return failed_result(hook, end, FailureCause.CRASH, message)
+    end = _end(started, stderr="".join(traceback.format_exception(error)))
+    return failed_result(hook, end, FailureCause.CRASH, f"raised {_one_line(error)}")
 
 
 def _exit_end(error: SystemExit, started: float) -> RunEnd:
-    code, text = error.code, ""
-    if code is None:
-        code = 0
-    elif not isinstance(code, int):
-        code, text = 1, str(code)
-    return RunEnd(exit_code=code, stderr=text, duration=_ms_since(started))
+    code = 0 if error.code is None else error.code
+    if isinstance(code, int):
+        return _end(started, code)
+    return _end(started, 1, str(code))
+
+
+def _end(started: float, exit_code: int | None = None, stderr: str = "") -> RunEnd:
+    return RunEnd(exit_code=exit_code, stderr=stderr, duration=_ms_since(started))
 
 
 def _one_line(error: BaseException) -> str:

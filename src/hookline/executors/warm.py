@@ -23,10 +23,9 @@ from hookline.processes.process import (
     Collector,
     ProcessGroup,
 )
-from hookline.processes.spawn import GRACE_S, ProcessSpec, close_all, spawn, start
+from hookline.processes.spawn import ProcessSpec, Program, close_all, spawn, start
 from hookline.protocol.jsontext import decode
 
-_SHELL = "/bin/sh"
 _SCRIPT = """\
 trap '' HUP INT QUIT TERM PIPE
 live=
@@ -40,6 +39,7 @@ while read -r sign group; do
 done
 for one in $live; do kill -s KILL -- "-$one"; done 2>/dev/null
 """
+_WATCHDOG = Program("/bin/sh", ("/bin/sh", "-c", _SCRIPT), {})
 
 
 class Watchdog:
@@ -79,8 +79,7 @@ class Watchdog:
         reading, self._fd = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         try:
-            streams = (reading, null, null)
-            pid = spawn([_SHELL, "-c", _SCRIPT], "/", {}, streams)
+            pid = spawn(_WATCHDOG, "/", (reading, null, null))
             loop = asyncio.get_running_loop()
             self._ended = asyncio.Event()
             self._shell = ProcessGroup(pid, loop, self._ended.set)
@@ -142,6 +141,7 @@ class WarmProcess:
         self.loop = asyncio.get_running_loop()
         self.idle_since = self.loop.time()
         self._on_end = on_end
+        self._grace_s = spec.grace_s
         self._max_line = 2 * _GROWTH * spec.max_output_bytes + _FRAME_BYTES
         pid, pipes = start(spec)
         self._stdin, self._stdout, stderr = pipes
@@ -190,22 +190,22 @@ class WarmProcess:
             self._answer = None
             self.idle_since = self.loop.time()
 
-    async def end(self, grace_s: float = GRACE_S) -> None:
+    async def end(self) -> None:
         """Close its input, then terminate and finally kill the group."""
         self._close()
         try:
             await asyncio.wait({self._gone}, timeout=DRAIN_S)
         finally:
             if not self._gone.done():
-                await self.terminate(grace_s)
+                await self.terminate()
 
-    async def terminate(self, grace_s: float = GRACE_S) -> None:
+    async def terminate(self) -> None:
         """Send SIGTERM to the group and SIGKILL later; return when it is gone."""
         self._close()
         if self._group.lives():
             self._group.signal(signal.SIGTERM)
         try:
-            await self._wait_gone(grace_s)
+            await self._wait_gone(self._grace_s)
         finally:
             self._group.kill()
         await self._wait_gone(DRAIN_S)

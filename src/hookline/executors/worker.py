@@ -16,7 +16,6 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from hookline.executors.contract import RegisteredHook
 from hookline.log import logger
 from hookline.processes.process import ProcessSlots, run_process
 from hookline.protocol.jsontext import encode
@@ -24,32 +23,17 @@ from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.pins import hook_paths, take_stamp, trust_paths
 
-from .command import (
-    command_spec,
-    read_outcome,
-    request_environment,
-    timed_out_result,
-)
-from .contract import HookCall
-from .exit_table import RunEnd, read_end
-from .warm import (
-    Answer,
-    WarmProcess,
-    Watchdog,
-    WorkerLostError,
-    WorkerOutputLimitError,
-)
+from .command import command_spec, read_outcome, request_environment
+from .contract import HookCall, RegisteredHook
+from .exit_table import RunEnd, read_end, timed_out_result
+from .warm import Answer, WarmProcess, Watchdog, WorkerLostError, WorkerOutputLimitError
 
 
 class WorkerPool:
     """Up to ``pool`` workers of one hook in one directory."""
 
     def __init__(
-        self,
-        hook: RegisteredHook,
-        cwd: str,
-        live: set[WarmProcess],
-        watchdog: Watchdog,
+        self, hook: RegisteredHook, cwd: str, live: set[WarmProcess], watchdog: Watchdog
     ) -> None:
         self.places = ProcessSlots(hook.config.pool)
         self._hook = hook
@@ -61,19 +45,17 @@ class WorkerPool:
         self._ending: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
+        self._idle_s = hook.options.worker_idle_ms / 1000
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``."""
         stamp, loop = take_stamp(self._files), asyncio.get_running_loop()
         while self._idle:
             worker = self._idle.pop()
-            if worker.loop is not loop:
-                worker.abandon()
-                self._forget(worker)
-            elif worker.usable and self._stamps.get(worker) == stamp:
+            current = worker.loop is loop and self._stamps.get(worker) == stamp
+            if current and worker.usable:
                 return worker
-            else:
-                self._retire(worker)
+            self._retire(worker)
         return self._start(call, stamp)
 
     def give_back(self, worker: WarmProcess) -> None:
@@ -110,10 +92,6 @@ class WorkerPool:
             for _ in range(taken):
                 self.places.release()
 
-    @property
-    def _idle_s(self) -> float:
-        return self._hook.options.worker_idle_ms / 1000
-
     def _start(self, call: HookCall, stamp: Stamp) -> WarmProcess:
         spec = command_spec(self._hook, call, 0, warm=True)
         worker = WarmProcess(spec, self._forget)
@@ -136,7 +114,7 @@ class WorkerPool:
             worker.abandon()
             self._forget(worker)
             return
-        task = asyncio.get_running_loop().create_task(worker.end())
+        task = asyncio.create_task(worker.end())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
@@ -176,15 +154,8 @@ class WorkerExecutor:
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Ask a worker once; waiting for one does not count against the timeout."""
         pool = self._pool(hook, call)
-        await pool.places.acquire()
-        try:
-            await self._slots.acquire()
-            try:
-                return await _Request(pool, hook, call).run()
-            finally:
-                self._slots.release()
-        finally:
-            pool.places.release()
+        async with pool.places, self._slots:
+            return await _Request(pool, hook, call).run()
 
     def start(self, hooks: Iterable[RegisteredHook], cwd: str) -> None:
         """Start one worker for each hook ahead of its first event."""
@@ -203,11 +174,10 @@ class WorkerExecutor:
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
-        pool = self._pools.get(key)
-        if pool is None:
+        if key not in self._pools:
             pool = WorkerPool(hook, call.cwd, self._live, self._watchdog)
             self._pools[key] = pool
-        return pool
+        return self._pools[key]
 
 
 class _Request:
@@ -226,13 +196,14 @@ class _Request:
         except (OSError, ValueError):
             return await self._run_cold(reran=False)  # reports why it cannot start
         try:
-            answer = await self._ask(worker)
+            env = encode(request_environment(self._hook, self._call))
+            answer = await worker.ask(self._call.payload, env, self._left())
         except TimeoutError:
             await worker.terminate()
             return timed_out_result(self._hook, self._end())
         except WorkerOutputLimitError:
             await worker.kill()
-            return read_end(self._hook, structs.replace(self._end(0), **_CUT_OFF))
+            return read_end(self._hook, self._end(0, cut=True))
         except WorkerLostError as error:
             logger.warning("worker %r is replaced: %s", self._hook.name, error)
             await worker.kill()
@@ -242,10 +213,6 @@ class _Request:
             raise
         self._pool.give_back(worker)
         return read_end(self._hook, self._read(answer))
-
-    async def _ask(self, worker: WarmProcess) -> Answer:
-        env = encode(request_environment(self._hook, self._call))
-        return await worker.ask(self._call.payload, env, self._left())
 
     async def _run_cold(self, *, reran: bool) -> HookExecutionResult:
         if self._left() <= 0:
@@ -268,17 +235,19 @@ class _Request:
             duration=self._took(),
         )
 
-    def _end(self, exit_code: int | None = None) -> RunEnd:
-        return RunEnd(exit_code=exit_code, duration=self._took())
+    def _end(self, exit_code: int | None = None, *, cut: bool = False) -> RunEnd:
+        return RunEnd(
+            exit_code=exit_code,
+            stdout_truncated=cut,
+            truncated=cut,
+            duration=self._took(),
+        )
 
     def _took(self) -> float:
         return (time.perf_counter() - self._started) * 1000
 
     def _left(self) -> float:
         return self._deadline - time.perf_counter()
-
-
-_CUT_OFF = {"stdout_truncated": True, "truncated": True}
 
 
 def _within(text: str, limit: int) -> tuple[str, bool]:

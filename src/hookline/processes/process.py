@@ -9,6 +9,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from subprocess import SubprocessError
 
 from msgspec import Struct
@@ -22,10 +23,7 @@ class ProcessGroup:
     """A child and what it started: signals it, notices its end and reaps it."""
 
     def __init__(
-        self,
-        pid: int,
-        loop: asyncio.AbstractEventLoop,
-        on_exit: Callable[[], None],
+        self, pid: int, loop: asyncio.AbstractEventLoop, on_exit: Callable[[], None]
     ) -> None:
         self.pid = pid
         self.exit_code: int | None = None
@@ -37,14 +35,13 @@ class ProcessGroup:
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group."""
-        try:
+        # Already gone, or only zombies are left (macOS).
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass  # already gone, or only zombies are left (macOS)
 
     def kill(self) -> None:
         """Kill what is left of the group."""
-        if not self.reaped or group_lives(self.pid):
+        if self.lives():
             self.signal(signal.SIGKILL)
 
     def lives(self) -> bool:
@@ -57,10 +54,8 @@ class ProcessGroup:
         if self.reaped:
             return
         self.reaped = True
-        try:
+        with suppress(ChildProcessError):  # already reaped
             os.waitpid(self.pid, 0)
-        except ChildProcessError:
-            pass  # already reaped
         self._unwatch()
 
     def _watch(self) -> int | None:
@@ -143,7 +138,6 @@ _READ_SIZE = 64 * 1024
 _DRAIN_READS = 64
 PIPE_SIZE = 64 * 1024
 """What a pipe usually holds before its writer has to wait."""
-
 
 _F_SETPIPE_SZ: int | None = getattr(fcntl, "F_SETPIPE_SZ", None)
 _BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
@@ -265,10 +259,9 @@ class Collector:
 def _enlarge(fd: int) -> None:
     """Enlarge a pipe for a big payload: fewer wake-ups of the event loop."""
     if _F_SETPIPE_SZ is not None:
-        try:
+        # Over the user's limit of pipe memory the default size will do.
+        with suppress(OSError):
             fcntl.fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
-        except OSError:
-            pass  # over the user's limit of pipe memory: the default size will do
 
 
 DRAIN_S = 0.25
@@ -409,9 +402,8 @@ class _Child:
         self._err.watch()
 
     def _stream_ended(self) -> None:
-        if not self._group.reaped or self._timed_out:
-            return
-        if self._out.ended and self._err.ended:
+        exited = self._group.reaped and not self._timed_out
+        if exited and self._out.ended and self._err.ended:
             self._finish()
 
     def _time_out(self) -> None:
@@ -423,12 +415,10 @@ class _Child:
 
     def _await_group(self, delay: float) -> None:
         """Wait until everything that the leader started is gone."""
-        if self.finished.done():
-            return
         if not self._group.lives():
             self._finish()
-            return
-        self._after(delay, self._await_group, min(delay * 2, POLL_LAST_S))
+        elif not self.finished.done():
+            self._after(delay, self._await_group, min(delay * 2, POLL_LAST_S))
 
     def _kill(self) -> None:
         self._group.kill()
@@ -476,6 +466,11 @@ class ProcessSlots:
                 loop.call_soon_threadsafe(self._hand_over, turn)
             return
         self._free += 1
+
+    __aenter__ = acquire
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
 
     def _hand_over(self, turn: asyncio.Future[None]) -> None:
         if turn.done():

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 from msgspec import Struct
@@ -22,10 +23,10 @@ _KNOWN_VERSIONS = ((3, 11), (3, 12), (3, 13))
 _MAX_REPORT = 50_000
 
 
-class DirectStart(Struct, frozen=True):
-    """How to start the same program without a shell."""
+class Program(Struct, frozen=True):
+    """What to execute: a path, or a name to look up in the ``PATH`` of ``env``."""
 
-    program: str
+    path: str
     argv: Sequence[str]
     env: Mapping[str, str]
 
@@ -40,8 +41,8 @@ class ProcessSpec(Struct, frozen=True, kw_only=True):
     timeout_s: float
     max_output_bytes: int
     grace_s: float = GRACE_S
-    direct: DirectStart | None = None
-    """Tried first; if it cannot be executed, ``argv`` is started."""
+    direct: Program | None = None
+    """The same without a shell; if it cannot be executed, ``argv`` is started."""
 
 
 def start(spec: ProcessSpec) -> tuple[int, Streams]:
@@ -57,8 +58,8 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
     return pid, own
 
 
-def close_all(fds: Streams) -> None:
-    """Close three descriptors."""
+def close_all(fds: Iterable[int]) -> None:
+    """Close descriptors."""
     for fd in fds:
         os.close(fd)
 
@@ -70,8 +71,7 @@ def _open_pipes() -> tuple[Streams, Streams]:
         for _ in range(3):
             opened += os.pipe()
     except OSError:
-        for fd in opened:
-            os.close(fd)
+        close_all(opened)
         raise
     in_read, in_write, out_read, out_write, err_read, err_write = opened
     for fd in (in_write, out_read, err_read):
@@ -80,46 +80,33 @@ def _open_pipes() -> tuple[Streams, Streams]:
 
 
 def _start_program(spec: ProcessSpec, streams: Streams) -> int:
-    direct = spec.direct
-    if direct is not None:
+    if spec.direct is not None:
         try:
-            return spawn(direct.argv, spec.cwd, direct.env, streams, direct.program)
+            return spawn(spec.direct, spec.cwd, streams)
         except OSError:
             pass  # for example a script without "#!": the shell can still run it
-    return spawn(spec.argv, spec.cwd, spec.env, streams)
+    return spawn(Program(spec.argv[0], spec.argv, spec.env), spec.cwd, streams)
 
 
-def spawn(
-    argv: Sequence[str],
-    cwd: str,
-    env: Mapping[str, str],
-    streams: Streams,
-    program: str | None = None,
-) -> int:
-    """Start a program and return its process id; ``program`` is its path if known."""
+def spawn(program: Program, cwd: str, streams: Streams) -> int:
+    """Start a program and return its process id."""
     if _fork_exec is None or min(streams) < 3:
         # With closed standard streams a pipe may be 0 to 2; Popen handles that.
-        return spawn_by_popen(argv, cwd, env, streams, program)
-    return _spawn_directly(_fork_exec, argv, cwd, env, streams, program)
+        return spawn_by_popen(program, cwd, streams)
+    return _spawn_directly(_fork_exec, program, cwd, streams)
 
 
-def spawn_by_popen(
-    argv: Sequence[str],
-    cwd: str,
-    env: Mapping[str, str],
-    streams: Streams,
-    program: str | None = None,
-) -> int:
+def spawn_by_popen(program: Program, cwd: str, streams: Streams) -> int:
     """The same with the public API of ``subprocess`` only."""
     session = has_terminal()
     popen = subprocess.Popen(
-        argv,
-        executable=program,
+        program.argv,
+        executable=program.path,
         stdin=streams[0],
         stdout=streams[1],
         stderr=streams[2],
         cwd=cwd,
-        env=env,
+        env=program.env,
         start_new_session=session,
         process_group=None if session else 0,
     )
@@ -146,9 +133,8 @@ def _has_terminal_now(_second: int) -> bool:
 
 
 def _known_fork_exec() -> Callable[..., int] | None:
-    if sys.implementation.name != "cpython":
-        return None
-    if sys.version_info[:2] not in _KNOWN_VERSIONS:
+    version = sys.version_info[:2]
+    if sys.implementation.name != "cpython" or version not in _KNOWN_VERSIONS:
         return None
     try:
         from _posixsubprocess import fork_exec
@@ -161,17 +147,12 @@ _fork_exec = _known_fork_exec()
 
 
 def _spawn_directly(
-    fork_exec: Callable[..., int],
-    argv: Sequence[str],
-    cwd: str,
-    env: Mapping[str, str],
-    streams: Streams,
-    program: str | None,
+    fork_exec: Callable[..., int], program: Program, cwd: str, streams: Streams
 ) -> int:
-    sys.audit("subprocess.Popen", program or argv[0], argv, cwd, env)
-    words = [os.fsencode(word) for word in argv]
-    files = _candidates(program or argv[0], env)
-    entries = _entries(env)
+    sys.audit("subprocess.Popen", program.path, program.argv, cwd, program.env)
+    words = [os.fsencode(word) for word in program.argv]
+    files = _candidates(program)
+    entries = _entries(program.env)
     session = has_terminal()
     report, report_end = os.pipe()
     try:
@@ -203,10 +184,11 @@ def _spawn_directly(
     return pid
 
 
-def _candidates(program: str, env: Mapping[str, str]) -> list[bytes]:
-    if "/" in program:
-        return [os.fsencode(program)]
-    return [os.fsencode(f"{folder}/{program}") for folder in os.get_exec_path(env)]
+def _candidates(program: Program) -> list[bytes]:
+    if "/" in program.path:
+        return [os.fsencode(program.path)]
+    folders = os.get_exec_path(program.env)
+    return [os.fsencode(f"{folder}/{program.path}") for folder in folders]
 
 
 _last_entries: tuple[Mapping[str, str], list[bytes]] = ({}, [])
@@ -231,10 +213,8 @@ def _entry(name: str, value: str) -> bytes:
 
 def _fail(pid: int, problem: bytes) -> None:
     """Reap the child whose ``exec`` failed, and raise the reason."""
-    try:
+    with suppress(ChildProcessError):  # the host ignores SIGCHLD: already reaped
         os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass  # the host ignores SIGCHLD: already reaped
     kind, _, rest = problem.partition(b":")
     number, _, _ = rest.partition(b":")
     if kind != b"OSError":

@@ -41,12 +41,9 @@ CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
     "Agent": ("task",),
     "TodoWrite": ("todo_write", "write_todos"),
 }
-"""Their tool names and ours."""
+"""Their tool names and ours; of two names for one tool the first is shown."""
 _TO_CLAUDE_TOOL = {
-    our: their
-    for their, ours in reversed(CLAUDE_TOOLS.items())
-    for our in ours
-    if their not in ("MultiEdit", "Agent")
+    our: their for their, ours in reversed(CLAUDE_TOOLS.items()) for our in ours
 }
 
 _FILE = ("file_path", "absolute_path", "path")
@@ -58,7 +55,6 @@ CLAUDE_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
     "Glob": {"path": _FOLDER},
     "Grep": {"path": _FOLDER, "glob": ("include", "glob")},
     "LS": {"path": _FOLDER},
-    "TodoWrite": {"todos": ("todos",)},
 }
 """For each of their tools: the keys of its input, and our names for each."""
 

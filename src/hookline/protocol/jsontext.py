@@ -50,7 +50,7 @@ def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
     import json  # rarely needed and slow to import
 
     try:
-        constant = _null if nan_as_null else _reject_constant
+        constant = (lambda _: None) if nan_as_null else _reject_constant
         found = json.loads(text, parse_constant=constant, parse_int=_whole_number)
         return _Sanitizer(raw_numbers=False).clean(found, 0)
     except RecursionError:
@@ -88,10 +88,6 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not valid JSON")
 
 
-def _null(_name: str) -> None:
-    return None
-
-
 def _whole_number(digits: str) -> int:
     if len(digits) <= _DIGITS_AT_ONCE:
         return int(digits)
@@ -106,7 +102,7 @@ def _whole_number(digits: str) -> int:
 def _digits(number: int) -> str:
     if number < 0:
         return "-" + _digits(-number)
-    pieces: list[str] = []
+    number, pieces = int(number), []
     base = 10**_DIGITS_AT_ONCE
     while number >= base:
         number, piece = divmod(number, base)
@@ -127,7 +123,8 @@ class _Sanitizer:
         if isinstance(value, str):
             return _clean_text(str.__str__(value))
         if isinstance(value, int):
-            return _clean_whole(int(value)) if self._raw_numbers else value
+            is_huge = self._raw_numbers and abs(value) >= 1 << 63
+            return msgspec.Raw(_digits(value).encode()) if is_huge else int(value)
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else None
         if isinstance(value, bytes | bytearray | memoryview):
@@ -165,12 +162,6 @@ def _clean_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _clean_whole(number: int) -> Any:
-    if abs(number) < 1 << 63:
-        return number
-    return msgspec.Raw(_digits(number).encode())
-
-
 def _clean_key(key: Any) -> str:
     if isinstance(key, str):
         return _clean_text(str.__str__(key))
@@ -179,7 +170,7 @@ def _clean_key(key: Any) -> str:
     if key is None or isinstance(key, bool):
         return _CONSTANTS[key]
     if isinstance(key, int):
-        return _digits(int(key))
+        return _digits(key)
     return _clean_repr(key)
 
 

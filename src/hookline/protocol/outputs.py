@@ -257,7 +257,7 @@ def request_problem(value: Any) -> str | None:
     for key in ("config", "toolConfig"):
         if not isinstance(value.get(key) or {}, dict):
             return f"{key}: expected an object"
-    return _messages_problem(value.get("messages"))
+    return _items_problem("messages", value.get("messages"), _message_problem)
 
 
 def response_problem(value: Any) -> str | None:
@@ -268,46 +268,40 @@ def response_problem(value: Any) -> str | None:
         return "text: expected a string"
     if not isinstance(value.get("usageMetadata") or {}, dict):
         return "usageMetadata: expected an object"
-    return _candidates_problem(value.get("candidates"))
+    return _items_problem("candidates", value.get("candidates"), _candidate_problem)
 
 
-def _messages_problem(messages: Any) -> str | None:
-    if messages is None:
+def _items_problem(name: str, items: Any, check: _Check) -> str | None:
+    if items is None:
         return None
-    if not isinstance(messages, list):
-        return "messages: expected a list"
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict):
-            return f"messages[{index}]: expected an object"
-        if not isinstance(message.get("role"), str):
-            return f"messages[{index}].role: expected a string"
-        if not isinstance(message.get("content"), str):
-            return f"messages[{index}].content: expected a string"
+    if not isinstance(items, list):
+        return f"{name}: expected a list"
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            return f"{name}[{index}]: expected an object"
+        if problem := check(item):
+            return f"{name}[{index}].{problem}"
     return None
 
 
-def _candidates_problem(candidates: Any) -> str | None:
-    if candidates is None:
-        return None
-    if not isinstance(candidates, list):
-        return "candidates: expected a list"
-    for index, candidate in enumerate(candidates):
-        place = f"candidates[{index}]"
-        if not isinstance(candidate, dict):
-            return f"{place}: expected an object"
-        content = candidate.get("content") or {}
-        if not isinstance(content, dict):
-            return f"{place}.content: expected an object"
-        if problem := _STRINGS.problem(content.get("parts") or []):
-            return f"{place}.content.parts: {problem}"
+def _message_problem(message: dict[str, Any]) -> str | None:
+    for key in ("role", "content"):
+        if not isinstance(message.get(key), str):
+            return f"{key}: expected a string"
     return None
 
 
-def _are_strings(items: list[Any]) -> bool:
-    return all(isinstance(item, str) for item in items)
+def _candidate_problem(candidate: dict[str, Any]) -> str | None:
+    content = candidate.get("content") or {}
+    if not isinstance(content, dict):
+        return "content: expected an object"
+    problem = _STRINGS.problem(content.get("parts") or [])
+    return f"content.parts: {problem}" if problem else None
 
 
-_STRINGS = ValueType("a list of strings", list, _are_strings)
+_STRINGS = ValueType(
+    "a list of strings", list, lambda items: all(isinstance(one, str) for one in items)
+)
 _DECISIONS: dict[str | None, Decision] = {choice.value: choice for choice in Decision}
 # Bound once: reading an output asks for them seven times.
 _string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
@@ -328,7 +322,5 @@ _TOOL_CONFIG: dict[str, _Check] = {
 
 
 def _first_reason(*reasons: str | None) -> str:
-    for reason in reasons:
-        if reason and reason.strip():
-            return reason.strip()
-    return NO_REASON
+    said = (reason.strip() for reason in reasons if reason)
+    return next(filter(None, said), NO_REASON)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from .events import TRAITS, HookEventName
 from .outputs import HookOutput
@@ -169,8 +169,7 @@ def build_failure_envelope(
         stage=stage,
         message=str(error) or type(error).__name__,
         details=None if isinstance(error, str) else type(error).__name__,
-        event_name=meta.event_name,
-        correlation_id=meta.correlation_id,
+        **structs.asdict(meta),
     )
     return AggregatedHookResult(success=False, errors=[normalized])
 

@@ -36,19 +36,18 @@ class Field(Struct, frozen=True):
     def problem(self, value: Mapping[str, Any]) -> str | None:
         """Say what is wrong with this field of an input, or None."""
         given = False
-        for name in (self.name, self.alias) if self.alias else (self.name,):
+        names = (self.name, self.alias) if self.alias else (self.name,)
+        for name in names:
             found = value.get(name)
             if found is not None:
                 problem = self.type.problem(found)
                 if problem:
                     return f"{name}: {problem}"
                 given = True
-        return None if given or not self.required else self._missing(value)
-
-    def _missing(self, value: Mapping[str, Any]) -> str:
-        names = f"{self.name} or {self.alias}" if self.alias else self.name
-        found = "null" if self.name in value else "nothing"
-        return f"{names}: expected {self.type.description}, got {found}"
+        if given or not self.required:
+            return None
+        missing = "null" if self.name in value else "nothing"
+        return f"{' or '.join(names)}: expected {self.type.description}, got {missing}"
 
 
 _BASE = (
@@ -74,10 +73,7 @@ _EVENT_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
     ),
     _E.BeforeModel: (_REQUEST,),
     _E.AfterModel: (_REQUEST, _RESPONSE),
-    _E.BeforeToolSelection: (
-        _REQUEST,
-        Field("available_tools", LIST, required=False),
-    ),
+    _E.BeforeToolSelection: (_REQUEST, Field("available_tools", LIST, required=False)),
     _E.Notification: (
         Field("message", STRING),
         Field("notification_type", _NAME, required=False),
@@ -105,12 +101,16 @@ def explain(event: HookEventName, value: object) -> str:
     return ""
 
 
+PREDICATES: dict[HookEventName, Callable[[object], bool]] = {}
+
+
 def _predicate(
     event: HookEventName, input_type: type[T]
 ) -> Callable[[object], TypeIs[T]]:
     def is_input(value: object) -> TypeIs[T]:
         return not explain(event, value)
 
+    PREDICATES[event] = is_input
     return is_input
 
 
@@ -127,20 +127,6 @@ is_notification_input = _predicate(_E.Notification, inputs.NotificationInput)
 is_session_start_input = _predicate(_E.SessionStart, inputs.SessionStartInput)
 is_session_end_input = _predicate(_E.SessionEnd, inputs.SessionEndInput)
 is_pre_compress_input = _predicate(_E.PreCompress, inputs.PreCompressInput)
-
-PREDICATES: dict[HookEventName, Callable[[object], bool]] = {
-    _E.BeforeTool: is_before_tool_input,
-    _E.AfterTool: is_after_tool_input,
-    _E.BeforeAgent: is_before_agent_input,
-    _E.AfterAgent: is_after_agent_input,
-    _E.BeforeModel: is_before_model_input,
-    _E.AfterModel: is_after_model_input,
-    _E.BeforeToolSelection: is_before_tool_selection_input,
-    _E.Notification: is_notification_input,
-    _E.SessionStart: is_session_start_input,
-    _E.SessionEnd: is_session_end_input,
-    _E.PreCompress: is_pre_compress_input,
-}
 
 
 def is_hook_input(value: object, event: HookEventName) -> TypeIs[inputs.HookInput]:
