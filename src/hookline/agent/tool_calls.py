@@ -207,12 +207,13 @@ class ToolRun(Struct):
         before = await fire_before_tool_hook(
             self.config, self.tool_name, self.tool_input, **self.context
         )
-        if before is None or before.final_output is None:
+        output = None if before is None else before.final_output
+        if before is None or output is None:
             return None
-        changed = before.final_output.modified_tool_input
+        changed = output.modified_tool_input
         self.tool_input = self.tool_input if changed is None else changed
         self._annotate(before.system_message)
-        refusal = await self._refusal(before, before.final_output)
+        refusal = await self._refusal(before, output)
         return refusal and refusal.with_additions(self.annotations)
 
     async def finish(self, result: ToolResult) -> ToolResult:

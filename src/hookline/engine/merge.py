@@ -133,10 +133,11 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
 
 def _merge_alone(output: HookOutput) -> HookOutput:
     """The same merge for a single output, the most frequent case."""
+    blocking, reason = output.is_blocking, output.own_reason
     alone = (output,)
     return HookOutput(
-        decision=_decision(alone, alone if output.is_blocking else ()),
-        reason=output.own_reason or None,
+        decision=_decision(alone, alone if blocking else ()),
+        reason=reason or None,
         continues=output.continues,
         stop_reason=output.stop_reason or None,
         suppress_output=output.suppress_output,
