@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -21,7 +20,8 @@ from .fields import KeyPath
 MAX_SETTINGS_BYTES = 16 * 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_DIGITS = 4000  # CPython converts at most 4300 digits
-_TOML_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+# Patterns are compiled on first use: most processes read one file without mistakes.
+_TOML_POSITION = r" \(at (?:line (\d+), column (\d+)|end of document)\)$"
 
 
 def read_settings(file: str | PathLike[str]) -> dict[str, Any]:
@@ -93,6 +93,8 @@ def _parse_json(text: str, file: str | PathLike[str]) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeEncodeError):
         pass  # it reports no line, and rejects integers beyond 64 bits
+    import json
+
     try:
         return json.loads(text, parse_int=_parse_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -116,12 +118,12 @@ def _parse_toml(text: str, file: str | PathLike[str]) -> Any:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        found = _TOML_POSITION.search(str(error))
+        found = re.search(_TOML_POSITION, str(error))
         position: tuple[int, ...] = ()
         if found is not None:
             end = _position(text.encode(), len(text.encode()))
             position = (int(found[1]), int(found[2])) if found[1] else end
-        problem = f"is not valid TOML: {_TOML_POSITION.sub('', str(error))}"
+        problem = f"is not valid TOML: {re.sub(_TOML_POSITION, '', str(error))}"
         raise SettingsError(problem, file, *position) from error
 
 
@@ -131,14 +133,12 @@ def _position(content: bytes, offset: int) -> tuple[int, int]:
     return before.count(b"\n") + 1, len(before[start:].decode("utf-8", "replace")) + 1
 
 
-_JSON_LEXEME = re.compile(
-    r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL
-)
+_JSON_LEXEME = r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
 _TOML_KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _TOML_KEYS = rf"{_TOML_KEY}(?:\s*\.\s*{_TOML_KEY})*"
-_TOML_HEADER = re.compile(rf"\s*(\[\[?)\s*({_TOML_KEYS})\s*\]\]?\s*(?:#.*)?$")
-_TOML_PAIR = re.compile(rf"\s*({_TOML_KEYS})\s*=")
-_TOML_LONG_QUOTES = re.compile(r'"""|\'\'\'')
+_TOML_HEADER = rf"\s*(\[\[?)\s*({_TOML_KEYS})\s*\]\]?\s*(?:#.*)?$"
+_TOML_PAIR = rf"\s*({_TOML_KEYS})\s*="
+_TOML_LONG_QUOTES = r'"""|\'\'\''
 
 
 class Positions(Struct, frozen=True):
@@ -171,6 +171,8 @@ class _Container(Struct):
 
 def scan_json(text: str) -> Positions:
     """Find the line of every value in valid JSON."""
+    import json
+
     lines: dict[KeyPath, int] = {}
     repeated: list[KeyPath] = []
     inside: list[_Container] = []
@@ -196,7 +198,7 @@ def scan_json(text: str) -> Positions:
 
 def _json_lexemes(text: str) -> Iterator[tuple[str, int]]:
     line, seen = 1, 0
-    for match in _JSON_LEXEME.finditer(text):
+    for match in re.finditer(_JSON_LEXEME, text):
         line += text.count("\n", seen, match.start())
         seen = match.start()
         yield match[0], line
@@ -218,12 +220,12 @@ def scan_toml(text: str) -> Positions:
     table: KeyPath = ()
     in_long_string = False
     for number, line in enumerate(text.split("\n"), start=1):
-        opens = len(_TOML_LONG_QUOTES.findall(line)) % 2 == 1
+        opens = len(re.findall(_TOML_LONG_QUOTES, line)) % 2 == 1
         if not in_long_string:
-            if header := _TOML_HEADER.match(line):
+            if header := re.match(_TOML_HEADER, line):
                 table = _table_path(_keys(header[2]), len(header[1]) == 2, counts)
                 lines.setdefault(table, number)
-            elif pair := _TOML_PAIR.match(line):
+            elif pair := re.match(_TOML_PAIR, line):
                 lines.setdefault((*table, *_keys(pair[1])), number)
         in_long_string ^= opens
     return Positions(lines)
