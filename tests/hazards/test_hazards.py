@@ -18,7 +18,7 @@ import pytest
 from hookline import HookSystem, ProcessedHookResult
 from hookline.processes.spawn import GRACE_S
 from hookline.protocol.results import FailureCause
-from tests.support.processes import children, descriptors, marked, until
+from tests.support.processes import children, descriptors, marked, none_left, until
 from tests.support.workshop import Workshop
 
 pytestmark = pytest.mark.skipif(
@@ -174,7 +174,7 @@ async def test_cancellation_at_any_point_leaves_nothing(
                 await task
         assert children() == []
         assert descriptors() == before
-    assert marked(mark) == []
+    assert await none_left(mark)
 
 
 @pytest.fixture

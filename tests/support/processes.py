@@ -45,3 +45,12 @@ async def until(condition: str, seconds: float = 30) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError(f"{condition} never came")
+
+
+async def none_left(mark: str, seconds: float = 30) -> bool:
+    """Whether all marked processes end; a killed one may take a moment."""
+    for _ in range(int(seconds * 100)):
+        if not marked(mark):
+            return True
+        await asyncio.sleep(0.01)
+    return False
