@@ -6,11 +6,13 @@ import logging
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hookline import Config, HookSystem, Settings
 from hookline.engine.planner import HookPlanner, make_plan, matches
 from hookline.engine.registry import HookRegistry
 from hookline.protocol.events import HookEventName
+from hookline.settings.model import HookConfig
 from tests.support.workshop import Workshop
 
 BEFORE_TOOL = HookEventName.BeforeTool
@@ -121,19 +123,83 @@ def test_a_hook_that_does_not_match_does_not_shadow_its_equal() -> None:
     assert names(found) == ["a"]
 
 
-async def test_an_observing_duplicate_does_not_disarm_an_enforcing_hook(
-    workshop: Workshop,
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"type": "worker"},
+        {"timeout": 1},
+        {"env": {"PATH": "/nowhere"}},
+        {"shell": "/bin/true"},
+        {"onError": "block"},
+        {"onError": {"timeout": "block"}},
+        {"expect": "json"},
+        {"envPolicy": "clean"},
+        {"mode": "observe"},
+        {"dialect": "claude"},
+        {"trustFiles": ["x"]},
+        {"pool": 2},
+        {"recheck": False},
+    ],
+    ids=lambda difference: next(iter(difference)),
+)
+def test_hooks_that_differ_in_any_key_that_decides_both_run(
+    difference: dict[str, Any],
 ) -> None:
-    """A project must not talk a user's guard down by repeating it in shadow mode."""
-    guard = workshop.runs("exit 2", "guard")
-    observer = {**guard, "mode": "observe"}
-    for order in ([observer, guard], [guard, observer]):
-        result = await workshop.fire("BeforeTool", *order)
-        assert result.blocked
-        assert len(result.aggregated.hook_results) == 1
-    shadow = await workshop.fire("BeforeTool", observer, observer)
-    assert not shadow.blocked
-    assert len(shadow.aggregated.hook_results) == 1
+    """PROTOCOL 3.3, issue 12.3: nobody weakens a guard by repeating it."""
+    guard = {"type": "command", "command": "run", "name": "guard"}
+    other = {**guard, **difference}
+    assert names(settings({"hooks": [other, guard]})) == ["guard", "guard"]
+    assert names(settings({"hooks": [guard, other]})) == ["guard", "guard"]
+    assert names(settings({"hooks": [other, other]})) == ["guard"]
+
+
+def test_every_hook_key_is_part_of_what_makes_hooks_equal() -> None:
+    """A key that is added to the settings must not be forgotten here."""
+    decides_nothing = {"description", "managed"}
+    plain: dict[str, Any] = {"type": "command", "command": "run", "name": "a"}
+    registry = HookRegistry(Settings.from_mapping(settings({"hooks": [plain]})))
+    hook = registry.for_event(BEFORE_TOOL)[0]
+    for name in HookConfig.__struct_fields__:
+        value: Any = {"A": "b"} if name == "env" else object()
+        changed = structs.replace(hook.config, **{name: value})
+        other = structs.replace(hook, config=changed)
+        in_options = name in {"on_error", "env_policy"}
+        assert (other.key == hook.key) is (name in decides_nothing or in_options), name
+
+
+def test_hooks_that_differ_in_an_effective_option_both_run() -> None:
+    """PROTOCOL 3.3: what counts is the option in effect, wherever it is set."""
+    own = Settings.from_mapping(settings(group("a"), onError="block"))
+    others = Settings.from_mapping(settings(group("a")))
+    hooks = [
+        hook
+        for registry in (HookRegistry(own), HookRegistry(others))
+        for hook in registry.for_event(BEFORE_TOOL)
+    ]
+    plan = make_plan(BEFORE_TOOL, hooks, "write_file")
+    assert plan is not None
+    assert len(plan.hooks) == 2
+    explicit = {**group("a")["hooks"][0], "onError": "block"}
+    equal = HookRegistry(Settings.from_mapping(settings({"hooks": [explicit]})))
+    plan = make_plan(BEFORE_TOOL, [*equal.for_event(BEFORE_TOOL), hooks[0]], "t")
+    assert plan is not None
+    assert len(plan.hooks) == 1
+
+
+def test_a_repeated_description_does_not_run_a_hook_twice() -> None:
+    """PROTOCOL 3.3: a description decides nothing."""
+    plain = {"type": "command", "command": "run", "name": "a"}
+    told = {**plain, "description": "again"}
+    assert names(settings({"hooks": [plain, told]})) == ["a"]
+
+
+def test_a_parallel_copy_does_not_take_a_sequential_hook_away() -> None:
+    """PROTOCOL 3.3 and 3.4: the order in which hooks run is part of what they do."""
+    found = settings(group("a"), group("a", sequential=True))
+    registry = HookRegistry(Settings.from_mapping(found))
+    plan = make_plan(BEFORE_TOOL, registry.for_event(BEFORE_TOOL), "t")
+    assert plan is not None
+    assert plan.sequential
 
 
 async def test_functions_registered_in_code_are_never_duplicates() -> None:

@@ -21,7 +21,7 @@ HOOK = {"type": "command", "command": "x"}
 HOOK_KEYS = {
     *("type", "command", "function", "name", "description", "timeout", "env", "shell"),
     *("onError", "expect", "envPolicy", "mode", "dialect", "trustFiles", "pool"),
-    "managed",
+    *("managed", "recheck"),
 }
 OPTION_KEYS = {
     *("disabled", "toolSelection", "onError", "envPolicy", "journal", "maxDepth"),

@@ -18,7 +18,7 @@ from msgspec import Struct
 from hookline.executors.contract import HookPlan, RegisteredHook
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.settings.model import HookMode, TrustStatus
+from hookline.settings.model import TrustStatus
 
 from .registry import HookRegistry
 
@@ -145,18 +145,10 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
 def _claims(
     hooks: list[RegisteredHook], judgements: list[Judgement]
 ) -> dict[object, RegisteredHook]:
-    """Keep a managed or enforcing hook over an equal one of a higher source.
-
-    Otherwise a project could disarm a guard of the user's by repeating it.
-    """
-    runs = [
-        hook
-        for hook, judgement in zip(hooks, judgements, strict=True)
-        if judgement is Judgement.RUNS
-    ]
+    """Keep a managed hook over an equal one of a higher source."""
     kept: dict[object, RegisteredHook] = {}
-    for hook in sorted(runs, key=lambda hook: not hook.config.managed):
-        if hook.config.managed or hook.config.mode is HookMode.ENFORCE:
+    for hook, judgement in zip(hooks, judgements, strict=True):
+        if judgement is Judgement.RUNS and hook.config.managed:
             kept.setdefault(hook.key, hook)
     return kept
 

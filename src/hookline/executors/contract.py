@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
@@ -84,12 +85,27 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         return self.config.name
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        """Hooks with equal keys are duplicates; those registered in code never are."""
-        # A hook that will not run must not displace an equal one.
-        alone = self.source is HookSource.RUNTIME or self.trust is TrustStatus.CHANGED
-        own = self.serial if alone else 0
-        return (*self.config.key, own)
+    def key(self) -> object:
+        """Hooks with equal keys are duplicates (PROTOCOL 3.3).
+
+        Everything that decides what a hook does and what its failure means is in it:
+        nobody weakens a guard by repeating it.
+        """
+        if self.source is HookSource.RUNTIME or self._may_fail_open:
+            return self.serial
+        config = asdict(self.config)
+        for name in ("description", "managed", "on_error", "env_policy"):
+            del config[name]  # decides nothing, or is in the effective options
+        env = tuple(sorted(config.pop("env").items()))
+        return (*config.values(), env, self.options, self.sequential)
+
+    @property
+    def _may_fail_open(self) -> bool:
+        """Whether it fails, or may fail later, where an equal hook would not."""
+        if self.trust is TrustStatus.CHANGED:
+            return True
+        changed = self.on(FailureCause.CHANGED)
+        return self.approval is not None and changed is OnFailure.ALLOW
 
     def on(self, cause: FailureCause) -> OnFailure:
         """What a failure of this hook means for the event."""

@@ -330,6 +330,7 @@ HOOK_FIELDS = {
     "trustFiles": Field(TEXTS, "Further files that are part of the approval."),
     "pool": Field(POSITIVE, "How many processes a worker hook keeps running."),
     "managed": Field(BOOLEAN, "In system settings: nothing turns this hook off."),
+    "recheck": Field(BOOLEAN, "false: not asked again if others change the input."),
 }
 
 GROUP_FIELDS = {

@@ -122,10 +122,12 @@ class HookConfig(Struct, frozen=True, kw_only=True):
     trust_files: tuple[str, ...] = ()
     pool: int = 1
     managed: bool = False
+    recheck: bool = True
+    """Whether it is asked again where others changed what it was shown."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Hooks with the same key are the same hook within one plan."""
+        """What a hook is called and what it runs, for records about it."""
         return (self.type, self.name, self.command or self.function or "")
 
 
