@@ -144,6 +144,22 @@ def test_a_journal_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
         open_for_writing(str(path))
 
 
+def test_a_journal_of_version_1_is_read_and_written_on(tmp_path: Path) -> None:
+    """Version 2 marks second answers (PROTOCOL 5)."""
+    path = tmp_path / "j.sqlite"
+    recorder = JournalRecorder(str(path))
+    record_write(recorder)
+    recorder.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE hooks DROP COLUMN recheck")
+        connection.execute("PRAGMA user_version=1")
+    assert len(entries(path)) == 1
+    recorder = JournalRecorder(str(path))
+    record_write(recorder)
+    recorder.close()
+    assert len(entries(path)) == 2
+
+
 def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     recorder = JournalRecorder(str(path))

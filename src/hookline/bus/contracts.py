@@ -208,7 +208,6 @@ def output_to_wire(aggregated: AggregatedHookResult) -> dict[str, Any]:
 
 def _result_to_wire(result: HookExecutionResult) -> dict[str, Any]:
     return result.to_wire() | {
-        "type": result.hook_type,
         "event": result.event_name.value,
         "cause": None if result.cause is None else result.cause.value,
         "warnings": list(result.warnings),

@@ -152,7 +152,8 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
     hooks = result.aggregated.hook_results
     print(f"{event.value}: {_headline(result)}")
     for hook in hooks:
-        facts = f"({hook.source}, {format_duration(hook.duration)})"
+        again = ", asked again about the final input" if hook.recheck else ""
+        facts = f"({hook.source}, {format_duration(hook.duration)}{again})"
         print(f"  {_outcome(hook)} {printable(hook.hook_name)} {facts}")
     for label, text in _effects(result):
         print(f"{label}: {printable(text)}")

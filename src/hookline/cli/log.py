@@ -251,6 +251,8 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
     facts = [hook["source"], hook["type"], format_duration(hook["duration_ms"])]
     if hook["exit_code"] is not None:
         facts.insert(2, f"exit status {hook['exit_code']}")
+    if hook["recheck"]:
+        facts.append("asked again about the final input")
     name, outcome = one_line(hook["name"]), _outcome(hook)
     print(f"\nhook {place}: {name} ({', '.join(facts)}) {outcome}")
     if hook["error"]:

@@ -96,7 +96,7 @@ def _action(hook: HookExecutionResult, fields: Fields) -> tuple[str, str]:
     if hook.failed:
         return "failed", hook.error or ""
     if output is None:
-        return "allowed", ""
+        return "allowed", "asked again: another hook changed it" if hook.recheck else ""
     if output.stops:
         return "stopped", output.effective_stop_reason
     if output.is_blocking:

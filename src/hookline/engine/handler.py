@@ -7,7 +7,7 @@ back as a failure envelope that says at which stage (DELTA-HFAIL-001).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from logging import DEBUG, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from hookline.config import Config
 from hookline.errors import EncodingError, UnknownEventError
 from hookline.executors.contract import HookCall, HookPlan, current_depth
-from hookline.log import DebugLogger, logger
+from hookline.log import DebugLogger
 from hookline.protocol.events import TRAITS, HookEventName, known_event
 from hookline.protocol.inputs import EventFirer, Fields, base_fields, event_fields
 from hookline.protocol.results import (
@@ -31,7 +31,7 @@ from hookline.protocol.results import (
     process_common_hook_output_fields,
 )
 
-from .merge import aggregate, disagreements
+from .merge import aggregate
 from .on_error import BrokenSystem, apply_policy_to_envelope
 from .planner import HookPlanner
 from .registry import HookRegistry
@@ -223,8 +223,6 @@ class HookEventHandler(EventFirer):
         aggregated = aggregate(
             results, plan.event, call.input, duration, self._tool_selection
         )
-        if len(results) > 1 and not plan.sequential:
-            self._reporter.warn(disagreements(results))
         return process_common_hook_output_fields(aggregated, plan.event)
 
     def _nothing_matched(self, event: HookEventName) -> ProcessedHookResult:
@@ -304,11 +302,6 @@ class Reporter:
         """Log that an event failed outside its hooks."""
         if self._log.enabled(WARNING):
             self._log.log(WARNING, "hook:failure", error.to_wire())
-
-    def warn(self, messages: Iterable[str]) -> None:
-        """Log warnings about an event."""
-        for message in messages:
-            logger.warning("%s", message)
 
     def _warn_about(self, result: HookExecutionResult) -> None:
         if result.failed:

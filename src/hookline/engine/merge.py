@@ -1,8 +1,7 @@
 """Merge what several hooks said into one output (PROTOCOL section 6).
 
 Pure. Results come in plan order; hooks in observe mode count for nothing, and one
-hook's failure never takes another's output away. In a sequential plan each output
-changes the next hook's input; the caller's own objects are never mutated.
+hook's failure never takes another's output away.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from hookline.protocol.results import (
 )
 from hookline.settings.model import ToolSelection
 
-EventInput = dict[str, Any]
+from .changes import EventInput, changed_tool_input, final_input, merged_part
+
 Outputs = Sequence[HookOutput]
 
 
@@ -60,24 +60,6 @@ def merge_outputs(
     return _MERGES[merge](outputs)
 
 
-def disagreements(results: Iterable[HookExecutionResult]) -> list[str]:
-    """Say where hooks that ran at the same time changed one key differently."""
-    chosen: dict[str, tuple[str, Any]] = {}
-    found = []
-    for result in results:
-        if result.output is None or result.observed:
-            continue
-        for key, value in (result.output.tool_input or {}).items():
-            name, before = chosen.get(key, (result.hook_name, value))
-            if before != value:
-                found.append(
-                    f"hooks {name!r} and {result.hook_name!r} disagree on "
-                    f"tool_input.{key}: the later one wins"
-                )
-            chosen[key] = (result.hook_name, value)
-    return found
-
-
 def _final(
     outputs: list[HookOutput],
     event: HookEventName,
@@ -89,10 +71,7 @@ def _final(
     final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
     if final.tool_input is None or TRAITS[event].chain is not Chain.TOOL_INPUT:
         return final
-    whole = event_input.get("tool_input")
-    for output in outputs:
-        if output.tool_input is not None:
-            whole = changed_tool_input(whole, output)
+    whole = final_input(event_input, outputs, Chain.TOOL_INPUT)["tool_input"]
     return structs.replace(final, modified_tool_input=whole)
 
 
@@ -113,7 +92,7 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
     contexts = [o.hook_specific_output.get("additionalContext") for o in outputs]
     for key, value in (
         ("additionalContext", _joined(contexts)),
-        ("tool_input", _later_keys(o.tool_input for o in outputs) or None),
+        ("tool_input", _merged_tool_input(outputs)),
         ("clearContext", any(output.clear_context for output in outputs) or None),
     ):
         if value is not None:
@@ -129,6 +108,14 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
         extra=_later_keys(output.extra for output in outputs),
     )
     return _with_permission(merged, outputs)
+
+
+def _merged_tool_input(outputs: Outputs) -> dict[str, Any] | None:
+    merged: dict[str, Any] = {}
+    for output in outputs:
+        if output.tool_input is not None:
+            merged = changed_tool_input(merged, output)
+    return merged or None
 
 
 def _merge_alone(output: HookOutput) -> HookOutput:
@@ -264,35 +251,3 @@ def merge_tool_configs(
     if mode == "NONE" or (lists and not names):
         return {"mode": "NONE", "allowedFunctionNames": []}
     return {"mode": mode, "allowedFunctionNames": sorted(names)}
-
-
-def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
-    """The next hook's input in a sequential plan."""
-    if by is Chain.TOOL_INPUT and output.tool_input is not None:
-        changed = changed_tool_input(event_input.get("tool_input"), output)
-        return {**event_input, "tool_input": changed}
-    if by is Chain.PROMPT and output.additional_context is not None:
-        prompt = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
-        return {**event_input, "prompt": prompt}
-    if by in (Chain.LLM_REQUEST, Chain.LLM_RESPONSE):
-        changes = output.hook_specific_output.get(by)
-        if changes is not None:
-            return {**event_input, by.value: merged_part(event_input.get(by), changes)}
-    return event_input
-
-
-def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
-    """Apply a model request or response part by its keys, ``config`` key by key."""
-    base = part if isinstance(part, dict) else {}
-    merged = {**base, **changes}
-    if isinstance(base.get("config"), dict) and isinstance(changes.get("config"), dict):
-        merged["config"] = {**base["config"], **changes["config"]}
-    return merged
-
-
-def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
-    """The tool input after one output: key by key, or replaced as a whole."""
-    changes = output.tool_input or {}
-    if isinstance(tool_input, dict) and not output.replaces_tool_input:
-        return {**tool_input, **changes}
-    return dict(changes)

@@ -1,16 +1,49 @@
-"""Run a plan: all hooks at once, or one after the other as a chain."""
+"""Run a plan: all hooks at once, or one after the other as a chain.
+
+What is executed is what the guards have seen (PROTOCOL section 5): parallel hooks that
+change one key differently run again, one after the other, and hooks that saw another
+value than the final one are asked once more.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
-from hookline.executors.contract import HookCall, HookPlan
-from hookline.protocol.events import TRAITS
+from msgspec import Struct, structs
+
+from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
+from hookline.protocol.events import TRAITS, Chain
+from hookline.protocol.outputs import Decision, HookOutput
 from hookline.protocol.results import HookExecutionResult
+from hookline.settings.model import HookMode
 
 from .admission import CircuitBreaker
-from .merge import chain_input
+from .changes import (
+    Changes,
+    EventInput,
+    chain_input,
+    changes_of,
+    disagreement,
+    final_input,
+    same_value,
+)
 from .run_hook import Executors, run_hook
+
+_RECHECKED = frozenset({Chain.TOOL_INPUT, Chain.LLM_REQUEST})
+
+
+class _Asked(Struct):
+    """A hook, what it was shown, and its result."""
+
+    hook: RegisteredHook
+    shown: EventInput
+    result: HookExecutionResult
+
+    @property
+    def output(self) -> HookOutput | None:
+        """What counts of its output."""
+        return None if self.result.observed else self.result.output
 
 
 class HookRunner:
@@ -21,39 +54,140 @@ class HookRunner:
         self._breaker = breaker
 
     async def run(self, plan: HookPlan, call: HookCall) -> list[HookExecutionResult]:
-        """Run every hook of a plan; results come back in plan order."""
+        """Run every hook of a plan; results in plan order, then those of re-checks."""
         if len(plan.hooks) == 1:
-            hook = plan.hooks[0]
-            return [await run_hook(hook, call, self._executors, self._breaker)]
+            return [await self._run_hook(plan.hooks[0], call)]
+        chain = TRAITS[plan.event].chain
         if plan.sequential:
-            return await self._run_chain(plan, call)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(run_hook(hook, call, self._executors, self._breaker))
-                for hook in plan.hooks
-            ]
-        return [task.result() for task in tasks]
+            asked = await self._run_chain(plan, call)
+        else:
+            results = await self._run_together(plan.hooks, call)
+            pairs = zip(plan.hooks, results, strict=True)
+            asked = [_Asked(hook, call.input, result) for hook, result in pairs]
+            if _change_anything(asked, chain):
+                await self._settle(asked, call, chain)
+        results = [one.result for one in asked]
+        if chain in _RECHECKED and not _ends(asked):
+            results += await self._recheck(asked, call, chain)
+        return results
 
     async def close(self) -> None:
         """Close the executors."""
         for executor in self._executors.values():
             await executor.close()
 
-    async def _run_chain(
-        self, plan: HookPlan, call: HookCall
+    async def _run_hook(
+        self, hook: RegisteredHook, call: HookCall
+    ) -> HookExecutionResult:
+        return await run_hook(hook, call, self._executors, self._breaker)
+
+    async def _run_together(
+        self, hooks: Iterable[RegisteredHook], call: HookCall
     ) -> list[HookExecutionResult]:
-        traits = TRAITS[plan.event]
-        results = []
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._run_hook(hook, call)) for hook in hooks]
+        return [task.result() for task in tasks]
+
+    async def _run_chain(self, plan: HookPlan, call: HookCall) -> list[_Asked]:
+        chain = TRAITS[plan.event].chain
+        asked: list[_Asked] = []
         for hook in plan.hooks:
-            result = await run_hook(hook, call, self._executors, self._breaker)
-            results.append(result)
-            output = None if result.observed else result.output
-            if output is None:
-                continue
-            if (output.stops and traits.can_stop) or (
-                output.is_blocking and traits.can_block
-            ):
+            one = _Asked(hook, call.input, await self._run_hook(hook, call))
+            asked.append(one)
+            if _ends((one,)):
                 break
-            if result.success:
-                call = call.with_input(chain_input(call.input, output, traits.chain))
-        return results
+            if one.output is not None and one.result.success:
+                call = call.with_input(chain_input(call.input, one.output, chain))
+        return asked
+
+    async def _settle(self, asked: list[_Asked], call: HookCall, chain: Chain) -> None:
+        """Run hooks again that changed a key which an earlier one changed too."""
+        given: Changes = {}
+        owners: dict[tuple[str, ...], str] = {}
+        so_far = call.input
+        for one in asked:
+            if chain in _RECHECKED and _ends(asked):
+                return
+            changes = _changes(one, chain)
+            key = disagreement(given, changes)
+            if key is not None:
+                one.shown = so_far
+                again = await self._run_hook(one.hook, call.with_input(so_far))
+                one.result = _warned(again, owners[key], f"{chain}.{'.'.join(key)}")
+                changes = _changes(one, chain)
+            given |= changes
+            owners |= dict.fromkeys(changes, one.hook.name)
+            if one.output is not None:
+                so_far = chain_input(so_far, one.output, chain)
+
+    async def _recheck(
+        self, asked: list[_Asked], call: HookCall, chain: Chain
+    ) -> list[HookExecutionResult]:
+        """Ask the hooks again that did not see the final value."""
+        outputs = [one.output for one in asked if one.output is not None]
+        final = final_input(call.input, outputs, chain)
+        if final is call.input:
+            return []
+        hooks = [one.hook for one in asked if _saw_another(one, final, chain)]
+        if not hooks:
+            return []
+        results = await self._run_together(hooks, call.as_recheck(final))
+        return [_verdict_only(result) for result in results]
+
+
+def _change_anything(asked: list[_Asked], chain: Chain) -> bool:
+    return any(
+        one.output is not None and chain in one.output.hook_specific_output
+        for one in asked
+    )
+
+
+def _ends(asked: Iterable[_Asked]) -> bool:
+    """Whether any of these hooks blocks or stops the event."""
+    for one in asked:
+        traits, output = TRAITS[one.hook.event], one.output
+        if output is None:
+            continue
+        if (output.stops and traits.can_stop) or (
+            output.is_blocking and traits.can_block
+        ):
+            return True
+    return False
+
+
+def _changes(one: _Asked, chain: Chain) -> Changes:
+    return {} if one.output is None else changes_of(one.output, one.shown, chain)
+
+
+def _warned(result: HookExecutionResult, other: str, field: str) -> HookExecutionResult:
+    warning = (
+        f"hooks {other!r} and {result.hook_name!r} disagree on {field}: the later one "
+        'ran again on the value of the earlier one; put both into a "sequential" group '
+        "to run them in this order from the start"
+    )
+    return structs.replace(result, warnings=(*result.warnings, warning))
+
+
+def _saw_another(one: _Asked, final: EventInput, chain: Chain) -> bool:
+    config = one.hook.config
+    if not config.recheck or config.mode is HookMode.OBSERVE:
+        return False
+    own = () if one.output is None else (one.output,)
+    return not same_value(final_input(one.shown, own, chain), final, chain)
+
+
+def _verdict_only(result: HookExecutionResult) -> HookExecutionResult:
+    """A second answer: only a block, a question or a stop counts."""
+    said, output = result.output, None
+    if said is not None and (said.is_blocking or said.asks or said.stops):
+        reason = said.reason or (said.system_message if said.asks else None)
+        decision = None if said.decision is Decision.ALLOW else said.decision
+        output = HookOutput(
+            decision=decision,
+            reason=reason,
+            continues=said.continues,
+            stop_reason=said.stop_reason,
+            permission=said.permission,
+            permission_reason=said.permission_reason,
+        )
+    return structs.replace(result, output=output, recheck=True)

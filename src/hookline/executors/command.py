@@ -26,6 +26,9 @@ CLEAN_NAMES = frozenset(
 )
 """What passes under ``"envPolicy": "clean"``, beside ``LC_*`` and the hook's own."""
 
+RECHECK_VARIABLE = "HOOKLINE_RECHECK"
+"""Set for a hook that is asked again, on the input after all changes."""
+
 _CREDENTIAL = (
     r"key|token|secret|pass|pwd|credential|auth|cookie|session|private|bearer|jwt"
 )
@@ -67,11 +70,14 @@ def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
 
 def event_environment(call: HookCall) -> dict[str, str]:
     """What changes from one event to the next."""
-    return {
+    env = {
         "HOOKLINE_SESSION_ID": call.session_id,
         "HOOKLINE_EVENT": call.event.value,
         DEPTH_VARIABLE: str(call.depth + 1),
     }
+    if call.recheck:
+        env[RECHECK_VARIABLE] = "1"
+    return env
 
 
 class _HostEnvironment:
@@ -90,6 +96,8 @@ class _HostEnvironment:
         kept = self._kept.get(policy.value)
         if kept is None:
             kept = self._kept[policy.value] = _inherited(policy)
+            # That this host is itself part of a re-check says nothing about its hooks.
+            kept.pop(RECHECK_VARIABLE, None)
         return kept.copy()
 
 

@@ -123,16 +123,23 @@ class HookPlan(Struct, frozen=True):
 class HookCall:
     """One event on its way to its hooks; encoded once for all of them."""
 
-    __slots__ = ("cwd", "depth", "event", "input", "payload", "session_id")
+    __slots__ = ("cwd", "depth", "event", "input", "payload", "recheck", "session_id")
 
     def __init__(
-        self, event: HookEventName, event_input: dict[str, Any], depth: int = 0
+        self,
+        event: HookEventName,
+        event_input: dict[str, Any],
+        depth: int = 0,
+        *,
+        recheck: bool = False,
     ) -> None:
         self.event = event
         self.input = event_input
         self.cwd: str = event_input["cwd"]
         self.session_id: str = event_input["session_id"]
         self.depth = depth
+        self.recheck = recheck
+        """Whether hooks are asked again, on the input after all changes."""
         self.payload = b""
         """The input as JSON; empty until ``encode()``, and where no hook runs."""
 
@@ -144,7 +151,13 @@ class HookCall:
         """The same event with another input, for the next hook of a chain."""
         if event_input is self.input:
             return self
-        call = HookCall(self.event, event_input, self.depth)
+        call = HookCall(self.event, event_input, self.depth, recheck=self.recheck)
+        call.encode()
+        return call
+
+    def as_recheck(self, event_input: dict[str, Any]) -> HookCall:
+        """The same event with its final input, for hooks that saw another one."""
+        call = HookCall(self.event, event_input, self.depth, recheck=True)
         call.encode()
         return call
 

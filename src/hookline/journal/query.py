@@ -108,7 +108,7 @@ _COLUMNS = ", ".join(
     }.values()
 )
 _COUNTED = ("blocked", "would_block", "failed", "timed_out")
-_HOOK_FLAGS = frozenset({"success", "truncated", "reran", *_COUNTED})
+_HOOK_FLAGS = frozenset({"success", "truncated", "reran", "recheck", *_COUNTED})
 
 
 class JournalReader(Struct):

@@ -363,7 +363,7 @@ def _verdict_columns(
 
 _SAME_NAME = (
     *("success", "failed", "would_block"),
-    *("exit_code", "timed_out", "truncated", "reran"),
+    *("exit_code", "timed_out", "truncated", "reran", "recheck"),
 )
 _TEXTS = ("stdout", "stderr", "error")
 

@@ -15,7 +15,7 @@ from hookline.settings.locations import state_dir
 
 _APPLICATION_ID = 0x486F6F6B
 """``Hook``, in the header of every journal."""
-_VERSION = 1
+_VERSION = 2
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_BYTES = slice(68, 72)
@@ -46,6 +46,7 @@ CREATE TABLE hooks (
   exit_code INTEGER, timed_out INTEGER NOT NULL,
   truncated INTEGER NOT NULL, reran INTEGER NOT NULL, duration_ms REAL NOT NULL,
   output TEXT, stdout TEXT, stderr TEXT, error TEXT,
+  recheck INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (event_id, position)
 ) WITHOUT ROWID;
 CREATE INDEX hooks_name ON hooks (name);
@@ -169,8 +170,24 @@ def _check_version(path: str, connection: Connection) -> None:
             path, f"was written by a newer hookline (version {version}); {_ADVICE}"
         )
     connection.execute("SELECT 1 FROM events, hooks LIMIT 1").fetchone()
+    if version < _VERSION:
+        _upgrade(connection)
     if stat.S_IMODE(os.stat(path).st_mode) != _PRIVATE:  # noqa: PTH116
         os.chmod(path, _PRIVATE)  # noqa: PTH101
+
+
+def _upgrade(connection: Connection) -> None:
+    """Add what journals of version 1 lack."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been first.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version < _VERSION:
+            column = "recheck INTEGER NOT NULL DEFAULT 0"
+            connection.execute(f"ALTER TABLE hooks ADD COLUMN {column}")
+            connection.execute(f"PRAGMA user_version={_VERSION}")
+    finally:
+        connection.execute("COMMIT")
 
 
 def damaged(path: str, error: Exception) -> JournalError:

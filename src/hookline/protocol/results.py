@@ -91,6 +91,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
     observed: bool = False
     """Ran in observe mode: recorded, without effect."""
     reran: bool = False
+    recheck: bool = False
+    """Asked again, on the input after all changes."""
     closed: bool = False
     """Failed; the output comes from the failure policy."""
 
@@ -115,6 +117,9 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
             "stdout": self.stdout,
             "stderr": self.stderr,
             "error": self.error,
+            "type": self.hook_type,
+            "mode": "observe" if self.observed else "enforce",
+            "recheck": self.recheck,
         }
 
 

@@ -1,0 +1,127 @@
+"""What hooks change about an event: one after the other, or all together.
+
+Pure; the caller's own objects are never mutated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hookline.protocol.events import Chain
+from hookline.protocol.jsontext import encode
+from hookline.protocol.outputs import HookOutput
+
+EventInput = dict[str, Any]
+Changes = dict[tuple[str, ...], Any]
+"""The values that a hook gives, by where they go."""
+
+_DROPPED = object()
+
+
+def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
+    """The input after one hook's changes: the next one's in a sequential plan."""
+    if by is Chain.TOOL_INPUT and output.tool_input is not None:
+        changed = changed_tool_input(event_input.get("tool_input"), output)
+        return {**event_input, "tool_input": changed}
+    if by is Chain.PROMPT and output.additional_context is not None:
+        prompt = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
+        return {**event_input, "prompt": prompt}
+    if by in (Chain.LLM_REQUEST, Chain.LLM_RESPONSE):
+        changes = output.hook_specific_output.get(by)
+        if changes is not None:
+            return {**event_input, by.value: merged_part(event_input.get(by), changes)}
+    return event_input
+
+
+def final_input(
+    event_input: EventInput, outputs: Iterable[HookOutput], by: Chain
+) -> EventInput:
+    """The input with the changes of all these hooks, as the caller applies them."""
+    contexts = []
+    for output in outputs:
+        event_input = chain_input(event_input, output, by)
+        if output.additional_context is not None:
+            contexts.append(output.additional_context)
+    if by is not Chain.LLM_REQUEST or not contexts:
+        return event_input
+    request = event_input.get(by) or {}
+    appended = {"role": "user", "content": "\n".join(contexts)}
+    messages = [*(request.get("messages") or ()), appended]
+    return {**event_input, by.value: {**request, "messages": messages}}
+
+
+def same_value(one: EventInput, other: EventInput, by: Chain) -> bool:
+    """Whether two inputs agree on what the hooks of an event can change."""
+    return one is other or _equal(one.get(by), other.get(by))
+
+
+def changes_of(output: HookOutput, event_input: EventInput, by: Chain) -> Changes:
+    """What a hook gave for each key, given the input that it was shown."""
+    given = output.hook_specific_output.get(by)
+    if not isinstance(given, dict):
+        return {}
+    changes: Changes = {(key,): value for key, value in given.items()}
+    if by is Chain.TOOL_INPUT and output.replaces_tool_input:
+        shown = event_input.get("tool_input")
+        for key in shown if isinstance(shown, dict) else ():
+            changes.setdefault((key,), _DROPPED)
+    config = changes.get(("config",)) if by is Chain.LLM_REQUEST else None
+    if isinstance(config, dict):
+        del changes["config",]
+        changes |= {("config", key): value for key, value in config.items()}
+    if by is Chain.LLM_RESPONSE:
+        # Two spellings of one thing: the answer.
+        answer = {k: given[k] for k in ("text", "candidates") if k in given}
+        changes = {k: v for k, v in changes.items() if k[0] not in answer}
+        if answer:
+            changes["answer",] = answer
+    return changes
+
+
+def disagreement(earlier: Changes, later: Changes) -> tuple[str, ...] | None:
+    """A key to which both give a value, and not the same one; None if there is none."""
+    for key, value in later.items():
+        if key in earlier and not _equal(earlier[key], value):
+            return key
+    return None
+
+
+def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    """Apply a model request or response part by its keys, ``config`` key by key."""
+    base = part if isinstance(part, dict) else {}
+    merged = {**base, **changes}
+    if isinstance(base.get("config"), dict) and isinstance(changes.get("config"), dict):
+        merged["config"] = {**base["config"], **changes["config"]}
+    if "candidates" in changes:
+        if "text" in base and "text" not in changes:
+            merged["text"] = _text_of(changes["candidates"])
+    elif "text" in changes and "candidates" in base:
+        # Otherwise these would still hold the text that was replaced.
+        content = {"role": "model", "parts": [changes["text"] or ""]}
+        merged["candidates"] = [{"content": content}]
+    return merged
+
+
+def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
+    """The tool input after one output: key by key, or replaced as a whole."""
+    changes = output.tool_input or {}
+    if isinstance(tool_input, dict) and not output.replaces_tool_input:
+        return {**tool_input, **changes}
+    return dict(changes)
+
+
+def _text_of(candidates: Any) -> str:
+    first = candidates[0] if isinstance(candidates, list) and candidates else {}
+    content = first.get("content") if isinstance(first, dict) else None
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return "".join(part for part in parts or () if isinstance(part, str))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether hooks would be shown the same: 1, 1.0 and true are three values."""
+    if one is other:
+        return True
+    if one is _DROPPED or other is _DROPPED:
+        return False
+    return encode(one) == encode(other)
