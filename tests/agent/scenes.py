@@ -62,6 +62,7 @@ def _noting(folder: Path) -> Hook:
     return runs(
         f"event=$(cat); printf '%s\\n' \"$event\" >> '{folder}/events.jsonl'",
         name="noting",
+        recheck=False,
     )
 
 

@@ -193,15 +193,6 @@ def test_a_repeated_description_does_not_run_a_hook_twice() -> None:
     assert names(settings({"hooks": [plain, told]})) == ["a"]
 
 
-def test_a_parallel_copy_does_not_take_a_sequential_hook_away() -> None:
-    """PROTOCOL 3.3 and 3.4: the order in which hooks run is part of what they do."""
-    found = settings(group("a"), group("a", sequential=True))
-    registry = HookRegistry(Settings.from_mapping(found))
-    plan = make_plan(BEFORE_TOOL, registry.for_event(BEFORE_TOOL), "t")
-    assert plan is not None
-    assert plan.sequential
-
-
 async def test_functions_registered_in_code_are_never_duplicates() -> None:
     ran = []
 

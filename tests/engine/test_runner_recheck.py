@@ -128,6 +128,15 @@ async def test_some_hooks_are_not_asked_again(
     assert mode_of(result) == [("counts", False), ("rewriter", False)]
 
 
+async def test_a_function_can_ask_not_to_be_called_again(workshop: Workshop) -> None:
+    settings = workshop.settings("BeforeTool", workshop.says(REMOVES))
+    seen: list[Any] = []
+    async with HookSystem(workshop.config(settings)) as hooks:
+        hooks.on("BeforeTool", recheck=False)(seen.append)
+        await hooks.event_handler.fire("BeforeTool", LIST)
+    assert len(seen) == 1
+
+
 async def test_nobody_is_asked_again_about_an_own_change_alone(
     workshop: Workshop,
 ) -> None:

@@ -58,7 +58,7 @@ def _told(result: Any) -> dict[str, Any]:
     wire: dict[str, Any] = hook.to_wire()
     # A traceback names the frames of run() itself, which differ.
     trace = "Traceback" in wire["stderr"]
-    unequal = {"duration_ms"} | ({"stderr", "output"} if trace else set())
+    unequal = {"duration_ms", "type"} | ({"stderr", "output"} if trace else set())
     told = {key: value for key, value in wire.items() if key not in unequal}
     return told | {"blocked": result.blocked, "reason": result.reason}
 

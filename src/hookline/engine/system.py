@@ -161,13 +161,19 @@ class HookSystem:
         name: str | None = None,
         timeout_ms: float = DEFAULT_TIMEOUT_MS,
         sequential: bool = False,
+        recheck: bool = True,
     ) -> Callable[[F], F]:
-        """Register the decorated function as an in-process hook."""
+        """Register the decorated function as an in-process hook.
+
+        ``recheck=False``: do not call it again where other hooks changed the input.
+        """
         known = HookEventName.of(event)
 
         def register(function: F) -> F:
             found = name or getattr(function, "__name__", None) or repr(function)
-            config = HookConfig(type=HookType.PYTHON, name=found, timeout_ms=timeout_ms)
+            config = HookConfig(
+                type=HookType.PYTHON, name=found, timeout_ms=timeout_ms, recheck=recheck
+            )
             hook = RegisteredHook(
                 config=config,
                 event=known,

@@ -97,7 +97,7 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         for name in ("description", "managed", "on_error", "env_policy"):
             del config[name]  # decides nothing, or is in the effective options
         env = tuple(sorted(config.pop("env").items()))
-        return (*config.values(), env, self.options, self.sequential)
+        return (*config.values(), env, self.options)
 
     @property
     def _may_fail_open(self) -> bool:
