@@ -8,8 +8,11 @@ from collections.abc import Awaitable, Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from .errors import HookSystemExistsError
 from .settings.load import Settings
+from .settings.locations import find_workspace
 from .trust.gate import apply_trust
 
 if TYPE_CHECKING:
@@ -29,7 +32,11 @@ class Config:
     ) -> None:
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = os.path.abspath(working_dir or os.curdir)  # noqa: PTH100
-        self.settings = apply_trust(settings or Settings(), self.working_dir)
+        settings = apply_trust(settings or Settings(), self.working_dir)
+        if settings.project_dir is None:
+            found = find_workspace(self.working_dir).project_dir
+            settings = replace(settings, project_dir=found)
+        self.settings = settings
         self.translator = translator
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None
@@ -45,7 +52,10 @@ class Config:
         translator: str = "auto",
         transcript_path: str = "",
     ) -> Config:
-        """Read the settings of project, user, system and extensions."""
+        """Read the settings of projects, user, system and extensions.
+
+        The projects are those around ``project_dir``, which is the working directory.
+        """
         return cls(
             session_id,
             project_dir,

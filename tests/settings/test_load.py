@@ -29,6 +29,7 @@ def write(folder: Path, settings: Any) -> Path:
 
 @pytest.fixture
 def places(tmp_path: Path) -> SettingsPlaces:
+    (tmp_path / "project" / ".hookline").mkdir(parents=True)
     return SettingsPlaces(
         project_dir=tmp_path / "project",
         user_dir=tmp_path / "user",
@@ -46,9 +47,13 @@ def names_of(settings: Settings) -> list[str]:
 
 
 def fill(places: SettingsPlaces, **settings: Any) -> None:
-    folders = {source.value: folder for source, folder in places.folders().items()}
     for source, content in settings.items():
-        write(Path(folders[source]), content)
+        write(folder_of(places, HookSource(source)), content)
+
+
+def folder_of(places: SettingsPlaces, source: HookSource) -> Path:
+    found = places.folders(places.workspace())
+    return next(Path(place.folder) for place in found if place.source is source)
 
 
 def test_settings_is_a_public_name() -> None:
@@ -91,7 +96,7 @@ def test_load_names_files_by_their_whole_path(
 
 
 def test_load_reads_toml(places: SettingsPlaces) -> None:
-    folder = Path(places.folders()[HookSource.USER])
+    folder = folder_of(places, HookSource.USER)
     folder.mkdir()
     (folder / "settings.toml").write_text(
         '[[hooks.BeforeTool]]\nhooks = [{type = "command", command = "x"}]\n'
@@ -114,7 +119,7 @@ def test_load_keeps_other_sources_when_one_file_is_broken(
 def test_load_refuses_both_languages_in_one_place(places: SettingsPlaces) -> None:
     """PROTOCOL 2: the error names both."""
     fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
-    folder = Path(places.folders()[HookSource.PROJECT])
+    folder = folder_of(places, HookSource.PROJECT)
     (folder / "settings.toml").write_text("")
     settings = Settings.load(places=places)
     assert names_of(settings) == ["u"]

@@ -149,8 +149,8 @@ def test_first_package_of_a_name_counts(
 def test_project_cannot_pose_as_an_installed_package(site: Site) -> None:
     """A cloned repository must not run code because it contains a file."""
     site.install("evil", "raise SystemExit('imported')")
-    assert load_extensions(site.folder) == ()
-    assert load_extensions(site.folder.parent) == ()
+    assert load_extensions([str(site.folder)]) == ()
+    assert load_extensions([str(site.folder.parent)]) == ()
 
 
 def test_empty_path_entry_is_not_searched(
@@ -168,7 +168,7 @@ def test_environment_inside_the_project_counts(
 ) -> None:
     site.install("acme", f"settings = {MAPPING}")
     monkeypatch.setattr(sys, "prefix", str(site.folder))
-    (layer,) = load_extensions(site.folder.parent)
+    (layer,) = load_extensions([str(site.folder.parent)])
     assert command_of(layer) == "x"
 
 

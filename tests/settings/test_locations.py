@@ -11,6 +11,7 @@ import pytest
 
 from hookline.errors import SettingsError
 from hookline.settings.locations import (
+    Place,
     SettingsPlaces,
     default_user_dir,
     find_settings_file,
@@ -30,11 +31,12 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's"
 
 def test_folders_are_those_of_the_protocol(tmp_path: Path) -> None:
     """PROTOCOL 2."""
-    folders = SettingsPlaces(project_dir=tmp_path).folders()
-    assert list(folders.items()) == [
-        (HookSource.PROJECT, str(tmp_path / ".hookline")),
-        (HookSource.USER, platformdirs.user_config_dir("hookline")),
-        (HookSource.SYSTEM, "/etc/hookline"),
+    (tmp_path / ".hookline").mkdir()
+    places = SettingsPlaces(project_dir=tmp_path)
+    assert places.folders(places.workspace()) == [
+        Place(HookSource.PROJECT, str(tmp_path / ".hookline"), str(tmp_path)),
+        Place(HookSource.USER, platformdirs.user_config_dir("hookline")),
+        Place(HookSource.SYSTEM, "/etc/hookline"),
     ]
 
 
@@ -64,9 +66,9 @@ def test_user_folder_ignores_a_relative_home(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("HOME", "here")
     monkeypatch.chdir(tmp_path)
-    user = SettingsPlaces().folders().get(HookSource.USER, "/")
-    assert Path(user).is_absolute()
-    assert not Path(user).is_relative_to(tmp_path)
+    for place in SettingsPlaces().folders():
+        assert Path(place.folder).is_absolute()
+        assert not Path(place.folder).is_relative_to(tmp_path)
 
 
 @linux_only
@@ -100,7 +102,7 @@ def test_no_environment_variable_moves_the_system_folder(
 ) -> None:
     for name in ("XDG_CONFIG_DIRS", "HOOKLINE_SYSTEM_DIR", "HOOKLINE_CONFIG", "HOME"):
         monkeypatch.setenv(name, "/elsewhere")
-    assert SettingsPlaces().folders()[HookSource.SYSTEM] == "/etc/hookline"
+    assert SettingsPlaces().folders()[-1].folder == "/etc/hookline"
 
 
 @pytest.mark.parametrize(

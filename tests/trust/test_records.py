@@ -12,15 +12,14 @@ import pytest
 from hookline import Settings
 from hookline.cli.main import main
 from hookline.errors import StateFileError
+from hookline.settings.locations import record_path, trust_folder
 from hookline.trust.gate import apply_trust
 from hookline.trust.records import (
     TrustRecord,
     all_records,
     load_record,
-    record_path,
     remove_record,
     save_record,
-    trust_folder,
 )
 from tests.support.project import Project
 
@@ -99,27 +98,44 @@ def test_state_folder_beside_the_project_with_the_same_prefix_is_used(
     assert is_approved(project.folder)
 
 
-def test_project_that_contains_the_home_folder_can_be_approved(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+def account_with_home(home: Path) -> pwd.struct_passwd:
+    return pwd.struct_passwd(("me", "x", 1000, 1000, "", str(home), "/bin/sh"))
+
+
+@pytest.mark.parametrize("home", [".", "me", "users/me"])
+def test_project_that_contains_the_home_of_the_account_can_be_approved(
+    project: Project, monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     """A person's own home, or a folder above it, can be a project."""
-    home = project.folder / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local" / "state"))
+    folder = project.folder / home
+    folder.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: account_with_home(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / ".local" / "state"))
     project.guarded()
     assert project.trust() == 0
     assert is_approved(project.folder)
 
 
-def test_home_folder_through_a_link_counts_as_inside_the_project(
-    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", ["project", "repository", "link"])
+def test_home_inside_the_project_brings_no_approval_along(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    (project.folder / "home").mkdir()
-    (tmp_path / "home").symlink_to(project.folder / "home")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder / "home" / "state"))
-    assert record_path(str(project.folder)) is not None
+    """Issue 12.12: HOME is a variable, the home folder is the account's."""
+    project.guarded()
+    project.trust()
+    home = project.folder / "home"
+    if place == "repository":
+        (tmp_path / ".git").mkdir()
+        home = tmp_path / "home"
+    home.mkdir()
+    if place == "link":
+        (tmp_path / "link").symlink_to(home)
+        home = tmp_path / "link"
+    project.state.rename(home / "state")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    assert not is_approved(project.folder)
+    assert project.trust() == 1
 
 
 def test_project_opened_through_a_link_has_the_same_record(

@@ -8,7 +8,7 @@ import msgspec
 
 from hookline.settings.fields import Severity
 from hookline.settings.lint import Checked, check_file, check_places
-from hookline.settings.locations import SettingsPlaces
+from hookline.settings.locations import PROJECT_FOLDER, SettingsPlaces
 
 from .common import Options, Parser
 from .terminal import paint, plural, print_json, printable
@@ -66,6 +66,8 @@ def _print_findings(checked: Checked) -> None:
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
     if not checked.files:
-        return f"no settings files in {', '.join(places.folders().values())}"
+        folders = [place.folder for place in places.folders(places.workspace())]
+        own = f"{places.project_dir}/{PROJECT_FOLDER}"
+        return f"no settings files in {', '.join(dict.fromkeys((own, *folders)))}"
     counts = ", ".join(plural(checked.count(one), one) for one in Severity)
     return f"{plural(len(checked.files), 'file')} checked: {counts}"

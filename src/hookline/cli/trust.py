@@ -7,6 +7,7 @@ import sys
 
 from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
+from hookline.settings.locations import record_path
 from hookline.trust import records, review
 
 from .common import Options, Parser
@@ -54,7 +55,7 @@ def _list() -> int:
         print("no project is trusted")
     for record in trusted:
         print(f"{paint(printable(record.project), 'bold')}  since {record.trusted_at}")
-        for event, _, hook in record.layer().hooks():
+        for event, _, hook in record.placed_hooks():
             print(f"  {event.value}  {_escaped(hook.name)}")
     return 0
 
@@ -67,12 +68,11 @@ def _revoke(project: str) -> int:
 
 
 def _review(project: str, approved: bool) -> int:
-    path = records.record_path(project)
+    path = record_path(project)
     before = records.load_record(path) if path is not None else None
     now = review.take_snapshot(project)
     if review.is_unchanged(now, before):
-        empty = now.layer is None or not now.layer.groups
-        print("this project has no hooks" if empty else "already trusted")
+        print("already trusted" if now.has_hooks else "this project has no hooks")
         return 0
     _print_review(now, before)
     if not (approved or _ask(now)):
@@ -88,7 +88,7 @@ def _ask(now: review.Snapshot) -> bool:
         hint = "review the above and run 'hookline trust --yes' to approve it"
         raise HooklineError(f"no terminal to ask on: {hint}")
     question = "Let these hooks run on this machine as you?"
-    if now.layer is None:
+    if not now.layers:
         question = "Remove the record of these hooks?"
     try:
         return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
@@ -98,7 +98,7 @@ def _ask(now: review.Snapshot) -> bool:
 
 def _save(now: review.Snapshot) -> None:
     project = now.record.project
-    if now.layer is None:
+    if not now.layers:
         records.remove_record(project)
         print(f"{printable(project)}: record removed, the project has no hooks")
     else:

@@ -85,6 +85,8 @@ class HookRegistry:
                     matcher=group.matcher,
                     sequential=group.sequential,
                     file=layer.file,
+                    project=layer.project,
+                    project_dir=layer.project or settings.project_dir,
                     enabled=not settings.disabled(layer, config),
                     serial=next(self._serials),
                 )

@@ -38,8 +38,8 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """The host's environment by policy, Hookline's variables, then the hook's own."""
     env = _host.by(hook.options.env_policy)
     for name in PROJECT_DIR_NAMES:
-        env[name] = call.cwd
-    env["PWD"] = call.cwd
+        env[name] = hook.project_dir or call.cwd
+    env["PWD"] = hook.project or call.cwd
     env["HOOKLINE_PYTHON"] = sys.executable
     if hook.approval is not None:
         # A cached module beside a trusted one would count as a change of the folder.
@@ -73,6 +73,7 @@ def event_environment(call: HookCall) -> dict[str, str]:
     env = {
         "HOOKLINE_SESSION_ID": call.session_id,
         "HOOKLINE_EVENT": call.event.value,
+        "HOOKLINE_CWD": call.cwd,
         DEPTH_VARIABLE: str(call.depth + 1),
     }
     if call.recheck:
@@ -234,13 +235,13 @@ def command_spec(
     assert hook.config.command is not None  # settings drop such a hook
     command, shell = hook.config.command, hook.config.shell
     env = worker_environment(hook, call) if warm else hook_environment(hook, call)
-    direct = None
+    cwd, direct = hook.project or call.cwd, None
     if shell is None and default_shell_is_bash():
-        direct = direct_start(command, call.cwd, env)
+        direct = direct_start(command, cwd, env)
     return ProcessSpec(
         argv=shell_argv(command, shell),
         direct=direct,
-        cwd=call.cwd,
+        cwd=cwd,
         env=env,
         stdin=call.payload,
         timeout_s=timeout_s,

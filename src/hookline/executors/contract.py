@@ -70,6 +70,10 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     matcher: str | None = None
     sequential: bool = False
     file: str | None = None
+    project: str | None = None
+    """The project that it belongs to: its command runs there."""
+    project_dir: str | None = None
+    """What ``$HOOKLINE_PROJECT_DIR`` is; None for the working directory."""
     enabled: bool = True
     trust: TrustStatus = TrustStatus.TRUSTED
     """As it was when the hook was registered."""

@@ -175,7 +175,8 @@ class WorkerExecutor:
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
         if key not in self._pools:
-            pool = WorkerPool(hook, call.cwd, self._live, self._watchdog)
+            cwd = hook.project or call.cwd
+            pool = WorkerPool(hook, cwd, self._live, self._watchdog)
             self._pools[key] = pool
         return self._pools[key]
 

@@ -194,8 +194,8 @@ class Checked(Struct, frozen=True):
 def check_file(file: Path, project_dir: Path | None = None) -> Checked:
     """Check one file."""
     folder = file.absolute().parent
-    known = SettingsPlaces().folders().items()
-    sources = [source for source, place in known if Path(place) == folder]
+    known = SettingsPlaces().folders()
+    sources = [place.source for place in known if Path(place.folder) == folder]
     source = sources[0] if sources else HookSource.PROJECT
     explicit = source is HookSource.PROJECT and folder.name != PROJECT_FOLDER
     if project_dir is None and source is HookSource.PROJECT:
@@ -208,18 +208,19 @@ def check_places(places: SettingsPlaces) -> Checked:
     """Check the files of all places."""
     files: list[str] = []
     findings: list[Finding] = []
-    for source, folder in places.folders().items():
+    for place in places.folders(places.workspace()):
         # User and system settings belong to no project that files could be in.
-        project_dir = Path(folder).parent if source is HookSource.PROJECT else None
-        try:
-            file = find_settings_file(folder)
-        except SettingsError as error:
-            files.append(error.file or folder)
-            findings.append(_unusable(error, folder))
-            continue
-        if file is not None:
-            files.append(file)
-            findings += _findings(Path(file), source, project_dir)
+        project_dir = None if place.project is None else Path(place.project)
+        for stem in place.stems:
+            try:
+                file = find_settings_file(place.folder, stem)
+            except SettingsError as error:
+                files.append(error.file or place.folder)
+                findings.append(_unusable(error, place.folder))
+                continue
+            if file is not None:
+                files.append(file)
+                findings += _findings(Path(file), place.source, project_dir)
     return Checked(tuple(files), tuple(findings))
 
 

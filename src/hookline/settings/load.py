@@ -15,7 +15,14 @@ from hookline.errors import SettingsError
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import FailureCause
 
-from .locations import SYSTEM_DIR, SettingsPlaces, find_settings_file, is_within
+from .locations import (
+    SYSTEM_DIR,
+    Place,
+    SettingsPlaces,
+    find_settings_file,
+    is_shipped,
+    is_within,
+)
 from .model import (
     Breaker,
     EnvPolicy,
@@ -64,11 +71,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The settings of a run."""
 
     layers: tuple[SettingsLayer, ...] = ()
-    """Project, user, system, extensions: those that exist, in this order."""
+    """Projects, user, system, extensions: those that exist, in this order."""
     errors: tuple[SettingsError, ...] = ()
     """The files that could not be used."""
+    projects: tuple[str, ...] = ()
+    """The projects whose settings apply, outermost first."""
     project_dir: str | None = None
-    """The project, if its settings were looked for."""
+    """What ``$HOOKLINE_PROJECT_DIR`` is for hooks of no project, where it is known."""
 
     @classmethod
     def load(
@@ -77,18 +86,25 @@ class Settings(Struct, frozen=True, kw_only=True):
         *,
         places: SettingsPlaces | None = None,
     ) -> Self:
-        """Read all places and extensions; never raises."""
-        if places is None:
-            places = SettingsPlaces(project_dir=project_dir)
+        """Read all places and extensions; never raises.
+
+        The projects are those that apply in ``project_dir`` (PROTOCOL 2).
+        """
+        places = places or SettingsPlaces(project_dir=project_dir)
+        workspace = places.workspace()
         errors: list[SettingsError] = []
         layers = [
             layer
-            for source, folder in places.folders().items()
-            for layer in _load_folder(source, folder, errors)
+            for place in places.folders(workspace)
+            for layer in _load_place(place, errors)
         ]
-        layers += load_extensions(places.project_dir)
-        project_dir = None if places.project_dir is None else str(places.project_dir)
-        return cls(layers=tuple(layers), errors=tuple(errors), project_dir=project_dir)
+        layers += load_extensions(workspace.zones if workspace else ())
+        return cls(
+            layers=tuple(layers),
+            errors=tuple(errors),
+            projects=workspace.projects if workspace else (),
+            project_dir=workspace.project_dir if workspace else None,
+        )
 
     @classmethod
     def from_file(
@@ -101,7 +117,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         raw = read_settings(path)
         layers = [parse_layer(raw, HookSource.PROJECT, fspath(path), explicit=True)]
         errors: list[SettingsError] = []
-        system = _load_folder(HookSource.SYSTEM, system_dir, errors)
+        system = _load_place(Place(HookSource.SYSTEM, fspath(system_dir)), errors)
         managed = [replace(one, groups=_managed_groups(one)) for one in system]
         layers += [layer for layer in managed if layer.groups]
         return cls(layers=tuple(layers), errors=tuple(errors))
@@ -130,11 +146,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             return self.has_managed
         if all(layer.enable_hooks for layer in self.layers if layer.is_project):
             return True
-        return any(layer.groups for layer in self.layers if layer.enable_hooks)
+        return any(map(self.groups_of, self.layers))
 
     def groups_of(self, layer: SettingsLayer) -> Groups:
         """The groups of one layer, without those that ``enableHooks`` switches off."""
-        if all(one.enable_hooks for one in (layer, *self._overriding())):
+        applying = (*self._with_siblings(layer), *self._overriding())
+        if all(one.enable_hooks for one in applying):
             return layer.groups
         return _managed_groups(layer)
 
@@ -151,7 +168,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def hook_options(
         self, layer: SettingsLayer | None, hook: HookConfig
     ) -> HookOptions:
-        """Resolve a hook's options: its own, its layer's, the user's, the system's."""
+        """Resolve a hook's options: its own, its project's, user's, system's."""
         options = self._options_for(layer, hook)
         policies = (hook.on_error, *(one.on_error for one in options), DEFAULT_POLICY)
         env_policy = hook.env_policy or _first(options, "env_policy", EnvPolicy.INHERIT)
@@ -172,18 +189,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Resolve the options of the whole system; a project can only tighten them."""
         user = self._explicit() or self._of_source(HookSource.USER)
         above = [one.options for one in (*self._of_source(HookSource.SYSTEM), *user)]
-        project = [layer.options for layer in self.layers if layer.is_project]
+        # The innermost project first: the one that a person works on.
+        layers = [layer for layer in self.layers[::-1] if layer.is_project]
+        project = [layer.options for layer in layers]
         on_ask = _first(above, "on_ask", OnFailure.BLOCK)
         if OnFailure.BLOCK in [options.on_ask for options in project]:
             on_ask = OnFailure.BLOCK
         limits = [o.max_processes for o in project if o.max_processes is not None]
         default = PROCESSES_PER_CORE * (os.cpu_count() or 1)
+        stricter = [o for o in project if o.tool_selection is ToolSelection.INTERSECT]
         return GlobalOptions(
             max_processes=min([_first(above, "max_processes", default), *limits]),
             tool_selection=_first(
-                [*above, *project], "tool_selection", ToolSelection.UNION
+                [*above, *stricter], "tool_selection", ToolSelection.UNION
             ),
-            journal=_first([*above, *project], "journal", False),
+            journal=_first([*above, *map(_own_options, layers)], "journal", False),
             on_ask=on_ask,
         )
 
@@ -191,10 +211,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         self, layer: SettingsLayer | None, hook: HookConfig
     ) -> list[HooksOptions]:
         """The options that apply to a hook, highest precedence first."""
-        applying = [] if layer is None else [layer]
+        applying = [] if layer is None else self._with_siblings(layer)
         if not _is_managed(layer, hook):
             applying += [one for one in self._overriding() if one is not layer]
         return [one.options for one in applying]
+
+    def _with_siblings(self, layer: SettingsLayer) -> list[SettingsLayer]:
+        """A layer and the other settings file of its project, in priority order."""
+        if not layer.is_project or layer.project is None:
+            return [layer]
+        project = layer.project
+        return [one for one in self.layers if one.is_project and one.project == project]
 
     def _overriding(self) -> list[SettingsLayer]:
         """The layers that apply to the hooks of every other layer."""
@@ -207,15 +234,25 @@ class Settings(Struct, frozen=True, kw_only=True):
         return [layer for layer in self.layers if layer.source in sources]
 
 
-def _load_folder(
-    source: HookSource, folder: str | PathLike[str], errors: list[SettingsError]
-) -> list[SettingsLayer]:
-    try:
-        file = find_settings_file(folder)
-        return [parse_layer(read_settings(file), source, file)] if file else []
-    except SettingsError as error:
-        errors.append(error)
-        return []
+def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer]:
+    layers = []
+    for stem in place.stems:
+        try:
+            if file := find_settings_file(place.folder, stem):
+                raw = read_settings(file)
+                layer = parse_layer(raw, place.source, file, project=place.project)
+                layers.append(layer)
+        except SettingsError as error:
+            errors.append(error)
+    return layers
+
+
+def _own_options(layer: SettingsLayer) -> HooksOptions:
+    """The options of a project, with the journal's path inside that project."""
+    journal = layer.options.journal
+    if layer.project is None or not isinstance(journal, str) or not journal.strip():
+        return layer.options
+    return replace(layer.options, journal=f"{layer.project}/{journal}")
 
 
 def _is_managed(layer: SettingsLayer | None, hook: HookConfig) -> bool:
@@ -242,13 +279,11 @@ def _merged(policies: tuple[FailurePolicy, ...]) -> FailurePolicy:
 EXTENSION_GROUP = "hookline.extensions"
 
 
-def load_extensions(
-    project_dir: str | PathLike[str] | None = None,
-) -> tuple[SettingsLayer, ...]:
+def load_extensions(zones: Iterable[str] = ()) -> tuple[SettingsLayer, ...]:
     """Load the layers of all extensions, by name."""
     layers: list[SettingsLayer] = []
     points: dict[str, EntryPoint] = {}
-    for metadata in _metadata_folders(project_dir):
+    for metadata in _metadata_folders(zones):
         try:
             found = _entry_points(metadata)
         except (AttributeError, OSError, TypeError, ValueError) as error:
@@ -260,13 +295,13 @@ def load_extensions(
     return (*layers, *(_load_extension(points[name]) for name in sorted(points)))
 
 
-def _metadata_folders(project_dir: str | PathLike[str] | None) -> Iterator[str]:
+def _metadata_folders(zones: Iterable[str]) -> Iterator[str]:
     """The metadata of installed packages that mention our entry point group.
 
     Parsing all metadata with importlib.metadata takes ten times as long, and most
     machines have no extension.
     """
-    for folder in _import_path(project_dir):
+    for folder in _import_path(zones):
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 - a string
         except OSError:
@@ -278,18 +313,16 @@ def _metadata_folders(project_dir: str | PathLike[str] | None) -> Iterator[str]:
                 yield metadata
 
 
-def _import_path(project_dir: str | PathLike[str] | None) -> list[str]:
-    """Leave the project out: anybody can put a package's metadata there.
+def _import_path(zones: Iterable[str]) -> list[str]:
+    """Leave projects out: anybody can put a package's metadata there.
 
     A virtual environment inside the project was made by its user, and counts.
     """
     environment = os.path.realpath(sys.prefix)
-    project = None if project_dir is None else os.path.realpath(project_dir)
     kept: dict[str, None] = {}
     for folder in filter(None, sys.path):
         path = os.path.realpath(folder)
-        in_project = project is not None and is_within(path, project)
-        if not in_project or is_within(path, environment):
+        if not is_shipped(path, zones) or is_within(path, environment):
             kept[path] = None
     return list(kept)
 

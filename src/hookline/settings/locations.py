@@ -7,8 +7,9 @@ owner only, and is ignored where another user could have written it.
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath
 
@@ -20,32 +21,150 @@ from .model import HookSource
 
 PROJECT_FOLDER = ".hookline"
 SYSTEM_DIR = "/etc/hookline"
-FILE_NAMES = ("settings.json", "settings.toml")
+FILE_STEM, LOCAL_STEM = "settings", "settings.local"
 
 _MAX_NAME = 180
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
 
+class Workspace(Struct, frozen=True):
+    """Where a session works, and the projects that apply there; paths are resolved."""
+
+    folder: str
+    """The working directory."""
+    root: str
+    """The repository around it; without one the working directory itself."""
+    projects: tuple[str, ...]
+    """Outermost first."""
+
+    @property
+    def project_dir(self) -> str | None:
+        """The innermost project."""
+        return self.projects[-1] if self.projects else None
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The folders whose content other people may have written."""
+        return (self.folder, self.root, *self.projects)
+
+
+def find_workspace(working_dir: str | PathLike[str]) -> Workspace:
+    """Find the projects that apply in a folder (PROTOCOL 2).
+
+    Up to the root of the repository every folder with a ``.hookline`` is one. One with
+    a trust record is one anywhere above: neither a new repository nor a deleted
+    ``.hookline`` leaves its guards behind.
+    """
+    folder = os.path.realpath(working_dir)
+    above = _with_parents(folder)
+    root = _repository_root(above) or folder
+    inside = [one for one in above if is_within(one, root) and _is_project(one)]
+    recorded = [one for one in above if one not in inside and _has_record(one)]
+    projects = sorted((*inside, *recorded), key=len)  # each contains the next
+    return Workspace(folder, root, tuple(projects))
+
+
+def _with_parents(folder: str) -> list[str]:
+    found = [folder]
+    while (parent := os.path.dirname(found[-1])) != found[-1]:  # noqa: PTH120
+        found.append(parent)
+    return found
+
+
+def _repository_root(above: list[str]) -> str | None:
+    # A worktree and a submodule have a file of that name.
+    return next((one for one in above if os.path.lexists(f"{one}/.git")), None)
+
+
+def _is_project(folder: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(f"{folder}/{PROJECT_FOLDER}").st_mode)  # noqa: PTH116
+    except PermissionError:
+        return True  # reading its settings reports the problem
+    except (OSError, ValueError):
+        return False
+
+
+def _has_record(folder: str) -> bool:
+    base = trust_folder()
+    if base is None or not os.path.lexists(f"{base}/{file_name(folder)}.json"):
+        return False
+    return record_path(folder) is not None
+
+
+def trust_folder() -> str | None:
+    """The folder of the trust records; None where no home is known."""
+    base = state_dir()
+    return None if base is None else f"{base}/trust"
+
+
+def record_path(project: str) -> str | None:
+    """The file of a project's trust record; None where it cannot have one."""
+    folder = trust_folder()
+    root = _repository_root(_with_parents(project)) or project
+    if folder is None or is_shipped(os.path.realpath(folder), (project, root)):
+        return None
+    return f"{folder}/{file_name(project)}.json"
+
+
+def is_shipped(place: str, zones: Iterable[str]) -> bool:
+    """Whether a resolved path is where a project could bring it along.
+
+    ``HOME`` and ``XDG_*`` can point into a project. One that contains the home folder
+    of the account itself was not made by somebody else.
+    """
+    inside = [zone for zone in zones if is_within(place, zone)]
+    return bool(inside) and not all(is_within(_account_home(), one) for one in inside)
+
+
+def _account_home() -> str:
+    """The home folder that the system knows; the environment can name any other."""
+    try:
+        import pwd
+
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return ""  # an account that the system does not know has none
+    except ImportError:  # Windows
+        return os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+
+
+class Place(Struct, frozen=True):
+    """A folder that can hold settings."""
+
+    source: HookSource
+    folder: str
+    project: str | None = None
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """The names of its settings files: what is for one machine first."""
+        return (LOCAL_STEM, FILE_STEM) if self.project else (FILE_STEM,)
+
+
 class SettingsPlaces(Struct, frozen=True, kw_only=True):
     """The directories that can hold a settings file."""
 
     project_dir: str | PathLike[str] | None = None
-    """The project itself; its settings are in ``.hookline`` there."""
+    """Where the search for projects begins; None searches for none."""
     user_dir: str | PathLike[str] | None = None
     """None is the platform's default, see ``default_user_dir``."""
     system_dir: str | PathLike[str] = SYSTEM_DIR
 
-    def folders(self) -> dict[HookSource, str]:
-        """The folder of each source, in priority order."""
-        folders: dict[HookSource, str] = {}
-        if self.project_dir is not None:
-            project_dir = os.path.abspath(self.project_dir)  # noqa: PTH100 - a string
-            folders[HookSource.PROJECT] = f"{project_dir}/{PROJECT_FOLDER}"
+    def workspace(self) -> Workspace | None:
+        """The projects that apply in ``project_dir``."""
+        return None if self.project_dir is None else find_workspace(self.project_dir)
+
+    def folders(self, workspace: Workspace | None = None) -> list[Place]:
+        """The folders of a workspace, the user and the system, in priority order."""
+        places = [
+            Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
+            for project in (workspace.projects if workspace else ())
+        ]
         if user_dir := self.user_dir or default_user_dir():
-            folders[HookSource.USER] = fspath(user_dir)
-        folders[HookSource.SYSTEM] = fspath(self.system_dir)
-        return folders
+            places.append(Place(HookSource.USER, fspath(user_dir)))
+        return [*places, Place(HookSource.SYSTEM, fspath(self.system_dir))]
 
 
 def default_user_dir() -> str | None:
@@ -77,9 +196,11 @@ def is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def find_settings_file(folder: str | PathLike[str]) -> str | None:
-    """Find the settings file in a folder; two of them are an error naming both."""
-    files = [f"{fspath(folder)}/{name}" for name in FILE_NAMES]
+def find_settings_file(
+    folder: str | PathLike[str], stem: str = FILE_STEM
+) -> str | None:
+    """Find one settings file in a folder; two languages are an error naming both."""
+    files = [f"{fspath(folder)}/{stem}.{ending}" for ending in ("json", "toml")]
     found = [file for file in files if _exists(file)]
     if len(found) > 1:
         both = " and ".join(found)

@@ -190,6 +190,8 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     source: HookSource
     file: str | None = None
     """The path of the file, or a name such as ``extension 'acme'``."""
+    project: str | None = None
+    """The folder of the project that it belongs to, resolved."""
     enable_hooks: bool = True
     groups: Groups = {}
     options: HooksOptions = HooksOptions()

@@ -54,6 +54,7 @@ def parse_layer(
     source: HookSource,
     file: str | None = None,
     *,
+    project: str | None = None,
     explicit: bool = False,
     report: Report | None = None,
 ) -> SettingsLayer:
@@ -65,6 +66,7 @@ def parse_layer(
     layer = SettingsLayer(
         source=source,
         file=file,
+        project=project,
         groups=groups,
         options=options,
         explicit=explicit,

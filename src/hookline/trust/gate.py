@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from hookline.errors import StateFileError
 from hookline.log import logger
 from hookline.settings.load import Settings
-from hookline.settings.locations import PROJECT_FOLDER
+from hookline.settings.locations import PROJECT_FOLDER, record_path
 from hookline.settings.model import (
     FailurePolicy,
     HookConfig,
@@ -43,7 +43,14 @@ from .pins import (
     take_stamp,
     take_tree,
 )
-from .records import TrustRecord, hook_id, load_record, record_path, settings_text
+from .records import (
+    PlacedHook,
+    TrustRecord,
+    hook_id,
+    load_record,
+    placed_hooks,
+    settings_texts,
+)
 
 _CLOCK_TICK_NS = 2_000_000_000
 """The coarsest clock of a file system in use."""
@@ -52,14 +59,24 @@ _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
-    """Reduce a project's settings to what is approved; hooks run in ``cwd``."""
-    current = [layer for layer in settings.layers if layer.is_project]
-    if not current and settings.project_dir is None:
+    """Reduce the settings of each project to what is approved."""
+    own = [_placed(layer, cwd) for layer in settings.layers if layer.is_project]
+    named = (layer.project for layer in own if layer.project is not None)
+    projects = tuple(dict.fromkeys((*settings.projects, *named)))
+    if not projects:
         return settings
-    others = [layer for layer in settings.layers if not layer.is_project]
-    project = os.path.realpath(settings.project_dir or cwd)
-    approved = _approved_layers(current, project, cwd)
-    return replace(settings, layers=(*approved, *others))
+    approved = [
+        layer
+        for project in projects
+        for layer in _approved_layers([o for o in own if o.project == project], project)
+    ]
+    others = (layer for layer in settings.layers if not layer.is_project)
+    return replace(settings, layers=(*approved, *others), projects=projects)
+
+
+def _placed(layer: SettingsLayer, cwd: str) -> SettingsLayer:
+    """Settings that a host read itself are of the project that it works in."""
+    return layer if layer.project else replace(layer, project=os.path.realpath(cwd))
 
 
 def trusts_all() -> bool:
@@ -70,9 +87,7 @@ def trusts_all() -> bool:
     return value == "all"
 
 
-def _approved_layers(
-    current: list[SettingsLayer], project: str, cwd: str
-) -> list[SettingsLayer]:
+def _approved_layers(current: list[SettingsLayer], project: str) -> list[SettingsLayer]:
     if trusts_all():
         return [replace(layer, trust=lambda _: None) for layer in current]
     path = record_path(project)
@@ -83,10 +98,12 @@ def _approved_layers(
         return [_with_failed_approval(layer, str(error)) for layer in current]
     if path is None or record is None:
         return [_candidates(layer, project) for layer in current]
-    text = record.settings
-    same = next((one for one in current if settings_text(one.raw) == text), None)
-    layer = _approved_layer(path, record, same, cwd)
-    return [layer, *(_new_hooks(one, layer) for one in current if one is not same)]
+    if settings_texts(current) == record.settings:
+        return _as_approved(path, record, current)
+    approved = [replace(layer, warnings=()) for layer in record.layers()]
+    known = [placed for layer in approved for placed in placed_hooks(layer)]
+    new = [_new_hooks(layer, known) for layer in current]
+    return [*_as_approved(path, record, approved), *new]
 
 
 def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
@@ -118,27 +135,25 @@ def _with_failed_approval(layer: SettingsLayer, problem: str) -> SettingsLayer:
     return replace(_unapproved(replace(layer, groups=groups)), trust=lambda _: approval)
 
 
-def _approved_layer(
-    path: str, record: TrustRecord, same: SettingsLayer | None, cwd: str
-) -> SettingsLayer:
-    """The layer of a record; ``same`` is the current one, where it is unchanged."""
-    layer = same or replace(record.layer(), warnings=())
-    skipped = journal_files(layer, cwd)
-    approval = ProjectApproval(path, record, os.path.realpath(cwd), skipped)
-    warnings = layer.warnings
-    if (changed := approval.tree.check()[0]) is not None:
+def _as_approved(
+    path: str, record: TrustRecord, layers: list[SettingsLayer]
+) -> list[SettingsLayer]:
+    """The layers of a record, whose hooks run while nothing has changed."""
+    approval = ProjectApproval(path, record, journal_files(layers))
+    trusted = [replace(one, trust=partial(HookApproval, approval)) for one in layers]
+    if trusted and (changed := approval.tree.check()[0]) is not None:
         warning = (
             f"{record.project}: {changed}: its hooks do not run, and what they guard "
             "is blocked unless their onError allows it: "
             f"run 'hookline trust' in {record.project} to review the change"
         )
-        warnings = (*warnings, warning)
-    return replace(layer, trust=partial(HookApproval, approval), warnings=warnings)
+        first = trusted[0]
+        trusted[0] = replace(first, warnings=(*first.warnings, warning))
+    return trusted
 
 
-def _new_hooks(layer: SettingsLayer, approved: SettingsLayer) -> SettingsLayer:
-    """The hooks of a changed layer that are not in the approved one."""
-    known = [(event, group.matcher, hook) for event, group, hook in approved.hooks()]
+def _new_hooks(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
+    """The hooks of a changed layer that are not among the approved ones."""
     groups = layer.map_hooks(
         lambda event, group, hook: (
             None if (event, group.matcher, hook) in known else hook
@@ -147,13 +162,15 @@ def _new_hooks(layer: SettingsLayer, approved: SettingsLayer) -> SettingsLayer:
     return _unapproved(replace(layer, groups=groups))
 
 
-def journal_files(layer: SettingsLayer, cwd: str) -> frozenset[str]:
-    """The project's own journal, which grows with every event and runs nothing."""
-    journal = layer.options.journal
-    if not isinstance(journal, str) or not journal.strip():
-        return frozenset()
-    path = os.path.normpath(os.path.join(os.path.realpath(cwd), journal))  # noqa: PTH118
-    return frozenset(f"{path}{suffix}" for suffix in _SQLITE_SUFFIXES)
+def journal_files(layers: Iterable[SettingsLayer]) -> frozenset[str]:
+    """The project's own journals, which grow with every event and run nothing."""
+    found = set()
+    for layer in layers:
+        journal = layer.options.journal
+        if isinstance(journal, str) and journal.strip():
+            path = os.path.normpath(f"{layer.project}/{journal}")
+            found |= {f"{path}{suffix}" for suffix in _SQLITE_SUFFIXES}
+    return frozenset(found)
 
 
 class PinnedPaths:
@@ -212,24 +229,24 @@ class ProjectApproval:
     """The approved state of one project: its ``.hookline``, and what hooks name."""
 
     def __init__(
-        self, path: str, record: TrustRecord, cwd: str, skipped: Collection[str] = ()
+        self, path: str, record: TrustRecord, skipped: Collection[str] = ()
     ) -> None:
         self._path = path
         self._record_stamp = take_stamp((path,))
-        self._cwd = cwd
         self._skipped = skipped
         self.record, self.tree = record, self._pinned_tree(record)
 
     def pinned_files(self, hook: HookConfig) -> PinnedPaths:
         """The files that one hook names, now or when it was approved."""
         approved = self.record.files.get(hook_id(hook), {})
+        project = self.record.project
 
         def take() -> Pins:
             again = {path: take_pin(path) for path in approved}
-            return again | pin_named_files(hook, self._cwd, known=approved)
+            return again | pin_named_files(hook, project, known=approved)
 
         named = {path: approved.get(path, ABSENT) for path in take()}
-        return PinnedPaths(named, take, self.record.project)
+        return PinnedPaths(named, take, project)
 
     def renewed(self) -> bool:
         """Reload the record; whether the same settings were approved again."""

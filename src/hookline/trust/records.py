@@ -8,23 +8,22 @@ its owner only, written atomically, and safe for two processes at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from hookline.errors import StateFileError
+from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.locations import (
-    file_name,
-    is_within,
     locked,
     make_folder,
     read_private,
+    record_path,
     remove,
-    state_dir,
+    trust_folder,
     write_private,
 )
 from hookline.settings.model import HookConfig, HookSource, SettingsLayer
@@ -33,35 +32,12 @@ from hookline.settings.parse import parse_layer
 from .pins import Pin, PinKind
 
 
-def record_path(project: str) -> str | None:
-    """The file of a project's record; None where it cannot have one.
-
-    A project that contains the state folder could ship its own approval. One that
-    contains the home folder too was not made by somebody else.
-    """
-    folder = trust_folder()
-    if folder is None:
-        return None
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    if is_within(os.path.realpath(folder), project) and not is_within(home, project):
-        return None
-    return f"{folder}/{file_name(project)}.json"
-
-
-def trust_folder() -> str | None:
-    """The folder of the records; None where no home is known."""
-    base = state_dir()
-    return None if base is None else f"{base}/trust"
-
-
 class TrustRecord(Struct, frozen=True, kw_only=True):
     """The state of one project when a person approved it."""
 
     project: str
-    file: str | None = None
-    """The settings file."""
-    settings: str = "{}"
-    """Its content, as JSON."""
+    settings: dict[str, str] = {}
+    """The content of each settings file as JSON, by its path."""
     tree: dict[str, Pin] = {}
     """Everything under ``.hookline``."""
     files: dict[str, dict[str, Pin]] = {}
@@ -78,11 +54,24 @@ class TrustRecord(Struct, frozen=True, kw_only=True):
         """The digests of all pinned files."""
         return {pin.digest for pin in self.pins().values() if pin.kind is PinKind.FILE}
 
-    def layer(self) -> SettingsLayer:
+    def layers(self) -> list[SettingsLayer]:
         """The approved settings."""
-        raw = decode(self.settings)
-        mapping = raw if isinstance(raw, dict) else {}
-        return parse_layer(mapping, HookSource.PROJECT, self.file)
+        return [
+            parse_layer(decode(text), HookSource.PROJECT, file, project=self.project)
+            for file, text in self.settings.items()
+        ]
+
+    def placed_hooks(self) -> list[PlacedHook]:
+        """All approved hooks, each with its event and matcher."""
+        return [placed for layer in self.layers() for placed in placed_hooks(layer)]
+
+
+PlacedHook = tuple[HookEventName, str | None, HookConfig]
+
+
+def placed_hooks(layer: SettingsLayer) -> list[PlacedHook]:
+    """The hooks of a layer, each with its event and matcher."""
+    return [(event, group.matcher, hook) for event, group, hook in layer.hooks()]
 
 
 def hook_id(hook: HookConfig) -> str:
@@ -90,9 +79,9 @@ def hook_id(hook: HookConfig) -> str:
     return "\n".join(hook.key)
 
 
-def settings_text(raw: Mapping[str, Any]) -> str:
-    """Encode settings so that equal ones are equal as text."""
-    return encode(dict(raw)).decode()
+def settings_texts(layers: Iterable[SettingsLayer]) -> dict[str, str]:
+    """The content of settings files, so that equal ones are equal as text."""
+    return {layer.file or "": encode(dict(layer.raw)).decode() for layer in layers}
 
 
 def load_record(path: str) -> TrustRecord | None:

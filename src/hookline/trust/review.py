@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
-from hookline.settings.locations import PROJECT_FOLDER, find_settings_file
+from hookline.settings.locations import PROJECT_FOLDER, Place, find_settings_file
 from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
@@ -34,7 +34,14 @@ from .pins import (
     pin_named_files,
     take_tree,
 )
-from .records import TrustRecord, copy_of, hook_id, settings_text
+from .records import (
+    PlacedHook,
+    TrustRecord,
+    copy_of,
+    hook_id,
+    placed_hooks,
+    settings_texts,
+)
 
 
 class Change(StrEnum):
@@ -50,9 +57,14 @@ class Snapshot(Struct, frozen=True):
     """A project at one moment, ready to be recorded."""
 
     record: TrustRecord
-    layer: SettingsLayer | None
-    """None where the project has no settings."""
+    layers: list[SettingsLayer]
+    """Empty where the project has no settings."""
     copies: dict[str, bytes]
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether there is anything that could run."""
+        return any(layer.groups for layer in self.layers)
 
 
 class ReviewedHook(Struct, frozen=True, kw_only=True):
@@ -71,16 +83,21 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
 
 def take_snapshot(project: str) -> Snapshot:
     """Read a project; raises ``SettingsError`` where it cannot be approved."""
-    folder = f"{project}/{PROJECT_FOLDER}"
+    place = Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
     copies: dict[str, bytes] = {}
-    file = find_settings_file(folder)
-    if file is None:
-        return Snapshot(TrustRecord(project=project), None, copies)
-    layer = parse_layer(read_settings(file), HookSource.PROJECT, file)
+    found = (find_settings_file(place.folder, stem) for stem in place.stems)
+    layers = [
+        parse_layer(read_settings(file), HookSource.PROJECT, file, project=project)
+        for file in found
+        if file is not None
+    ]
+    if not layers:
+        return Snapshot(TrustRecord(project=project), layers, copies)
     try:
-        tree = take_tree(folder, journal_files(layer, project), copies)
+        tree = take_tree(place.folder, journal_files(layers), copies)
         files = {
             hook_id(hook): pin_named_files(hook, project, copies)
+            for layer in layers
             for _, _, hook in layer.hooks()
         }
     except TooManyFilesError as error:
@@ -88,20 +105,19 @@ def take_snapshot(project: str) -> Snapshot:
         raise SettingsError(f"{problem}, too many to approve") from error
     record = TrustRecord(
         project=project,
-        file=file,
-        settings=settings_text(layer.raw),
+        settings=settings_texts(layers),
         tree=tree,
         files=files,
         trusted_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
-    return Snapshot(record, layer, copies)
+    return Snapshot(record, layers, copies)
 
 
 def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook]:
     """Every hook of the project and of the approval."""
     before = before or TrustRecord(project=now.record.project)
-    old = _placed_hooks(before.layer())
-    new = [] if now.layer is None else _placed_hooks(now.layer)
+    old = before.placed_hooks()
+    new = [placed for layer in now.layers for placed in placed_hooks(layer)]
     found = [_reviewed(one, old, now, before) for one in new]
     names = {(event, hook.name) for event, _, hook in new}
     gone = (
@@ -128,8 +144,8 @@ def changed_files(
 def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
     """Whether there is nothing to approve."""
     if before is None:
-        return now.layer is None or not now.layer.groups
-    same = now.record.settings == before.settings and now.layer is not None
+        return not now.has_hooks
+    same = now.record.settings == before.settings and bool(now.layers)
     return same and not changed_files(now, before)
 
 
@@ -155,15 +171,8 @@ def definition_diff(before: HookConfig, now: HookConfig) -> list[str]:
     return list(unified_diff(old, new, "trusted", "now", lineterm=""))
 
 
-_Placed = tuple[HookEventName, str | None, HookConfig]
-
-
-def _placed_hooks(layer: SettingsLayer) -> list[_Placed]:
-    return [(event, group.matcher, hook) for event, group, hook in layer.hooks()]
-
-
 def _reviewed(
-    placed: _Placed, old: list[_Placed], now: Snapshot, before: TrustRecord
+    placed: PlacedHook, old: list[PlacedHook], now: Snapshot, before: TrustRecord
 ) -> ReviewedHook:
     event, matcher, hook = placed
     named = now.record.files[hook_id(hook)]
