@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from .errors import HookSystemExistsError
 from .settings.load import Settings
-from .settings.locations import find_workspace
+from .settings.locations import absolute, find_workspace
 from .trust.gate import apply_trust
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Config:
         transcript_path: str = "",
     ) -> None:
         self.session_id = session_id or str(uuid.uuid4())
-        self.working_dir = os.path.abspath(working_dir or os.curdir)  # noqa: PTH100
+        self.working_dir = absolute(working_dir or os.curdir)
         settings = apply_trust(settings or Settings(), self.working_dir)
         if settings.project_dir is None:
             found = find_workspace(self.working_dir).project_dir

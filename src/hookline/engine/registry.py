@@ -86,6 +86,7 @@ class HookRegistry:
                     sequential=group.sequential,
                     file=layer.file,
                     project=layer.project,
+                    folder=layer.project or settings.folder,
                     project_dir=layer.project or settings.project_dir,
                     enabled=not settings.disabled(layer, config),
                     serial=next(self._serials),

@@ -72,6 +72,8 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     file: str | None = None
     project: str | None = None
     """The project that it belongs to: its command runs there."""
+    folder: str | None = None
+    """Where it runs, to tell duplicates; None where all run in the same folder."""
     project_dir: str | None = None
     """What ``$HOOKLINE_PROJECT_DIR`` is; None for the working directory."""
     enabled: bool = True
@@ -101,7 +103,7 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         for name in ("description", "managed", "on_error", "env_policy"):
             del config[name]  # decides nothing, or is in the effective options
         env = tuple(sorted(config.pop("env").items()))
-        return (*config.values(), env, self.options)
+        return (*config.values(), env, self.options, self.folder)
 
     @property
     def _may_fail_open(self) -> bool:

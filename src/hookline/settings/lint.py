@@ -28,7 +28,7 @@ from .fields import (
     is_text,
     path_text,
 )
-from .locations import PROJECT_FOLDER, SettingsPlaces, find_settings_file
+from .locations import PROJECT_FOLDER, SettingsPlaces
 from .model import HookSource, HookType
 from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
@@ -213,7 +213,7 @@ def check_places(places: SettingsPlaces) -> Checked:
         project_dir = None if place.project is None else Path(place.project)
         for stem in place.stems:
             try:
-                file = find_settings_file(place.folder, stem)
+                file = place.find(stem)
             except SettingsError as error:
                 files.append(error.file or place.folder)
                 findings.append(_unusable(error, place.folder))

@@ -19,9 +19,8 @@ from .locations import (
     SYSTEM_DIR,
     Place,
     SettingsPlaces,
-    find_settings_file,
-    is_shipped,
     is_within,
+    shipped_by,
 )
 from .model import (
     Breaker,
@@ -78,6 +77,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The projects whose settings apply, outermost first."""
     project_dir: str | None = None
     """What ``$HOOKLINE_PROJECT_DIR`` is for hooks of no project, where it is known."""
+    folder: str | None = None
+    """The working directory, where projects were searched from it upwards."""
 
     @classmethod
     def load(
@@ -104,6 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             errors=tuple(errors),
             projects=workspace.projects if workspace else (),
             project_dir=workspace.project_dir if workspace else None,
+            folder=workspace.folder if workspace else None,
         )
 
     @classmethod
@@ -238,7 +240,7 @@ def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer
     layers = []
     for stem in place.stems:
         try:
-            if file := find_settings_file(place.folder, stem):
+            if file := place.find(stem):
                 raw = read_settings(file)
                 layer = parse_layer(raw, place.source, file, project=place.project)
                 layers.append(layer)
@@ -322,7 +324,7 @@ def _import_path(zones: Iterable[str]) -> list[str]:
     kept: dict[str, None] = {}
     for folder in filter(None, sys.path):
         path = os.path.realpath(folder)
-        if not is_shipped(path, zones) or is_within(path, environment):
+        if not shipped_by(path, zones) or is_within(path, environment):
             kept[path] = None
     return list(kept)
 

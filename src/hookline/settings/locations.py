@@ -23,6 +23,10 @@ PROJECT_FOLDER = ".hookline"
 SYSTEM_DIR = "/etc/hookline"
 FILE_STEM, LOCAL_STEM = "settings", "settings.local"
 
+_ACCOUNT_FOLDERS = (
+    *(".config/hookline", ".local/state/hookline"),
+    "Library/Application Support/hookline",
+)
 _MAX_NAME = 180
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
@@ -56,13 +60,23 @@ def find_workspace(working_dir: str | PathLike[str]) -> Workspace:
     a trust record is one anywhere above: neither a new repository nor a deleted
     ``.hookline`` leaves its guards behind.
     """
-    folder = os.path.realpath(working_dir)
+    folder = os.path.realpath(absolute(working_dir))
     above = _with_parents(folder)
     root = _repository_root(above) or folder
     inside = [one for one in above if is_within(one, root) and _is_project(one)]
     recorded = [one for one in above if one not in inside and _has_record(one)]
     projects = sorted((*inside, *recorded), key=len)  # each contains the next
     return Workspace(folder, root, tuple(projects))
+
+
+def absolute(path: str | PathLike[str]) -> str:
+    """A path from the root on, also where the working directory was deleted."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100 - a string
+    except FileNotFoundError:
+        # As a shell does: it was deleted with a session in it.
+        known = os.path.join("/", os.environ.get("PWD", ""), path)  # noqa: PTH118
+        return os.path.normpath(known)
 
 
 def _with_parents(folder: str) -> list[str]:
@@ -103,19 +117,25 @@ def record_path(project: str) -> str | None:
     """The file of a project's trust record; None where it cannot have one."""
     folder = trust_folder()
     root = _repository_root(_with_parents(project)) or project
-    if folder is None or is_shipped(os.path.realpath(folder), (project, root)):
+    if folder is None or shipped_by(os.path.realpath(folder), (project, root)):
         return None
     return f"{folder}/{file_name(project)}.json"
 
 
-def is_shipped(place: str, zones: Iterable[str]) -> bool:
-    """Whether a resolved path is where a project could bring it along.
+def shipped_by(place: str, zones: Iterable[str]) -> str | None:
+    """The folder that could have brought a resolved path along, if there is one.
 
-    ``HOME`` and ``XDG_*`` can point into a project. One that contains the home folder
-    of the account itself was not made by somebody else.
+    ``HOME`` and ``XDG_*`` can point into a project. The folders of the account are
+    taken from the system: they count, and whoever wrote a project that contains the
+    account's home is no stranger.
     """
     inside = [zone for zone in zones if is_within(place, zone)]
-    return bool(inside) and not all(is_within(_account_home(), one) for one in inside)
+    if not inside:
+        return None
+    home = _account_home()
+    if any(is_within(place, f"{home}/{own}") for own in _ACCOUNT_FOLDERS):
+        return None
+    return next((zone for zone in inside if not is_within(home, zone)), None)
 
 
 def _account_home() -> str:
@@ -136,11 +156,22 @@ class Place(Struct, frozen=True):
     source: HookSource
     folder: str
     project: str | None = None
+    shipped_by: str | None = None
+    """The project that a user's folder is inside of: its files are not the user's."""
 
     @property
     def stems(self) -> tuple[str, ...]:
         """The names of its settings files: what is for one machine first."""
         return (LOCAL_STEM, FILE_STEM) if self.project else (FILE_STEM,)
+
+    def find(self, stem: str) -> str | None:
+        """Find one of its files; raises ``SettingsError`` where it cannot be used."""
+        file = find_settings_file(self.folder, stem)
+        if file is not None and self.shipped_by is not None:
+            problem = f"is inside {self.shipped_by}, so it is not used as the user's"
+            hint = "set HOME and XDG_CONFIG_HOME to folders outside of it"
+            raise SettingsError(f"{problem}: {hint}", file)
+        return file
 
 
 class SettingsPlaces(Struct, frozen=True, kw_only=True):
@@ -162,8 +193,12 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
             Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
             for project in (workspace.projects if workspace else ())
         ]
-        if user_dir := self.user_dir or default_user_dir():
-            places.append(Place(HookSource.USER, fspath(user_dir)))
+        if self.user_dir is not None:
+            places.append(Place(HookSource.USER, fspath(self.user_dir)))
+        elif user_dir := default_user_dir():
+            zones = workspace.zones if workspace else ()
+            shipped = shipped_by(os.path.realpath(user_dir), zones)
+            places.append(Place(HookSource.USER, user_dir, shipped_by=shipped))
         return [*places, Place(HookSource.SYSTEM, fspath(self.system_dir))]
 
 

@@ -92,11 +92,12 @@ def _parse_json(text: str, file: str | PathLike[str]) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeEncodeError):
-        pass  # it reports no line, and rejects integers beyond 64 bits
+        pass  # it reports no line, and rejects comments and integers beyond 64 bits
     import json
 
+    plain = _without_comments(text)
     try:
-        return json.loads(text, parse_int=_parse_integer, parse_constant=_refuse)
+        return json.loads(plain, parse_int=_parse_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         problem = f"is not valid JSON: {error.msg}"
         raise SettingsError(problem, file, error.lineno, error.colno) from error
@@ -133,12 +134,43 @@ def _position(content: bytes, offset: int) -> tuple[int, int]:
     return before.count(b"\n") + 1, len(before[start:].decode("utf-8", "replace")) + 1
 
 
-_JSON_LEXEME = r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
+_JSON_LEXEME = (
+    r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?\*/'
+    r'|[{}\[\],:]|[^\s{}\[\],:"/]+|["/]'
+)
 _TOML_KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _TOML_KEYS = rf"{_TOML_KEY}(?:\s*\.\s*{_TOML_KEY})*"
 _TOML_HEADER = rf"\s*(\[\[?)\s*({_TOML_KEYS})\s*\]\]?\s*(?:#.*)?$"
 _TOML_PAIR = rf"\s*({_TOML_KEYS})\s*="
 _TOML_LONG_QUOTES = r'"""|\'\'\''
+
+
+def _without_comments(text: str) -> str:
+    """Put spaces in place of comments and trailing commas: every position stays."""
+    blank: list[tuple[int, int]] = []
+    before, comma = "", None
+    for match in re.finditer(_JSON_LEXEME, text):
+        lexeme = match[0]
+        if lexeme in ('"', "/"):
+            break  # not closed: the parser reports it
+        if lexeme[0] == "/":
+            blank.append(match.span())
+            continue
+        if comma is not None and lexeme in ("}", "]"):
+            blank.append(comma)
+        follows_value = before not in ("", "[", "{", ",", ":")
+        comma = match.span() if lexeme == "," and follows_value else None
+        before = lexeme
+    return _blanked(text, sorted(blank))
+
+
+def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
+    pieces: list[str] = []
+    copied = 0
+    for start, end in spans:
+        pieces += text[copied:start], re.sub(r"[^\n]", " ", text[start:end])
+        copied = end
+    return "".join((*pieces, text[copied:]))
 
 
 class Positions(Struct, frozen=True):
@@ -170,13 +202,13 @@ class _Container(Struct):
 
 
 def scan_json(text: str) -> Positions:
-    """Find the line of every value in valid JSON."""
+    """Find the line of every value in a valid JSON file."""
     import json
 
     lines: dict[KeyPath, int] = {}
     repeated: list[KeyPath] = []
     inside: list[_Container] = []
-    for lexeme, line in _json_lexemes(text):
+    for lexeme, line in _json_lexemes(_without_comments(text)):
         top = inside[-1] if inside else None
         if lexeme in ("}", "]"):
             inside.pop()

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
-from hookline.settings.locations import PROJECT_FOLDER, Place, find_settings_file
+from hookline.settings.locations import PROJECT_FOLDER, Place
 from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
@@ -85,7 +85,7 @@ def take_snapshot(project: str) -> Snapshot:
     """Read a project; raises ``SettingsError`` where it cannot be approved."""
     place = Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
     copies: dict[str, bytes] = {}
-    found = (find_settings_file(place.folder, stem) for stem in place.stems)
+    found = map(place.find, place.stems)
     layers = [
         parse_layer(read_settings(file), HookSource.PROJECT, file, project=project)
         for file in found
