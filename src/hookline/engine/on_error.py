@@ -32,10 +32,11 @@ def apply_policy(
     """Turn a failure into what the hook's policy says."""
     if result.cause is None or hook.on(result.cause) is OnFailure.ALLOW:
         return result
-    reason = (
-        f"Blocked by policy: hook {hook.name!r} failed ({result.error}) "
-        f"and onError says block for {result.cause.value}"
-    )
+    rule = f"onError says block for {result.cause.value}"
+    if hook.trust is TrustStatus.UNTRUSTED:
+        rule = "hooksConfig.untrusted says block"
+    problem = f"hook {hook.name!r} failed ({result.error}) and {rule}"
+    reason = f"Blocked by policy: {problem}"
     return _closed(result, reason)
 
 
@@ -123,6 +124,6 @@ def _is_strict(hook: RegisteredHook) -> bool:
     return (
         hook.enabled
         and hook.config.mode is HookMode.ENFORCE
-        and hook.trust is not TrustStatus.UNTRUSTED
+        and not hook.is_skipped
         and hook.on(FailureCause.CRASH) is OnFailure.BLOCK
     )

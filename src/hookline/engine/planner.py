@@ -18,7 +18,6 @@ from msgspec import Struct
 from hookline.executors.contract import HookPlan, RegisteredHook
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.settings.model import TrustStatus
 
 from .registry import HookRegistry
 
@@ -158,7 +157,7 @@ def _judge_alone(
 ) -> Judgement:
     if not hook.enabled:
         return Judgement.DISABLED
-    if hook.trust is TrustStatus.UNTRUSTED:
+    if hook.is_skipped:
         return Judgement.UNTRUSTED
     if not matches(hook.matcher, event, target):
         return Judgement.NOT_MATCHING

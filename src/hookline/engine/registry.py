@@ -20,6 +20,7 @@ from hookline.settings.model import (
     HookSource,
     SettingsLayer,
     TrustStatus,
+    Untrusted,
 )
 from hookline.trust.gate import FailedApproval
 
@@ -74,16 +75,17 @@ class HookRegistry:
         for event, groups in settings.groups_of(layer).items():
             added = []
             for group, config in ((g, config) for g in groups for config in g.hooks):
-                trust, approval = _trust_of(layer, config)
+                trust, approval = _trust_of(settings, layer, config)
+                closes = trust is TrustStatus.UNTRUSTED and approval is not None
                 hook = RegisteredHook(
-                    config=config,
+                    config=_bare(config) if closes else config,
                     event=event,
                     source=layer.source,
                     trust=trust,
                     approval=approval,
                     options=settings.hook_options(layer, config),
                     matcher=group.matcher,
-                    sequential=group.sequential,
+                    sequential=group.sequential and not closes,
                     file=layer.file,
                     project=layer.project,
                     folder=layer.project or settings.folder,
@@ -95,13 +97,27 @@ class HookRegistry:
             self._hooks[event] = (*self.for_event(event), *added)
 
 
+def _bare(config: HookConfig) -> HookConfig:
+    """A hook that only closes its event: none of its other keys is approved."""
+    return HookConfig(
+        type=config.type,
+        name=config.name,
+        command=config.command,
+        function=config.function,
+        description=config.description,
+        dialect=config.dialect,
+    )
+
+
 def _trust_of(
-    layer: SettingsLayer, config: HookConfig
+    settings: Settings, layer: SettingsLayer, config: HookConfig
 ) -> tuple[TrustStatus, Approval | None]:
     if layer.source is not HookSource.PROJECT or layer.explicit:
         return TrustStatus.TRUSTED, None
     if layer.trust is None:
-        return TrustStatus.UNTRUSTED, None
+        problem = f"its project {layer.project} is not trusted"
+        closes = settings.untrusted is Untrusted.BLOCK
+        return TrustStatus.UNTRUSTED, FailedApproval(problem) if closes else None
     try:
         approval = layer.trust(config)
         changed = approval is not None and approval.check()[0] is not None

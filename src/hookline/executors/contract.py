@@ -86,6 +86,11 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     """Unique within one hook system."""
 
     @property
+    def is_skipped(self) -> bool:
+        """Whether it is ignored for want of an approval, or closes its event."""
+        return self.trust is TrustStatus.UNTRUSTED and self.approval is None
+
+    @property
     def name(self) -> str:
         """The name that people see."""
         return self.config.name

@@ -24,6 +24,7 @@ from .model import (
     HookType,
     OnFailure,
     ToolSelection,
+    Untrusted,
 )
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -351,6 +352,9 @@ OPTION_FIELDS = {
     "maxDepth": Field(POSITIVE, "How deep hooks can fire hooks; default: 4."),
     "workerIdleMs": Field(MILLISECONDS, "When an idle worker is stopped."),
     "onAsk": Field(ON_FAILURE, "The answer to 'ask' where no person can answer."),
+    "untrusted": Field(
+        choice(Untrusted), "'block' closes the events of hooks that are not trusted."
+    ),
     "notifications": Field(NOT_PARSED, "Accepted for compatibility, and ignored."),
 }
 

@@ -33,6 +33,7 @@ from .model import (
     OnFailure,
     SettingsLayer,
     ToolSelection,
+    Untrusted,
 )
 from .parse import parse_layer
 from .read import read_settings
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 PROCESSES_PER_CORE = 4
 DEFAULT_POLICY = FailurePolicy(*(OnFailure.ALLOW,) * 4, OnFailure.BLOCK)
+_STRICT_POLICY = FailurePolicy(*(OnFailure.BLOCK,) * 5)
 
 
 class HookOptions(Struct, frozen=True, kw_only=True):
@@ -171,6 +173,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         self, layer: SettingsLayer | None, hook: HookConfig
     ) -> HookOptions:
         """Resolve a hook's options: its own, its project's, user's, system's."""
+        if layer is not None and layer.is_unapproved:
+            # What nobody approved decides nothing, not even how it fails.
+            closes = self.untrusted is Untrusted.BLOCK
+            return HookOptions(on_error=_STRICT_POLICY if closes else DEFAULT_POLICY)
         options = self._options_for(layer, hook)
         policies = (hook.on_error, *(one.on_error for one in options), DEFAULT_POLICY)
         env_policy = hook.env_policy or _first(options, "env_policy", EnvPolicy.INHERIT)
@@ -185,6 +191,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         return HookOptions(
             on_error=_merged(policies), env_policy=env_policy, **resolved
         )
+
+    @property
+    def untrusted(self) -> Untrusted:
+        """What hooks of unapproved projects mean; nobody can loosen ``block``."""
+        found = [layer.options.untrusted for layer in self.layers]
+        return Untrusted.BLOCK if Untrusted.BLOCK in found else Untrusted.SKIP
 
     @property
     def global_options(self) -> GlobalOptions:

@@ -82,6 +82,13 @@ class ToolSelection(StrEnum):
     INTERSECT = "intersect"
 
 
+class Untrusted(StrEnum):
+    """What hooks of a project that nobody has approved mean for their events."""
+
+    SKIP = "skip"
+    BLOCK = "block"
+
+
 class FailurePolicy(Struct, frozen=True):
     """What each cause of failure means; None leaves it to the layer above."""
 
@@ -157,6 +164,7 @@ class HooksOptions(Struct, frozen=True, kw_only=True):
     max_depth: int | None = None
     worker_idle_ms: float | None = None
     on_ask: OnFailure | None = None
+    untrusted: Untrusted | None = None
 
 
 class TrustStatus(StrEnum):
@@ -212,6 +220,11 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     def is_guest(self) -> bool:
         """Whether it can only narrow what its hooks see of the environment."""
         return self.is_project or self.source is HookSource.EXTENSIONS
+
+    @property
+    def is_unapproved(self) -> bool:
+        """Whether its hooks need an approval that they do not have."""
+        return self.is_project and self.trust is None
 
     def hooks(self) -> Iterator[tuple[HookEventName, HookGroup, HookConfig]]:
         """All hooks, with the event and the group they are in."""

@@ -75,6 +75,10 @@ def parse_layer(
     )
     if layer.is_project:
         options = _without_outside_journal(options, report.at("hooksConfig"))
+    if layer.is_guest and options.untrusted is not None:
+        message = "ignored: only user and system settings say what is trusted"
+        report.at("hooksConfig", "untrusted").add(message, Severity.WARNING)
+        options = replace(options, untrusted=None)
     warnings = tuple(f"{file or 'settings'}: {problem}" for problem in report.problems)
     return replace(layer, options=options, warnings=warnings)
 

@@ -22,14 +22,20 @@ from msgspec.structs import replace
 
 from hookline.errors import StateFileError
 from hookline.log import logger
+from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
-from hookline.settings.locations import PROJECT_FOLDER, record_path
+from hookline.settings.locations import PROJECT_FOLDER, is_within, record_path
 from hookline.settings.model import (
     FailurePolicy,
+    Groups,
     HookConfig,
+    HookGroup,
     HooksOptions,
+    HookSource,
+    HookType,
     SettingsLayer,
     Stamp,
+    Untrusted,
 )
 
 from .pins import (
@@ -65,10 +71,15 @@ def apply_trust(settings: Settings, cwd: str) -> Settings:
     projects = tuple(dict.fromkeys((*settings.projects, *named)))
     if not projects:
         return settings
+    # Nobody knows what a file guards that cannot be read.
+    closes = settings.untrusted is Untrusted.BLOCK
+    broken = [error.file or "" for error in settings.errors] if closes else []
     approved = [
         layer
         for project in projects
-        for layer in _approved_layers([o for o in own if o.project == project], project)
+        for layer in _approved_layers(
+            project, [o for o in own if o.project == project], broken
+        )
     ]
     others = (layer for layer in settings.layers if not layer.is_project)
     return replace(settings, layers=(*approved, *others), projects=projects)
@@ -87,7 +98,9 @@ def trusts_all() -> bool:
     return value == "all"
 
 
-def _approved_layers(current: list[SettingsLayer], project: str) -> list[SettingsLayer]:
+def _approved_layers(
+    project: str, current: list[SettingsLayer], broken: list[str]
+) -> list[SettingsLayer]:
     if trusts_all():
         return [replace(layer, trust=lambda _: None) for layer in current]
     path = record_path(project)
@@ -97,7 +110,9 @@ def _approved_layers(current: list[SettingsLayer], project: str) -> list[Setting
         logger.warning("%s", error)
         return [_with_failed_approval(layer, str(error)) for layer in current]
     if path is None or record is None:
-        return [_candidates(layer, project) for layer in current]
+        inside = (file for file in broken if is_within(file, project))
+        unknown = [_guards_everything(file, project) for file in inside]
+        return [*(_candidates(layer, project) for layer in current), *unknown]
     if settings_texts(current) == record.settings:
         return _as_approved(path, record, current)
     approved = [replace(layer, warnings=()) for layer in record.layers()]
@@ -117,6 +132,14 @@ def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
         f"run 'hookline trust' in {project} to review and approve {it}"
     )
     return replace(kept, warnings=(*kept.warnings, warning))
+
+
+def _guards_everything(file: str, project: str) -> SettingsLayer:
+    hook = HookConfig(type=HookType.PLUGIN, name=file)
+    groups: Groups = {e: (HookGroup(hooks=(hook,)),) for e in HookEventName}
+    return SettingsLayer(
+        source=HookSource.PROJECT, file=file, project=project, groups=groups
+    )
 
 
 def _unapproved(layer: SettingsLayer) -> SettingsLayer:
