@@ -13,6 +13,8 @@ from hookline.executors.command import default_shell
 from .floor import Floors
 from .measure import Bar, Figure, Timed, compare, timed
 
+SHELL = default_shell("/")
+
 GROUP = "processes"
 SMALL = {"path": "src/main.py", "content": "x = 1\n"}
 TALK = """echo '{"decision": "allow", "systemMessage": "seen"}'"""
@@ -66,13 +68,13 @@ class _Bench:
     async def hooks(
         self, name: str, command: str, count: int, rounds: int, bar: Bar | None = None
     ) -> Figure:
-        argv = [default_shell(), "-c", command]
+        argv = [SHELL, "-c", command]
         floor = self._floors.spawn(argv, count, INPUT_BYTES)
         async with fired(self._folder, command, count, SMALL) as work:
             return await self._compare(name, work, floor, rounds, bar)
 
     async def chain(self, name: str, command: str, count: int, rounds: int) -> Figure:
-        one = self._floors.spawn([default_shell(), "-c", command], 1, INPUT_BYTES)
+        one = self._floors.spawn([SHELL, "-c", command], 1, INPUT_BYTES)
 
         async def floor() -> float:
             return sum([await one() for _ in range(count)])
@@ -83,7 +85,7 @@ class _Bench:
     async def fed(
         self, name: str, size: int, count: int, rounds: int, bar: Bar | None = None
     ) -> Figure:
-        argv = [default_shell(), "-c", SWALLOW]
+        argv = [SHELL, "-c", SWALLOW]
         floor = self._floors.spawn(argv, count, size)
         big = {"path": "big", "content": "x" * (size - INPUT_BYTES)}
         async with fired(self._folder, SWALLOW, count, big) as work:
@@ -91,7 +93,7 @@ class _Bench:
 
     async def without_shell(self, name: str, rounds: int) -> Figure:
         """A program on PATH: the floor goes through the shell all the same."""
-        floor = self._floors.spawn([default_shell(), "-c", "sleep 0"], 1, INPUT_BYTES)
+        floor = self._floors.spawn([SHELL, "-c", "sleep 0"], 1, INPUT_BYTES)
         async with fired(self._folder, "sleep 0", 1, SMALL) as work:
             return await self._compare(name, work, floor, rounds, None)
 

@@ -33,7 +33,7 @@ class Config:
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = absolute(working_dir or os.curdir)
         settings = apply_trust(settings or Settings(), self.working_dir)
-        if settings.project_dir is None:
+        if settings.folder is None:
             found = find_workspace(self.working_dir).project_dir
             settings = replace(settings, project_dir=found)
         self.settings = settings

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from hookline.executors.command import default_shell_is_bash, direct_start, shell_argv
+from hookline.executors.command import default_shell, direct_start, shell_argv
 from hookline.processes.process import ProcessOutcome, run_process
 from hookline.processes.spawn import ProcessSpec
 
-pytestmark = pytest.mark.skipif(not default_shell_is_bash(), reason="needs bash")
+BASH = default_shell("/")
+pytestmark = pytest.mark.skipif(not BASH.endswith("bash"), reason="needs bash")
 
 FILES = {
     "args.sh": '#!/bin/bash\nprintf "%s\\n" "$0" "$#" "$@"; cat',
@@ -90,7 +91,7 @@ async def _both_ways(
 ) -> tuple[ProcessOutcome, ProcessOutcome]:
     direct = direct_start(command, str(project), env)
     spec = ProcessSpec(
-        argv=shell_argv(command),
+        argv=shell_argv(command, BASH),
         cwd=str(project),
         env=env,
         stdin=b'{"some": "input"}',

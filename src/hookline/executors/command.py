@@ -11,6 +11,7 @@ from functools import lru_cache
 from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import ProcessSpec, Program
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.settings.locations import find_workspace, shipped_by
 from hookline.settings.model import EnvPolicy
 from hookline.shelltext import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
 
@@ -29,6 +30,7 @@ CLEAN_NAMES = frozenset(
 RECHECK_VARIABLE = "HOOKLINE_RECHECK"
 """Set for a hook that is asked again, on the input after all changes."""
 
+_PATH = "/usr/local/bin:/usr/bin:/bin"
 _CREDENTIAL = (
     r"key|token|secret|pass|pwd|credential|auth|cookie|session|private|bearer|jwt"
 )
@@ -106,11 +108,14 @@ _host = _HostEnvironment()
 
 
 def _inherited(policy: EnvPolicy) -> dict[str, str]:
+    env = dict(os.environ)
+    # Without any, a shell would take its own default, which can hold ".".
+    env["PATH"] = os.pathsep.join(absolute_entries(env.get("PATH", ""))) or _PATH
     if policy is EnvPolicy.INHERIT:
-        return dict(os.environ)
+        return env
     return {
         name: value
-        for name, value in os.environ.items()
+        for name, value in env.items()
         if (name in CLEAN_NAMES or name.startswith("LC_"))
         and not re.search(_CREDENTIAL, name, re.IGNORECASE)
     }
@@ -190,25 +195,62 @@ _POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
 
 
 @lru_cache(maxsize=4096)
-def shell_argv(command: str, shell: str | None = None) -> tuple[str, ...]:
+def shell_argv(command: str, shell: str) -> tuple[str, ...]:
     """The arguments that run a command under its shell."""
-    program = shell or default_shell()
-    if os.path.basename(program) in _POSIX_SHELLS:  # noqa: PTH119 - plain text
+    if os.path.basename(shell) in _POSIX_SHELLS:  # noqa: PTH119 - plain text
         command = quote_project_dirs(command)
-    return (program, "-c", command)
+    return (shell, "-c", command)
 
 
-@lru_cache(maxsize=1)
-def default_shell() -> str:
+def hook_shell(hook: RegisteredHook, cwd: str) -> str:
+    """The shell of a hook: never one that a project brings along.
+
+    Only the hook of a project can name a file in that project; it is approved with it.
+    """
+    name = hook.config.shell
+    if name is None:
+        return default_shell(cwd)
+    if "/" in name:
+        return os.path.join(hook.project or cwd, name)  # noqa: PTH118
+    # Where there is none, the attempt to start this one says so.
+    return program_outside(name, cwd) or f"/usr/bin/{name}"
+
+
+def default_shell(cwd: str) -> str:
     """``bash`` where there is one, else ``sh``."""
-    candidates = (f"{folder}/bash" for folder in os.get_exec_path())
-    return next((one for one in candidates if os.access(one, os.X_OK)), "/bin/sh")
+    return program_outside("bash", cwd) or _system_shell()
 
 
-@lru_cache(maxsize=1)
-def default_shell_is_bash() -> bool:
-    """Whether commands run under bash, unless they name another shell."""
-    return default_shell().endswith("/bash")
+def _system_shell() -> str:
+    known = ("/bin/bash", "/usr/bin/bash")
+    return next((one for one in known if os.access(one, os.X_OK)), "/bin/sh")
+
+
+def program_outside(name: str, cwd: str) -> str | None:
+    """The program of this name on the ``PATH`` that no project brings along."""
+    return _program_outside(name, cwd, os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=256)
+def _program_outside(name: str, cwd: str, path: str) -> str | None:
+    zones = find_workspace(cwd).zones
+    for folder in absolute_entries(path):
+        candidate = f"{folder}/{name}"
+        if not os.access(candidate, os.X_OK):
+            continue
+        # 'npm run' puts the project's own programs first, by their absolute path.
+        places = map(os.path.realpath, (folder, candidate))
+        if not any(shipped_by(place, zones) for place in places):
+            return candidate
+    return None
+
+
+def absolute_entries(path: str) -> list[str]:
+    """The entries of a ``PATH`` that are the same in every folder.
+
+    An empty or relative one would run what an untrusted project calls ``ls``.
+    """
+    return [entry for entry in path.split(os.pathsep) if os.path.isabs(entry)]  # noqa: PTH117
 
 
 class CommandExecutor:
@@ -233,10 +275,10 @@ def command_spec(
 ) -> ProcessSpec:
     """How a hook's command is to be run, for one event or to be kept warm."""
     assert hook.config.command is not None  # settings drop such a hook
-    command, shell = hook.config.command, hook.config.shell
+    command, shell = hook.config.command, hook_shell(hook, call.cwd)
     env = worker_environment(hook, call) if warm else hook_environment(hook, call)
     cwd, direct = hook.project or call.cwd, None
-    if shell is None and default_shell_is_bash():
+    if hook.config.shell is None and shell.endswith("/bash"):
         direct = direct_start(command, cwd, env)
     return ProcessSpec(
         argv=shell_argv(command, shell),

@@ -163,10 +163,18 @@ def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | No
         message = "ignored: only system settings manage hooks"
         report.at("managed").add(message, Severity.WARNING)
         fields["managed"] = False
+    if source is not HookSource.PROJECT and _is_relative(fields.get("shell")):
+        message = "ignored: a relative path would be that of any project"
+        report.at("shell").add(f"{message}: name the whole path", Severity.WARNING)
+        del fields["shell"]
     hook_type = fields["type"]
     required = fields.get(REQUIRED_BY_TYPE.get(hook_type, "command"))
     fields.setdefault("name", required or fields.get("function") or hook_type.value)
     return HookConfig(**fields)
+
+
+def _is_relative(shell: str | None) -> bool:
+    return shell is not None and "/" in shell and not shell.startswith("/")
 
 
 def _reason_to_drop(raw: dict[str, Any]) -> str | None:
