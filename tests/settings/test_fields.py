@@ -26,7 +26,7 @@ HOOK_KEYS = {
 OPTION_KEYS = {
     *("disabled", "toolSelection", "onError", "envPolicy", "journal", "maxDepth"),
     *("maxOutputBytes", "maxProcesses", "breaker", "workerIdleMs", "onAsk"),
-    "notifications",
+    *("notifications", "untrusted"),
 }
 
 

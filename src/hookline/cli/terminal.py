@@ -80,6 +80,28 @@ def paint_diff(line: str) -> str:
     return printable(line) if style is None else paint(printable(line), style)
 
 
+def show_pages(lines: Iterable[str], cwd: str) -> None:
+    """Show a long text with ``$PAGER``, or with less where there is one."""
+    import subprocess
+
+    from hookline.executors.command import program_outside
+
+    text = "".join(f"{line}\n" for line in lines)
+    words = (os.environ.get("PAGER") or "less").split() or ["less"]
+    # What is shown may come from a project that puts its own programs on the PATH.
+    program = program_outside(words[0], cwd)
+    if program is None:
+        sys.stdout.write(text)
+        return
+    env = {"LESS": "FRX", **os.environ}
+    sys.stdout.flush()
+    shown = subprocess.run(
+        [program, *words[1:]], input=text.encode(), env=env, cwd="/", check=False
+    )
+    if shown.returncode != 0:
+        sys.stdout.write(text)
+
+
 def print_table(
     headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()
 ) -> None:

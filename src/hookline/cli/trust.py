@@ -1,37 +1,56 @@
-"""``hookline trust``: review and approve the hooks of a project."""
+"""``hookline trust``: review and approve the hooks of projects."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
-from hookline.settings.locations import record_path
+from hookline.protocol.jsontext import encode
+from hookline.settings.lint import risky_variables
+from hookline.settings.locations import find_workspace, record_path
 from hookline.trust import records, review
+from hookline.trust.pins import PinKind
 
 from .common import Options, Parser
-from .terminal import paint, paint_diff, printable
+from .terminal import paint, paint_diff, plural, printable, show_pages
 
 SUMMARY = "review and approve the hooks of a project"
 DESCRIPTION = """\
 Hooks of a project run only after you have approved them, and only while they and their
 files are unchanged: everything under .hookline, the files that their commands name, and
-their trustFiles. This command shows what is new or changed and asks for approval.
+their trustFiles. This command shows everything that is new or changed, the definition
+of each hook, the options of the project and all files that are approved with it, and
+asks for approval: for each project that applies in this directory, one by one.
 
-  hookline trust             review the hooks of this project
+  hookline trust             review the hooks that apply here
+  hookline trust ../other    review those of another project
+  hookline trust --show      with the text of new and changed files
   hookline trust --yes       approve without asking
   hookline trust --revoke    withdraw the approval
   hookline trust --list      show all trusted projects
 
+At a terminal the review includes the files and is shown by $PAGER, or less.
+
 exit status: 0 trusted or nothing to approve, 1 not trusted"""
 
 _STYLES = {review.Change.NEW: "yellow", review.Change.SAME: "green"}
+_UNUSUAL = {
+    PinKind.ABSENT: "does not exist; creating it is a change",
+    PinKind.UNREADABLE: "cannot be read, so its content is not pinned",
+    PinKind.OTHER: "is not a regular file, so its content is not pinned",
+}
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_cwd()
+    text = "project to review (default: all that apply in the current directory)"
+    parser.add_argument("path", nargs="?", metavar="PROJECT", help=text)
+    parser.add_cwd("where to look for projects (default: the current directory)")
+    parser.add_flag("--show", "also show the text of new and changed files")
     parser.add_exclusive_flags(
         yes="approve without asking",
         list="show all trusted projects",
@@ -45,8 +64,26 @@ def run(options: Options) -> int:
         return _list()
     if current_depth():
         raise HooklineError("a hook cannot approve hooks: run this command yourself")
-    project = os.path.realpath(options.cwd)
-    return _revoke(project) if options.revoke else _review(project, options.yes)
+    if options.revoke:
+        return _revoke(options)
+    projects = _projects(options)
+    if len(projects) == 1:
+        return _review(projects[0], options)
+    return max(_review_one_of_several(project, options) for project in projects)
+
+
+def _projects(options: Options) -> tuple[str, ...]:
+    if options.path is None:
+        workspace = find_workspace(options.cwd)
+        return workspace.projects or (workspace.folder,)
+    if not os.path.isdir(options.path) and not _has_record(options.path):  # noqa: PTH112
+        raise HooklineError(f"{options.path!r} is not a directory")
+    return (os.path.realpath(options.path),)
+
+
+def _has_record(project: str) -> bool:
+    path = record_path(os.path.realpath(project))
+    return path is not None and os.path.lexists(path)
 
 
 def _list() -> int:
@@ -54,28 +91,50 @@ def _list() -> int:
     if not trusted:
         print("no project is trusted")
     for record in trusted:
-        print(f"{paint(printable(record.project), 'bold')}  since {record.trusted_at}")
+        print(f"{paint(_escaped(record.project), 'bold')}  since {record.trusted_at}")
         for event, _, hook in record.placed_hooks():
             print(f"  {event.value}  {_escaped(hook.name)}")
     return 0
 
 
-def _revoke(project: str) -> int:
+def _revoke(options: Options) -> int:
+    found = _projects(options)
+    trusted = [project for project in found if _has_record(project)]
+    if len(trusted) > 1:
+        listed = "\n  ".join(map(_escaped, trusted))
+        hint = f"name the one to revoke, 'hookline trust --revoke PROJECT':\n  {listed}"
+        raise HooklineError(f"several trusted projects apply here: {hint}")
+    project = trusted[0] if trusted else found[-1]
     revoked = records.remove_record(project)
     text = "trust revoked, its hooks do not run" if revoked else "was not trusted"
-    print(f"{printable(project)}: {text}")
+    print(f"{_escaped(project)}: {text}")
     return 0
 
 
-def _review(project: str, approved: bool) -> int:
+def _review_one_of_several(project: str, options: Options) -> int:
+    """Its problems must not hide the other projects."""
+    try:
+        return _review(project, options, f"{_escaped(project)}: ")
+    except HooklineError as error:
+        print(f"hookline: {printable(str(error))}", file=sys.stderr)
+        return 1
+
+
+def _review(project: str, options: Options, label: str = "") -> int:
     path = record_path(project)
     before = records.load_record(path) if path is not None else None
     now = review.take_snapshot(project)
     if review.is_unchanged(now, before):
-        print("already trusted" if now.has_hooks else "this project has no hooks")
+        text = "already trusted" if now.has_hooks else "this project has no hooks"
+        print(f"{label}{text}")
         return 0
-    _print_review(now, before)
-    if not (approved or _ask(now)):
+    at_terminal = not options.yes and sys.stdin.isatty() and sys.stdout.isatty()
+    lines = _review_lines(now, before, show=options.show or at_terminal)
+    if at_terminal:
+        show_pages(lines, project)
+    else:
+        print(*lines, sep="\n")
+    if not (options.yes or _ask(now)):
         print("not trusted: nothing was changed", file=sys.stderr)
         return 1
     _save(now)
@@ -100,47 +159,124 @@ def _save(now: review.Snapshot) -> None:
     project = now.record.project
     if not now.layers:
         records.remove_record(project)
-        print(f"{printable(project)}: record removed, the project has no hooks")
+        print(f"{_escaped(project)}: record removed, the project has no hooks")
     else:
         records.save_record(now.record, now.copies)
-        print(f"{printable(project)}: {paint('trusted', 'green')}")
+        print(f"{_escaped(project)}: {paint('trusted', 'green')}")
 
 
-def _print_review(now: review.Snapshot, before: records.TrustRecord | None) -> None:
+def _review_lines(
+    now: review.Snapshot, before: records.TrustRecord | None, *, show: bool
+) -> Iterator[str]:
+    """Everything that an approval would cover."""
     project = now.record.project
-    print(f"{printable(project)}\n")
+    yield from (paint(_escaped(project), "bold"), "")
+    for warning in (text for layer in now.layers for text in layer.warnings):
+        yield f"{paint('warning', 'yellow')}  {_escaped(warning)}"
     for reviewed in review.review_hooks(now, before):
-        _print_hook(reviewed, project)
+        yield from _hook_lines(reviewed, project)
+    yield from _settings_lines(now, before)
+    yield from _pinned_lines(now, before)
     for path, old, new in review.changed_files(now, before):
         name = _relative(path, project)
-        print(f"{paint('changed', 'red')} {printable(name)}")
-        for line in review.file_diff(name, old, new, now.copies):
-            print(f"  {paint_diff(line)}")
-        print()
+        yield f"{paint('changed', 'red')} {_escaped(name)}"
+        diff = review.file_diff(_escaped(name), old, new, now.copies)
+        yield from (f"  {paint_diff(line)}" for line in diff)
+        yield ""
+    if show:
+        yield from _content_lines(now, before)
 
 
-def _print_hook(reviewed: review.ReviewedHook, project: str) -> None:
-    hook = reviewed.hook
-    where = f"{reviewed.event.value} {_escaped(reviewed.matcher or '*')}"
+def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
+    definition, hook = reviewed.definition, reviewed.definition.hook
+    where = f"{definition.event.value} {_escaped(definition.matcher or '*')}"
     mark = paint(f"{reviewed.change.value:8}", _STYLES.get(reviewed.change, "red"))
     name = paint(_escaped(hook.name), "bold")
-    print(f"{mark} {name}  on {where}  ({hook.type.value})")
+    yield f"{mark} {name}  on {where}  ({hook.type.value})"
     if hook.command or hook.function:
-        print(f"         runs   {_escaped(hook.command or hook.function or '')}")
+        yield f"         runs   {_escaped(hook.command or hook.function or '')}"
+    yield from (f"         {line}" for line in _key_lines(definition))
     if reviewed.change is not review.Change.REMOVED:
         for path in reviewed.files:
-            print(f"         pins   {printable(_relative(path, project))}")
+            yield f"         pins   {_escaped(_relative(path, project))}"
         if reviewed.names_nothing:
             pinned = "only the command itself is pinned, not the programs it runs"
-            print(f"         note   no file of the project is named: {pinned}")
+            yield f"         note   no file of the project is named: {pinned}"
     if reviewed.before is not None:
-        for line in review.definition_diff(reviewed.before, hook):
-            print(f"         {paint_diff(line)}")
-    print()
+        diff = review.definition_diff(reviewed.before.lines(), definition.lines())
+        yield from (f"         {paint_diff(line)}" for line in diff)
+    yield ""
+
+
+def _key_lines(definition: review.Definition) -> Iterator[str]:
+    """Every key that is set, whether Hookline knows it or not."""
+    hook = definition.hook
+    runs = {"command": hook.command} if hook.command else {"function": hook.function}
+    shown = {"type": hook.type.value, "name": hook.name, **runs}
+    for key, value in definition.group.items():
+        yield f"{_escaped(key)} of the group: {_json(value)}"
+    for key, value in definition.raw.items():
+        if value != shown.get(key):
+            yield f"{_escaped(key)}: {_json(value)}"
+    for name in risky_variables(hook.env):
+        text = "changes which programs or files the command uses: look at it closely"
+        yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
+
+
+def _settings_lines(
+    now: review.Snapshot, before: records.TrustRecord | None
+) -> Iterator[str]:
+    """What the settings files say beside their hooks."""
+    approved = before.layers() if before else []
+    old, new = review.other_settings(approved), review.other_settings(now.layers)
+    for file in (file for file in {**old, **new} if old.get(file) != new.get(file)):
+        if not old.get(file) and not new.get(file):
+            continue
+        yield f"{paint('options', 'yellow')}  {_escaped(file)}"
+        if old.get(file):
+            was, now_is = (review.json_lines(one.get(file, {})) for one in (old, new))
+            diff = review.definition_diff(was, now_is)
+            yield from (f"         {paint_diff(line)}" for line in diff)
+        else:
+            for key, value in new[file].items():
+                yield f"         {_escaped(key)}: {_json(value)}"
+        yield ""
+
+
+def _pinned_lines(
+    now: review.Snapshot, before: records.TrustRecord | None
+) -> Iterator[str]:
+    project, pinned = now.record.project, review.pinned_files(now, before)
+    if not pinned:
+        return
+    yield f"approved with them, byte for byte: {plural(len(pinned), 'path')}"
+    for file in pinned:
+        name = _escaped(_relative(file.path, project))
+        link = f" -> {_escaped(file.pin.link)}" if file.pin.link is not None else ""
+        size = "" if file.size is None else f"  {plural(file.size, 'byte')}"
+        note = _UNUSUAL.get(file.pin.kind, "")
+        yield f"  {file.change.value:8} {name}{link}{size}{note and f'  {note}'}"
+    yield ""
+
+
+def _content_lines(
+    now: review.Snapshot, before: records.TrustRecord | None
+) -> Iterator[str]:
+    for file in review.pinned_files(now, before):
+        if file.pin.kind is PinKind.FILE and file.change is not review.Change.SAME:
+            yield paint(_escaped(_relative(file.path, now.record.project)), "bold")
+            lines = review.content_lines(file, now.copies)
+            # Each line has a mark, so that no text can pass for the review itself.
+            yield from (f"  | {printable(line)}" for line in lines)
+            yield ""
+
+
+def _json(value: Any) -> str:
+    return _escaped(encode(value).decode())
 
 
 def _escaped(text: str) -> str:
-    """Keep a command on one line, with its line breaks visible."""
+    """Keep a text on one line, with its line breaks visible."""
     return printable(text).replace("\n", "\\n")
 
 

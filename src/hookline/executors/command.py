@@ -234,9 +234,9 @@ def program_outside(name: str, cwd: str) -> str | None:
 @lru_cache(maxsize=256)
 def _program_outside(name: str, cwd: str, path: str) -> str | None:
     zones = find_workspace(cwd).zones
-    for folder in absolute_entries(path):
-        candidate = f"{folder}/{name}"
-        if not os.access(candidate, os.X_OK):
+    for folder in absolute_entries(path) if "/" not in name else [""]:
+        candidate = os.path.join(folder, name)  # noqa: PTH118
+        if not os.path.isabs(candidate) or not os.access(candidate, os.X_OK):  # noqa: PTH117
             continue
         # 'npm run' puts the project's own programs first, by their absolute path.
         places = map(os.path.realpath, (folder, candidate))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,36 @@ _LEVELS = {
     "a hook": HOOK_FIELDS,
     "hooksConfig": OPTION_FIELDS,
 }
+
+
+_RISKY_NAMES = """
+BASH_ENV ENV PATH CDPATH IFS PS4 SHELLOPTS BASHOPTS PROMPT_COMMAND ZDOTDIR FPATH HOME
+NODE_OPTIONS NODE_PATH CLASSPATH JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
+GCONV_PATH MAKEFLAGS MAKEFILES AWKPATH AWKLIBPATH LESSOPEN LESSCLOSE TCLLIBPATH
+EDITOR VISUAL PAGER PHPRC PHP_INI_SCAN_DIR SSL_CERT_FILE SSL_CERT_DIR
+"""
+_RISKY_PREFIXES = (
+    *("LD_", "DYLD_", "PYTHON", "PERL", "RUBY", "GEM_", "BUNDLE_", "GIT_", "LUA_"),
+    *("BASH_FUNC_", "npm_config_", "NPM_CONFIG_", "XDG_", "HOOKLINE_"),
+)
+_HARMLESS_NAMES = (
+    *("PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED"),
+    "PYTHONDONTWRITEBYTECODE",
+)
+
+
+def risky_variables(env: Iterable[str]) -> list[str]:
+    """The variables that make a shell or an interpreter run or load something else."""
+    return [
+        name
+        for name in env
+        if name not in _HARMLESS_NAMES
+        and (
+            name in _RISKY_NAMES.split()
+            or name.startswith(_RISKY_PREFIXES)
+            or name.endswith("_PROJECT_DIR")
+        )
+    ]
 
 
 def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> None:
@@ -120,6 +150,7 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
         files = executed_files(command, project) if is_text(command) else []
         for file in files:
             _check_file(file, project_dir, report.at("command"))
+    _check_env(hook.get("env"), report.at("env"))
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
         _check_file(ExecutedFile(shell, is_program=True), None, report.at("shell"))
@@ -127,6 +158,12 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
     for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
         if is_text(name):
             _check_trust_file(name, project_dir, report.at("trustFiles", index))
+
+
+def _check_env(env: Any, report: Report) -> None:
+    for name in risky_variables(env if isinstance(env, dict) else ()):
+        message = "changes which programs or files the command uses"
+        report.at(name).add(message, Severity.WARNING)
 
 
 def _check_trust_file(name: str, project_dir: Path | None, report: Report) -> None:

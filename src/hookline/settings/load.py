@@ -173,10 +173,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         self, layer: SettingsLayer | None, hook: HookConfig
     ) -> HookOptions:
         """Resolve a hook's options: its own, its project's, user's, system's."""
-        if layer is not None and layer.is_unapproved:
+        closes = self.untrusted is Untrusted.BLOCK
+        if closes and layer is not None and layer.is_unapproved:
             # What nobody approved decides nothing, not even how it fails.
-            closes = self.untrusted is Untrusted.BLOCK
-            return HookOptions(on_error=_STRICT_POLICY if closes else DEFAULT_POLICY)
+            return HookOptions(on_error=_STRICT_POLICY)
         options = self._options_for(layer, hook)
         policies = (hook.on_error, *(one.on_error for one in options), DEFAULT_POLICY)
         env_policy = hook.env_policy or _first(options, "env_policy", EnvPolicy.INHERIT)

@@ -6,17 +6,20 @@ during the review.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import unified_diff
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import encode
 from hookline.settings.locations import PROJECT_FOLDER, Place
 from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
@@ -34,14 +37,7 @@ from .pins import (
     pin_named_files,
     take_tree,
 )
-from .records import (
-    PlacedHook,
-    TrustRecord,
-    copy_of,
-    hook_id,
-    placed_hooks,
-    settings_texts,
-)
+from .records import TrustRecord, copy_of, hook_id, settings_texts
 
 
 class Change(StrEnum):
@@ -67,18 +63,43 @@ class Snapshot(Struct, frozen=True):
         return any(layer.groups for layer in self.layers)
 
 
+class Definition(Struct, frozen=True, kw_only=True):
+    """One hook, with everything that its settings say about it."""
+
+    event: HookEventName
+    matcher: str | None
+    hook: HookConfig
+    group: dict[str, Any]
+    """The other keys of its group, as they are written."""
+    raw: dict[str, Any]
+    """All its keys as they are written, those that nobody knows too."""
+
+    def lines(self) -> list[str]:
+        """The definition as text, for a diff."""
+        group = {"event": self.event.value, "matcher": self.matcher, **self.group}
+        return json_lines({"group": group, "hook": self.raw})
+
+
 class ReviewedHook(Struct, frozen=True, kw_only=True):
     """One hook, compared with its approval."""
 
     change: Change
-    event: HookEventName
-    matcher: str | None
-    hook: HookConfig
-    before: HookConfig | None = None
+    definition: Definition
+    before: Definition | None = None
     """Its approved definition, where that is different."""
     files: tuple[str, ...] = ()
     """The existing files that it names."""
     names_nothing: bool = False
+
+
+class PinnedFile(Struct, frozen=True, kw_only=True):
+    """One path that is approved with the hooks."""
+
+    path: str
+    pin: Pin
+    size: int | None
+    """Of a file, in bytes."""
+    change: Change
 
 
 def take_snapshot(project: str) -> Snapshot:
@@ -116,16 +137,47 @@ def take_snapshot(project: str) -> Snapshot:
 def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook]:
     """Every hook of the project and of the approval."""
     before = before or TrustRecord(project=now.record.project)
-    old = before.placed_hooks()
-    new = [placed for layer in now.layers for placed in placed_hooks(layer)]
+    old = [one for layer in before.layers() for one in _definitions(layer)]
+    new = [one for layer in now.layers for one in _definitions(layer)]
     found = [_reviewed(one, old, now, before) for one in new]
-    names = {(event, hook.name) for event, _, hook in new}
+    names = {(one.event, one.hook.name) for one in new}
     gone = (
-        ReviewedHook(change=Change.REMOVED, event=event, matcher=matcher, hook=hook)
-        for event, matcher, hook in old
-        if (event, hook.name) not in names
+        ReviewedHook(change=Change.REMOVED, definition=one)
+        for one in old
+        if (one.event, one.hook.name) not in names
     )
     return [*found, *gone]
+
+
+def other_settings(layers: list[SettingsLayer]) -> dict[str, dict[str, Any]]:
+    """What each settings file says beside its hooks, as it is written."""
+    return {
+        layer.file or "": {k: v for k, v in layer.raw.items() if k != "hooks"}
+        for layer in layers
+    }
+
+
+def pinned_files(now: Snapshot, before: TrustRecord | None) -> list[PinnedFile]:
+    """Everything that is approved with the hooks, but for plain folders."""
+    old = {} if before is None else before.pins()
+    return [
+        PinnedFile(
+            path=path,
+            pin=pin,
+            size=_size(path, pin, now.copies),
+            change=_change(old.get(path), pin),
+        )
+        for path, pin in sorted(now.record.pins().items())
+        if pin.kind is not PinKind.FOLDER or pin.link is not None
+    ]
+
+
+def content_lines(file: PinnedFile, copies: dict[str, bytes]) -> list[str]:
+    """The text of a file as it was read for the approval, in lines."""
+    text = _text(copies.get(file.pin.digest), file.pin)
+    if text is None:
+        return [f"(not text, or too long to show; SHA-256 {file.pin.digest})"]
+    return text.splitlines()
 
 
 def changed_files(
@@ -162,38 +214,78 @@ def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[s
     return [*lines, *unified_diff(old_lines, new_lines, *names, lineterm="")]
 
 
-def definition_diff(before: HookConfig, now: HookConfig) -> list[str]:
-    """The diff of a hook's definition, in lines."""
-    old, new = (
-        msgspec.json.format(msgspec.json.encode(one), indent=2).decode().splitlines()
-        for one in (before, now)
-    )
-    return list(unified_diff(old, new, "trusted", "now", lineterm=""))
+def json_lines(value: dict[str, Any]) -> list[str]:
+    """Settings as indented JSON, in lines."""
+    return msgspec.json.format(encode(value), indent=2).decode().splitlines()
+
+
+def definition_diff(before: list[str], now: list[str]) -> list[str]:
+    """The diff of definitions or of other settings, in lines."""
+    return list(unified_diff(before, now, "trusted", "now", lineterm="", n=100))
+
+
+def _definitions(layer: SettingsLayer) -> Iterator[Definition]:
+    """The hooks of a layer; parsed one by one, so that each keeps what is written."""
+    hooks = layer.raw.get("hooks")
+    for name, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for group in filter(_is_object, groups if isinstance(groups, list) else ()):
+            listed = group.get("hooks")
+            others = {k: v for k, v in group.items() if k not in {"hooks", "matcher"}}
+            for raw in filter(_is_object, listed if isinstance(listed, list) else ()):
+                alone = {"hooks": {name: [{**group, "hooks": [raw]}]}}
+                for event, parsed, hook in parse_layer(alone, layer.source).hooks():
+                    yield Definition(
+                        event=event,
+                        matcher=parsed.matcher,
+                        hook=hook,
+                        group=others,
+                        raw=raw,
+                    )
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _reviewed(
-    placed: PlacedHook, old: list[PlacedHook], now: Snapshot, before: TrustRecord
+    now: Definition, old: list[Definition], snapshot: Snapshot, before: TrustRecord
 ) -> ReviewedHook:
-    event, matcher, hook = placed
-    named = now.record.files[hook_id(hook)]
-    same_name = [one for one in old if (one[0], one[2].name) == (event, hook.name)]
+    hook = now.hook
+    named = snapshot.record.files[hook_id(hook)]
+    same_name = [
+        one for one in old if (one.event, one.hook.name) == (now.event, hook.name)
+    ]
     change, former = Change.NEW, None
-    if placed in old:
+    if now in old:
         approved = before.files.get(hook_id(hook), {}).keys()
-        changed = approved & set(differences(before.pins(), now.record.pins()))
-        is_same = before.tree == now.record.tree and not changed
+        changed = approved & set(differences(before.pins(), snapshot.record.pins()))
+        is_same = before.tree == snapshot.record.tree and not changed
         change = Change.SAME if is_same else Change.CHANGED
     elif same_name:
-        change, former = Change.CHANGED, same_name[0][2]
+        change, former = Change.CHANGED, same_name[0]
     return ReviewedHook(
         change=change,
-        event=event,
-        matcher=matcher,
-        hook=hook,
+        definition=now,
         before=former,
         files=tuple(path for path, pin in named.items() if pin.kind is PinKind.FILE),
-        names_nothing=names_nothing(hook, now.record.project),
+        names_nothing=names_nothing(hook, snapshot.record.project),
     )
+
+
+def _change(old: Pin | None, new: Pin) -> Change:
+    if old is None:
+        return Change.NEW
+    return Change.SAME if old == new else Change.CHANGED
+
+
+def _size(path: str, pin: Pin, copies: dict[str, bytes]) -> int | None:
+    if pin.kind is not PinKind.FILE:
+        return None
+    if pin.digest in copies:
+        return len(copies[pin.digest])
+    with suppress(OSError):
+        return os.stat(path).st_size  # noqa: PTH116
+    return None
 
 
 def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
