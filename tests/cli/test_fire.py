@@ -182,15 +182,17 @@ def test_an_invalid_field_is_a_usage_error(tmp_path: Path) -> None:
 def test_invalid_project_settings_are_reported_and_other_hooks_run(
     tmp_path: Path,
 ) -> None:
-    user = tmp_path / "xdg" / "hookline"
+    user = tmp_path / "user" / "hookline"
     user.mkdir(parents=True)
     (user / "settings.json").write_text(
         json.dumps({"hooks": {"BeforeTool": [{"hooks": [BLOCK]}]}})
     )
-    project = tmp_path / ".hookline"
-    project.mkdir()
+    project = tmp_path / "project" / ".hookline"
+    project.mkdir(parents=True)
     (project / "settings.json").write_text('{"hooks": \n nonsense}')
-    done = hookline("fire", "BeforeTool", "--tool", "t", cwd=tmp_path)
+    words = ("fire", "BeforeTool", "--tool", "t")
+    env = {"XDG_CONFIG_HOME": str(user.parent)}
+    done = hookline(*words, cwd=project.parent, **env)
     assert done.returncode == 2
     assert "settings.json:2:2" in done.stderr
 

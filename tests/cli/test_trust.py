@@ -80,7 +80,7 @@ def test_trust_shows_what_changed_as_a_diff_against_the_trusted_copy(
     assert "changed  guard" in shown
     assert "-echo 'the guard says no' >&2; exit 2" in shown
     assert "+exit 0" in shown
-    assert '+  "timeout_ms": 5' in shown
+    assert '+    "timeout": 5' in shown
 
 
 def test_trust_shows_a_removed_hook(project: Project) -> None:

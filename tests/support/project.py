@@ -40,7 +40,7 @@ class Project:
         self.settings({**GUARD, **more})
 
     def trust(self, *options: str) -> int:
-        return main(["trust", "--cwd", str(self.folder), *(options or ("--yes",))])
+        return main(["trust", str(self.folder), *(options or ("--yes",))])
 
     async def fire(self, tool: str = "write_file") -> ProcessedHookResult:
         """What a new session makes of a tool call."""

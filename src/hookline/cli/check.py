@@ -8,7 +8,7 @@ import msgspec
 
 from hookline.settings.fields import Severity
 from hookline.settings.lint import Checked, check_file, check_places
-from hookline.settings.locations import PROJECT_FOLDER, SettingsPlaces
+from hookline.settings.locations import PROJECT_FOLDER, SettingsPlaces, absolute
 
 from .common import Options, Parser
 from .terminal import paint, plural, print_json, printable
@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     """Print the findings."""
     cwd = None if options.cwd is None else Path(options.cwd)
-    places = SettingsPlaces(project_dir=(cwd or Path()).absolute())
+    places = SettingsPlaces(project_dir=absolute(cwd or "."))
     file = options.file
     checked = check_places(places) if file is None else check_file(file, cwd)
     if options.json:
@@ -60,7 +60,7 @@ def _print_findings(checked: Checked) -> None:
     for finding in checked.findings:
         severity = finding.severity.value
         before, mark, after = printable(str(finding)).partition(f": {severity}: ")
-        place = before.removeprefix(f"{Path.cwd()}/")
+        place = before.removeprefix(f"{absolute('.')}/")
         print(f"{place}{paint(mark, _STYLES[severity])}{after}")
 
 

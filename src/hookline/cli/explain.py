@@ -24,7 +24,13 @@ from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import base_fields
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
-from hookline.settings.model import HookConfig, HookGroup, HookMode, SettingsLayer
+from hookline.settings.model import (
+    HookConfig,
+    HookGroup,
+    HookMode,
+    SettingsLayer,
+    TrustStatus,
+)
 
 from . import fire
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
@@ -48,6 +54,7 @@ with the values that the hooks gave for it, and whether they were used or overri
 exit status: 0, or with --run as for 'hookline fire'"""
 
 _MAX_TEXT = 60
+_REVIEW = "run 'hookline trust' to review and approve it"
 _STYLES = {"runs": "green", "skipped": "yellow", "untrusted": "yellow"}
 
 
@@ -96,6 +103,7 @@ class HookExplanation(Struct, frozen=True, kw_only=True):
     name: str
     source: str
     file: str | None
+    project: str | None
     type: str
     matcher: str | None
     sequential: bool
@@ -136,7 +144,10 @@ class _Explainer:
         judgement, why = judged.judgement.value, self._reason(judged)
         planned = judged.judgement is planner.Judgement.RUNS
         refused = refusal(hook, self._call, self._breaker) if planned else None
-        if refused is not None:
+        if planned and hook.trust is TrustStatus.UNTRUSTED:
+            judgement = "untrusted"
+            why = "not approved, and hooksConfig.untrusted blocks the event: " + _REVIEW
+        elif refused is not None:
             judgement = "skipped"
             why = f"planned, but would not run: {refused.error}"
         return HookExplanation(
@@ -152,10 +163,12 @@ class _Explainer:
         if judged.judgement is planner.Judgement.DISABLED:
             layers = self._config.settings.layers
             name = judged.hook.name
-            files = _files(one for one in layers if name in one.options.disabled)
+            projects = {None, judged.hook.project}
+            applying = (one for one in layers if one.project in projects)
+            files = _files(one for one in applying if name in one.options.disabled)
             return f"listed in hooksConfig.disabled in {files or 'the settings'}"
         if judged.judgement is planner.Judgement.UNTRUSTED:
-            return "not approved yet: run 'hookline trust' to review and approve it"
+            return f"not approved yet: {_REVIEW}"
         if judged.duplicate_of is not None:
             first = judged.duplicate_of
             return f"the same hook as {first.name!r} in {first.file or first.source}"
@@ -203,6 +216,7 @@ def _facts(
         "name": hook.name,
         "source": layer.source.value,
         "file": layer.file,
+        "project": layer.project,
         "type": hook.type.value,
         "matcher": group.matcher,
         "sequential": group.sequential,

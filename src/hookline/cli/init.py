@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from hookline.recipes.catalog import STARTER, Recipe, find_recipe, settings_for
+from hookline.settings.locations import find_workspace, is_within
 
 from .common import Options, Parser, file_errors
 from .terminal import paint, pretty_json
@@ -13,7 +14,8 @@ from .terminal import paint, pretty_json
 SUMMARY = "set up hooks in a project"
 DESCRIPTION = """\
 Write .hookline/settings.json, hooks and their tests. Existing files are not changed; if
-settings exist, the command shows what to add to them.
+settings exist, the command shows what to add to them. In a subdirectory of a project it
+sets up that project.
 
   hookline init                                   a first hook to adapt
   hookline init --recipe secret-scan              one of 'hookline recipes'
@@ -31,7 +33,8 @@ def run(options: Options) -> None:
     """Write what is missing and show the next steps."""
     # Look up all names first: a misspelt one must not leave a partial setup.
     recipes = [find_recipe(name) for name in options.recipe] or [STARTER]
-    folder = Path(options.cwd, ".hookline")
+    cwd = _project_dir(options.cwd)
+    folder = Path(cwd, ".hookline")
     for recipe in dict.fromkeys(recipes):
         for file in recipe.files:
             _write(folder / "hooks" / file.name, file.read_text("utf-8"))
@@ -39,7 +42,21 @@ def run(options: Options) -> None:
     if not _write_settings(folder, settings):
         print("\nsettings exist already; add what is missing from these:\n")
         print(pretty_json(settings))
-    _print_next_steps(recipes, options.cwd)
+    _print_next_steps(recipes, cwd)
+
+
+def _project_dir(cwd: str) -> str:
+    """The project that applies here already, else a new one in this directory."""
+    workspace = find_workspace(cwd)
+    found = workspace.project_dir
+    if found is None or found == workspace.folder:
+        return cwd
+    if not is_within(found, workspace.root):
+        return cwd  # a trusted project around the repository is another one
+    print(f"using the project {found}: it applies in this directory")
+    hint = "for a project of its own here, make the directory .hookline first"
+    print(f"{hint}\n")
+    return found
 
 
 def _write_settings(folder: Path, settings: dict[str, object]) -> bool:

@@ -56,7 +56,8 @@ def journal_file(options: Options) -> str:
     if options.journal is not None:
         return str(options.journal)
     config = load_config(options)
-    return journal_path(config.settings.global_options.journal, config.working_dir)
+    folder = config.settings.project_dir or config.working_dir
+    return journal_path(config.settings.global_options.journal, folder)
 
 
 @contextmanager

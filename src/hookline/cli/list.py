@@ -40,7 +40,8 @@ def run(options: Options) -> None:
     if options.json:
         print_json(hooks)
     elif hooks:
-        print_table(_HEADINGS, map(_row, hooks))
+        headings = _headings(hooks, config.settings.folder)
+        print_table(headings, (_row(hook, headings) for hook in hooks))
     elif any(layer.groups for layer in config.settings.layers):
         print("hooks are disabled: enableHooks is false in the settings")
     else:
@@ -64,12 +65,19 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
         "description": hook.config.description,
         "timeout_ms": hook.config.timeout_ms,
         "file": hook.file,
+        "project": hook.project,
     }
 
 
-def _row(hook: dict[str, Any]) -> list[str]:
+def _headings(hooks: list[dict[str, Any]], folder: str | None) -> tuple[str, ...]:
+    """Name the projects where one is not the current directory."""
+    elsewhere = any(hook["project"] not in {None, folder} for hook in hooks)
+    return (*_HEADINGS, "project") if elsewhere else _HEADINGS
+
+
+def _row(hook: dict[str, Any], headings: tuple[str, ...]) -> list[str]:
     shown = hook | {"matcher": hook["matcher"] or "*", "enabled": _state(hook)}
-    return [one_line(shown[heading]) for heading in _HEADINGS]
+    return [one_line(shown[heading]) for heading in headings]
 
 
 def _state(hook: dict[str, Any]) -> str:

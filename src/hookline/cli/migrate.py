@@ -12,6 +12,7 @@ from typing import TextIO
 from hookline.errors import HooklineError
 from hookline.hosts.migration import Migrated, MigrationSource, migrate
 from hookline.settings.load import Settings
+from hookline.settings.locations import find_workspace
 from hookline.settings.read import read_settings
 
 from .common import Options, Parser, file_errors
@@ -23,7 +24,8 @@ Read the hooks in another agent's settings and write .hookline/settings.json. Ev
 tool names, matchers and timeouts are converted; scripts are not changed. Everything
 that cannot be converted is listed.
 
-  hookline migrate --from claude                      reads .claude/settings.json
+  hookline migrate --from claude                      reads .claude/settings.json, here
+                                                      or further up in the repository
   hookline migrate --from gemini ~/code/app           reads .gemini/settings.json there
   hookline migrate --from llxprt settings.json --output -
 
@@ -47,21 +49,37 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Convert and write the settings, and list what cannot be converted."""
     source = MigrationSource(options.source)
-    file = _settings_file(source, Path(options.path or options.cwd))
+    project = options.cwd
+    if options.path is None:
+        project = _project_dir(source, options.cwd)
+    file = _settings_file(source, Path(options.path or project))
     migrated = migrate(source, read_settings(file))
     text = pretty_json(migrated.settings) + "\n"
     if options.output == "-":
         sys.stdout.write(text)
         _print_notes(migrated, sys.stderr)
         return
-    target = Path(options.output or Path(options.cwd, ".hookline", "settings.json"))
+    target = Path(options.output or Path(project, ".hookline", "settings.json"))
     _write(target, text, force=options.force)
     hooks = plural(migrated.hook_count, "hook")
     print(f"{paint('wrote', 'green')}  {target} ({hooks})")
     _print_notes(migrated, sys.stdout)
     if migrated.hook_count and not options.output:
-        where = "" if options.cwd == "." else f" --cwd {shlex.quote(options.cwd)}"
+        where = "" if project == "." else f" --cwd {shlex.quote(project)}"
         print(f"\nnext:\n  hookline trust{where}   # review and approve the hooks")
+
+
+def _project_dir(source: MigrationSource, cwd: str) -> str:
+    """The nearest folder up to the repository's root that has such settings."""
+    if Path(cwd, f".{source.value}", "settings.json").is_file():
+        return cwd
+    workspace = find_workspace(cwd)
+    for folder in Path(workspace.folder).parents:
+        if not folder.is_relative_to(workspace.root):
+            break
+        if (folder / f".{source.value}" / "settings.json").is_file():
+            return str(folder)
+    return cwd
 
 
 def _settings_file(source: MigrationSource, given: Path) -> Path:

@@ -117,7 +117,7 @@ def _select(
     """The events to replay, and how many of other projects are left out."""
     if options.everywhere or (options.settings is not None and not options.here):
         return list(reader.oldest(wanted)), 0
-    own = config.working_dir
+    own = config.settings.project_dir or config.working_dir
     here = structs.replace(wanted, folders=(own, os.path.realpath(own)))
     entries = list(reader.oldest(here))
     return entries, reader.count(wanted) - len(entries)

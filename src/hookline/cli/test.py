@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from hookline.errors import HooklineError
+from hookline.settings.locations import PROJECT_FOLDER, find_workspace
 from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
@@ -18,7 +19,8 @@ from .terminal import Progress, paint, paint_diff, print_json, printable
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
 Run the cases in *.hooktest.toml files with the real hooks, in parallel, each in its own
-temporary project. Without FILE the current directory is searched.
+temporary project. Without FILE the current directory is searched, and the .hookline of
+the projects that apply in it.
 
   hookline test
   hookline test .hookline/hooks/secret_scan.hooktest.toml -v
@@ -66,9 +68,9 @@ def run(options: Options) -> int:
 
 
 def _select(options: Options) -> list[HookTestFile]:
-    places = [Path(name) for name in options.files or ["."]]
+    places = [Path(name) for name in options.files] or _here()
     files = [read_file(path) for path in find_files(places)]
-    where = ", ".join(options.files) or "this directory"
+    where = ", ".join(options.files) or "this directory and its projects"
     if not any(file.cases for file in files):
         hint = "'hookline init' writes one to start from"
         raise HooklineError(f"no *.hooktest.toml in {where}: {hint}")
@@ -78,6 +80,14 @@ def _select(options: Options) -> list[HookTestFile]:
     if not any(file.cases for file in selected):
         raise HooklineError(f"no case with {options.k!r} in its name in {where}")
     return selected
+
+
+def _here() -> list[Path]:
+    """This directory, and the projects around it that apply here."""
+    workspace = find_workspace(".")
+    around = [one for one in workspace.projects if one != workspace.folder]
+    folders = [Path(project, PROJECT_FOLDER) for project in around]
+    return [Path(), *filter(Path.is_dir, folders)]
 
 
 def _with_name(file: HookTestFile, text: str) -> HookTestFile:

@@ -242,7 +242,8 @@ def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None
     from hookline.journal.store import recording_path
 
     try:
-        path = recording_path(option, config.working_dir)
+        folder = config.settings.project_dir or config.working_dir
+        path = recording_path(option, folder)
     except JournalError as error:
         logger.warning("%s", error)
         return None

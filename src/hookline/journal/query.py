@@ -49,9 +49,12 @@ class EventFilter(Struct, frozen=True, kw_only=True):
         }
         used = {text: value for text, value in wanted.items() if value is not None}
         texts = list(used)
-        if self.folders:
-            texts.append(f"cwd IN ({', '.join('?' * len(self.folders))})")
-        return " AND ".join(texts) or "1", [*used.values(), *self.folders]
+        folders = [f"{folder.rstrip('/')}/" for folder in self.folders]
+        if folders:
+            inside = ["substr(cwd || '/', 1, length(?)) = ?"] * len(folders)
+            texts.append(f"({' OR '.join(inside)})")
+        values = (folder for folder in folders for _ in range(2))
+        return " AND ".join(texts) or "1", [*used.values(), *values]
 
 
 _TICK_STEPS = 100_000

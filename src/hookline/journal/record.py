@@ -41,7 +41,7 @@ class JournalRecorder:
     def __init__(
         self, path: str, limits: Limits | None = None, translator: str = "auto"
     ) -> None:
-        self._path = os.path.realpath(path)
+        self._path = os.path.abspath(path)  # noqa: PTH100 - a string
         self._limits = limits or Limits()
         self._translator = translator
         self._writer: _Writer | None = None

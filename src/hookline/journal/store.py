@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from urllib.parse import quote
 
 from hookline.errors import JournalError
-from hookline.settings.locations import state_dir
+from hookline.settings.locations import outermost_project, state_dir
 
 _APPLICATION_ID = 0x486F6F6B
 """``Hook``, in the header of every journal."""
@@ -81,7 +81,7 @@ def recording_path(option: bool | str, working_dir: str) -> str | None:
 
 def open_for_writing(path: str) -> Connection:
     """Open a journal, or create one; raises ``JournalError``."""
-    path = os.path.realpath(path)
+    path = _safe_path(path)
     if not check_file(path):
         _create(path)
     connection = _connect(path)
@@ -92,12 +92,34 @@ def open_for_writing(path: str) -> Connection:
 
 def open_for_reading(path: str) -> Connection:
     """Open a journal that exists; raises ``JournalError``."""
-    path = os.path.realpath(path)
+    path = _safe_path(path)
     if not check_file(path):
         raise JournalError(path, "does not exist: nothing has been recorded yet")
     connection = _connect(path)
     connection.execute("PRAGMA query_only=ON")
     return connection
+
+
+def _safe_path(path: str) -> str:
+    """Resolve a journal's path; raises ``JournalError`` if it follows a link.
+
+    A project could make it lead anywhere. Above a project, and where nobody else
+    writes, folders may be links.
+    """
+    path = os.path.abspath(path)  # noqa: PTH100
+    folder, name = os.path.split(path)
+    links = [f"{path}{suffix}" for suffix in _SUFFIXES]
+    zone = outermost_project(folder)
+    while zone is not None and folder != zone:
+        links.append(folder)
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    for link in filter(os.path.islink, links):
+        problem = f"{link} is a symbolic link, which a journal never follows"
+        raise JournalError(path, f"{problem}: name the file itself")
+    for side in filter(os.path.lexists, links[1 : len(_SUFFIXES)]):
+        if os.stat(side).st_nlink > 1:  # noqa: PTH116
+            raise JournalError(path, f"{side} is also another file: remove it")
+    return os.path.join(os.path.realpath(os.path.dirname(path)), name)  # noqa: PTH118, PTH120
 
 
 def check_file(path: str) -> bool:
@@ -120,7 +142,7 @@ def check_file(path: str) -> bool:
 
 def move_aside(path: str) -> str:
     """Rename a journal's files to unused names; gives the new path."""
-    path = os.path.realpath(path)
+    path = _safe_path(path)
     if not os.path.lexists(path):
         raise JournalError(path, "does not exist: nothing to move")
     _check_unused(path)

@@ -91,6 +91,20 @@ def _repository_root(above: list[str]) -> str | None:
     return next((one for one in above if os.path.lexists(f"{one}/.git")), None)
 
 
+def outermost_project(folder: str) -> str | None:
+    """The outermost repository or project around a folder, written by others or not.
+
+    The home folder of the account, and what is above it, belong to its user.
+    """
+    home = _account_home()
+    found = (
+        one
+        for one in reversed(_with_parents(folder))
+        if os.path.lexists(f"{one}/.git") or os.path.lexists(f"{one}/{PROJECT_FOLDER}")
+    )
+    return next((one for one in found if not is_within(home, one)), None)
+
+
 def _is_project(folder: str) -> bool:
     try:
         return stat.S_ISDIR(os.stat(f"{folder}/{PROJECT_FOLDER}").st_mode)  # noqa: PTH116
