@@ -239,7 +239,7 @@ def _program_outside(name: str, cwd: str, path: str) -> str | None:
         if not os.path.isabs(candidate) or not os.access(candidate, os.X_OK):  # noqa: PTH117
             continue
         # 'npm run' puts the project's own programs first, by their absolute path.
-        places = map(os.path.realpath, (folder, candidate))
+        places = map(os.path.realpath, (os.path.dirname(candidate), candidate))  # noqa: PTH120
         if not any(shipped_by(place, zones) for place in places):
             return candidate
     return None
