@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from hookline.engine.admission import CircuitBreaker
@@ -40,8 +41,7 @@ def run(options: Options) -> None:
     if options.json:
         print_json(hooks)
     elif hooks:
-        headings = _headings(hooks, config.settings.folder)
-        print_table(headings, (_row(hook, headings) for hook in hooks))
+        print_table(*_table(hooks, config.settings.folder))
     elif any(layer.groups for layer in config.settings.layers):
         print("hooks are disabled: enableHooks is false in the settings")
     else:
@@ -69,14 +69,22 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
     }
 
 
-def _headings(hooks: list[dict[str, Any]], folder: str | None) -> tuple[str, ...]:
-    """Name the projects where one is not the current directory."""
-    elsewhere = any(hook["project"] not in {None, folder} for hook in hooks)
-    return (*_HEADINGS, "project") if elsewhere else _HEADINGS
+def _table(
+    hooks: list[dict[str, Any]], folder: str | None
+) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Headings and rows; the projects where one is not the current directory."""
+    headings: tuple[str, ...] = _HEADINGS
+    if any(hook["project"] not in {None, folder} for hook in hooks):
+        headings = (*_HEADINGS, "project")
+    return headings, [_row(hook, headings, folder) for hook in hooks]
 
 
-def _row(hook: dict[str, Any], headings: tuple[str, ...]) -> list[str]:
+def _row(
+    hook: dict[str, Any], headings: tuple[str, ...], folder: str | None
+) -> list[str]:
     shown = hook | {"matcher": hook["matcher"] or "*", "enabled": _state(hook)}
+    if hook["project"] is not None:
+        shown["project"] = os.path.relpath(hook["project"], folder)
     return [one_line(shown[heading]) for heading in headings]
 
 

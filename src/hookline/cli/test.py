@@ -70,7 +70,7 @@ def run(options: Options) -> int:
 def _select(options: Options) -> list[HookTestFile]:
     places = [Path(name) for name in options.files] or _here()
     files = [read_file(path) for path in find_files(places)]
-    where = ", ".join(options.files) or "this directory and its projects"
+    where = ", ".join(options.files) or "this directory"
     if not any(file.cases for file in files):
         hint = "'hookline init' writes one to start from"
         raise HooklineError(f"no *.hooktest.toml in {where}: {hint}")

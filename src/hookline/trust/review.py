@@ -152,7 +152,11 @@ def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook
 def other_settings(layers: list[SettingsLayer]) -> dict[str, dict[str, Any]]:
     """What each settings file says beside its hooks, as it is written."""
     return {
-        layer.file or "": {k: v for k, v in layer.raw.items() if k != "hooks"}
+        layer.file or "": {
+            key: value
+            for key, value in layer.raw.items()
+            if key != "hooks" and (key, value) != ("enableHooks", True)
+        }
         for layer in layers
     }
 
