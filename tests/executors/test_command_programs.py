@@ -60,6 +60,26 @@ async def test_shell_is_never_taken_from_inside_a_project(
     assert not list(tmp_path.glob("ran-*"))
 
 
+@pytest.mark.parametrize(
+    "command", ["bash -c 'exit 2'", "exec bash -c 'exit 2'", "sh -c 'exit 2'"]
+)
+async def test_program_of_a_project_comes_after_all_others(
+    planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Whether it is started with a shell or without one."""
+    monkeypatch.setenv("PATH", f"{planted}:{os.environ['PATH']}")
+    assert (await fire(tmp_path / "repo", {"command": command})).blocked
+    assert not list(tmp_path.glob("ran-*"))
+
+
+async def test_program_that_only_a_project_has_is_found(
+    planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{planted}:{os.environ['PATH']}")
+    await fire(tmp_path / "repo", {"command": "mysh"})
+    assert (tmp_path / "ran-mysh").exists()
+
+
 async def test_link_outside_that_leads_into_the_project_is_no_shell(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import ProcessSpec, Program
 from hookline.protocol.results import FailureCause, HookExecutionResult
-from hookline.settings.locations import find_workspace, shipped_by
+from hookline.settings.locations import find_workspace, is_within, shipped_by
 from hookline.settings.model import EnvPolicy
 from hookline.shelltext import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
 
@@ -39,6 +39,7 @@ _CREDENTIAL = (
 def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """The host's environment by policy, Hookline's variables, then the hook's own."""
     env = _host.by(hook.options.env_policy)
+    env["PATH"] = _hook_path(env["PATH"], call.cwd)
     for name in PROJECT_DIR_NAMES:
         env[name] = hook.project_dir or call.cwd
     env["PWD"] = hook.project or call.cwd
@@ -243,6 +244,21 @@ def _program_outside(name: str, cwd: str, path: str) -> str | None:
         if not any(shipped_by(place, zones) for place in places):
             return candidate
     return None
+
+
+@lru_cache(maxsize=256)
+def _hook_path(path: str, cwd: str) -> str:
+    """A ``PATH`` with the entries inside projects last, but for our own environment.
+
+    What a project adds can be used, but no ``bash`` or ``python3`` of it comes first.
+    """
+    zones, own = find_workspace(cwd).zones, os.path.realpath(sys.prefix)
+
+    def is_foreign(entry: str) -> bool:
+        place = os.path.realpath(entry)
+        return not is_within(place, own) and shipped_by(place, zones) is not None
+
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=is_foreign))
 
 
 def absolute_entries(path: str) -> list[str]:
