@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from .errors import HookSystemExistsError
+from .protocol.inputs import checked_translator
 from .settings.load import Settings
 from .settings.locations import absolute, find_workspace
 from .trust.gate import apply_trust
@@ -37,7 +38,7 @@ class Config:
             found = find_workspace(self.working_dir).project_dir
             settings = replace(settings, project_dir=found)
         self.settings = settings
-        self.translator = translator
+        self.translator = checked_translator(translator)
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None
         """Fires events in place of the config's own system (see ``use_hooks``)."""

@@ -5,11 +5,13 @@
     ├── StateFileError                  a file in the state folder that cannot be used
     ├── UnknownNameError                a name that is not one of those known
     │   ├── UnknownEventError           unknown event name (ValueError too)
-    │   └── UnknownHookError            unknown hook name (LookupError too)
+    │   ├── UnknownHookError            unknown hook name (LookupError too)
+    │   └── UnknownTranslatorError      unknown translator (also TranslationError)
     ├── HookSystemNotInitializedError   a part was used before initialize()
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that cannot be encoded as JSON
     ├── TranslationError                a model payload of unknown shape
+    ├── UnseenResponseError             an option that hides responses (ValueError too)
     ├── JournalError                    a journal file that cannot be used
     ├── BusConnectionError              no connection to a bus (ConnectionError too)
     └── MissingExtraError               optional package missing (ImportError too)
@@ -111,6 +113,29 @@ class EncodingError(HooklineError):
 
 class TranslationError(HooklineError):
     """A model request or response has a shape that no translator knows."""
+
+
+class UnknownTranslatorError(UnknownNameError, TranslationError, ValueError):
+    """A translator that does not exist."""
+
+    problem = "unknown translator"
+
+    def __str__(self) -> str:
+        near = nearest(self.name, self.known)
+        hint = f"did you mean {near!r}? " if near else ""
+        return f"{self.problem} {self.name!r}: {hint}one of {', '.join(self.known)}"
+
+
+class UnseenResponseError(HooklineError, ValueError):
+    """An option of an SDK that keeps the response from AfterModel hooks."""
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+        super().__init__(option)
+
+    def __str__(self) -> str:
+        why = "AfterModel hooks cannot read or change such a response"
+        return f"{self.option} is not allowed on a hooked client: {why}; remove it"
 
 
 class JournalError(HooklineError):

@@ -204,7 +204,8 @@ async def test_after_model_message_is_kept_for_the_next_request(tmp_path: Path) 
         ({"mode": "AUTO", "allowedFunctionNames": ["a"]}, {"a"}),
         ({"mode": "ANY", "allowedFunctionNames": ["a", "b"]}, {"a", "b"}),
         ({"mode": "NONE"}, set()),
-        ({"mode": "AUTO", "allowedFunctionNames": []}, None),
+        ({"mode": "AUTO", "allowedFunctionNames": []}, set()),
+        ({"mode": "AUTO"}, None),
     ],
 )
 async def test_tool_selection_restricts_the_request_and_the_calls(
@@ -216,7 +217,8 @@ async def test_tool_selection_restricts_the_request_and_the_calls(
     async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
         reply = await ChatSession(config, model, tools=specs).send("hi")
     assert reply.allowed_names == allowed
-    assert model.requests[0]["toolConfig"]["mode"] == tool_config["mode"]
+    mode = "NONE" if allowed == set() else tool_config["mode"]
+    assert model.requests[0]["toolConfig"]["mode"] == mode
 
 
 async def test_tool_selection_cannot_block_or_change_input(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_changed_mode_leaves_the_rest_of_the_tool_config() -> None:
     }
 
 
-def test_limited_tools_keep_tools_that_are_not_functions() -> None:
+def test_limited_tools_are_the_named_functions_and_nothing_else() -> None:
     """PROTOCOL 10."""
 
     def read_file(path: str) -> str:
@@ -236,7 +236,7 @@ def test_limited_tools_keep_tools_that_are_not_functions() -> None:
     )
     assert translator.tool_names(request) == ["read_file", "write_file"]
     limited = translator.limit_tools(request, ["read_file"])
-    assert limited.config.tools == [read_file, search]
+    assert limited.config.tools == [read_file]
 
 
 def test_safety_ratings_lose_blocked_and_enums_become_text() -> None:

@@ -112,7 +112,8 @@ def test_tool_choice_is_read_in_every_form(
     [
         ("NONE", ["f"], "none", "none"),
         ("AUTO", None, "auto", "auto"),
-        ("ANY", [], "required", "required"),
+        ("ANY", [], "none", "none"),
+        ("ANY", None, "required", "required"),
         ("ANY", ["f"], NAMED, FLAT_NAMED),
         (
             "AUTO",
@@ -166,8 +167,8 @@ def test_tool_settings_are_removed_with_the_last_tool() -> None:
     }
     assert translator.limit_tools(request, []) == CHAT
     hosted = {**ITEMS, "tools": [{"type": "web_search"}, FLAT_NAMED]}
-    limited = translator.limit_tools(hosted, [])
-    assert limited["tools"] == [{"type": "web_search"}]
+    assert translator.limit_tools(hosted, ["f"])["tools"] == [FLAT_NAMED]
+    assert translator.limit_tools(hosted, []) == ITEMS
     space = {"type": "namespace", "name": "n", "tools": [FLAT_NAMED, {"name": "g"}]}
     spaced = {**ITEMS, "tools": [space]}
     assert translator.tool_names(spaced) == ["f", "g"]

@@ -13,7 +13,13 @@ from msgspec import Struct, structs, to_builtins
 
 from hookline.protocol.jsontext import decode, encode
 from hookline.translators.passthrough import StableTranslator
-from hookline.translators.sdk_objects import genai_types, get
+from hookline.translators.sdk_objects import (
+    genai_types,
+    get,
+    is_mapping,
+    items,
+    text_of,
+)
 
 from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
 
@@ -84,9 +90,9 @@ class OpenAIModel(_CreateModel):
 
     def text_of(self, chunk: Any) -> str:
         """The text of the first choice."""
-        choices = get(chunk, "choices") or []
+        choices = items(get(chunk, "choices"))
         message = get(choices[0], "delta", "message") if choices else None
-        return get(message, "content") or ""
+        return text_of(get(message, "content")) or ""
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool calls of the first choice."""
@@ -124,9 +130,9 @@ def _openai_messages(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _openai_calls(response: Any) -> list[Any]:
-    choices = get(response, "choices") or []
+    choices = items(get(response, "choices"))
     message = get(choices[0], "message") if choices else None
-    found = get(message, "tool_calls") or []
+    found = items(get(message, "tool_calls"))
     return [call for call in found if get(call, "function") is not None]
 
 
@@ -168,17 +174,25 @@ class AnthropicModel(_CreateModel):
         """The text of an event, or of a complete message."""
         if get(chunk, "type") == "message":
             texts = [get(block, "text") for block in _anthropic_blocks(chunk, "text")]
-            return "".join(text or "" for text in texts)
+            return "".join(text_of(text) or "" for text in texts)
         delta = get(chunk, "delta")
-        return get(delta, "text") or "" if get(delta, "type") == "text_delta" else ""
+        is_text = get(delta, "type") == "text_delta"
+        return text_of(get(delta, "text")) or "" if is_text else ""
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool uses."""
         calls = tuple(
-            ToolCall(get(use, "id"), get(use, "name"), dict(get(use, "input") or {}))
-            for use in _anthropic_blocks(response, "tool_use")
+            _anthropic_call(use) for use in _anthropic_blocks(response, "tool_use")
         )
         return ModelReply(self.text_of(response), calls)
+
+
+def _anthropic_call(use: Any) -> ToolCall:
+    given = get(use, "input")
+    if given is not None and not is_mapping(given):
+        problem = "input: expected a JSON object"
+        return ToolCall(get(use, "id"), get(use, "name"), {}, problem)
+    return ToolCall(get(use, "id"), get(use, "name"), dict(given or {}))
 
 
 def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
@@ -189,7 +203,7 @@ def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
         return {"role": "user", "content": turn.marked_text}
     blocks: list[dict[str, Any]] = [
         block if isinstance(block, dict) else block.model_dump(exclude_none=True)
-        for block in get(turn.raw, "content") or []
+        for block in items(get(turn.raw, "content"))
     ]
     if turn.raw is None and turn.text:
         blocks = [{"type": "text", "text": turn.text}]
@@ -208,7 +222,7 @@ def _anthropic_answer(answer: ToolAnswer) -> dict[str, Any]:
 
 
 def _anthropic_blocks(message: Any, kind: str) -> list[Any]:
-    content = get(message, "content") or []
+    content = items(get(message, "content"))
     return [block for block in content if get(block, "type") == kind]
 
 
@@ -245,7 +259,11 @@ class GenAIModel:
 
         contents = [made for turn in turns if (made := self._content(turn))]
         off = self._types.AutomaticFunctionCallingConfig(disable=True)
-        changes: dict[str, Any] = {"automatic_function_calling": off}
+        # Only parsed responses can be shown, to people as to hooks.
+        changes: dict[str, Any] = {
+            "automatic_function_calling": off,
+            "should_return_http_response": None,
+        }
         if system is not None:
             changes["system_instruction"] = system
         if tools:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from hookline.config import Config
+from hookline.errors import TranslationError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.translators.stable import HookTranslator
@@ -151,14 +152,30 @@ class ChatSession:
             chunks.append(chunk)
             if not buffered:
                 yield ChatChunk(self._model.text_of(chunk), chunk)
-        whole = self._model.assemble(chunks)
+        whole, problem = self._assembled(chunks)
         after = await fire_after_model_hook(
             self._config, request, whole, translator=self._model.translator
         )
+        if problem is not None and after.response is whole:
+            raise problem  # and no hook has closed the call because of it
         if buffered and not after.suppress_output:
-            for shown in chunks if after.response is whole else [after.response]:
+            for shown in self._shown(chunks, whole, after.response):
                 yield ChatChunk(self._model.text_of(shown), shown)
         yield self._keep(turn, after, prepared.allowed_names)
+
+    def _assembled(self, chunks: list[Any]) -> tuple[Any, TranslationError | None]:
+        """The whole response; where there is none, the chunks and the reason."""
+        try:
+            return self._model.assemble(chunks), None
+        except TranslationError as error:
+            return chunks, error
+
+    def _shown(self, chunks: list[Any], whole: Any, response: Any) -> list[Any]:
+        """The chunks, unless they say anything else than what the hooks have seen."""
+        if response is not whole:
+            return [response]
+        text = "".join(map(self._model.text_of, chunks))
+        return chunks if text == self._model.text_of(whole) else [whole]
 
     async def _prepare(self, turn: Turn) -> PreparedCall:
         turns = [*self.history, *_unless_kept(turn), *self._notes]

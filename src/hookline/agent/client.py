@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import structs
 
 from hookline.config import Config
-from hookline.errors import MissingExtraError
+from hookline.errors import MissingExtraError, UnseenResponseError
 from hookline.log import logger
+from hookline.protocol.events import HookEventName
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
 from hookline.translators.sdk_objects import get, with_field
 
@@ -35,6 +36,7 @@ from .decorator import (
 )
 from .model_calls import fire_after_model_hook, with_message
 from .tool_calls import Confirm, ToolResult, ToolRun, not_allowed, not_run
+from .triggers import has_hooks_for
 
 try:
     from google.genai import types
@@ -81,19 +83,30 @@ class ClientHooks:
     confirm: Confirm | None = None
     on_stop: Callable[[str], None] | None = None
     stream_mode: StreamMode | str = StreamMode.BUFFER
-    _has_warned: bool = field(default=False, init=False)
+    _warned: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.buffering = StreamBuffering(self.config, StreamMode(self.stream_mode))
 
     def warn_about_servers(self, tools: Sequence[Any]) -> None:
         """Warn once about MCP servers that the SDK's service calls by itself."""
-        if not self._has_warned and any(get(tool, "mcp_servers") for tool in tools):
-            self._has_warned = True
-            logger.warning(
+        if any(get(tool, "mcp_servers") for tool in tools):
+            self._warn(
                 "tools of mcp_servers are called without tool hooks: "
                 "pass an MCP session instead"
             )
+
+    def warn_about(self, name: str) -> None:
+        """Warn once about a part of the client that does not pass the hooks."""
+        self._warn(
+            f"client.{name} calls models without hooks: only generate_content, "
+            "generate_content_stream and chats pass them"
+        )
+
+    def _warn(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            logger.warning("%s", message)
 
 
 class HookedCall:
@@ -163,6 +176,7 @@ class HookedCall:
         """Fire the hooks before a model call, unless the call is stopped."""
         if self.stop_reason is not None:
             return PreparedCall(blocked=True, reason=self.stop_reason)
+        await self._refuse_raw_responses(given.get("config"))
         request: Any = GenerateContentRequest(**given)
         for note in self._notes:
             request = with_message(self._translator, request, note)
@@ -172,6 +186,13 @@ class HookedCall:
         if prepared.should_stop:
             self.stop(prepared.stop_reason)
         return prepared
+
+    async def _refuse_raw_responses(self, config: Any) -> None:
+        names = ("should_return_http_response", "shouldReturnHttpResponse")
+        if get(config, *names) and await has_hooks_for(
+            self.hooks.config, HookEventName.AfterModel
+        ):
+            raise UnseenResponseError(names[0])
 
     async def _after(self, request: Any, response: Any) -> Any:
         after = await fire_after_model_hook(
@@ -287,11 +308,27 @@ class HookedSession:
         return result.text
 
 
+# All else is taken to call a model, also what a later release of the SDK adds.
+_MODELS_WITHOUT_WARNING = frozenset(
+    {
+        "generate_content", "generate_content_stream", "begin", "sdk", "is_async",
+        "get", "list", "update", "delete", "vertexai",
+    }
+)  # fmt: skip
+_CLIENT_WITHOUT_WARNING = frozenset(
+    {
+        "close", "aclose", "credentials", "vertexai", "files", "file_search_stores",
+        "operations", "auth_tokens", "webhooks",
+    }
+)  # fmt: skip
+
+
 class _HookedModels:
     """Sync or async models; those of a running call know it."""
 
     sdk: Any = Models
     is_async = False
+    _prefix = "models"
 
     def __init__(
         self, models: Any, hooks: ClientHooks, call: HookedCall | None = None
@@ -301,6 +338,12 @@ class _HookedModels:
         self._hooks = hooks
         self._in_call = call is not None
         self._call = call or HookedCall(hooks, is_async=self.is_async)
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not name.startswith("_") and name not in _MODELS_WITHOUT_WARNING:
+            self._hooks.warn_about(f"{self._prefix}.{name}")
+        return found
 
     def begin(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The models of one call, and its arguments with hooked tools."""
@@ -343,6 +386,7 @@ class HookedAsyncModels(_HookedModels, AsyncModels):
 
     sdk = AsyncModels
     is_async = True
+    _prefix = "aio.models"
 
     # Coroutine functions like the SDK's: callers may look.
     async def generate_content(self, **given: Any) -> Any:
@@ -417,12 +461,13 @@ class HookedClient:
 
     def __init__(self, client: Client, hooks: ClientHooks) -> None:
         self._client = client
+        self._hooks = hooks
         self.models = HookedModels(client.models, hooks)
         self.chats = HookedChats(self.models)
         self.aio = HookedAsyncClient(client.aio, hooks)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+        return _unhooked_part(self._client, name, self._hooks)
 
     def __enter__(self) -> HookedClient:
         return self
@@ -431,16 +476,24 @@ class HookedClient:
         self._client.close()
 
 
+def _unhooked_part(client: Any, name: str, hooks: ClientHooks, prefix: str = "") -> Any:
+    found = getattr(client, name)
+    if not name.startswith("_") and name not in _CLIENT_WITHOUT_WARNING:
+        hooks.warn_about(f"{prefix}{name}")
+    return found
+
+
 class HookedAsyncClient:
     """Replaces ``client.aio``."""
 
     def __init__(self, client: Any, hooks: ClientHooks) -> None:
         self._client = client
+        self._hooks = hooks
         self.models = HookedAsyncModels(client.models, hooks)
         self.chats = HookedAsyncChats(self.models)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+        return _unhooked_part(self._client, name, self._hooks, "aio.")
 
     async def __aenter__(self) -> HookedAsyncClient:
         return self

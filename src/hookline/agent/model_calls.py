@@ -76,9 +76,10 @@ async def fire_before_model_hook(
     changes: dict[str, Any] = {"reason": result.reason or result.stop_reason}
     if result.blocked or result.should_stop:
         changes["blocked"] = True
-        changes["synthetic_response"] = _changed_response(chosen, None, result)
+        api = _api_for(chosen, llm_request)
+        changes["synthetic_response"] = _changed_response(api, None, result)
     else:
-        changes["modified_request"] = _changed_request(chosen, llm_request, result)
+        changes |= _changed_request(chosen, llm_request, result)
     return _made(BeforeModelHookResult, result, **changes)
 
 
@@ -90,16 +91,17 @@ async def fire_after_model_hook(
     translator: HookTranslator | None = None,
 ) -> AfterModelHookResult:
     """Fire AfterModel for a complete response and apply its output."""
-    chosen = _translator_for(config, translator, llm_response)
-    of_request = _translator_for(config, translator, llm_response, llm_request)
-    request = _stable_request(of_request, llm_request)
+    chosen = _translator_for(config, translator, llm_response, llm_request)
+    request = _stable_request(chosen, llm_request)
     response = _try(
         llm_response, lambda: chosen.to_hook_llm_response(llm_response), quiet=True
     )
     result = await fire(config, HookEventName.AfterModel, request, response)
     if result is None:
         return AfterModelHookResult(response=llm_response)
-    changed = _changed_response(chosen, llm_response, result)
+    is_unread = response is llm_response
+    api = _api_for(chosen, llm_request) if is_unread else chosen
+    changed = _changed_response(api, llm_response, result)
     return _made(AfterModelHookResult, result, response=changed)
 
 
@@ -177,6 +179,11 @@ def _translator_for(
     return found or StableTranslator()
 
 
+def _api_for(translator: HookTranslator, request: Any) -> HookTranslator:
+    """The API of a request, whose responses have a type of their own."""
+    return _try(translator, lambda: translator.api_for(request), quiet=True)
+
+
 def _stable_request(translator: HookTranslator, request: Any) -> Any:
     """The stable shape; an unreadable request as it is, for the handler to report."""
     return _try(request, lambda: translator.to_hook_llm_request(request), quiet=True)
@@ -184,37 +191,52 @@ def _stable_request(translator: HookTranslator, request: Any) -> Any:
 
 def _changed_request(
     translator: HookTranslator, request: Any, result: ProcessedHookResult
-) -> Any:
+) -> dict[str, Any]:
+    """The request to send, or a block if a hook's change cannot be applied to it."""
     output = result.final_output
     if output is None:
-        return request
-    parts = output.llm_request
-    if parts is not None:
+        return {"modified_request": request}
+    if parts := output.llm_request:
         name = _last_hook_with(result, "llm_request")
         request = _try(
-            request,
+            _FAILED,
             lambda: translator.from_hook_llm_request(parts, request, hook_name=name),
         )
-    return with_message(translator, request, output.additional_context, "user")
+    if request is _FAILED:
+        return {"blocked": True, "reason": "A hook's change could not be applied"}
+    context = output.additional_context
+    return {"modified_request": with_message(translator, request, context, "user")}
 
 
 def _changed_response(
     translator: HookTranslator, response: Any, result: ProcessedHookResult
 ) -> Any:
+    """The response that hooks want; their answer never gives way to the original."""
     parts = result.final_output and result.final_output.llm_response
     if not parts:
         return response
-    name = _last_hook_with(result, "llm_response")
-    unreadable = object()
-    changed = _try(
-        unreadable,
-        lambda: translator.from_hook_llm_response(parts, response, hook_name=name),
-        quiet=True,
-    )
-    if changed is not unreadable:
-        return changed
-    # A response that cannot be read must not escape its replacement.
-    return _try(response, lambda: translator.from_hook_llm_response(parts))
+    changed = _FAILED
+    if not _is_closed(result):
+        name = _last_hook_with(result, "llm_response")
+        changed = _try(
+            _FAILED,
+            lambda: translator.from_hook_llm_response(parts, response, hook_name=name),
+            quiet=True,
+        )
+    if changed is _FAILED:
+        changed = _try(_FAILED, lambda: translator.replaced_response(parts, response))
+    if changed is _FAILED:
+        return StableTranslator().replaced_response(parts, response)
+    return changed
+
+
+_FAILED: Any = object()
+
+
+def _is_closed(result: ProcessedHookResult) -> bool:
+    """Whether a failure policy answered, so that nothing of the original may stay."""
+    ran = result.aggregated.hook_results
+    return any(hook.closed for hook in ran) or not (ran or result.aggregated.success)
 
 
 def _restricted(
@@ -227,21 +249,34 @@ def _restricted(
     if not wanted:
         return request, None
     offered = translator.tool_names(request)
-    if offered and allowed is not None and allowed.isdisjoint(offered):
-        wanted = {"mode": "NONE", "allowedFunctionNames": []}
-    elif allowed and not translator.carries_names(wanted):
-        request = translator.limit_tools(request, allowed)
+    if allowed is not None:
+        if offered and allowed.isdisjoint(offered):
+            allowed, wanted = frozenset(), _NO_TOOLS
+        is_carried = not allowed or translator.carries_names(wanted)
+        # What a service runs itself goes in any case: no tool config excludes it.
+        kept = {*offered, *allowed} if is_carried else allowed
+        request = translator.limit_tools(request, kept)
     tool_config = translator.from_hook_tool_config(wanted, request)
     # A service rejects a tool choice in a request without tools.
     if offered or isinstance(translator, StableTranslator):
-        request = translator.from_hook_llm_request({"toolConfig": wanted}, request)
+        change = {"toolConfig": wanted}
+        changed = _try(
+            _FAILED, lambda: translator.from_hook_llm_request(change, request)
+        )
+        # Without a choice of tools there must be none to choose from.
+        failed = changed is _FAILED
+        request = translator.limit_tools(request, ()) if failed else changed
     return request, tool_config
+
+
+_NO_TOOLS: dict[str, Any] = {"mode": "NONE", "allowedFunctionNames": []}
 
 
 def _allowed_names(wanted: dict[str, Any]) -> frozenset[str] | None:
     if wanted.get("mode") == "NONE":
         return frozenset()
-    return frozenset(wanted.get("allowedFunctionNames") or ()) or None
+    names = wanted.get("allowedFunctionNames")
+    return None if names is None else frozenset(names)
 
 
 def _last_hook_with(result: ProcessedHookResult, field: str) -> str | None:

@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from hookline.protocol.events import TRAITS, HookEventName, known_event
-from hookline.protocol.inputs import EventFirer, Fields, event_fields
+from hookline.protocol.inputs import (
+    EventFirer,
+    Fields,
+    checked_translator,
+    event_fields,
+)
 from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
@@ -41,7 +46,7 @@ class RemoteHooks(EventFirer):
         translator: str = "auto",
     ) -> None:
         self._client = client
-        self._translator = translator
+        self._translator = checked_translator(translator)
         base = {
             "session_id": session_id,
             "transcript_path": transcript_path,

@@ -241,13 +241,15 @@ _MERGES: dict[Merge, Callable[[Outputs], HookOutput]] = {
 def merge_tool_configs(
     configs: Sequence[dict[str, Any]], selection: ToolSelection
 ) -> dict[str, Any]:
-    """Merge at least one ``toolConfig``; a hook that names no tool adds none."""
+    """Merge at least one ``toolConfig``; only an absent list restricts nothing."""
     modes = [config.get("mode") for config in configs]
     mode = next((mode for mode in MODES if mode in modes), "AUTO")
     named = (config.get("allowedFunctionNames") for config in configs)
-    lists = [set(names) for names in named if names]
+    lists = [set(names) for names in named if names is not None]
     combine = set.intersection if selection is ToolSelection.INTERSECT else set.union
     names: set[str] = combine(*lists) if lists else set()
     if mode == "NONE" or (lists and not names):
         return {"mode": "NONE", "allowedFunctionNames": []}
+    if not lists:
+        return {"mode": mode}
     return {"mode": mode, "allowedFunctionNames": sorted(names)}

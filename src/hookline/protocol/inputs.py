@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NotRequired, TypedDict
 
+from hookline.errors import UnknownTranslatorError
 from hookline.log import logger
 
 from .events import (
@@ -197,6 +198,17 @@ def _check_choice(event: HookEventName, fields: Fields) -> None:
         # hooks without a matcher should still run.
         logger.warning("%s", message)
     fields[name] = str(value)
+
+
+TRANSLATORS = ("auto", "genai", "openai", "anthropic", "stable")
+"""Names of the shapes in which model requests and responses may come."""
+
+
+def checked_translator(name: str) -> str:
+    """Return the name of a translator; raise for one that does not exist."""
+    if name not in TRANSLATORS:
+        raise UnknownTranslatorError(name, TRANSLATORS)
+    return name
 
 
 class EventFirer(ABC):

@@ -1,12 +1,14 @@
 """Translate model calls of every SDK to one text-only shape for hooks, and back.
 
 ``pick_translator`` recognises a value without importing any SDK: an object by the
-package of its class, a dict with ``contents`` as google-genai, a dict with ``messages``
-as the stable shape. A name overrides that.
+package of its class, a dict by its fields. A name overrides that. Text in ``messages``
+from ``user``, ``model`` and ``system`` is the stable shape, unless a field beside it is
+one that only OpenAI or Anthropic take.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -16,8 +18,9 @@ from msgspec import Struct
 
 from hookline.errors import TranslationError
 from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.inputs import checked_translator
 
-from .sdk_objects import describe, get
+from .sdk_objects import describe, get, is_list, is_mapping, items, text_of
 from .stable import (
     HookToolConfig,
     HookTranslator,
@@ -66,6 +69,29 @@ _GENAI_RESPONSE_KEYS = (
     "candidates", "usageMetadata", "usage_metadata",
     "promptFeedback", "prompt_feedback",
 )  # fmt: skip
+_OPENAI_FIELDS = (
+    "choices", "output", "input", "instructions", "previous_response_id",
+    "conversation",
+)  # fmt: skip
+_STABLE_FIELDS = frozenset({"config", "toolConfig"})
+_SDK_ROLES = frozenset({"assistant", "developer", "tool", "function"})
+_OPENAI_ROLES = frozenset({"developer", "tool", "function", "system"})
+_ANTHROPIC_FIELDS = frozenset(
+    {"system", "stop_sequences", "top_k", "thinking", "mcp_servers"}
+)
+_SDK_FIELDS = _ANTHROPIC_FIELDS | {
+    "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "n", "seed",
+    "stream", "tool_choice", "functions", "response_format", "web_search_options",
+}  # fmt: skip
+_TOOL_KEYS = ("type", "function", "input_schema")
+_ANTHROPIC_BLOCKS = frozenset(
+    {
+        "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document",
+        "search_result", "server_tool_use", "web_search_tool_result",
+    }
+)  # fmt: skip
+_CLAUDE = re.compile(r"([\w-]+\.)*claude")  # also as other clouds name it
+_DATED = re.compile(r"_\d{8}$")
 
 
 def pick_translator(value: object, name: str = "auto") -> HookTranslator:
@@ -78,14 +104,10 @@ def pick_translator(value: object, name: str = "auto") -> HookTranslator:
     if found is None:
         raise TranslationError(
             f"unknown request or response: expected an object of google-genai, openai "
-            "or anthropic, or a dict with 'contents' or 'messages', got "
+            "or anthropic, or a dict that one of them takes or gives, got "
             f"{describe(value)}; set Config(translator=...) to name the SDK"
         )
-    if found not in _CLASSES:
-        raise TranslationError(
-            f"unknown translator {found!r}: expected auto, {', '.join(_CLASSES)}"
-        )
-    return _translator(found)
+    return _translator(checked_translator(found))
 
 
 @cache
@@ -121,7 +143,17 @@ def _recognise(value: object) -> str | None:
     if "contents" in value:
         return "genai"
     if "messages" in value:
-        return _package_among(value["messages"]) or "stable"
+        messages = items(value["messages"])
+        return _package_among(messages) or _sdk_of_messages(value, messages)
+    return _sdk_of_fields(value)
+
+
+def _sdk_of_fields(value: Mapping[str, Any]) -> str | None:
+    """Tell the other requests and all responses."""
+    if any(key in value for key in _OPENAI_FIELDS) or is_mapping(value.get("prompt")):
+        return "openai"
+    if value.get("type") == "message" or is_list(value.get("content")):
+        return "anthropic"
     if _has_text_parts(value.get("candidates")):
         return "stable"
     if any(key in value for key in _GENAI_RESPONSE_KEYS):
@@ -129,18 +161,63 @@ def _recognise(value: object) -> str | None:
     return "stable" if "text" in value else None
 
 
+def _sdk_of_messages(request: Mapping[str, Any], messages: list[Any]) -> str:
+    roles = {text_of(get(message, "role")) for message in messages}
+    is_sdk = (
+        not roles.isdisjoint(_SDK_ROLES)
+        or any(map(_has_sdk_content, messages))
+        or (_STABLE_FIELDS.isdisjoint(request) and _has_sdk_fields(request))
+    )
+    if not is_sdk or "model" in roles:
+        return "stable"
+    if not roles.isdisjoint(_OPENAI_ROLES) or any(map(_has_calls, messages)):
+        return "openai"
+    return "anthropic" if _is_for_anthropic(request, messages) else "openai"
+
+
+def _has_sdk_content(message: Any) -> bool:
+    content = get(message, "content")
+    return is_list(content) or (content is None and _has_calls(message))
+
+
+def _has_calls(message: Any) -> bool:
+    return get(message, "tool_calls", "function_call") is not None
+
+
+def _has_sdk_fields(request: Mapping[str, Any]) -> bool:
+    tools = items(request.get("tools"))
+    return not _SDK_FIELDS.isdisjoint(request) or any(
+        key in tool for tool in tools if is_mapping(tool) for key in _TOOL_KEYS
+    )
+
+
+def _is_for_anthropic(request: Mapping[str, Any], messages: list[Any]) -> bool:
+    blocks = (block for message in messages for block in items(get(message, "content")))
+    return (
+        not _ANTHROPIC_FIELDS.isdisjoint(request)
+        or _CLAUDE.match(text_of(request.get("model")) or "") is not None
+        or any(_is_anthropic_tool(tool) for tool in items(request.get("tools")))
+        or any(text_of(get(block, "type")) in _ANTHROPIC_BLOCKS for block in blocks)
+    )
+
+
+def _is_anthropic_tool(tool: Any) -> bool:
+    is_typed = _DATED.search(text_of(get(tool, "type")) or "") is not None
+    return is_typed or get(tool, "input_schema") is not None
+
+
 def _has_text_parts(candidates: Any) -> bool:
     """Tell stable candidates, with strings as parts, from those of google-genai."""
-    for candidate in candidates if isinstance(candidates, list) else ():
+    for candidate in items(candidates):
         parts = get(get(candidate, "content"), "parts")
-        if isinstance(parts, list) and parts:
+        if is_list(parts) and parts:
             return all(isinstance(part, str) for part in parts)
     return False
 
 
-def _package_among(messages: Any) -> str | None:
+def _package_among(messages: list[Any]) -> str | None:
     """Name the SDK of the first message that is an object."""
-    for message in messages if isinstance(messages, list | tuple) else ():
+    for message in messages:
         if not isinstance(message, Mapping | Struct):
             return _package_of(message)
     return None

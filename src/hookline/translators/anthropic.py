@@ -6,21 +6,23 @@ The service can require one tool by its name, not one of several, and none under
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from .sdk_objects import (
     anthropic_types,
     as_record,
-    count_or_none,
     get,
+    is_list,
+    is_record,
+    items,
     rebuilt,
     text_at,
-    text_or_none,
+    text_of,
     unexpected,
     with_field,
 )
-from .stable import HookToolConfig, LLMCandidate, LLMUsage
+from .stable import HookToolConfig, LLMCandidate, LLMUsage, whole_number
 from .streams import assemble_anthropic
 from .translator import Entry, MessageListTranslator, first_candidate, own_name
 
@@ -44,6 +46,8 @@ _REASONS = {
     "model_context_window_exceeded": "MAX_TOKENS",
     "refusal": "SAFETY",
 }
+# The agent runs these itself; any other tool with a type is run by the service.
+_CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
 _INPUT_COUNTS = (
     "input_tokens",
     "cache_creation_input_tokens",
@@ -89,7 +93,7 @@ class AnthropicTranslator(MessageListTranslator):
 
     def _with_system(self, request: Any, texts: Sequence[str]) -> Any:
         found = get(request, "system")
-        if isinstance(found, list | tuple):
+        if is_list(found):
             blocks = [{"type": "text", "text": text} for text in texts]
             return with_field(request, [*found, *blocks], "system")
         joined = "\n\n".join([*([found] if found else []), *texts])
@@ -98,9 +102,9 @@ class AnthropicTranslator(MessageListTranslator):
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ``tool_choice``; unknown modes pass as text."""
         as_record(tool_config, "tool_choice")
-        kind = text_or_none(get(tool_config, "type"), "tool_choice.type")
+        kind = text_of(get(tool_config, "type"))
         if kind == "tool":
-            name = text_or_none(get(tool_config, "name"), "tool_choice.name")
+            name = text_of(get(tool_config, "name"))
             return HookToolConfig("ANY", [name] if name else None)
         return HookToolConfig(None if kind is None else _MODES.get(kind, kind))
 
@@ -119,28 +123,31 @@ class AnthropicTranslator(MessageListTranslator):
         return tool_config.mode == "ANY" and len(names or ()) == 1
 
     def _names_in(self, tool: Any) -> list[str]:
-        name = get(tool, "name")
-        return [name] if isinstance(name, str) else []
+        kind, name = text_of(get(tool, "type")), text_of(get(tool, "name"))
+        is_own = kind is None or kind.startswith(_CLIENT_TOOLS)
+        return [name] if name and is_own else []
+
+    def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
+        # Tools of the service have names here, so that a list can allow them.
+        return tool if text_of(get(tool, "name")) in names else None
+
+    def _without_service_fields(self, request: Any, names: Collection[str]) -> Any:
+        return with_field(request, None, "mcp_servers")
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
         texts, _ = self._read_blocks(get(response, "content"), "content")
-        return [self._candidate(texts, get(response, "stop_reason"), "stop_reason")]
+        return [self._candidate(texts, get(response, "stop_reason"))]
 
     def _usage(self, response: Any) -> LLMUsage | None:
         usage = get(response, "usage")
-        if usage is None:
+        if not is_record(usage):
             return None
-        as_record(usage, "usage")
-        prompt = sum(
-            count_or_none(get(usage, name), f"usage.{name}") or 0
-            for name in _INPUT_COUNTS
-        )
-        output = count_or_none(get(usage, "output_tokens"), "usage.output_tokens")
+        prompt = sum(whole_number(get(usage, name)) or 0 for name in _INPUT_COUNTS)
+        output = whole_number(get(usage, "output_tokens"))
         return LLMUsage(prompt, output, prompt + (output or 0))
 
     def _calls(self, response: Any) -> list[str]:
-        content = get(response, "content")
-        blocks = content if isinstance(content, list | tuple) else []
+        blocks = items(get(response, "content"))
         return [str(get(b, "name")) for b in blocks if get(b, "type") == "tool_use"]
 
     def _new_response(

@@ -17,11 +17,13 @@ from msgspec import Struct
 from .sdk_objects import (
     as_list,
     as_record,
-    count_or_none,
     genai_types,
     get,
+    is_list,
     is_mapping,
     is_record,
+    items,
+    text_of,
     text_or_none,
     unexpected,
     unknown_values_allowed,
@@ -32,14 +34,14 @@ from .stable import (
     LLMCandidate,
     LLMContent,
     LLMMessage,
-    LLMSafetyRating,
     LLMUsage,
     ToolConfigParts,
     to_wire,
     tool_config_parts,
+    whole_number,
 )
 from .streams import assemble_genai
-from .translator import Entry, SdkTranslator
+from .translator import Entry, SdkTranslator, read_ratings
 
 
 @lru_cache(maxsize=256)
@@ -75,6 +77,7 @@ _PART_FIELDS = _both(
     "file_uri",
 )  # fmt: skip
 _NO_PARTS = (type(None), int, float, bytes, list, tuple)
+_DECLARATIONS = "function_declarations"
 _CALLS = ("function_call", "tool_call")
 _RESULTS = ("function_response", "tool_response")
 # Settings that hooks neither see nor change.
@@ -114,24 +117,23 @@ class GenAITranslator(SdkTranslator):
     usage_fields = _spellings("usage_metadata")
     counts = tuple(map(_spellings, LLMUsage.__struct_fields__))
     tool_choice_fields = _spellings("tool_config")
-    tools_place = "config.tools"
     assemble_response = staticmethod(assemble_genai)
 
     def _entries(self, request: Any) -> list[Entry]:
         contents = get(request, "contents")
         if contents is None:
             raise unexpected("contents", "a Content, a Part, a string or a list", None)
-        if isinstance(contents, list | tuple):
+        if is_list(contents):
             return [_entry(raw, f"contents[{at}]") for at, raw in enumerate(contents)]
         return [_entry(contents, "contents")]
 
     def _config(self, request: Any) -> dict[str, Any]:
         config = get(request, "config")
-        if config is None:
+        if not is_record(config):
             return {}
         settings = {
             _camel(str(key)): _plain_setting(value)
-            for key, value in dict(as_record(config, "config")).items()
+            for key, value in dict(config).items()
         }
         return {
             key: value
@@ -152,7 +154,7 @@ class GenAITranslator(SdkTranslator):
     def _with_text(self, raw: Any, text: str | None) -> Any:
         if isinstance(raw, str):
             return text
-        if isinstance(raw, list | tuple):
+        if is_list(raw):
             return _replace_text(list(raw), text)
         if _is_part(raw):
             return with_field(raw, text, "text")
@@ -163,7 +165,7 @@ class GenAITranslator(SdkTranslator):
         return _new_content(role, [{"text": message.content}], request)
 
     def _with_entries(self, request: Any, raws: list[Any], *, added: bool) -> Any:
-        was_list = isinstance(get(request, "contents"), list | tuple)
+        was_list = is_list(get(request, "contents"))
         if not was_list and len(raws) == 1 and not added:
             return with_field(request, raws[0], "contents")
         # The SDK groups bare parts into one Content and puts it after a dict that
@@ -177,26 +179,21 @@ class GenAITranslator(SdkTranslator):
         return self._with_option(request, extended, *names)
 
     def _with_config(self, request: Any, key: str, value: Any) -> Any:
-        # An SDK object takes only the settings that the SDK knows.
-        known = getattr(type(_config_or_new(request)), "model_fields", None)
-        if key in _HIDDEN_CONFIG or (known is not None and _snake(key) not in known):
+        kind = type(_config_or_new(request))
+        if key in _HIDDEN_CONFIG or not _takes_setting(kind, _snake(key), value):
             return None
         return self._with_option(request, value, _snake(key), key)
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ToolConfig or its dict."""
-        place = "toolConfig.functionCallingConfig"
         as_record(tool_config, "toolConfig")
         calling = _field(tool_config, "function_calling_config")
-        if calling is None:
+        if not is_record(calling):
             return HookToolConfig()
-        mode = text_or_none(get(as_record(calling, place), "mode"), f"{place}.mode")
         names = _field(calling, "allowed_function_names")
-        place = f"{place}.allowedFunctionNames"
-        for name in as_list(names, place):
-            if not isinstance(name, str):
-                raise unexpected(place, "a list of strings", name)
-        return HookToolConfig(mode, None if names is None else list(names))
+        found = [name for one in items(names) if (name := text_of(one)) is not None]
+        mode = text_of(get(calling, "mode"))
+        return HookToolConfig(mode, found if is_list(names) else None)
 
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
@@ -219,54 +216,62 @@ class GenAITranslator(SdkTranslator):
         if not is_record(tool):
             name = getattr(tool, "__name__", None)
             return [name] if isinstance(name, str) else []
-        declared = _field(tool, "function_declarations")
-        declared = as_list(declared, "functionDeclarations")
-        return [name for one in declared if isinstance(name := get(one, "name"), str)]
+        declared = items(_field(tool, _DECLARATIONS))
+        return [name for one in declared if (name := text_of(get(one, "name")))]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
-        whole = super()._limited_tool(tool, names)
-        if whole is not None or not is_record(tool):
-            return whole
-        declared = _field(tool, "function_declarations")
-        kept = [one for one in declared if get(one, "name") in names]
-        rest = dict(tool).keys() - _spellings("function_declarations")
-        if not kept and all(get(tool, name) is None for name in rest):
+        if not is_record(tool):
+            # A callable, or an MCP session, whose calls pass the hooks one by one.
+            return tool if all(name in names for name in self._names_in(tool)) else None
+        declared = items(_field(tool, _DECLARATIONS))
+        kept = [one for one in declared if text_of(get(one, "name")) in names]
+        others = [key for key in dict(tool) if key not in _spellings(_DECLARATIONS)]
+        if not kept:
             return None
-        return _with_field(tool, kept or None, "function_declarations")
+        if kept == declared and all(get(tool, key) is None for key in others):
+            return tool
+        limited = _with_field(tool, kept, _DECLARATIONS)
+        if is_mapping(limited):
+            return {key: one for key, one in limited.items() if key not in others}
+        return limited.model_copy(update=dict.fromkeys(others))
 
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
         return self._with_option(request, tools or None, "tools")
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
+        if get(_field(response, "sdk_http_response"), "body") is not None:
+            problem = "no body: unset should_return_http_response, hooks cannot read it"
+            raise unexpected("sdk_http_response", problem, response)
         found = as_list(get(response, "candidates"), "candidates")
         return [_candidate(one, f"candidates[{at}]") for at, one in enumerate(found)]
 
     def _calls(self, response: Any) -> list[str]:
         return [
             str(get(call, "name"))
-            for candidate in get(response, "candidates") or []
-            for part in get(get(candidate, "content"), "parts") or []
+            for candidate in items(get(response, "candidates"))
+            for part in items(get(get(candidate, "content"), "parts"))
             if (call := _field(part, "function_call")) is not None
         ]
 
     def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        pairs = zip_longest(candidates, get(base, "candidates") or [])
+        pairs = zip_longest(candidates, items(get(base, "candidates")))
         built = [_new_candidate(new, old) for new, old in pairs if new is not None]
         if not isinstance(base, Mapping):
             return _changed_object(base, built, usage)
         response = with_field(base, built, "candidates")
         if usage is None:
             return response
-        counts = {**(_field(base, "usage_metadata") or {}), **to_wire(usage)}
+        before = _field(base, "usage_metadata")
+        counts = {**(before if is_mapping(before) else {}), **to_wire(usage)}
         return _with_field(response, counts, "usage_metadata")
 
 
 def _entry(raw: Any, place: str) -> Entry:
     if isinstance(raw, str):
-        return Entry(raw, LLMMessage("user", raw) if raw else None)
-    if isinstance(raw, list | tuple):
+        return Entry(raw, LLMMessage("user", str.__str__(raw)) if raw else None)
+    if is_list(raw):
         return _entry_of_parts(raw, list(raw), "user", place)
     if isinstance(raw, _NO_PARTS):
         raise unexpected(place, "a Content, a Part or a string", raw)
@@ -330,7 +335,7 @@ def _text(part: Any, place: str) -> str:
     text = part if isinstance(part, str) else get(part, "text")
     if not isinstance(text, str):
         raise unexpected(f"{place}.text", "a string", text)
-    return text
+    return str.__str__(text)
 
 
 def _replace_text(parts: list[Any], text: str | None) -> list[Any]:
@@ -353,7 +358,7 @@ def _new_content(role: str, parts: list[Any], request: Any) -> Any:
 def _has_objects(request: Any) -> bool:
     """Whether a request is made of SDK objects, so that additions should be too."""
     contents = get(request, "contents")
-    for entry in contents if isinstance(contents, list | tuple) else [contents]:
+    for entry in contents if is_list(contents) else [contents]:
         if is_record(entry):
             return not is_mapping(entry)
     return not is_mapping(request)
@@ -373,12 +378,27 @@ def _grouped(raws: list[Any], request: Any) -> Iterator[Any]:
 
 
 def _is_bare(raw: Any) -> bool:
-    return not isinstance(raw, list | tuple) and (not is_record(raw) or _is_part(raw))
+    return not is_list(raw) and (not is_record(raw) or _is_part(raw))
 
 
 def _config_or_new(request: Any) -> Any:
     found = get(request, "config")
-    return _new("GenerateContentConfig", request) if found is None else found
+    return found if is_record(found) else _new("GenerateContentConfig", request)
+
+
+def _takes_setting(kind: Any, name: str, value: Any) -> bool:
+    """Whether an SDK object takes a setting; a dict takes them all."""
+    fields = getattr(kind, "model_fields", None)
+    if fields is None:
+        return True
+    if name not in fields:
+        return False
+    try:
+        with unknown_values_allowed():
+            kind.model_validate({name: value})
+    except ValueError:  # of which pydantic's error is one
+        return False
+    return True
 
 
 def _new(kind: str, like: Any) -> Any:
@@ -388,9 +408,11 @@ def _new(kind: str, like: Any) -> Any:
 
 def _plain_setting(value: Any) -> Any:
     """Return a setting that is plain data; None for any other."""
-    if isinstance(value, str | int | float):
+    if isinstance(value, str):
+        return text_of(value)
+    if isinstance(value, int | float):
         return getattr(value, "value", value)
-    if isinstance(value, list | tuple):
+    if is_list(value):
         return list(value) if all(isinstance(item, str) for item in value) else None
     return None
 
@@ -398,7 +420,7 @@ def _plain_setting(value: Any) -> Any:
 def _extended(instruction: Any, texts: Sequence[str]) -> Any:
     if instruction is None or isinstance(instruction, str):
         return "\n\n".join([*([instruction] if instruction else []), *texts])
-    if isinstance(instruction, list | tuple):
+    if is_list(instruction):
         return [*instruction, *texts]
     parts = get(instruction, "parts") if is_record(instruction) else None
     if parts is None:
@@ -415,7 +437,7 @@ def _changed_tool_config(base: Any, tool_config: HookToolConfig) -> Any:
     calling = _field(base, "function_calling_config")
     if calling is None:
         calling = _new("FunctionCallingConfig", base)
-    if not isinstance(calling, Mapping):
+    if not is_mapping(calling):
         with unknown_values_allowed():
             mode = genai_types().FunctionCallingConfigMode(mode)
     calling = with_field(calling, mode, "mode")
@@ -435,22 +457,10 @@ def _candidate(candidate: Any, place: str) -> LLMCandidate:
     ]
     return LLMCandidate(
         LLMContent("model", texts),
-        text_or_none(_field(candidate, "finish_reason"), f"{place}.finishReason"),
-        count_or_none(get(candidate, "index"), f"{place}.index"),
-        _ratings(_field(candidate, "safety_ratings"), f"{place}.safetyRatings"),
+        text_of(_field(candidate, "finish_reason")),
+        whole_number(get(candidate, "index")),
+        read_ratings(_field(candidate, "safety_ratings")),
     )
-
-
-def _ratings(ratings: Any, place: str) -> list[LLMSafetyRating] | None:
-    if ratings is None:
-        return None
-    return [
-        LLMSafetyRating(
-            text_or_none(get(as_record(one, place), "category"), f"{place}.category"),
-            text_or_none(get(one, "probability"), f"{place}.probability"),
-        )
-        for one in as_list(ratings, place)
-    ]
 
 
 def _new_candidate(candidate: LLMCandidate, before: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -19,17 +19,20 @@ from .sdk_objects import (
     as_list,
     as_record,
     chat_types,
-    count_or_none,
     get,
+    is_list,
+    is_mapping,
     is_record,
+    items,
     rebuilt,
     responses_types,
     text_at,
+    text_of,
     text_or_none,
     unexpected,
     with_field,
 )
-from .stable import HookToolConfig, LLMCandidate, LLMMessage, LLMUsage
+from .stable import HookToolConfig, LLMCandidate, LLMMessage, LLMUsage, whole_number
 from .streams import assemble_openai
 from .translator import (
     Entry,
@@ -52,6 +55,8 @@ _HOSTED_CALLS = frozenset(
 _RESPONSES_FIELDS = frozenset(
     {"input", "instructions", "previous_response_id", "conversation", "prompt"}
 )
+# The agent runs these itself; any other tool is run by the service, or has no name.
+_NAMED_TOOLS = ("function", "custom")
 _ROLES = {"assistant": "model", "developer": "system"}
 _RESULT_ROLES = frozenset({"tool", "function"})
 
@@ -102,22 +107,22 @@ class OpenAIApi(MessageListTranslator):
 
     def _config(self, request: Any) -> dict[str, Any]:
         found = super()._config(request)
-        if isinstance(found.get("stopSequences"), str):
-            found["stopSequences"] = [found["stopSequences"]]
+        if (stop := text_of(found.get("stopSequences"))) is not None:
+            found["stopSequences"] = [stop]
         return found
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ``tool_choice`` of either API; unknown modes pass as text."""
-        if isinstance(tool_config, str):
-            return HookToolConfig(_MODES.get(tool_config, tool_config))
+        word = text_of(tool_config)
+        if word is not None:
+            return HookToolConfig(_MODES.get(word, word))
         if not is_record(tool_config):
             raise unexpected("tool_choice", "a string or an object", tool_config)
-        kind = text_or_none(get(tool_config, "type"), "tool_choice.type")
-        if kind != _ALLOWED_TOOLS:
+        if text_of(get(tool_config, "type")) != _ALLOWED_TOOLS:
             return HookToolConfig("ANY", [_chosen_name(tool_config)])
         allowed = get(tool_config, _ALLOWED_TOOLS) or tool_config
-        mode = text_or_none(get(allowed, "mode"), "tool_choice.mode") or "auto"
-        tools = as_list(get(allowed, "tools"), "tool_choice.tools")
+        mode = text_of(get(allowed, "mode")) or "auto"
+        tools = items(get(allowed, "tools"))
         return HookToolConfig(_MODES.get(mode, mode), list(map(_chosen_name, tools)))
 
     def _new_tool_choice(self, tool_config: HookToolConfig, request: Any) -> Any:
@@ -142,37 +147,37 @@ class OpenAIApi(MessageListTranslator):
         return tool_config.mode != "NONE"
 
     def _names_in(self, tool: Any) -> list[str]:
-        tools = _namespace(tool) or [tool]
-        return [name for _, name in map(_kind_and_name, tools) if name]
+        found = map(_kind_and_name, _namespace(tool) or [tool])
+        return [name for kind, name in found if name and kind in _NAMED_TOOLS]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         inner = _namespace(tool)
         if inner is None:
             return super()._limited_tool(tool, names)
-        kept = [one for one in inner if _kind_and_name(one)[1] in names]
-        return {**tool, "tools": kept} if kept else None
+        limited = [super(OpenAIApi, self)._limited_tool(one, names) for one in inner]
+        kept = [one for one in limited if one is not None]
+        return with_field(tool, kept, "tools") if kept else None
 
     def _new_usage(self, usage: LLMUsage | None, base: Any) -> dict[str, Any]:
         if usage is None:
             return {}
         before = get(base, "usage")
-        if before is not None and not isinstance(before, Mapping):
-            before = before.model_dump()
+        if not is_mapping(before):
+            before = before.model_dump() if is_record(before) else {}
         pairs = zip(self.counts, msgspec.structs.astuple(usage), strict=True)
         changed = {names[0]: count or 0 for names, count in pairs}
-        return {"usage": {**(before or {}), **changed}}
+        return {"usage": {**before, **changed}}
 
 
 def _namespace(tool: Any) -> list[Any] | None:
     if get(tool, "type") != "namespace":
         return None
-    return as_list(get(tool, "tools"), "tools.tools")
+    return items(get(tool, "tools"))
 
 
 def _kind_and_name(tool: Any) -> tuple[str, str | None]:
-    kind = str(get(tool, "type") or "function")
-    name = get(tool, "name") or get(get(tool, kind), "name")
-    return kind, name if isinstance(name, str) else None
+    kind = text_of(get(tool, "type")) or "function"
+    return kind, text_of(get(tool, "name") or get(get(tool, kind), "name"))
 
 
 def _chosen_name(choice: Any) -> str:
@@ -184,7 +189,6 @@ class ResponsesTranslator(OpenAIApi):
     """The Responses API, with items as input and output; one candidate."""
 
     name = "OpenAI Responses"
-    text_types = frozenset({"input_text", "output_text", "text"})
     messages_field = "input"
     response_type = "a Response"
     response_fields = ("output",)
@@ -196,9 +200,10 @@ class ResponsesTranslator(OpenAIApi):
     def _entries(self, request: Any) -> list[Entry]:
         given = get(request, "input")
         if isinstance(given, str):
-            return [Entry(given, LLMMessage("user", given) if given else None)]
-        items = as_list(given, "input")
-        return [self._entry(raw, f"input[{at}]") for at, raw in enumerate(items)]
+            text = str.__str__(given)
+            return [Entry(given, LLMMessage("user", text) if text else None)]
+        found = as_list(given, "input")
+        return [self._entry(raw, f"input[{at}]") for at, raw in enumerate(found)]
 
     def _entry(self, raw: Any, place: str) -> Entry:
         kind = text_or_none(get(as_record(raw, place), "type"), f"{place}.type")
@@ -222,13 +227,13 @@ class ResponsesTranslator(OpenAIApi):
         before = get(request, "input")
         if isinstance(before, str) and len(raws) == 1 and not added:
             return with_field(request, raws[0], "input")
-        items = [
+        made = [
             {"role": "user", "content": raw} if isinstance(raw, str) else raw
             for raw in raws
         ]
-        if isinstance(before, list | tuple):
-            items = _without_orphaned_reasoning(items, before)
-        return with_field(request, items, "input")
+        if is_list(before):
+            made = _without_orphaned_reasoning(made, list(before))
+        return with_field(request, made, "input")
 
     def _candidates(self, response: Any) -> list[LLMCandidate]:
         texts: list[str] = []
@@ -240,12 +245,12 @@ class ResponsesTranslator(OpenAIApi):
         reason = get(get(response, "incomplete_details"), "reason")
         if reason is None:
             reason = get(response, "status")
-        return [self._candidate(texts, reason, "status")]
+        return [self._candidate(texts, reason)]
 
     def _calls(self, response: Any) -> list[str]:
         return [
             str(get(item, "name") or get(item, "type"))
-            for item in get(response, "output") or []
+            for item in items(get(response, "output"))
             if _kind(item).endswith(_CALL_SUFFIX) and _kind(item) not in _HOSTED_CALLS
         ]
 
@@ -296,7 +301,8 @@ def _without_orphaned_reasoning(items: list[Any], before: Sequence[Any]) -> list
 
 
 def _new_message(texts: list[str], base: Any) -> dict[str, Any]:
-    messages = [one for one in get(base, "output") or [] if _kind(one) == "message"]
+    output = items(get(base, "output"))
+    messages = [one for one in output if _kind(one) == "message"]
     return {
         "id": (get(messages[0], "id") if messages else None) or "msg_hookline",
         "type": "message",
@@ -334,7 +340,7 @@ class OpenAITranslator(OpenAIApi):
 
     def _api_for_request(self, request: Any) -> SdkTranslator:
         super()._api_for_request(request)
-        if "messages" in request or _RESPONSES_FIELDS.isdisjoint(request):
+        if "messages" in request or _RESPONSES_FIELDS.isdisjoint(request.keys()):
             return self
         return _RESPONSES
 
@@ -355,6 +361,16 @@ class OpenAITranslator(OpenAIApi):
         has_others = calls or bool(others or get(raw, "refusal") or get(raw, "audio"))
         return Entry(raw, self._message(role, texts), has_others, calls)
 
+    def _without_service_fields(self, request: Any, names: Collection[str]) -> Any:
+        request = with_field(request, None, "web_search_options")
+        functions = get(request, "functions")  # the old field for tools
+        if functions is None:
+            return request
+        kept = [one for one in items(functions) if text_of(get(one, "name")) in names]
+        if not kept:
+            request = with_field(request, None, "function_call")
+        return with_field(request, kept or None, "functions")
+
     def _candidates(self, response: Any) -> list[LLMCandidate]:
         choices = as_list(get(response, "choices"), "choices")
         return [self._choice(one, f"choices[{at}]") for at, one in enumerate(choices)]
@@ -366,13 +382,13 @@ class OpenAITranslator(OpenAIApi):
         return self._candidate(
             [text for text in texts if text],
             get(choice, "finish_reason"),
-            f"{place}.finish_reason",
-            count_or_none(get(choice, "index"), f"{place}.index"),
+            whole_number(get(choice, "index")),
         )
 
     def _calls(self, response: Any) -> list[str]:
-        messages = [get(choice, "message") for choice in get(response, "choices") or []]
-        calls = [call for one in messages for call in get(one, "tool_calls") or []]
+        choices = items(get(response, "choices"))
+        messages = [get(choice, "message") for choice in choices]
+        calls = [call for one in messages for call in items(get(one, "tool_calls"))]
         functions = [get(call, "function", "custom") for call in calls]
         older = [get(one, "function_call") for one in messages]
         functions += [call for call in older if call is not None]
@@ -381,7 +397,7 @@ class OpenAITranslator(OpenAIApi):
     def _new_response(
         self, candidates: Sequence[LLMCandidate], usage: LLMUsage | None, base: Any
     ) -> Any:
-        pairs = zip_longest(candidates, get(base, "choices") or [])
+        pairs = zip_longest(candidates, items(get(base, "choices")))
         choices = [self._new_choice(new, before) for new, before in pairs if new]
         defaults = {
             "id": "chatcmpl-hookline", "object": "chat.completion", "model": "",

@@ -6,7 +6,7 @@ Hooks do not see fields that the shape does not have, and these are kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -14,12 +14,28 @@ from msgspec import Struct
 from hookline.errors import TranslationError
 
 from .messages import align
-from .sdk_objects import unexpected
+from .sdk_objects import (
+    as_list,
+    as_record,
+    get,
+    is_list,
+    is_mapping,
+    items,
+    text_at,
+    text_of,
+    text_or_none,
+    unexpected,
+)
 from .stable import (
     HookToolConfig,
     HookTranslator,
+    LLMCandidate,
+    LLMContent,
+    LLMMessage,
     LLMRequest,
     LLMResponse,
+    LLMUsage,
+    MessageWithExtra,
     RequestParts,
     ResponseParts,
     ToolConfigParts,
@@ -28,20 +44,36 @@ from .stable import (
     response_parts,
     to_wire,
     tool_config_parts,
+    whole_number,
     with_text,
 )
-from .translator import new_candidates
+from .translator import new_candidates, read_ratings
 
-T = TypeVar("T", LLMRequest, LLMResponse)
+_OTHER_SDK = (
+    "for a value in an SDK's own shape, set Config(translator='genai'), 'openai' or "
+    "'anthropic'"
+)
+_COUNTS = ("promptTokenCount", "candidatesTokenCount", "totalTokenCount")
 
 
 class StableTranslator(HookTranslator):
     """The ``HookTranslator`` for hosts that use the stable shape themselves."""
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
-        """Check a request."""
-        fields = {"model": "", **_fields(request, "request")}
-        return _converted(fields, LLMRequest, "request")
+        """Read a request; keys that its messages have beside the shape are shown."""
+        fields = _fields(request, "request")
+        if not is_list(fields.get("messages")):
+            raise unexpected(
+                "request.messages", f"a list ({_OTHER_SDK})", fields.get("messages")
+            )
+        found = enumerate(fields["messages"])
+        config, tools = fields.get("config"), fields.get("toolConfig")
+        return LLMRequest(
+            text_of(fields.get("model")) or "",
+            [_message(one, f"request.messages[{at}]") for at, one in found],
+            dict(config) if isinstance(config, Mapping) else None,
+            self.to_hook_tool_config(tools) if is_mapping(tools) else None,
+        )
 
     def from_hook_llm_request(
         self,
@@ -51,36 +83,35 @@ class StableTranslator(HookTranslator):
         hook_name: str | None = None,
     ) -> Any:
         """Apply a hook's changes, fields beyond the shape included."""
-        parts = request_parts(hook_request)
+        parts = request_parts(hook_request, hook_name)
         base: dict[str, Any] = {}
         if base_request is not None:
             seen = self.to_hook_llm_request(base_request)
             base = _fields(base_request, "request")
             if messages := messages_of(parts):
                 origins = align(seen.messages, messages)
+                olds = [to_wire(message) for message in seen.messages]
                 parts["messages"] = [
-                    {**({} if at is None else base["messages"][at]), **new}
+                    {**({} if at is None else olds[at]), **new}
                     for at, new in zip(origins, parts["messages"], strict=True)
                 ]
         for key in ("config", "toolConfig"):
-            if parts.get(key) is not None:
-                parts[key] = {**(base.get(key) or {}), **parts[key]}
+            if key in parts and is_mapping(base.get(key)):
+                parts[key] = {**base[key], **parts[key]}
         return _changed(base_request, base, parts, LLMRequest)
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
-        """Check a response, and fill in the text of its first candidate."""
+        """Read a response, and fill in the text of its first candidate."""
         fields = _fields(response, "response")
         if "text" not in fields and "candidates" not in fields:
             raise unexpected("response", "an object with text or candidates", response)
-        candidates = fields.get("candidates", [])
-        if isinstance(candidates, list):
-            blank = {"content": {"role": "model", "parts": []}}
-            candidates = [
-                {**blank, **one} if isinstance(one, Mapping) else one
-                for one in candidates
-            ]
-        fields["candidates"] = candidates
-        return with_text(_converted(fields, LLMResponse, "response"))
+        found = as_list(fields.get("candidates"), "response.candidates")
+        candidates = [
+            _candidate(one, f"response.candidates[{at}]")
+            for at, one in enumerate(found)
+        ]
+        text = text_or_none(fields.get("text"), "response.text")
+        return with_text(LLMResponse(candidates, text, _usage(fields)))
 
     def from_hook_llm_response(
         self,
@@ -90,10 +121,10 @@ class StableTranslator(HookTranslator):
         hook_name: str | None = None,
     ) -> Any:
         """Apply a hook's changes; text and candidates stay the same text."""
-        parts = response_parts(hook_response)
+        parts = response_parts(hook_response, hook_name)
         seen, base = LLMResponse([]), dict[str, Any]()
         if base_response is not None:
-            seen = self.to_hook_llm_response(base_response)
+            seen = _with_candidate(self.to_hook_llm_response(base_response))
             base = _fields(base_response, "response")
         texts = [one.content.parts for one in new_candidates(parts, seen)]
         given = parts.get("candidates") or base.get("candidates") or []
@@ -106,9 +137,18 @@ class StableTranslator(HookTranslator):
             parts["text"] = "".join(texts[0])
         return _changed(base_response, base, parts, LLMResponse)
 
+    def replaced_response(self, hook_response: ResponseParts, base: Any) -> Any:
+        """Build a response from nothing, a Struct if the base is one."""
+        empty = LLMResponse([]) if isinstance(base, Struct) else None
+        return self.from_hook_llm_response(hook_response, empty)
+
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
-        """Check a choice of tools."""
-        return tool_config_parts(tool_config)
+        """Read a choice of tools."""
+        fields = _fields(tool_config, "toolConfig")
+        names = fields.get("allowedFunctionNames")
+        found = [name for one in items(names) if (name := text_of(one)) is not None]
+        mode = text_of(fields.get("mode"))
+        return HookToolConfig(mode, found if is_list(names) else None)
 
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
@@ -149,14 +189,46 @@ def _fields(value: Any, place: str) -> dict[str, Any]:
     return {key: item for key, item in value.items() if item is not None}
 
 
-def _converted(fields: dict[str, Any], kind: type[T], place: str) -> T:
-    try:
-        return msgspec.convert(fields, kind)
-    except msgspec.ValidationError as error:
-        raise TranslationError(
-            f"{place}: {error}; for a {place} in an SDK's own shape, set "
-            "Config(translator='genai'), 'openai' or 'anthropic'"
-        ) from error
+def _message(value: Any, place: str) -> LLMMessage:
+    if isinstance(value, LLMMessage):
+        return value
+    if not is_mapping(value):
+        raise unexpected(place, f"an object ({_OTHER_SDK})", value)
+    role, content = text_at(value, "role", place), text_of(value.get("content"))
+    if content is None:
+        given = value.get("content")
+        raise unexpected(f"{place}.content", f"a string ({_OTHER_SDK})", given)
+    extra = {key: one for key, one in value.items() if key not in ("role", "content")}
+    return (
+        MessageWithExtra(role, content, extra) if extra else LLMMessage(role, content)
+    )
+
+
+def _usage(fields: dict[str, Any]) -> LLMUsage | None:
+    usage = fields.get("usageMetadata")
+    if not isinstance(usage, Mapping):
+        return None
+    return LLMUsage(*(whole_number(usage.get(name)) for name in _COUNTS))
+
+
+def _candidate(value: Any, place: str) -> LLMCandidate:
+    content = as_record(get(as_record(value, place), "content") or {}, place)
+    parts = as_list(get(content, "parts"), f"{place}.parts")
+    texts = [text_or_none(part, f"{place}.parts") or "" for part in parts]
+    return LLMCandidate(
+        LLMContent(text_of(get(content, "role")) or "model", texts),
+        text_of(get(value, "finishReason")),
+        whole_number(get(value, "index")),
+        read_ratings(get(value, "safetyRatings")),
+    )
+
+
+def _with_candidate(response: LLMResponse) -> LLMResponse:
+    """Make one of the text, in a response that has nothing else."""
+    if response.candidates or not response.text:
+        return response
+    candidate = LLMCandidate(LLMContent("model", [response.text]))
+    return msgspec.structs.replace(response, candidates=[candidate])
 
 
 def _with_texts(candidate: Mapping[str, Any], texts: list[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from hookline.errors import MissingExtraError, TranslationError
+
+from .stable import plain_text
 
 _NOT_GIVEN_TYPES = frozenset({"NotGiven", "Omit"})
 _MAX_LENGTH = 80
@@ -48,13 +50,16 @@ def with_field(value: Any, new: Any, *names: str) -> Any:
         return value.model_copy(update={names[0]: new})
     used = [n for n in names if get(value, n) is not None]
     name = next((n for n in (*used, *names) if n in value), _spelling(value, names))
+    if new is None and name not in value:
+        return value
     if new is None:
         return {key: item for key, item in value.items() if key != name}
     return {**value, name: new}
 
 
-def _spelling(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    camel = any(not key.islower() for key in value) and not any("_" in k for k in value)
+def _spelling(value: Mapping[Any, Any], names: tuple[str, ...]) -> str:
+    keys = [key for key in value if isinstance(key, str)]
+    camel = any(not key.islower() for key in keys) and not any("_" in k for k in keys)
     return names[-1] if camel and not names[-1].islower() else names[0]
 
 
@@ -65,22 +70,41 @@ def as_record(value: Any, place: str) -> Any:
     return value
 
 
+def is_list(value: Any) -> bool:
+    """Tell lists, tuples and the like from strings, mappings and iterators."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return True
+    return isinstance(value, Collection) and not isinstance(
+        value, str | bytes | bytearray | Mapping
+    )
+
+
 def as_list(value: Any, place: str) -> list[Any]:
     """Require a list; None is an empty one."""
     if value is None:
         return []
-    if not isinstance(value, list | tuple):
+    if not is_list(value):
         raise unexpected(place, "a list", value)
     return list(value)
 
 
+def items(value: Any) -> list[Any]:
+    """Return the items of a list; any other value has none."""
+    return list(value) if is_list(value) else []
+
+
+def text_of(value: Any) -> str | None:
+    """Read a string or an enum of strings; None for any other value."""
+    return plain_text(value.value if isinstance(value, Enum) else value)
+
+
 def text_or_none(value: Any, place: str) -> str | None:
     """Require a string or an enum of strings; None stays None."""
-    if isinstance(value, Enum):
-        value = value.value
-    if value is not None and not isinstance(value, str):
+    text = text_of(value)
+    if text is None and value is not None:
         raise unexpected(place, "a string", value)
-    return value
+    return text
 
 
 def text_at(value: Any, name: str, place: str) -> str:
@@ -89,13 +113,6 @@ def text_at(value: Any, name: str, place: str) -> str:
     if text is None:
         raise unexpected(f"{place}.{name}", "a string", None)
     return text
-
-
-def count_or_none(value: Any, place: str) -> int | None:
-    """Require an integer; None stays None."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise unexpected(place, "an integer", value)
 
 
 def unexpected(place: str, expected: str, value: Any) -> TranslationError:
@@ -107,6 +124,8 @@ def describe(value: Any) -> str:
     """Describe a value in an error message, in at most 80 characters."""
     if isinstance(value, str):
         text = repr(value[:_MAX_LENGTH])
+    elif isinstance(value, int) and abs(value) >= 1 << 63:
+        text = "a huge number"  # CPython refuses to format more than 4300 digits
     elif isinstance(value, int | float | None):
         text = repr(value)
     elif isinstance(value, Mapping):
@@ -123,7 +142,7 @@ def rebuilt(
 ) -> Any:
     """Copy a response with some fields changed; without one, make it from defaults."""
     if isinstance(base, Mapping):
-        return {**base, **changes}
+        return {**(base or defaults), **changes}
     whole = make().model_construct(**{**defaults, **changes})
     if base is None:
         return whole
@@ -132,7 +151,7 @@ def rebuilt(
 
 def to_dict(value: Any) -> dict[str, Any]:
     """Copy a dict or an object of openai or anthropic into a dict."""
-    return dict(value if isinstance(value, dict) else value.to_dict())
+    return dict(value if is_mapping(value) else value.to_dict())
 
 
 def _sdk_module(name: str, extra: str, package: str) -> ModuleType:
@@ -150,7 +169,7 @@ anthropic_types = partial(_sdk_module, "anthropic.types", "anthropic", "anthropi
 
 @contextmanager
 def unknown_values_allowed() -> Iterator[None]:
-    """Silence google-genai's warnings about enum values that it does not know."""
+    """Silence the SDKs' warnings about values that they do not know."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

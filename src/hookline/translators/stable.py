@@ -6,14 +6,18 @@ wire. ``HookTranslator`` is the interface of a translator; each SDK has one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import logging
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from hookline.errors import TranslationError
-from hookline.protocol.outputs import request_problem, response_problem
+from hookline.protocol.jsontext import decode, describe, encode
+
+logger = logging.getLogger("hookline")
 
 
 class LLMMessage(Struct, frozen=True):
@@ -21,6 +25,20 @@ class LLMMessage(Struct, frozen=True):
 
     role: str
     content: str
+
+
+class MessageWithExtra(LLMMessage, frozen=True, eq=False):
+    """A message with further keys of the caller; they do not count in comparisons."""
+
+    extra: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LLMMessage):
+            return NotImplemented
+        return (self.role, self.content) == (other.role, other.content)
+
+    def __hash__(self) -> int:
+        return hash(LLMMessage(self.role, self.content))
 
 
 class HookToolConfig(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -86,8 +104,20 @@ ToolConfigParts = HookToolConfig | dict[str, Any]
 
 def to_wire(value: Struct) -> dict[str, Any]:
     """Convert a stable value to the JSON data that hooks read."""
-    wire: dict[str, Any] = msgspec.to_builtins(value)
-    return wire
+    wire: dict[str, Any] = msgspec.to_builtins(value, enc_hook=_plain)
+    if isinstance(value, LLMRequest):
+        wire["messages"] = [_flat(message) for message in wire["messages"]]
+    return _flat(wire) if isinstance(value, LLMMessage) else wire
+
+
+def _flat(message: dict[str, Any]) -> dict[str, Any]:
+    extra = message.pop("extra", None)
+    return message if extra is None else {**extra, **message}
+
+
+def _plain(value: Any) -> Any:
+    """Convert what msgspec does not know, such as subclasses of str, as JSON does."""
+    return decode(encode(value))
 
 
 class HookTranslator(Protocol):
@@ -121,6 +151,14 @@ class HookTranslator(Protocol):
     ) -> Any:
         """Rebuild a response from text; the base itself if the text is the same."""
 
+    def replaced_response(self, hook_response: ResponseParts, base: Any) -> Any:
+        """Build a response from nothing; of the base only the kind counts."""
+        return self.from_hook_llm_response(hook_response)
+
+    def api_for(self, request: Any) -> HookTranslator:
+        """Choose the API that a request belongs to, where an SDK has several."""
+        return self
+
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Convert the SDK's choice of tools for hooks."""
 
@@ -136,68 +174,244 @@ class HookTranslator(Protocol):
         """List the names of the tools that a request offers."""
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
-        """Remove all other tools, for SDKs that cannot carry the names."""
+        """Remove all other tools, those that the service runs itself included."""
 
     def assemble_response(self, chunks: Iterable[Any]) -> Any:
         """Assemble the whole response from the chunks of a stream."""
 
 
-_EXPECTED: dict[Any, str] = {
-    str: "a string",
-    dict: "an object",
-    int | float: "a number",
-    int: "an integer",
-    list[str]: "a list of strings",
-    list[LLMSafetyRating]: "a list of objects with strings",
-}
-_CONFIG_TYPES: dict[str, Any] = {
-    **dict.fromkeys(("temperature", "topP", "topK"), int | float),
-    **dict.fromkeys(("maxOutputTokens", "candidateCount"), int),
-    "stopSequences": list[str],
-}
-_CANDIDATE_TYPES: dict[str, Any] = {
-    "finishReason": str,
-    "index": int,
-    "safetyRatings": list[LLMSafetyRating],
-}
+_Read = Callable[[Any], Any]
+"""Returns a valid value, converted if need be, or None."""
 
 
-def request_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
-    """Check a request, or parts of one, that a hook returned."""
-    parts = _as_dict(value)
-    _fail_for("llm_request", request_problem(parts))
-    _require({"config": dict, "toolConfig": dict}, parts, "llm_request")
-    _require(_CONFIG_TYPES, parts.get("config") or {}, "llm_request", "config.")
-    if parts.get("toolConfig") is not None:
-        tool_config_parts(parts["toolConfig"])
+def plain_text(value: Any) -> str | None:
+    """Read a string of any class as ``str``; None for any other value."""
+    return str.__str__(value) if isinstance(value, str) else None
+
+
+def whole_number(value: Any) -> int | None:
+    """Read an integer, or a float without a fraction; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if isinstance(value, int) or value.is_integer() else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if isinstance(value, int) or math.isfinite(value) else None
+
+
+def _strings(value: Any) -> list[str] | None:
+    found = [plain_text(one) for one in value] if isinstance(value, list) else [None]
+    return None if None in found else [text for text in found if text is not None]
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return dict(value) if isinstance(value, Mapping) else None
+
+
+def _list(value: Any) -> list[Any] | None:
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+_EXPECTED: dict[_Read, str] = {
+    plain_text: "a string",
+    whole_number: "a whole number",
+    _number: "a number",
+    _strings: "a list of strings",
+    _object: "an object",
+    _list: "a list",
+}
+_CONFIG: dict[str, _Read] = {
+    **dict.fromkeys(("temperature", "topP"), _number),
+    **dict.fromkeys(("frequencyPenalty", "presencePenalty"), _number),
+    "topK": lambda value: whole_number(value) or _number(value),
+    **dict.fromkeys(("maxOutputTokens", "candidateCount", "seed"), whole_number),
+    "stopSequences": _strings,
+}
+_EXPECTED[_CONFIG["topK"]] = "a number"
+_REQUEST = {
+    "model": plain_text,
+    "messages": _list,
+    "config": _object,
+    "toolConfig": _object,
+}
+_RESPONSE = {"text": plain_text, "candidates": _list, "usageMetadata": _object}
+_CANDIDATE = {
+    "finishReason": plain_text,
+    "index": whole_number,
+    "safetyRatings": _list,
+}
+_RATING = dict.fromkeys(("category", "probability"), plain_text)
+_COUNTS = dict.fromkeys(
+    ("promptTokenCount", "candidatesTokenCount", "totalTokenCount"), whole_number
+)
+
+
+class _HookParts:
+    """Reads what a hook returned: an invalid value is ignored by itself.
+
+    Each one is logged with its hook, so that a change that was only partly applied can
+    be noticed.
+    """
+
+    def __init__(self, hook_name: str | None) -> None:
+        self._hook = f"hook {hook_name!r}" if hook_name else "a hook"
+
+    def ignore(self, place: str, expected: str, value: Any) -> None:
+        """Log that a value is ignored."""
+        problem = f"{place}: expected {expected}, got {describe(value)}"
+        logger.warning("%s returned %s; ignored", self._hook, problem)
+
+    def take(
+        self, values: Mapping[str, Any], types: Mapping[str, _Read], place: str
+    ) -> dict[str, Any]:
+        """Keep valid values, and those without a type."""
+        found: dict[str, Any] = {}
+        for key, value in values.items():
+            read = types.get(key)
+            new = value if read is None else read(value)
+            if read is None or new is not None:
+                found[key] = new
+            else:
+                self.ignore(f"{place}.{key}", _EXPECTED[read], value)
+        return found
+
+    def config(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Read settings; null removes one."""
+        removed = {key: None for key, value in values.items() if value is None}
+        given = {key: values[key] for key in values.keys() - removed.keys()}
+        return removed | self.take(given, _CONFIG, "llm_request.config")
+
+    def messages(self, values: list[Any]) -> list[dict[str, Any]]:
+        """Read messages; an invalid one is removed, the original does not return."""
+        kept = []
+        for at, value in enumerate(values):
+            place, message = f"llm_request.messages[{at}]", _object(value) or {}
+            texts = {key: plain_text(message.get(key)) for key in ("role", "content")}
+            if None in texts.values():
+                self.ignore(place, "an object with role and content as text", value)
+            else:
+                kept.append(message | texts)
+        return kept
+
+    def tool_config(self, values: Mapping[str, Any], place: str) -> HookToolConfig:
+        """Read a choice of tools; of a list the valid names count."""
+        given = {key: value for key, value in values.items() if value is not None}
+        found = self.take(given, {"mode": plain_text, _NAMES: _list}, place)
+        mode, names = found.get("mode") or None, found.get(_NAMES)
+        if names is None:
+            return HookToolConfig(mode)
+        names = self.texts(names, f"{place}.{_NAMES}")
+        # A list restricts even when it is empty (PROTOCOL 6).
+        return HookToolConfig(mode if names else "NONE", names)
+
+    def texts(self, values: list[Any], place: str) -> list[str]:
+        """Keep the strings of a list."""
+        kept = []
+        for at, value in enumerate(values):
+            text = plain_text(value)
+            if text is None:
+                self.ignore(f"{place}[{at}]", "a string", value)
+            else:
+                kept.append(text)
+        return kept
+
+    def candidate(self, value: Any, place: str) -> dict[str, Any]:
+        """Read a candidate: without valid text it is an empty one."""
+        given = _object(value)
+        if given is None:
+            self.ignore(place, "an object", value)
+            return {"content": _content([])}
+        found = self.take(
+            {key: one for key, one in given.items() if one is not None},
+            _CANDIDATE,
+            place,
+        )
+        if "safetyRatings" in found:
+            found["safetyRatings"] = self.ratings(found["safetyRatings"], place)
+        found["content"] = self.content(given.get("content"), f"{place}.content")
+        return found
+
+    def content(self, value: Any, place: str) -> dict[str, Any]:
+        given = _object(value)
+        if given is None and value is not None:
+            self.ignore(place, "an object", value)
+        parts = (given or {}).get("parts")
+        if parts is not None and _list(parts) is None:
+            self.ignore(f"{place}.parts", "a list of strings", parts)
+        return _content(self.texts(_list(parts) or [], f"{place}.parts"))
+
+    def ratings(self, values: list[Any], place: str) -> list[dict[str, Any]]:
+        kept = []
+        for at, value in enumerate(values):
+            where, rating = f"{place}.safetyRatings[{at}]", _object(value)
+            if rating is None:
+                self.ignore(where, "an object", value)
+            else:
+                kept.append(self.take(rating, _RATING, where))
+        return kept
+
+
+_NAMES = "allowedFunctionNames"
+
+
+def _content(parts: list[str]) -> dict[str, Any]:
+    return {"role": "model", "parts": parts}
+
+
+def request_parts(
+    value: Struct | Mapping[str, Any], hook_name: str | None = None
+) -> dict[str, Any]:
+    """Read a request, or parts of one, that a hook returned."""
+    read = _HookParts(hook_name)
+    parts = read.take(_as_dict(value), _REQUEST, "llm_request")
+    if "messages" in parts:
+        parts["messages"] = read.messages(parts["messages"])
+    if "config" in parts:
+        parts["config"] = read.config(parts["config"])
+    if "toolConfig" in parts:
+        place = "llm_request.toolConfig"
+        parts["toolConfig"] |= to_wire(read.tool_config(parts["toolConfig"], place))
     return parts
 
 
-def response_parts(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
-    """Check a response, or parts of one, that a hook returned."""
-    parts = _as_dict(value)
-    _fail_for("llm_response", response_problem(parts))
-    _require({"text": str, "usageMetadata": dict}, parts, "llm_response")
-    counts = parts.get("usageMetadata") or {}
-    types = {key: int for key in counts if str(key).endswith("TokenCount")}
-    _require(types, counts, "llm_response", "usageMetadata.")
-    for at, candidate in enumerate(parts.get("candidates") or []):
-        place, content = f"candidates[{at}].", candidate.get("content") or {}
-        _require(_CANDIDATE_TYPES, candidate, "llm_response", place)
-        _require({"parts": list[str]}, content, "llm_response", f"{place}content.")
+def response_parts(
+    value: Struct | Mapping[str, Any], hook_name: str | None = None
+) -> dict[str, Any]:
+    """Read a response, or parts of one, that a hook returned; null empties it."""
+    read, given = _HookParts(hook_name), _as_dict(value)
+    empty = {key: new for key, new in _EMPTY.items() if given.get(key, new) is None}
+    parts = read.take(given | empty, _RESPONSE, "llm_response")
+    if "candidates" in parts:
+        parts["candidates"] = [
+            read.candidate(one, f"llm_response.candidates[{at}]")
+            for at, one in enumerate(parts["candidates"])
+        ]
+    if "usageMetadata" in parts:
+        counts = {k: v for k, v in parts["usageMetadata"].items() if v is not None}
+        place = "llm_response.usageMetadata"
+        parts["usageMetadata"] = read.take(counts, _COUNTS, place)
     return parts
 
 
-def tool_config_parts(value: Struct | Mapping[str, Any]) -> HookToolConfig:
-    """Check a choice of tools that a hook returned."""
-    parts = _as_dict(value)
-    _require({"mode": str, "allowedFunctionNames": list[str]}, parts, "toolConfig")
-    return HookToolConfig(parts.get("mode") or None, parts.get("allowedFunctionNames"))
+_EMPTY: dict[str, Any] = {"text": "", "candidates": [], "usageMetadata": {}}
+
+
+def tool_config_parts(
+    value: Struct | Mapping[str, Any], hook_name: str | None = None
+) -> HookToolConfig:
+    """Read a choice of tools that a hook returned."""
+    return _HookParts(hook_name).tool_config(_as_dict(value), "toolConfig")
 
 
 def messages_of(parts: Mapping[str, Any]) -> list[LLMMessage] | None:
-    """Take the messages out of checked parts."""
-    return msgspec.convert(parts.get("messages"), list[LLMMessage] | None)
+    """Take the messages out of parts that were read."""
+    messages = parts.get("messages")
+    if messages is None:
+        return None
+    return [LLMMessage(message["role"], message["content"]) for message in messages]
 
 
 def with_text(response: LLMResponse) -> LLMResponse:
@@ -216,19 +430,3 @@ def _as_dict(value: Any) -> dict[str, Any]:
             f"hook output: expected an object, got {type(value).__name__}"
         )
     return dict(value)
-
-
-def _require(
-    types: Mapping[str, Any], values: Mapping[str, Any], what: str, place: str = ""
-) -> None:
-    for key, kind in types.items():
-        try:
-            if (value := values.get(key)) is not None:
-                msgspec.convert(value, kind)
-        except msgspec.ValidationError:
-            _fail_for(what, f"{place}{key}: expected {_EXPECTED[kind]}")
-
-
-def _fail_for(what: str, problem: str | None) -> None:
-    if problem:
-        raise TranslationError(f"{what} from a hook: {problem}")

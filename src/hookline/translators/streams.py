@@ -1,15 +1,19 @@
 """Assemble one whole response from the chunks that an SDK streams.
 
-Strings that arrive in pieces are joined once, so that the cost stays linear.
+Strings that arrive in pieces are joined once, so that the cost stays linear. Whatever
+text a chunk holds is in the response: hooks judge the response, people see the chunks.
+Other values of the wrong type are ignored.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable
+from functools import wraps
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from hookline.errors import TranslationError
 
@@ -18,11 +22,36 @@ from .sdk_objects import (
     chat_types,
     genai_types,
     get,
+    is_mapping,
     is_record,
+    items,
     responses_types,
+    text_of,
     to_dict,
     unexpected,
+    unknown_values_allowed,
 )
+from .stable import whole_number
+
+logger = logging.getLogger("hookline")
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+
+_Assemble = TypeVar("_Assemble", bound=Callable[[Iterable[Any]], Any])
+
+
+def _translating_errors(assemble: _Assemble) -> _Assemble:
+    @wraps(assemble)
+    def checked(chunks: Iterable[Any]) -> Any:
+        try:
+            return assemble(chunks)
+        except _UNREADABLE as error:
+            raise TranslationError(f"chunks: cannot be assembled: {error!r}") from error
+
+    return cast("_Assemble", checked)
+
+
+def _index(value: Any) -> int:
+    return whole_number(get(value, "index")) or 0
 
 
 def _checked(
@@ -54,8 +83,12 @@ def _joined(value: Any) -> Any:
 
 _GENAI_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _TEXT_FIELDS = ("text", "thought", "thought_signature")
+# Items of an array arrive in order: a larger gap is a mistake, or an attack on memory.
+_MAX_GAP = 100
+_MAX_STEPS = 100
 
 
+@_translating_errors
 def assemble_genai(chunks: Iterable[Any]) -> Any:
     """Assemble a GenerateContentResponse."""
     kind = genai_types().GenerateContentResponse
@@ -65,7 +98,7 @@ def assemble_genai(chunks: Iterable[Any]) -> Any:
     by_index: dict[int, list[Any]] = {}
     for chunk in found:
         for candidate in chunk.candidates or []:
-            by_index.setdefault(candidate.index or 0, []).append(candidate)
+            by_index.setdefault(_index(candidate), []).append(candidate)
     candidates = [_genai_candidate(by_index[index]) for index in sorted(by_index)]
     return _merged(found, candidates=candidates or None)
 
@@ -156,10 +189,19 @@ def _add_argument(
 
 
 def _set_path(arguments: dict[str, Any], path: str, value: Any) -> None:
-    steps: list[Any] = [
-        int(number) if number else name or single or double
-        for name, number, single, double in _GENAI_STEP.findall(path)
+    steps = [
+        int(number[:10]) if number else name or single or double
+        for name, number, single, double in _GENAI_STEP.findall(path)[: _MAX_STEPS + 1]
     ]
+    try:
+        if len(steps) > _MAX_STEPS:
+            raise IndexError(f"more than {_MAX_STEPS} steps")
+        _set_at(arguments, steps, value)
+    except (LookupError, TypeError) as error:
+        logger.warning("streamed argument %.80r is ignored: %s", path, error)
+
+
+def _set_at(arguments: dict[str, Any], steps: list[Any], value: Any) -> None:
     place: Any = arguments
     for step, following in pairwise(steps):
         place = _step_into(place, step, [] if isinstance(following, int) else {})
@@ -169,7 +211,10 @@ def _set_path(arguments: dict[str, Any], path: str, value: Any) -> None:
 
 def _step_into(place: Any, step: Any, value: Any, *, replace: bool = False) -> Any:
     if isinstance(place, list):
-        place.extend([None] * (step + 1 - len(place)))
+        gap = step - len(place)
+        if gap > _MAX_GAP:
+            raise IndexError(f"index {step} in an array of {len(place)}")
+        place.extend([None] * (gap + 1))
         if replace or place[step] is None:
             place[step] = value
     elif replace or step not in place:
@@ -181,13 +226,15 @@ def _step_into(place: Any, step: Any, value: Any, *, replace: bool = False) -> A
 _COMPLETE = frozenset({"id", "type", "role", "name", "finish_reason", "index"})
 
 
+@_translating_errors
 def assemble_openai(chunks: Iterable[Any]) -> Any:
     """Assemble a ChatCompletion from chunks, or a Response from events."""
     events = _checked(chunks, is_record, "a chunk or an event of openai")
     # The events of .stream() hold the chunk of create(stream=True).
     found = [get(event, "chunk") or event for event in events]
     completions = [chunk for chunk in found if get(chunk, "choices") is not None]
-    return _completion(completions) if completions else _response(found)
+    with unknown_values_allowed():
+        return _completion(completions) if completions else _response(found)
 
 
 def _completion(chunks: list[Any]) -> Any:
@@ -196,8 +243,10 @@ def _completion(chunks: list[Any]) -> Any:
     for chunk in chunks:
         fields = {k: v for k, v in to_dict(chunk).items() if v is not None}
         for choice in fields.pop("choices"):
-            piece = {**choice, "delta": None, "message": choice.get("delta") or {}}
-            _extend(choices.setdefault(choice["index"], {}), piece)
+            message = choice.get("delta") or choice.get("message") or {}
+            piece = {**choice, "delta": None, "message": message, "index": None}
+            index = _index(choice)
+            _extend(choices.setdefault(index, {"index": index}), piece)
         whole |= fields
     whole.pop("obfuscation", None)
     whole["object"] = "chat.completion"
@@ -219,8 +268,8 @@ def _extend(target: dict[str, Any], piece: dict[str, Any]) -> None:
 
 def _extend_list(target: list[Any], pieces: list[Any]) -> None:
     for piece in pieces:
-        if isinstance(piece, dict) and isinstance(piece.get("index"), int):
-            same = (e for e in reversed(target) if e.get("index") == piece["index"])
+        if isinstance(piece, dict) and whole_number(piece.get("index")) is not None:
+            same = (e for e in reversed(target) if get(e, "index") == piece["index"])
             if (entry := next(same, None)) is None:
                 target.append(entry := {})
             _extend(entry, piece)
@@ -234,29 +283,45 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
     if calls := message.get("tool_calls"):
         message["tool_calls"] = [
             {"type": "function", **{k: v for k, v in call.items() if k != "index"}}
-            for call in sorted(calls, key=lambda call: int(call.get("index") or 0))
+            for call in sorted(calls, key=_index)
         ]
     return {"finish_reason": None, "logprobs": None, **choice, "message": message}
 
 
 def _response(events: list[Any]) -> Any:
     whole: Any = None
-    items: dict[int, Any] = {}
+    done: dict[int, Any] = {}
+    texts: dict[int, _Pieces] = {}
     for event in events:
         whole = get(event, "response") or whole
-        if get(event, "type") == "response.output_item.done":
-            items[int(get(event, "output_index") or 0)] = get(event, "item")
+        kind, at = get(event, "type"), whole_number(get(event, "output_index")) or 0
+        if kind == "response.output_item.done":
+            done[at] = get(event, "item")
+        elif kind == "response.output_text.delta":
+            texts.setdefault(at, _Pieces()).append(text_of(get(event, "delta")) or "")
     if whole is None:
         raise TranslationError(
             "chunks: expected chunks of a chat completion or events of a response"
         )
-    if isinstance(whole, dict):
+    if is_mapping(whole):
         whole = responses_types().Response.model_construct(**whole)
-    if items and not whole.output:
-        # The stream was cut, or the server does not repeat the output at the end.
-        output = [items[index] for index in sorted(items)]
-        return whole.model_copy(update={"output": output})
-    return whole
+    if items(get(whole, "output")):
+        return whole
+    # The stream was cut, or the server does not repeat the output at the end.
+    found = {at: _text_item(text) for at, text in texts.items()} | done
+    output = [found[at] for at in sorted(found)]
+    return whole.model_copy(update={"output": output}) if output else whole
+
+
+def _text_item(text: _Pieces) -> Any:
+    content = {"type": "output_text", "text": "".join(text), "annotations": []}
+    return responses_types().ResponseOutputMessage.model_construct(
+        id="msg_hookline",
+        type="message",
+        role="assistant",
+        status="incomplete",
+        content=[responses_types().ResponseOutputText.model_construct(**content)],
+    )
 
 
 _DELTA_FIELDS = {
@@ -266,19 +331,21 @@ _DELTA_FIELDS = {
 }
 
 
+@_translating_errors
 def assemble_anthropic(chunks: Iterable[Any]) -> Any:
     """Assemble a Message."""
     message: dict[str, Any] | None = None
     blocks: dict[int, dict[str, Any]] = {}
     for event in _checked(chunks, is_record, "an event of anthropic"):
-        kind = get(event, "type")
+        kind, at = get(event, "type"), _index(event)
         if kind == "message_start":
             message = to_dict(get(event, "message"))
+            given = enumerate(items(message.get("content")))
+            blocks |= {index: to_dict(block) for index, block in given}
         elif kind == "content_block_start":
-            block = to_dict(get(event, "content_block"))
-            blocks[get(event, "index")] = _joined(block)
-        elif kind == "content_block_delta" and get(event, "index") in blocks:
-            _extend_block(blocks[get(event, "index")], get(event, "delta"))
+            blocks[at] = _joined(to_dict(get(event, "content_block")))
+        elif kind == "content_block_delta":
+            _extend_block(blocks.setdefault(at, {"type": "text"}), get(event, "delta"))
         elif kind == "message_delta" and message is not None:
             _extend_message(message, event)
     if message is None:
@@ -291,8 +358,8 @@ def _extend_block(block: dict[str, Any], delta: Any) -> None:
     kind = get(delta, "type")
     if name := _DELTA_FIELDS.get(kind):
         if not isinstance(block.get(name), _Pieces):
-            block[name] = _Pieces([block.get(name) or ""])
-        block[name].append(get(delta, name) or "")
+            block[name] = _Pieces([text_of(block.get(name)) or ""])
+        block[name].append(text_of(get(delta, name)) or "")
     elif kind == "signature_delta":
         block["signature"] = get(delta, "signature")
     elif kind == "citations_delta":
@@ -306,9 +373,10 @@ def _extend_message(message: dict[str, Any], event: Any) -> None:
         value = get(get(event, "delta"), name)
         if value is not None:
             message[name] = to_dict(value) if is_record(value) else value
-    counts = to_dict(get(event, "usage") or {})
-    changed = {name: count for name, count in counts.items() if count is not None}
-    message["usage"] = {**(message.get("usage") or {}), **changed}
+    counts, before = get(event, "usage"), message.get("usage")
+    found = to_dict(counts).items() if is_record(counts) else ()
+    changed = {name: count for name, count in found if count is not None}
+    message["usage"] = {**(before if isinstance(before, dict) else {}), **changed}
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
@@ -321,7 +389,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
 def _arguments(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         from jiter import from_json
 
     try:

@@ -57,6 +57,43 @@ class Samples(Protocol):
 
 
 _CASE = TestCase()
+_REDACTED = [{"role": "user", "content": "redacted"}]
+_INVALID_PARTS: dict[str, dict[str, Any]] = {
+    "model": {"model": None},
+    "config": {"config": [0.5]},
+    "config.temperature": {"config": {"temperature": "0.5"}},
+    "config.maxOutputTokens": {"config": {"maxOutputTokens": 4096.5}},
+    "config.topK": {"config": {"topK": True}},
+    "config.stopSequences": {"config": {"stopSequences": "x"}},
+    "toolConfig": {"toolConfig": "NONE"},
+    "toolConfig.mode": {"toolConfig": {"mode": 5}},
+    "toolConfig.allowedFunctionNames": {"toolConfig": {"allowedFunctionNames": "x"}},
+}
+_EMPTIED: list[dict[str, Any]] = [
+    {"text": None},
+    {"text": ""},
+    {"candidates": None},
+    {"candidates": []},
+    {"candidates": [{"content": None}]},
+    {"candidates": [{"content": {"role": "model", "parts": None}}]},
+    {"candidates": [{"content": {"role": "model", "parts": []}}]},
+    {"candidates": [{"content": {"role": "model", "parts": [""]}}]},
+    {"candidates": [{"content": {"role": "model", "parts": [5]}}]},
+    {"candidates": [{"content": "redacted"}]},
+    {"candidates": [{"finishReason": "SAFETY"}]},
+    {"candidates": ["redacted"]},
+]
+_INVALID_RESPONSE_PARTS: dict[str, dict[str, Any]] = {
+    "candidates": {"candidates": "x"},
+    "usageMetadata": {"usageMetadata": []},
+    "usageMetadata.totalTokenCount": {"usageMetadata": {"totalTokenCount": "5"}},
+    "candidates[0].index": {
+        "candidates": [{"content": {"parts": ["ho"]}, "index": "0"}]
+    },
+    "candidates[0].finishReason": {
+        "candidates": [{"content": {"parts": ["ho"]}, "finishReason": 5}]
+    },
+}
 MESSAGES = [
     LLMMessage("user", "look at this"),
     LLMMessage("model", "calling"),
@@ -256,21 +293,69 @@ class TranslatorSuite:
             _assert_refused(self.translator.to_hook_llm_request, value)
             _assert_refused(self.translator.to_hook_llm_response, value)
 
-    def test_invalid_hook_output_is_refused_as_a_whole(self: Samples) -> None:
-        """Never half a change."""
-        invalid_requests: list[dict[str, Any]] = [
-            {"messages": "all"},
-            {"model": "m-2", "messages": [{"content": "no role"}]},
-            {"model": "m-2", "messages": [{"role": "user", "content": ["x"]}]},
-            {"model": 5},
-            {"config": {"temperature": "hot"}},
-            {"toolConfig": {"allowedFunctionNames": "read_file"}},
-        ]
-        request, response = self.make_request(), self.make_response("hi")
-        for parts in invalid_requests:
-            _assert_refused(self.translator.from_hook_llm_request, parts, request)
-        for parts in ({}, {"text": 5}, {"candidates": "x"}):
-            _assert_refused(self.translator.from_hook_llm_response, parts, response)
+    def test_an_invalid_field_is_ignored_by_itself(self: Samples) -> None:
+        """PROTOCOL 4: the rest of the rewrite holds; a warning names hook and field."""
+        request = self.make_request()
+        for field, parts in _INVALID_PARTS.items():
+            with _CASE.assertLogs("hookline", "WARNING") as warned:
+                changed = self.translator.from_hook_llm_request(
+                    {"messages": _REDACTED, **parts}, request, hook_name="censor"
+                )
+            assert _texts(self, changed) == ["redacted"], parts
+            assert f"hook 'censor' returned llm_request.{field}" in warned.output[0]
+
+    def test_whole_floats_are_integers(self: Samples) -> None:
+        """PROTOCOL 4: a number with a fraction of zero is a whole number."""
+        parts = {"messages": _REDACTED, "config": {"maxOutputTokens": 4096.0}}
+        changed = self.translator.from_hook_llm_request(parts, self.make_request())
+        limit = _wire(self, changed)["config"]["maxOutputTokens"]
+        assert (limit, type(limit)) == (4096, int)
+        assert _texts(self, changed) == ["redacted"]
+
+    def test_an_invalid_message_is_removed(self: Samples) -> None:
+        """What a hook rewrote is never sent as it was."""
+        request = self.make_request()
+        for invalid in (5, {}, {"role": "user"}, {"role": "user", "content": ["x"]}):
+            messages = [invalid, {"role": "model", "content": "kept"}]
+            with _CASE.assertLogs("hookline", "WARNING") as warned:
+                changed = self.translator.from_hook_llm_request(
+                    {"messages": messages}, request, hook_name="censor"
+                )
+            assert _texts(self, changed) == ["kept"]
+            assert "llm_request.messages[0]" in warned.output[0]
+
+    def test_an_emptied_answer_is_empty(self: Samples) -> None:
+        """PROTOCOL 9: whatever else the hook left in place."""
+        response = self.make_response("secret")
+        shown = to_wire(self.translator.to_hook_llm_response(response))
+        for change in _EMPTIED:
+            for parts in (change, {**shown, **change}):
+                rebuilt = self.translator.from_hook_llm_response(parts, response)
+                assert not self.text_of(rebuilt), parts
+                assert "secret" not in str(rebuilt), parts
+                assert type(rebuilt) is type(response)
+
+    def test_invalid_fields_of_a_response_are_ignored(self: Samples) -> None:
+        """PROTOCOL 4."""
+        response = self.make_response("secret")
+        for field, parts in _INVALID_RESPONSE_PARTS.items():
+            with _CASE.assertLogs("hookline", "WARNING") as warned:
+                rebuilt = self.translator.from_hook_llm_response(
+                    {"text": "redacted", **parts}, response, hook_name="censor"
+                )
+            assert "secret" not in str(rebuilt), parts
+            assert f"hook 'censor' returned llm_response.{field}" in warned.output[0]
+        assert self.translator.from_hook_llm_response({}, response) is response
+
+    def test_a_replaced_response_has_nothing_of_the_original(self: Samples) -> None:
+        """PROTOCOL 7: the closed form, also of a response that cannot be read."""
+        parts: dict[str, Any] = {"text": "closed"}
+        for base in (self.make_response("secret"), self.make_response_with_call("x")):
+            closed = self.translator.replaced_response(parts, base)
+            assert self.text_of(closed) == "closed"
+            assert type(closed) is type(base)
+            assert "secret" not in str(closed)
+            assert "read_file" not in str(closed)
 
 
 def _wire(samples: Samples, request: Any) -> dict[str, Any]:

@@ -11,20 +11,24 @@ import logging
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from hookline.errors import TranslationError
+
 from .messages import align
 from .sdk_objects import (
     as_list,
     as_record,
-    count_or_none,
     get,
+    is_list,
     is_mapping,
     is_record,
-    text_at,
+    items,
+    text_of,
     text_or_none,
     unexpected,
     with_field,
@@ -43,9 +47,11 @@ from .stable import (
     ResponseParts,
     ToolConfigParts,
     messages_of,
+    plain_text,
     request_parts,
     response_parts,
     tool_config_parts,
+    whole_number,
     with_text,
 )
 
@@ -83,7 +89,6 @@ class SdkTranslator(HookTranslator):
     counts: tuple[tuple[str, ...], ...]
     """The names of the three token counts."""
     tool_choice_fields: tuple[str, ...] = ("tool_choice",)
-    tools_place = "tools"
 
     def to_hook_llm_request(self, request: Any) -> LLMRequest:
         """Convert a request for hooks (HOOK-071, 072, 075, 076)."""
@@ -102,7 +107,7 @@ class SdkTranslator(HookTranslator):
         request = self._empty_request() if base_request is None else base_request
         if (api := self._api_for_request(request)) is not self:
             return api.from_hook_llm_request(hook_request, request, hook_name=hook_name)
-        parts = request_parts(hook_request)
+        parts = request_parts(hook_request, hook_name)
         entries = self._entries(request)
         seen = self._stable_request(request, entries)
         if parts.get("model") and parts["model"] != seen.model:
@@ -132,20 +137,30 @@ class SdkTranslator(HookTranslator):
         hook_name: str | None = None,
     ) -> Any:
         """Build the response that a hook returned, or keep the base (HOOK-079)."""
-        parts = response_parts(hook_response)
         base, seen = base_response, LLMResponse([])
         if base is not None:
             if (api := self._api_for_response(base)) is not self:
-                return api.from_hook_llm_response(parts, base, hook_name=hook_name)
+                return api.from_hook_llm_response(
+                    hook_response, base, hook_name=hook_name
+                )
             seen = self.to_hook_llm_response(base)
+        parts = response_parts(hook_response, hook_name)
         candidates = new_candidates(parts, seen)
         if base is not None:
-            if _texts(candidates) == _texts(seen.candidates):
+            if is_same_text(candidates, seen.candidates):
                 return base
             if lost := ", ".join(self._calls(base)):
                 problem = f"replaced a response: its tool calls are lost ({lost})"
                 _warn(hook_name, problem)
         return self._new_response(candidates, _new_usage(parts, seen), base)
+
+    def replaced_response(self, hook_response: ResponseParts, base: Any) -> Any:
+        """Build a response from nothing; of the base only the kind counts."""
+        with suppress(TranslationError):
+            if (api := self._api_for_response(base)) is not self:
+                return api.replaced_response(hook_response, base)
+        candidates = new_candidates(response_parts(hook_response), LLMResponse([]))
+        return self._new_response(candidates, None, {} if is_mapping(base) else None)
 
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
@@ -168,12 +183,22 @@ class SdkTranslator(HookTranslator):
         return [name for tool in self._tools(request) for name in self._names_in(tool)]
 
     def limit_tools(self, request: Any, names: Collection[str]) -> Any:
-        """Remove all other functions; tools that are not functions stay."""
+        """Remove all other tools, those that the service runs itself included."""
         self._api_for_request(request)
-        tools = self._tools(request)
-        limited = [self._limited_tool(tool, names) for tool in tools]
+        request = self._without_service_fields(request, names)
+        given = get(self._options(request), "tools")
+        if given is None:
+            return request
+        limited = [self._limited_tool(tool, names) for tool in items(given)]
         kept = [tool for tool in limited if tool is not None]
-        return request if kept == tools else self._with_tools(request, kept)
+        same = is_list(given) and list(map(id, kept)) == list(map(id, given))
+        return request if same else self._with_tools(request, kept)
+
+    def api_for(self, request: Any) -> SdkTranslator:
+        """Choose the API that a request belongs to; this one if it is unreadable."""
+        with suppress(TranslationError):
+            return self._api_for_request(request)
+        return self
 
     def _api_for_request(self, request: Any) -> SdkTranslator:
         """Check the type of a request and choose the API that it belongs to."""
@@ -244,16 +269,20 @@ class SdkTranslator(HookTranslator):
         """Whether the API can restrict a call to the allowed names."""
 
     def _tools(self, request: Any) -> list[Any]:
-        return as_list(get(self._options(request), "tools"), self.tools_place)
+        return items(get(self._options(request), "tools"))
 
     @abstractmethod
     def _names_in(self, tool: Any) -> list[str]:
-        """List the names of the functions in one tool."""
+        """List the names of the functions in one tool, none if the service runs it."""
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         """Remove all other functions from a tool; None if nothing is left."""
-        # A tool without a name is one that the service runs itself.
-        return tool if all(name in names for name in self._names_in(tool)) else None
+        found = self._names_in(tool)
+        return tool if found and all(name in names for name in found) else None
+
+    def _without_service_fields(self, request: Any, names: Collection[str]) -> Any:
+        """Remove tools that a request offers in fields other than ``tools``."""
+        return request
 
     @abstractmethod
     def _with_tools(self, request: Any, tools: list[Any]) -> Any:
@@ -265,12 +294,10 @@ class SdkTranslator(HookTranslator):
 
     def _usage(self, response: Any) -> LLMUsage | None:
         """Read the token counts of a response."""
-        usage, place = get(response, *self.usage_fields), self.usage_fields[-1]
-        if usage is None:
+        usage = get(response, *self.usage_fields)
+        if not is_record(usage):
             return None
-        as_record(usage, place)
-        found = ((get(usage, *names), f"{place}.{names[0]}") for names in self.counts)
-        return LLMUsage(*(count_or_none(*one) for one in found))
+        return LLMUsage(*(whole_number(get(usage, *names)) for names in self.counts))
 
     @abstractmethod
     def _calls(self, response: Any) -> list[str]:
@@ -283,13 +310,21 @@ class SdkTranslator(HookTranslator):
         """Build a response from text; what is None stays as in the base."""
 
     def _stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
-        choice = get(self._options(request), *self.tool_choice_fields)
         return LLMRequest(
-            text_or_none(get(request, "model"), "model") or "",
+            text_of(get(request, "model")) or "",
             [entry.message for entry in entries if entry.message is not None],
             self._config(request) or None,
-            None if choice is None else self.to_hook_tool_config(choice),
+            self._tool_config(request),
         )
+
+    def _tool_config(self, request: Any) -> HookToolConfig | None:
+        choice = get(self._options(request), *self.tool_choice_fields)
+        if choice is not None:
+            # It holds nothing that a guard looks for: one that is unreadable is no
+            # reason to keep the messages from it.
+            with suppress(TranslationError):
+                return self.to_hook_tool_config(choice)
+        return None
 
     def _with_messages(
         self, request: Any, entries: list[Entry], messages: list[LLMMessage]
@@ -349,7 +384,7 @@ class MessageListTranslator(SdkTranslator):
     """The shared part of the OpenAI and Anthropic APIs, which take dicts."""
 
     request_type: str
-    text_types: Collection[str] = ("text",)
+    text_types = frozenset({"text", "input_text", "output_text"})
     cache_field: str
     """It marks a block as the end of a cached prefix."""
     messages_field = "messages"
@@ -404,38 +439,50 @@ class MessageListTranslator(SdkTranslator):
         if content is None:
             return [], []
         if isinstance(content, str):
-            return [content], []
-        if not isinstance(content, list | tuple):
+            return [str.__str__(content)], []
+        if not is_list(content):
             raise unexpected(place, "a string or a list", content)
         texts: list[str] = []
         others: list[str] = []
         for at, block in enumerate(content):
             where = f"{place}[{at}]"
-            kind = text_at(block, "type", where)
-            if kind in self.text_types:
-                texts.append(text_or_none(get(block, "text"), f"{where}.text") or "")
+            if self._is_text(block):
+                texts.append(_block_text(block, where))
             else:
-                others.append(kind)
+                kind = get(as_record(block, where), "type")
+                others.append(text_or_none(kind, f"{where}.type") or "")
         return texts, others
 
     def _replace_text(self, content: Any, text: str | None) -> Any:
         """Put a text into the first text block and drop the others; None drops all."""
         if content is None or isinstance(content, str):
             return text
+        blocks = list(content)
         if text is None:
-            return [block for block in content if not self._is_text(block)] or None
-        texts = [block for block in content if self._is_text(block)]
-        first = content.index(texts[0])
+            return [block for block in blocks if not self._is_text(block)] or None
+        texts = [block for block in blocks if self._is_text(block)]
+        first = blocks.index(texts[0])
+        edited = self._edited(texts, text)
+        rest = [block for block in blocks[first + 1 :] if not self._is_text(block)]
+        return [*blocks[:first], edited, *rest]
+
+    def _edited(self, texts: list[Any], text: str) -> Any:
+        if isinstance(texts[0], str):
+            return text
         edited = with_field(texts[0], text, "text")
-        marks = [mark for block in texts if (mark := get(block, self.cache_field))]
+        marks = [mark for block in texts if (mark := _mark(block, self.cache_field))]
         if marks and get(edited, self.cache_field) is None:
             # The mark stands at the end of the cached text, which is now this block.
-            edited = with_field(edited, marks[-1], self.cache_field)
-        rest = [block for block in content[first + 1 :] if not self._is_text(block)]
-        return [*content[:first], edited, *rest]
+            return with_field(edited, marks[-1], self.cache_field)
+        return edited
 
     def _is_text(self, block: Any) -> bool:
-        return text_or_none(get(block, "type"), "type") in self.text_types
+        if isinstance(block, str):
+            return True
+        kind = text_of(get(block, "type"))
+        if kind is None:
+            return plain_text(get(block, "text")) is not None
+        return kind in self.text_types
 
     def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         role = "assistant" if message.role == "model" else message.role
@@ -450,9 +497,9 @@ class MessageListTranslator(SdkTranslator):
         return {k: v for k, v in request.items() if k not in self.tool_fields}
 
     def _candidate(
-        self, texts: list[str], reason: Any, place: str, index: int | None = 0
+        self, texts: list[str], reason: Any, index: int | None = 0
     ) -> LLMCandidate:
-        own = text_or_none(reason, place)
+        own = text_of(reason)
         stable = self.finish_reasons.get(own or "", own)
         return LLMCandidate(LLMContent("model", texts), stable, index)
 
@@ -468,24 +515,41 @@ def own_name(names: Mapping[str, str], stable: str) -> str:
     return next((own for own, name in names.items() if name == stable), stable)
 
 
+def _block_text(block: Any, place: str) -> str:
+    if isinstance(block, str):
+        return str.__str__(block)
+    return text_or_none(get(block, "text"), f"{place}.text") or ""
+
+
+def _mark(block: Any, field: str) -> Any:
+    return None if isinstance(block, str) else get(block, field)
+
+
 def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandidate]:
-    """Decide the text of each candidate: a hook may change them or ``text``."""
-    returned = [
-        _new_candidate(candidate, at, seen)
-        for at, candidate in enumerate(parts.get("candidates") or [])
-    ]
-    found = returned or [
+    """Decide the text of each candidate: a hook may change them or ``text``.
+
+    What it returned unchanged does not count beside what it changed.
+    """
+    unchanged = [
         LLMCandidate(one.content, index=at if one.index is None else one.index)
         for at, one in enumerate(seen.candidates)
     ]
-    texts, text = _texts(found), parts.get("text")
-    if text is None or texts[:1] == [text]:
+    if "candidates" not in parts and "text" not in parts:
+        return unchanged
+    found = unchanged
+    if "candidates" in parts:
+        # An answer without candidates is an empty one: callers read the first.
+        given = parts["candidates"] or [{"content": {"parts": []}}]
+        found = [_new_candidate(one, at, seen) for at, one in enumerate(given)]
+        if not is_same_text(found, seen.candidates):
+            return found
+    text = parts.get("text")
+    if text is None or (texts_of(found) or [""])[0] == text:
         return found
-    if returned and any(texts) and texts != _texts(seen.candidates):
-        return found  # The hook changed both, and the candidates have more detail.
-    content = LLMContent("model", [text])
-    first = msgspec.structs.replace(first_candidate(found), content=content)
-    return [first, *found[1:]]
+    first = msgspec.structs.replace(
+        first_candidate(found), content=LLMContent("model", [text] if text else [])
+    )
+    return [first, *(found[1:] if text else [])]
 
 
 def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
@@ -497,20 +561,34 @@ def _new_candidate(
     candidate: Mapping[str, Any], at: int, seen: LLMResponse
 ) -> LLMCandidate:
     before = seen.candidates[at] if at < len(seen.candidates) else None
-    texts = (candidate.get("content") or {}).get("parts")
-    if texts is None:
-        texts = before.content.parts if before else []
     reason = candidate.get("finishReason")
     return LLMCandidate(
-        LLMContent("model", list(texts)),
+        LLMContent("model", list(candidate["content"]["parts"])),
         None if before and reason == before.finish_reason else reason,
         candidate.get("index") or at,
         msgspec.convert(candidate.get("safetyRatings"), list[LLMSafetyRating] | None),
     )
 
 
-def _texts(candidates: Iterable[LLMCandidate]) -> list[str]:
+def read_ratings(ratings: Any) -> list[LLMSafetyRating] | None:
+    """Read the safety ratings of a candidate (HOOK-077)."""
+    if not is_list(ratings):
+        return None
+    return [
+        LLMSafetyRating(text_of(get(one, "category")), text_of(get(one, "probability")))
+        for one in ratings
+        if is_record(one)
+    ]
+
+
+def texts_of(candidates: Iterable[LLMCandidate]) -> list[str]:
+    """Return the text of each candidate."""
     return ["".join(candidate.content.parts) for candidate in candidates]
+
+
+def is_same_text(new: list[LLMCandidate], old: list[LLMCandidate]) -> bool:
+    """Whether two answers are the same; none at all is an empty one."""
+    return (texts_of(new) or [""]) == (texts_of(old) or [""])
 
 
 def _new_usage(parts: Mapping[str, Any], seen: LLMResponse) -> LLMUsage | None:
