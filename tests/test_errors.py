@@ -17,6 +17,8 @@ EVERY = [
     errors.EncodingError("no"),
     errors.TranslationError("no"),
     errors.MissingExtraError("nats", "nats-py"),
+    errors.UnknownTranslatorError("opnai", ("auto", "openai")),
+    errors.UnseenResponseError("should_return_http_response"),
 ]
 
 
@@ -37,6 +39,8 @@ def test_errors_survive_pickling_with_their_fields(error: errors.HooklineError) 
         (EVERY[3], "await hooks.initialize() first"),
         (EVERY[4], "config.get_hook_system()"),
         (EVERY[7], "pip install 'hookline[nats]'"),
+        (EVERY[8], "did you mean 'openai'? one of auto, openai"),
+        (EVERY[9], "remove it"),
         (errors.SettingsError("no place"), "no place"),
         (errors.UnknownEventError("zzz", ("A", "B")), "one of A, B"),
         (errors.UnknownHookError(5), "see 'hookline list'"),

@@ -85,6 +85,28 @@ def test_a_config_has_a_session_of_its_own_and_an_absolute_directory(
     assert Config(working_dir=".").working_dir == str(tmp_path)
 
 
+@pytest.mark.parametrize("make", [Config, Config.load])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("opnai", "did you mean 'openai'?"),
+        ("OpenAI", "did you mean 'openai'?"),
+        ("", "one of auto, genai, openai, anthropic, stable"),
+        (None, "one of auto, genai, openai, anthropic, stable"),
+        (["openai"], "one of auto, genai, openai, anthropic, stable"),
+    ],
+)
+def test_a_translator_that_does_not_exist_is_refused_at_once(
+    make: Any, name: Any, hint: str
+) -> None:
+    """PROTOCOL 9, issue 12.5: with the nearest name and the list of names."""
+    with pytest.raises(ValueError, match="unknown translator") as error:
+        make(translator=name)
+    assert isinstance(error.value, HooklineError)
+    assert hint in str(error.value)
+    assert "auto, genai, openai, anthropic, stable" in str(error.value)
+
+
 async def test_a_loaded_config_reads_the_projects_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

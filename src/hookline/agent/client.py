@@ -90,7 +90,7 @@ class ClientHooks:
 
     def warn_about_servers(self, tools: Sequence[Any]) -> None:
         """Warn once about MCP servers that the SDK's service calls by itself."""
-        if any(get(tool, "mcp_servers") for tool in tools):
+        if any(get(tool, "mcp_servers", "mcpServers") for tool in tools):
             self._warn(
                 "tools of mcp_servers are called without tool hooks: "
                 "pass an MCP session instead"

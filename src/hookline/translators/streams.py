@@ -43,9 +43,12 @@ def _translating_errors(assemble: _Assemble) -> _Assemble:
     @wraps(assemble)
     def checked(chunks: Iterable[Any]) -> Any:
         try:
-            return assemble(chunks)
+            with unknown_values_allowed():
+                return assemble(chunks)
         except _UNREADABLE as error:
-            raise TranslationError(f"chunks: cannot be assembled: {error!r}") from error
+            # Without its text, which may quote the answer.
+            name = type(error).__name__
+            raise TranslationError(f"chunks: cannot be assembled: {name}") from error
 
     return cast("_Assemble", checked)
 
@@ -233,8 +236,7 @@ def assemble_openai(chunks: Iterable[Any]) -> Any:
     # The events of .stream() hold the chunk of create(stream=True).
     found = [get(event, "chunk") or event for event in events]
     completions = [chunk for chunk in found if get(chunk, "choices") is not None]
-    with unknown_values_allowed():
-        return _completion(completions) if completions else _response(found)
+    return _completion(completions) if completions else _response(found)
 
 
 def _completion(chunks: list[Any]) -> Any:
@@ -280,7 +282,8 @@ def _extend_list(target: list[Any], pieces: list[Any]) -> None:
 def _choice(choice: dict[str, Any]) -> dict[str, Any]:
     message = {"content": None, "refusal": None, **choice["message"]}
     message["role"] = "assistant"
-    if calls := message.get("tool_calls"):
+    if message.get("tool_calls"):
+        calls = filter(is_mapping, items(message["tool_calls"]))
         message["tool_calls"] = [
             {"type": "function", **{k: v for k, v in call.items() if k != "index"}}
             for call in sorted(calls, key=_index)
