@@ -288,12 +288,14 @@ class _HookParts:
         """Read messages; an invalid one is removed, the original does not return."""
         kept = []
         for at, value in enumerate(values):
-            place, message = f"llm_request.messages[{at}]", _object(value) or {}
-            texts = {key: plain_text(message.get(key)) for key in ("role", "content")}
-            if None in texts.values():
-                self.ignore(place, "an object with role and content as text", value)
+            message = _object(value) or {}
+            role, content = map(plain_text, map(message.get, ("role", "content")))
+            if role is not None and content is not None:
+                message["role"], message["content"] = role, content
+                kept.append(message)
             else:
-                kept.append(message | texts)
+                expected = "an object with role and content as text"
+                self.ignore(f"llm_request.messages[{at}]", expected, value)
         return kept
 
     def tool_config(self, values: Mapping[str, Any], place: str) -> HookToolConfig:
