@@ -110,6 +110,8 @@ async def test_a_restriction_drops_tools_that_the_service_runs(
     for word in HOSTED_WORDS:
         assert word not in str(left), left
     assert ("read_file" in str(left)) == ("hosted only" not in api)
+    assert ("read_file" in str(result.tools)) == ("hosted only" not in api)
+    assert result.tools is not None
 
 
 @pytest.mark.parametrize("api", REQUESTS)

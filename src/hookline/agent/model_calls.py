@@ -54,7 +54,10 @@ class BeforeToolSelectionHookResult(Struct, frozen=True, kw_only=True):
     tool_config: Any = None
     """In the SDK's type; None if no hook restricts anything."""
     tools: Any = None
-    """The tools to offer, without those that the SDK's own config cannot exclude."""
+    """The tools to offer, without those that the SDK's own config cannot exclude.
+
+    None if the request offers none, an empty list if hooks left none of them.
+    """
     modified_request: Any = None
     """The request with both of them; None if no hook had an output."""
     allowed_names: frozenset[str] | None = None
@@ -129,15 +132,22 @@ async def fire_before_tool_selection_hook(
     request, tool_config = _try(
         (llm_request, None), lambda: _restricted(chosen, llm_request, wanted, allowed)
     )
-    tools = get(request, "tools")
+    tools = _tools_of(request)
+    if tools is None and _tools_of(llm_request) is not None:
+        tools = []  # None would read as no change
     return _made(
         BeforeToolSelectionHookResult,
         result,
         tool_config=tool_config,
-        tools=get(get(request, "config"), "tools") if tools is None else tools,
+        tools=tools,
         modified_request=request,
         allowed_names=allowed,
     )
+
+
+def _tools_of(request: Any) -> Any:
+    tools = get(request, "tools")
+    return get(get(request, "config"), "tools") if tools is None else tools
 
 
 def _made(kind: type[R], result: ProcessedHookResult, **own: Any) -> R:
