@@ -18,7 +18,7 @@ from hookline.translators.sdk_objects import (
     get,
     is_mapping,
     items,
-    text_of,
+    string_of,
 )
 
 from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
@@ -92,7 +92,7 @@ class OpenAIModel(_CreateModel):
         """The text of the first choice."""
         choices = items(get(chunk, "choices"))
         message = get(choices[0], "delta", "message") if choices else None
-        return text_of(get(message, "content")) or ""
+        return string_of(get(message, "content")) or ""
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool calls of the first choice."""
@@ -174,10 +174,10 @@ class AnthropicModel(_CreateModel):
         """The text of an event, or of a complete message."""
         if get(chunk, "type") == "message":
             texts = [get(block, "text") for block in _anthropic_blocks(chunk, "text")]
-            return "".join(text_of(text) or "" for text in texts)
+            return "".join(string_of(text) or "" for text in texts)
         delta = get(chunk, "delta")
         is_text = get(delta, "type") == "text_delta"
-        return text_of(get(delta, "text")) or "" if is_text else ""
+        return string_of(get(delta, "text")) or "" if is_text else ""
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool uses."""

@@ -20,7 +20,7 @@ from hookline.errors import TranslationError
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import checked_translator
 
-from .sdk_objects import describe, get, is_list, is_mapping, items, text_of
+from .sdk_objects import describe, get, is_list, is_mapping, items, string_of
 from .stable import (
     HookToolConfig,
     HookTranslator,
@@ -162,7 +162,7 @@ def _sdk_of_fields(value: Mapping[str, Any]) -> str | None:
 
 
 def _sdk_of_messages(request: Mapping[str, Any], messages: list[Any]) -> str:
-    roles = {text_of(get(message, "role")) for message in messages}
+    roles = {string_of(get(message, "role")) for message in messages}
     is_sdk = (
         not roles.isdisjoint(_SDK_ROLES)
         or any(map(_has_sdk_content, messages))
@@ -195,14 +195,14 @@ def _is_for_anthropic(request: Mapping[str, Any], messages: list[Any]) -> bool:
     blocks = (block for message in messages for block in items(get(message, "content")))
     return (
         not _ANTHROPIC_FIELDS.isdisjoint(request)
-        or _CLAUDE.match(text_of(request.get("model")) or "") is not None
+        or _CLAUDE.match(string_of(request.get("model")) or "") is not None
         or any(_is_anthropic_tool(tool) for tool in items(request.get("tools")))
-        or any(text_of(get(block, "type")) in _ANTHROPIC_BLOCKS for block in blocks)
+        or any(string_of(get(block, "type")) in _ANTHROPIC_BLOCKS for block in blocks)
     )
 
 
 def _is_anthropic_tool(tool: Any) -> bool:
-    is_typed = _DATED.search(text_of(get(tool, "type")) or "") is not None
+    is_typed = _DATED.search(string_of(get(tool, "type")) or "") is not None
     return is_typed or get(tool, "input_schema") is not None
 
 

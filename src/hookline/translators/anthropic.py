@@ -17,8 +17,8 @@ from .sdk_objects import (
     is_record,
     items,
     rebuilt,
+    string_of,
     text_at,
-    text_of,
     unexpected,
     with_field,
 )
@@ -102,9 +102,9 @@ class AnthropicTranslator(MessageListTranslator):
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ``tool_choice``; unknown modes pass as text."""
         as_record(tool_config, "tool_choice")
-        kind = text_of(get(tool_config, "type"))
+        kind = string_of(get(tool_config, "type"))
         if kind == "tool":
-            name = text_of(get(tool_config, "name"))
+            name = string_of(get(tool_config, "name"))
             return HookToolConfig("ANY", [name] if name else None)
         return HookToolConfig(None if kind is None else _MODES.get(kind, kind))
 
@@ -123,13 +123,13 @@ class AnthropicTranslator(MessageListTranslator):
         return tool_config.mode == "ANY" and len(names or ()) == 1
 
     def _names_in(self, tool: Any) -> list[str]:
-        kind, name = text_of(get(tool, "type")), text_of(get(tool, "name"))
+        kind, name = string_of(get(tool, "type")), string_of(get(tool, "name"))
         is_own = kind is None or kind.startswith(_CLIENT_TOOLS)
         return [name] if name and is_own else []
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         # Tools of the service have names here, so that a list can allow them.
-        return tool if text_of(get(tool, "name")) in names else None
+        return tool if string_of(get(tool, "name")) in names else None
 
     def _without_service_fields(self, request: Any, names: Collection[str]) -> Any:
         return with_field(request, None, "mcp_servers")

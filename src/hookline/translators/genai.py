@@ -23,7 +23,7 @@ from .sdk_objects import (
     is_mapping,
     is_record,
     items,
-    text_of,
+    string_of,
     text_or_none,
     unexpected,
     unknown_values_allowed,
@@ -191,8 +191,8 @@ class GenAITranslator(SdkTranslator):
         if not is_record(calling):
             return HookToolConfig()
         names = _field(calling, "allowed_function_names")
-        found = [name for one in items(names) if (name := text_of(one)) is not None]
-        mode = text_of(get(calling, "mode"))
+        found = [name for one in items(names) if (name := string_of(one)) is not None]
+        mode = string_of(get(calling, "mode"))
         return HookToolConfig(mode, found if is_list(names) else None)
 
     def from_hook_tool_config(
@@ -217,14 +217,14 @@ class GenAITranslator(SdkTranslator):
             name = getattr(tool, "__name__", None)
             return [name] if isinstance(name, str) else []
         declared = items(_field(tool, _DECLARATIONS))
-        return [name for one in declared if (name := text_of(get(one, "name")))]
+        return [name for one in declared if (name := string_of(get(one, "name")))]
 
     def _limited_tool(self, tool: Any, names: Collection[str]) -> Any:
         if not is_record(tool):
             # A callable, or an MCP session, whose calls pass the hooks one by one.
             return tool if all(name in names for name in self._names_in(tool)) else None
         declared = items(_field(tool, _DECLARATIONS))
-        kept = [one for one in declared if text_of(get(one, "name")) in names]
+        kept = [one for one in declared if string_of(get(one, "name")) in names]
         others = [key for key in dict(tool) if key not in _spellings(_DECLARATIONS)]
         if not kept:
             return None
@@ -409,7 +409,7 @@ def _new(kind: str, like: Any) -> Any:
 def _plain_setting(value: Any) -> Any:
     """Return a setting that is plain data; None for any other."""
     if isinstance(value, str):
-        return text_of(value)
+        return string_of(value)
     if isinstance(value, int | float):
         return getattr(value, "value", value)
     if is_list(value):
@@ -457,7 +457,7 @@ def _candidate(candidate: Any, place: str) -> LLMCandidate:
     ]
     return LLMCandidate(
         LLMContent("model", texts),
-        text_of(_field(candidate, "finish_reason")),
+        string_of(_field(candidate, "finish_reason")),
         whole_number(get(candidate, "index")),
         read_ratings(_field(candidate, "safety_ratings")),
     )

@@ -26,8 +26,8 @@ from .sdk_objects import (
     items,
     rebuilt,
     responses_types,
+    string_of,
     text_at,
-    text_of,
     text_or_none,
     unexpected,
     with_field,
@@ -107,21 +107,21 @@ class OpenAIApi(MessageListTranslator):
 
     def _config(self, request: Any) -> dict[str, Any]:
         found = super()._config(request)
-        if (stop := text_of(found.get("stopSequences"))) is not None:
+        if (stop := string_of(found.get("stopSequences"))) is not None:
             found["stopSequences"] = [stop]
         return found
 
     def to_hook_tool_config(self, tool_config: Any) -> HookToolConfig:
         """Read a ``tool_choice`` of either API; unknown modes pass as text."""
-        word = text_of(tool_config)
+        word = string_of(tool_config)
         if word is not None:
             return HookToolConfig(_MODES.get(word, word))
         if not is_record(tool_config):
             raise unexpected("tool_choice", "a string or an object", tool_config)
-        if text_of(get(tool_config, "type")) != _ALLOWED_TOOLS:
+        if string_of(get(tool_config, "type")) != _ALLOWED_TOOLS:
             return HookToolConfig("ANY", [_chosen_name(tool_config)])
         allowed = get(tool_config, _ALLOWED_TOOLS) or tool_config
-        mode = text_of(get(allowed, "mode")) or "auto"
+        mode = string_of(get(allowed, "mode")) or "auto"
         tools = items(get(allowed, "tools"))
         return HookToolConfig(_MODES.get(mode, mode), list(map(_chosen_name, tools)))
 
@@ -176,8 +176,8 @@ def _namespace(tool: Any) -> list[Any] | None:
 
 
 def _kind_and_name(tool: Any) -> tuple[str, str | None]:
-    kind = text_of(get(tool, "type")) or "function"
-    return kind, text_of(get(tool, "name") or get(get(tool, kind), "name"))
+    kind = string_of(get(tool, "type")) or "function"
+    return kind, string_of(get(tool, "name") or get(get(tool, kind), "name"))
 
 
 def _chosen_name(choice: Any) -> str:
@@ -366,7 +366,7 @@ class OpenAITranslator(OpenAIApi):
         functions = get(request, "functions")  # the old field for tools
         if functions is None:
             return request
-        kept = [one for one in items(functions) if text_of(get(one, "name")) in names]
+        kept = [one for one in items(functions) if string_of(get(one, "name")) in names]
         if not kept:
             request = with_field(request, None, "function_call")
         return with_field(request, kept or None, "functions")

@@ -21,8 +21,8 @@ from .sdk_objects import (
     is_list,
     is_mapping,
     items,
+    string_of,
     text_at,
-    text_of,
     text_or_none,
     unexpected,
 )
@@ -69,7 +69,7 @@ class StableTranslator(HookTranslator):
         found = enumerate(fields["messages"])
         config, tools = fields.get("config"), fields.get("toolConfig")
         return LLMRequest(
-            text_of(fields.get("model")) or "",
+            string_of(fields.get("model")) or "",
             [_message(one, f"request.messages[{at}]") for at, one in found],
             dict(config) if isinstance(config, Mapping) else None,
             self.to_hook_tool_config(tools) if is_mapping(tools) else None,
@@ -146,8 +146,8 @@ class StableTranslator(HookTranslator):
         """Read a choice of tools."""
         fields = _fields(tool_config, "toolConfig")
         names = fields.get("allowedFunctionNames")
-        found = [name for one in items(names) if (name := text_of(one)) is not None]
-        mode = text_of(fields.get("mode"))
+        found = [name for one in items(names) if (name := string_of(one)) is not None]
+        mode = string_of(fields.get("mode"))
         return HookToolConfig(mode, found if is_list(names) else None)
 
     def from_hook_tool_config(
@@ -194,7 +194,7 @@ def _message(value: Any, place: str) -> LLMMessage:
         return value
     if not is_mapping(value):
         raise unexpected(place, f"an object ({_OTHER_SDK})", value)
-    role, content = text_at(value, "role", place), text_of(value.get("content"))
+    role, content = text_at(value, "role", place), string_of(value.get("content"))
     if content is None:
         given = value.get("content")
         raise unexpected(f"{place}.content", f"a string ({_OTHER_SDK})", given)
@@ -216,8 +216,8 @@ def _candidate(value: Any, place: str) -> LLMCandidate:
     parts = as_list(get(content, "parts"), f"{place}.parts")
     texts = [text_or_none(part, f"{place}.parts") or "" for part in parts]
     return LLMCandidate(
-        LLMContent(text_of(get(content, "role")) or "model", texts),
-        text_of(get(value, "finishReason")),
+        LLMContent(string_of(get(content, "role")) or "model", texts),
+        string_of(get(value, "finishReason")),
         whole_number(get(value, "index")),
         read_ratings(get(value, "safetyRatings")),
     )

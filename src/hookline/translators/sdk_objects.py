@@ -93,14 +93,14 @@ def items(value: Any) -> list[Any]:
     return list(value) if is_list(value) else []
 
 
-def text_of(value: Any) -> str | None:
+def string_of(value: Any) -> str | None:
     """Read a string or an enum of strings; None for any other value."""
     return plain_text(value.value if isinstance(value, Enum) else value)
 
 
 def text_or_none(value: Any, place: str) -> str | None:
     """Require a string or an enum of strings; None stays None."""
-    text = text_of(value)
+    text = string_of(value)
     if text is None and value is not None:
         raise unexpected(place, "a string", value)
     return text

@@ -26,7 +26,7 @@ from .sdk_objects import (
     is_record,
     items,
     responses_types,
-    text_of,
+    string_of,
     to_dict,
     unexpected,
     unknown_values_allowed,
@@ -301,7 +301,7 @@ def _response(events: list[Any]) -> Any:
         if kind == "response.output_item.done":
             done[at] = get(event, "item")
         elif kind == "response.output_text.delta":
-            texts.setdefault(at, _Pieces()).append(text_of(get(event, "delta")) or "")
+            texts.setdefault(at, _Pieces()).append(string_of(get(event, "delta")) or "")
     if whole is None:
         raise TranslationError(
             "chunks: expected chunks of a chat completion or events of a response"
@@ -361,8 +361,8 @@ def _extend_block(block: dict[str, Any], delta: Any) -> None:
     kind = get(delta, "type")
     if name := _DELTA_FIELDS.get(kind):
         if not isinstance(block.get(name), _Pieces):
-            block[name] = _Pieces([text_of(block.get(name)) or ""])
-        block[name].append(text_of(get(delta, name)) or "")
+            block[name] = _Pieces([string_of(block.get(name)) or ""])
+        block[name].append(string_of(get(delta, name)) or "")
     elif kind == "signature_delta":
         block["signature"] = get(delta, "signature")
     elif kind == "citations_delta":

@@ -28,7 +28,7 @@ from .sdk_objects import (
     is_mapping,
     is_record,
     items,
-    text_of,
+    string_of,
     text_or_none,
     unexpected,
     with_field,
@@ -311,7 +311,7 @@ class SdkTranslator(HookTranslator):
 
     def _stable_request(self, request: Any, entries: list[Entry]) -> LLMRequest:
         return LLMRequest(
-            text_of(get(request, "model")) or "",
+            string_of(get(request, "model")) or "",
             [entry.message for entry in entries if entry.message is not None],
             self._config(request) or None,
             self._tool_config(request),
@@ -479,7 +479,7 @@ class MessageListTranslator(SdkTranslator):
     def _is_text(self, block: Any) -> bool:
         if isinstance(block, str):
             return True
-        kind = text_of(get(block, "type"))
+        kind = string_of(get(block, "type"))
         if kind is None:
             return plain_text(get(block, "text")) is not None
         return kind in self.text_types
@@ -499,7 +499,7 @@ class MessageListTranslator(SdkTranslator):
     def _candidate(
         self, texts: list[str], reason: Any, index: int | None = 0
     ) -> LLMCandidate:
-        own = text_of(reason)
+        own = string_of(reason)
         stable = self.finish_reasons.get(own or "", own)
         return LLMCandidate(LLMContent("model", texts), stable, index)
 
@@ -575,7 +575,9 @@ def read_ratings(ratings: Any) -> list[LLMSafetyRating] | None:
     if not is_list(ratings):
         return None
     return [
-        LLMSafetyRating(text_of(get(one, "category")), text_of(get(one, "probability")))
+        LLMSafetyRating(
+            string_of(get(one, "category")), string_of(get(one, "probability"))
+        )
         for one in ratings
         if is_record(one)
     ]
