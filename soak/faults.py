@@ -24,6 +24,8 @@ class Fault(Struct, frozen=True, kw_only=True):
     timeout_ms: int = 60_000
     weight: int = 10
     more: dict[str, Any] = {}
+    beside: str | None = None
+    """A second hook on the same event, which changes what this one was shown."""
 
     def hooks(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The hook under both policies, by the tool that it is for."""
@@ -41,7 +43,9 @@ def expected_block(fault: Fault, policy: str) -> bool:
 def wrong_verdict(fault: Fault, policy: str, result: ProcessedHookResult) -> str | None:
     """What is wrong with a verdict, if anything."""
     hooks = result.aggregated.hook_results
-    if len(hooks) != 1:
+    # With another hook beside it: that one, and then this one again.
+    expected = 1 if fault.beside is None else 3
+    if len(hooks) != expected:
         return f"{len(hooks)} hooks ran: {result.aggregated.errors}"
     if hooks[0].cause is not fault.cause:
         return f"cause {hooks[0].cause}, expected {fault.cause}: {hooks[0].error}"
@@ -52,11 +56,12 @@ def wrong_verdict(fault: Fault, policy: str, result: ProcessedHookResult) -> str
 
 def settings() -> dict[str, Any]:
     """One group for each hook, matched by its own tool name."""
-    groups = [
-        {"matcher": f"^{tool}$", "hooks": [hook]}
-        for fault in FAULTS
-        for tool, hook in fault.hooks()
-    ]
+    groups: list[dict[str, Any]] = []
+    for fault in FAULTS:
+        beside = {"type": "command", "command": fault.beside, "name": "beside"}
+        others = [] if fault.beside is None else [beside]
+        for tool, hook in fault.hooks():
+            groups.append({"matcher": f"^{tool}$", "hooks": [hook, *others]})
     options = {"breaker": False, "maxOutputBytes": 1_000_000, "maxProcesses": 12}
     return {"hooks": {"BeforeTool": groups}, "hooksConfig": options}
 
@@ -69,7 +74,13 @@ FAULTS = (
     Fault(name="silent", command="true", weight=30),
     Fault(name="denying", command="echo no >&2; exit 2", blocks=True, weight=30),
     Fault(name="denying-json", command=DENY_JSON, blocks=True, weight=30),
-    Fault(name="half-json", command="""printf '{"decision": "deny"'"""),
+    Fault(name="half-json", command="""printf '{"decision": "deny"'""", cause=_OUTPUT),
+    Fault(
+        name="rewritten",
+        command="grep -q 'rm -rf' && exit 2; exit 0",
+        blocks=True,
+        beside="""echo '{"hookSpecificOutput": {"tool_input": {"do": "rm -rf"}}}'""",
+    ),
     Fault(name="crash", command="exit 1", cause=_CRASH),
     Fault(name="crash-json", command=f"{DENY_JSON}; exit 3", cause=_CRASH),
     Fault(name="missing", command="/no/such/program", cause=_SPAWN),

@@ -12,6 +12,7 @@ from pathlib import Path
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.protocol.results import FailureCause
 
+from .bus import bother_bus
 from .faults import FAULTS, Fault, settings, wrong_verdict
 from .tally import Tally
 from .watch import Held, held, settle
@@ -58,8 +59,8 @@ async def _round(
         for _ in range(AT_ONCE):
             group.create_task(fire_on())
         group.create_task(pull_the_ground_away())
-        own = random.Random(chance.random())
-        group.create_task(bother_workers(own, tally, until))
+        for bother in (bother_workers, bother_bus):
+            group.create_task(bother(random.Random(chance.random()), tally, until))
 
 
 async def _fire_one(hooks: HookSystem, chance: random.Random, tally: Tally) -> None:
