@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -209,26 +210,43 @@ async def test_no_input_is_too_hard_to_encode(
     assert (written["tool_input"]["value"] == seen) is True
 
 
-async def test_an_input_nested_too_deeply_is_truncated_with_a_marker(
-    workshop: Workshop,
+class Unreadable(Mapping[str, Any]):
+    def __getitem__(self, key: str) -> Any:
+        return ".env"
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("trap")
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [DEEP, Unreadable(), {"1": "a", 1: "b"}],
+    ids=["too deep", "unreadable mapping", "keys that become one"],
+)
+async def test_an_input_that_cannot_be_shown_as_a_whole_is_blocked_unseen(
+    workshop: Workshop, value: Any
 ) -> None:
-    given = {"tool_name": "t", "tool_input": {"value": DEEP}}
-    hook = workshop.runs("cat > seen.json; exit 2")
+    """PROTOCOL 4, issue 12.1: what no guard has seen does not run."""
+    given = {"tool_name": "t", "tool_input": {"value": value}}
+    hook = workshop.runs("cat > seen.json")
     result = await workshop.fire("BeforeTool", hook, given=given)
     assert result.blocked
-    assert "nested too deeply" in (workshop.folder / "seen.json").read_text()
+    assert not (workshop.folder / "seen.json").exists()
 
 
-async def test_a_mapping_that_raises_is_seen_as_a_marker(workshop: Workshop) -> None:
+async def test_a_mapping_with_lying_methods_is_seen_as_its_base(
+    workshop: Workshop,
+) -> None:
     class Trap(dict[str, Any]):
         def items(self) -> Any:
             raise RuntimeError("trap")
 
     given = {"tool_name": "t", "tool_input": Trap(a=1)}
-    hook = workshop.runs("cat > seen.json; exit 2")
-    result = await workshop.fire("BeforeTool", hook, given=given)
-    assert result.blocked
-    assert "unreadable Trap" in workshop.seen()["tool_input"]
+    await workshop.fire("BeforeTool", workshop.runs("cat > seen.json"), given=given)
+    assert workshop.seen()["tool_input"] == {"a": 1}
 
 
 async def test_the_callers_objects_are_not_mutated(workshop: Workshop) -> None:

@@ -12,8 +12,9 @@ import logging
 from collections import deque
 from typing import Any
 
-from hookline.errors import UnknownEventError
+from hookline.errors import EncodingError, UnknownEventError
 from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.jsontext import as_plain
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from .contracts import (
@@ -85,6 +86,12 @@ class HookBusClient:
             code = ResponseCode.UNSUPPORTED_EVENT
             return unanswered(request, code, error, "validation")
         limit_s = self.timeout_s if timeout_s is None else timeout_s
+        try:
+            # Plain values only: on the wire a mapping of another kind is no object.
+            request["input"] = as_plain(input)
+        except EncodingError as error:
+            code = ResponseCode.ENCODING_FAILURE
+            return self.apply_on_error(unanswered(request, code, error), event)
         response = await self._send(request, limit_s, retries)
         return self.apply_on_error(response, event)
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hookline.errors import BusConnectionError, EncodingError, MissingExtraError
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.jsontext import decode, encode_whole
 
 from .contracts import (
     HookExecutionRequest,
@@ -286,7 +286,7 @@ class NatsBus:
     ) -> HookExecutionResponse:
         """Get the response, or a failed one by the deadline; never raises."""
         try:
-            data = encode(request)
+            data = encode_whole(request)
         except EncodingError as error:
             return unanswered(request, ResponseCode.ENCODING_FAILURE, error)
         limit = self._connection.client.max_payload

@@ -17,6 +17,7 @@ from hookline.protocol.inputs import (
     checked_translator,
     event_fields,
 )
+from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import (
     FailureMeta,
     ProcessedHookResult,
@@ -48,7 +49,7 @@ class RemoteHooks(EventFirer):
         self._client = client
         self._translator = checked_translator(translator)
         base = {
-            "session_id": session_id,
+            "session_id": None if session_id is None else text_of(session_id),
             "transcript_path": transcript_path,
             "requester": None if requester is None else dict(requester),
         }
@@ -67,14 +68,12 @@ class RemoteHooks(EventFirer):
             return ProcessedHookResult(aggregated=envelope)
         for name in ("session_id", "transcript_path"):
             if event_input.get(name):
-                fields[name] = event_input[name]
+                fields[name] = text_of(event_input[name])
         return await self._fire(event, fields)
 
     async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
         try:
-            # Only dicts are objects on the wire, other mappings are not.
-            dicts = {k: dict(v) for k, v in fields.items() if isinstance(v, Mapping)}
-            sent = {**self._base, **fields, **dicts, **self._translated(event, fields)}
+            sent = {**self._base, **fields, **self._translated(event, fields)}
         # An SDK's objects are foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
             failed = failed_response(

@@ -5,7 +5,7 @@ Pure; the caller's own objects are never mutated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hookline.protocol.events import Chain
@@ -64,7 +64,7 @@ def changes_of(output: HookOutput, event_input: EventInput, by: Chain) -> Change
     changes: Changes = {(key,): value for key, value in given.items()}
     if by is Chain.TOOL_INPUT and output.replaces_tool_input:
         shown = event_input.get("tool_input")
-        for key in shown if isinstance(shown, dict) else ():
+        for key in _named(shown) if isinstance(shown, Mapping) else ():
             changes.setdefault((key,), _DROPPED)
     config = changes.get(("config",)) if by is Chain.LLM_REQUEST else None
     if isinstance(config, dict):
@@ -106,9 +106,18 @@ def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
 def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
     """The tool input after one output: key by key, or replaced as a whole."""
     changes = output.tool_input or {}
-    if isinstance(tool_input, dict) and not output.replaces_tool_input:
-        return {**tool_input, **changes}
+    if isinstance(tool_input, Mapping) and not output.replaces_tool_input:
+        return {**_named(tool_input), **changes}
     return dict(changes)
+
+
+def _named(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """An input with the names that hooks were shown: a change must hit its key."""
+    if all(type(key) is str for key in tool_input):
+        return tool_input
+    from hookline.protocol.values import key_text  # rare
+
+    return {key_text(key): value for key, value in tool_input.items()}
 
 
 def _text_of(candidates: Any) -> str:

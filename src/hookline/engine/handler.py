@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from hookline.config import Config
-from hookline.errors import EncodingError, UnknownEventError
+from hookline.errors import EncodingError
 from hookline.executors.contract import HookCall, HookPlan, current_depth
 from hookline.log import DebugLogger
 from hookline.protocol.events import TRAITS, HookEventName, known_event
@@ -110,11 +110,12 @@ class HookEventHandler(EventFirer):
         try:
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
-        except (UnknownEventError, ValueError, TypeError, AttributeError) as error:
+            given = event_input.get
+            origin = EventOrigin(given("session_id"), given("transcript_path"))
+        # The mapping is the caller's own and may raise anything.
+        except Exception as error:  # noqa: BLE001
             meta = FailureMeta(event_name=known_event(event_name))
             return self._failed(error, Stage.VALIDATION, meta)
-        given = event_input.get
-        origin = EventOrigin(given("session_id"), given("transcript_path"))
         return await self._fire(event, fields, origin)
 
     async def _fire(

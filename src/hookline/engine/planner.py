@@ -25,6 +25,7 @@ MAX_TARGET_LENGTH = 256
 """A longer name matches every matcher, so that it cannot evade a guard."""
 
 _MAX_CACHED = 4096
+_PLAIN_NAMES = (str, type(None))
 
 
 class Judgement(StrEnum):
@@ -60,9 +61,10 @@ class HookPlanner:
         field = TRAITS[event].matched_field
         value = fields.get(field) if field else None
         try:
-            if self._version == self._registry.version:
+            # A subclass of str may lie about its hash and get another name's plan.
+            if self._version == self._registry.version and type(value) in _PLAIN_NAMES:
                 return self._plans[event][value]
-        except (KeyError, TypeError):  # not planned yet, or not a string
+        except KeyError:  # not planned yet
             pass
         return self.plan(event, target_of(value))
 
@@ -122,9 +124,10 @@ def judge(
 
 def target_of(value: object) -> str | None:
     """What matchers are compared with; None if every matcher matches."""
-    if isinstance(value, str) and len(value) <= MAX_TARGET_LENGTH:
-        return value
-    return None
+    if not issubclass(type(value), str):
+        return None
+    name = str.__str__(value)
+    return name if len(name) <= MAX_TARGET_LENGTH else None
 
 
 def matches(matcher: str | None, event: HookEventName, target: str | None) -> bool:

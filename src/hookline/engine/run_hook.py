@@ -79,7 +79,8 @@ async def _execute_claude(
     # Most hosts have no such hook and need not load the tables.
     from hookline.protocol.dialects import claude_input, claude_output, claude_text
 
-    shown = call.with_input(claude_input(call.event, call.input))
+    given = call.plain_input()
+    shown = call.with_input(claude_input(call.event, given))
     result = await executor.run(hook, shown)
     if result.exit_code != 0 or result.raw_output is None:
         return result
@@ -87,7 +88,7 @@ async def _execute_claude(
     if parsed is None:
         ours = claude_text(call.event, result.stdout)
     else:
-        ours = claude_output(call.event, parsed, call.input)
+        ours = claude_output(call.event, parsed, given)
     return with_output(structs.replace(result, warnings=()), ours)
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import ProcessSpec, Program
+from hookline.protocol.jsontext import clean_text
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import find_workspace, is_within, shipped_by
 from hookline.settings.model import EnvPolicy
@@ -74,7 +75,7 @@ def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
 def event_environment(call: HookCall) -> dict[str, str]:
     """What changes from one event to the next."""
     env = {
-        "HOOKLINE_SESSION_ID": call.session_id,
+        "HOOKLINE_SESSION_ID": environment_text(call.session_id),
         "HOOKLINE_EVENT": call.event.value,
         "HOOKLINE_CWD": call.cwd,
         DEPTH_VARIABLE: str(call.depth + 1),
@@ -82,6 +83,15 @@ def event_environment(call: HookCall) -> dict[str, str]:
     if call.recheck:
         env[RECHECK_VARIABLE] = "1"
     return env
+
+
+_MAX_ENVIRONMENT_TEXT = 256
+
+
+@lru_cache(maxsize=16)
+def environment_text(text: str) -> str:
+    """A text that every process can be started with (PROTOCOL 4)."""
+    return clean_text(text.replace("\0", "")[:_MAX_ENVIRONMENT_TEXT])
 
 
 class _HostEnvironment:

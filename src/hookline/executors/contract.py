@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from hookline.errors import EncodingError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode
+from hookline.protocol.jsontext import TooDeepError, decode, encode_whole
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (
@@ -155,8 +156,19 @@ class HookCall:
         """The input as JSON; empty until ``encode()``, and where no hook runs."""
 
     def encode(self) -> None:
-        """Write the input as JSON; raises ``EncodingError`` where all else fails."""
-        self.payload = encode(self.input)
+        """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
+        self.payload = encode_whole(self.input)
+
+    def plain_input(self) -> dict[str, Any]:
+        """A copy of the input as hooks see it: plain JSON values, whatever was given.
+
+        Raises ``EncodingError`` where the stack has no room left for it.
+        """
+        try:
+            copy: dict[str, Any] = decode(self.payload)
+        except TooDeepError as error:
+            raise EncodingError(f"the input cannot be copied: {error}") from error
+        return copy
 
     def with_input(self, event_input: dict[str, Any]) -> HookCall:
         """The same event with another input, for the next hook of a chain."""

@@ -16,7 +16,6 @@ from inspect import isawaitable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hookline.protocol.jsontext import decode
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Approval
 
@@ -128,9 +127,10 @@ class PythonExecutor:
 async def _call(
     function: HookFunction, hook: RegisteredHook, call: HookCall, started: float
 ) -> HookExecutionResult:
+    event = call.plain_input()  # a guard that cannot be shown it is no mere crash
     try:
         with OneDeeper(call.depth):
-            answer = function(decode(call.payload))
+            answer = function(event)
             if answer is not None and type(answer) is not dict and isawaitable(answer):
                 timeout_s = hook.config.timeout_ms / 1000
                 answer = await _TimedCall(answer, timeout_s).result()

@@ -24,6 +24,7 @@ from .events import (
     SessionEndReason,
     SessionStartSource,
 )
+from .jsontext import text_of
 from .outputs import one_of
 from .results import ProcessedHookResult
 
@@ -146,15 +147,15 @@ _BEFORE_TOOL, _AFTER_TOOL = HookEventName.BeforeTool, HookEventName.AfterTool
 
 
 def base_fields(
-    event: HookEventName, session_id: str, cwd: str, transcript_path: str
+    event: HookEventName, session_id: Any, cwd: str, transcript_path: Any
 ) -> BaseInput:
     """Build the fields that every hook gets (HOOK-062)."""
     return {
-        "session_id": session_id,
+        "session_id": text_of(session_id),
         "cwd": cwd,
         "hook_event_name": event.value,
         "timestamp": timestamp(time.time_ns() // 1_000_000),
-        "transcript_path": transcript_path,
+        "transcript_path": text_of(transcript_path),
     }
 
 

@@ -1,21 +1,20 @@
 """Encode and decode JSON for values we do not control.
 
-Encoding replaces what JSON cannot hold (a lone surrogate, ``NaN``, bytes, a set, a
-cycle, an object with a raising ``repr``), so that no input avoids a guard by being hard
-to encode. Decoding keeps whole numbers of any size and refuses ``NaN``.
+Encoding shows every value by what it means (see ``values``) and replaces what JSON
+cannot hold (a lone surrogate, ``NaN``, a cycle), so that no input avoids a guard by
+being hard to encode. Decoding keeps whole numbers of any size and refuses ``NaN``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn
 
 import msgspec
 
 from hookline.errors import EncodingError
 
-MAX_DEPTH = 200
-"""Deeper values become a marker: many parsers fail not far beyond this."""
+MAX_DEPTH = 500
+"""Deeper values are not shown: many parsers fail not far beyond this."""
 
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -27,16 +26,66 @@ _decode = msgspec.json.Decoder().decode
 
 
 def encode(value: Any) -> bytes:
-    """Write any value as JSON, replacing what JSON cannot hold."""
-    if _is_plain(value, 0):
-        try:
-            return _encode(value)
-        except (UnicodeEncodeError, ValueError, RecursionError):
-            pass  # a lone surrogate or a huge number: rare, so the slow way is fine
+    """Write any value as JSON, with markers for what cannot be shown."""
+    written = _encode_plain(value)
+    return _encode_any(value, whole=False) if written is None else written
+
+
+def encode_whole(value: Any) -> bytes:
+    """Write an event as JSON; raises ``EncodingError`` if a part cannot be shown.
+
+    A guard that was not shown the whole event has not seen it.
+    """
+    written = _encode_plain(value)
+    return _encode_any(value, whole=True) if written is None else written
+
+
+def _encode_plain(value: Any) -> bytes | None:
     try:
-        return _encode(_Sanitizer().clean(value, 0))
+        return _encode(value) if _is_plain(value, 0) else None
+    except (UnicodeEncodeError, ValueError, RecursionError):
+        return None  # a lone surrogate or a huge number: rare, so the slow way is fine
+
+
+def _encode_any(value: Any, *, whole: bool) -> bytes:
+    found = _plain(value, whole=whole, number=_raw_if_huge)
+    try:
+        return _encode(found)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise EncodingError(f"the input cannot be encoded as JSON: {error}") from error
+
+
+def _plain(value: Any, **how: Any) -> Any:
+    from .values import plain  # most events are plain JSON already
+
+    try:
+        return plain(value, **how)
+    except EncodingError:
+        raise
+    # Foreign objects may raise anything; what was not shown has not been seen.
+    except Exception as error:
+        raise EncodingError(f"the input cannot be read: {error!r}") from error
+
+
+def as_plain(value: Any) -> Any:
+    """The value itself if it is plain JSON, else a copy that is.
+
+    Raises ``EncodingError`` if a part cannot be shown.
+    """
+    try:
+        if _is_plain(value, 0):
+            return value
+    except RecursionError:
+        pass
+    return _plain(value, whole=True)
+
+
+def text_of(value: Any) -> str:
+    """A value as text: a string as it is, any other by what it means, or as JSON."""
+    if type(value) is str and value.isascii():
+        return value
+    found = _plain(value, whole=False)
+    return found if isinstance(found, str) else encode(found).decode()
 
 
 def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
@@ -52,7 +101,7 @@ def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
     try:
         constant = (lambda _: None) if nan_as_null else _reject_constant
         found = json.loads(text, parse_constant=constant, parse_int=_whole_number)
-        return _Sanitizer(raw_numbers=False).clean(found, 0)
+        return _plain(found, whole=False)
     except RecursionError:
         raise TooDeepError("JSON nested too deeply") from None
 
@@ -99,9 +148,14 @@ def _whole_number(digits: str) -> int:
     return -number if negative else number
 
 
-def _digits(number: int) -> str:
+def _raw_if_huge(number: int) -> int | msgspec.Raw:
+    return msgspec.Raw(digits(number).encode()) if abs(number) >= 1 << 63 else number
+
+
+def digits(number: int) -> str:
+    """A whole number of any size as text."""
     if number < 0:
-        return "-" + _digits(-number)
+        return "-" + digits(-number)
     number, pieces = int(number), []
     base = 10**_DIGITS_AT_ONCE
     while number >= base:
@@ -110,76 +164,10 @@ def _digits(number: int) -> str:
     return str(number) + "".join(reversed(pieces))
 
 
-class _Sanitizer:
-    """Copy a value into what JSON can hold; tracks open containers to find cycles."""
-
-    def __init__(self, *, raw_numbers: bool = True) -> None:
-        self._open: set[int] = set()
-        self._raw_numbers = raw_numbers
-
-    def clean(self, value: Any, depth: int) -> Any:
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, str):
-            return _clean_text(str.__str__(value))
-        if isinstance(value, int):
-            is_huge = self._raw_numbers and abs(value) >= 1 << 63
-            return msgspec.Raw(_digits(value).encode()) if is_huge else int(value)
-        if isinstance(value, float):
-            return float(value) if math.isfinite(value) else None
-        if isinstance(value, bytes | bytearray | memoryview):
-            return bytes(value).decode("utf-8", "replace")
-        return self._clean_container(value, depth)
-
-    def _clean_container(self, value: Any, depth: int) -> Any:
-        if id(value) in self._open:
-            return "<cycle>"
-        if depth >= MAX_DEPTH:
-            return "<nested too deeply>"
-        self._open.add(id(value))
-        try:
-            return self._clean_items(value, depth + 1)
-        # Foreign objects may raise from iteration and attribute access.
-        except Exception as error:  # noqa: BLE001
-            return f"<unreadable {type(value).__name__}: {type(error).__name__}>"
-        finally:
-            self._open.discard(id(value))
-
-    def _clean_items(self, value: Any, depth: int) -> Any:
-        if isinstance(value, dict):
-            return {
-                _clean_key(key): self.clean(item, depth) for key, item in value.items()
-            }
-        if isinstance(value, list | tuple | set | frozenset):
-            return [self.clean(item, depth) for item in value]
-        if isinstance(value, msgspec.Struct):
-            return self.clean(msgspec.to_builtins(value), depth)
-        return _clean_repr(value)
-
-
-def _clean_text(text: str) -> str:
+def clean_text(text: str) -> str:
+    """A text with U+FFFD in place of lone surrogates."""
     # The utf-8 codec's "replace" would write "?"; U+FFFD is the protocol's choice.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _clean_key(key: Any) -> str:
-    if isinstance(key, str):
-        return _clean_text(str.__str__(key))
-    if isinstance(key, bytes):
-        return key.decode("utf-8", "replace")
-    if key is None or isinstance(key, bool):
-        return _CONSTANTS[key]
-    if isinstance(key, int):
-        return _digits(key)
-    return _clean_repr(key)
-
-
-def _clean_repr(value: Any) -> str:
-    try:
-        return _clean_text(repr(value))
-    # A foreign __repr__ may raise anything.
-    except Exception:  # noqa: BLE001
-        return f"<unprintable {type(value).__name__}>"
 
 
 def describe(value: Any) -> str:

@@ -1,0 +1,340 @@
+"""Values of any type as JSON values, by what they mean, and back.
+
+A guard must see what a tool will use: a path as its text, a dataclass or a model as an
+object, a subclass of ``str`` as its base, whatever its methods say. An object of no
+known type is shown as its ``repr``. Nothing is consumed.
+
+Loaded only for values that are not plain JSON already: most events never need it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, ValuesView
+from datetime import date, datetime, time, timedelta
+from enum import Enum
+from operator import index
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from hookline.errors import EncodingError
+
+from .jsontext import MAX_DEPTH, clean_text, digits
+
+_NO = object()
+_CONSTANTS = {None: "null", True: "true", False: "false"}
+
+
+def plain(value: Any, *, whole: bool = True, number: Callable[[int], Any] = int) -> Any:
+    """Copy a value into what JSON can hold.
+
+    With ``whole`` it raises ``EncodingError`` where something cannot be shown: nested
+    too deeply, two keys that become one, an object that cannot be read. Otherwise
+    markers stand in for that. ``number`` converts whole numbers.
+    """
+    return _Copy(whole, number).run(value)
+
+
+class _Inner:
+    """A value that means another one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Pairs:
+    """The keys and values of an object."""
+
+    def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        self.pairs = list(pairs)
+
+
+class _Copy:
+    """One copy; a loop and not a recursion, so that depth needs no stack."""
+
+    def __init__(self, whole: bool, number: Callable[[int], Any]) -> None:
+        self._whole = whole
+        self._number = number
+        self._open: set[int] = set()
+        self._left: list[tuple[Any, Any, Any, int]] = []
+
+    def run(self, value: Any) -> Any:
+        result = [None]
+        self._left.append((result, 0, value, 0))
+        while self._left:
+            target, key, item, depth = self._left.pop()
+            if target is None:
+                self._open.discard(key)
+            else:
+                target[key] = self._started(target, key, item, depth)
+        return result[0]
+
+    def _started(self, target: Any, key: Any, value: Any, depth: int) -> Any:
+        """A scalar, or a container whose items are left to be copied."""
+        try:
+            found = _scalar(value)
+            if found is not _NO:
+                return self._number(found) if type(found) is int else found
+            parts = _parts(value)
+        # Foreign objects may raise anything from iteration and attribute access.
+        except Exception as error:  # noqa: BLE001
+            problem = f"{_name(value)}: {type(error).__name__}"
+            return self._lost(f"<unreadable {problem}>", f"cannot read {problem}")
+        if parts is _NO:
+            return _repr(value)
+        if id(value) in self._open:
+            return "<cycle>"
+        if depth >= MAX_DEPTH:
+            problem = f"it is nested deeper than {MAX_DEPTH} levels"
+            return self._lost("<nested too deeply>", problem)
+        self._open.add(id(value))
+        # The value is kept until then: a new object must not get its id.
+        self._left.append((None, id(value), value, depth))
+        return self._enter(target, key, parts, depth + 1)
+
+    def _enter(self, target: Any, key: Any, parts: Any, depth: int) -> Any:
+        if isinstance(parts, _Inner):
+            self._left.append((target, key, parts.value, depth))
+            return None
+        if isinstance(parts, list):
+            copied: Any = [None] * len(parts)
+            items: Iterable[tuple[Any, Any]] = enumerate(parts)
+        else:
+            copied, items = {}, self._named(parts.pairs)
+        for place, item in items:
+            copied[place] = None  # keeps the order: the last of these is copied first
+            self._left.append((copied, place, item, depth))
+        return copied
+
+    def _named(self, pairs: list[tuple[Any, Any]]) -> list[tuple[str, Any]]:
+        named = {key_text(key): value for key, value in pairs}
+        if self._whole and len(named) != len(pairs):
+            raise _incomplete("two keys of an object have the same text")
+        return list(named.items())
+
+    def _lost(self, marker: str, problem: str) -> str:
+        if self._whole:
+            raise _incomplete(problem)
+        return marker
+
+
+def _incomplete(problem: str) -> EncodingError:
+    return EncodingError(f"the input cannot be shown to hooks as a whole: {problem}")
+
+
+def key_text(key: Any) -> str:
+    """The name that a key of a mapping has in JSON."""
+    if issubclass(type(key), float):
+        return float.__repr__(key)
+    found = _scalar(key)
+    while found is _NO and issubclass(type(key), Enum):
+        key = key.value
+        found = _scalar(key)
+    if found is None or found is True or found is False:
+        return _CONSTANTS[found]
+    if isinstance(found, str):
+        return found
+    return digits(found) if isinstance(found, int) else _repr(key)
+
+
+def _scalar(value: Any) -> Any:
+    """A value that needs no container; ``_NO`` for any other."""
+    # By the real type: ``isinstance`` would believe an object's ``__class__``.
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    for base, read in _BASES:
+        if issubclass(kind, base):
+            return read(value)
+    if hasattr(kind, "__fspath__"):
+        return _path(value)
+    for module, name in _TEXTS:
+        if base := _loaded(kind, module, name):
+            return clean_text(base.__str__(value))
+    if _loaded(kind, "numbers", "Integral"):
+        return index(value)
+    if _loaded(kind, "numbers", "Real"):
+        return _number(float(value))
+    if any(base.__name__.lower().endswith("url") for base in kind.__mro__):
+        return clean_text(str(value))  # of pydantic, yarl, httpx, ...
+    return _NO
+
+
+def _number(value: float) -> float | None:
+    value = float.__float__(value)
+    return value if math.isfinite(value) else None
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _path(value: Any) -> str:
+    try:
+        path = os.fspath(value)
+    # A path of a remote file system may have no local one.
+    except Exception:  # noqa: BLE001
+        return _repr(value)
+    return _decoded(path) if isinstance(path, bytes) else clean_text(str.__str__(path))
+
+
+def _duration(value: timedelta) -> str:
+    own = timedelta(value.days, value.seconds, value.microseconds)
+    return str(msgspec.to_builtins(own))
+
+
+_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, lambda value: clean_text(str.__str__(value))),
+    (int, int.__int__),
+    (float, _number),
+    (bytes, lambda value: bytes.decode(value, "utf-8", "replace")),
+    (bytearray, lambda value: bytearray.decode(value, "utf-8", "replace")),
+    (memoryview, lambda value: _decoded(value.tobytes())),
+    (datetime, datetime.isoformat),
+    (date, date.isoformat),
+    (time, time.isoformat),
+    (timedelta, _duration),
+)
+_TEXTS = (
+    ("decimal", "Decimal"),
+    ("fractions", "Fraction"),
+    ("uuid", "UUID"),
+    ("zoneinfo", "ZoneInfo"),
+    *(
+        ("ipaddress", f"IPv{n}{what}")
+        for what in ("Interface", "Address", "Network")
+        for n in (4, 6)
+    ),
+)
+
+
+def _loaded(kind: type, module: str, name: str) -> Any:
+    """The class of this name if it is loaded and a base of ``kind``, else None."""
+    base = getattr(sys.modules.get(module), name, None)
+    return base if base is not None and issubclass(kind, base) else None
+
+
+def _parts(value: Any) -> Any:
+    """What a container holds; ``_NO`` for any other object."""
+    kind = type(value)
+    for base, read in _CONTAINERS:
+        if issubclass(kind, base):
+            return read(value)
+    if _is_mapping(kind):
+        return _Pairs((key, value[key]) for key in value.keys())  # noqa: SIM118
+    if getattr(kind, "__pydantic_root_model__", False):
+        return _Inner(value.root)
+    if any(hasattr(kind, mark) for mark in _RECORD_MARKS) or _is_pydantic_v1(kind):
+        return _Pairs(_fields(value))
+    if issubclass(kind, Sequence | Set | ValuesView) and kind is not range:
+        return list(value)
+    if _loaded(kind, "numpy", "generic") or _loaded(kind, "numpy", "ndarray"):
+        return _Inner(value.tolist())
+    return _NO
+
+
+def _tuple(value: tuple[Any, ...]) -> Any:
+    names = getattr(type(value), "_fields", None)
+    items = list(tuple.__iter__(value))
+    if isinstance(names, tuple) and len(names) == len(items):
+        return _Pairs(zip(names, items, strict=True))
+    return items
+
+
+_CONTAINERS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (Enum, lambda value: _Inner(value.value)),
+    (dict, lambda value: _Pairs(dict.items(value))),
+    (tuple, _tuple),
+    (list, lambda value: list(list.__iter__(value))),
+    (set, lambda value: list(set.__iter__(value))),
+    (frozenset, lambda value: list(frozenset.__iter__(value))),
+    (SimpleNamespace, lambda value: _Pairs(vars(value).items())),
+)
+
+
+def _is_mapping(kind: type) -> bool:
+    if issubclass(kind, Mapping):
+        return True
+    # Anything that ``dict()`` takes, such as sqlite3.Row; tables have columns instead.
+    looks = hasattr(kind, "keys") and hasattr(kind, "__getitem__")
+    return looks and not hasattr(kind, "__array__")
+
+
+_RECORD_MARKS = (
+    "__struct_fields__",
+    "__dataclass_fields__",
+    "__attrs_attrs__",
+    "__pydantic_validator__",
+)
+
+
+def _is_pydantic_v1(kind: type) -> bool:
+    return hasattr(kind, "__fields_set__") and hasattr(kind, "__fields__")
+
+
+def _fields(value: Any) -> Iterable[tuple[str, Any]]:
+    """The declared fields of a record, and what was added to it."""
+    own = getattr(value, "__dict__", {})
+    added = (name for name in own if not name.startswith("_"))
+    found = {}
+    for name in dict.fromkeys((*_declared(type(value)), *added)):
+        try:
+            found[name] = getattr(value, name)
+        except AttributeError:
+            continue  # declared, never set: a tool has nothing to read either
+    found |= getattr(value, "__pydantic_extra__", None) or {}
+    return found.items()
+
+
+def _declared(kind: Any) -> Iterable[str]:
+    if hasattr(kind, "__struct_fields__"):
+        return tuple(kind.__struct_fields__)
+    if hasattr(kind, "__attrs_attrs__"):
+        return [field.name for field in kind.__attrs_attrs__]
+    if hasattr(kind, "__dataclass_fields__"):
+        from dataclasses import fields
+
+        return [field.name for field in fields(kind)]
+    return () if hasattr(kind, "__pydantic_validator__") else tuple(kind.__fields__)
+
+
+def _name(value: Any) -> str:
+    return type(value).__name__
+
+
+def _repr(value: Any) -> str:
+    try:
+        return clean_text(repr(value))
+    # A foreign __repr__ may raise anything.
+    except Exception:  # noqa: BLE001
+        return f"<unprintable {_name(value)}>"
+
+
+def restored(original: Any, value: Any) -> Any:
+    """A JSON value as the type of the original, where that type is a simple one."""
+    kind = type(original)
+    if value is None or type(value) is kind:
+        return value
+    try:
+        return _converted(kind, value)
+    # The type may not take this value: then a tool gets what the hook said.
+    except Exception:  # noqa: BLE001
+        return value
+
+
+def _converted(kind: Any, value: Any) -> Any:
+    if issubclass(kind, bytes | bytearray):
+        return kind(value, "utf-8")
+    if hasattr(kind, "__fspath__") and isinstance(value, str):
+        return kind(value)
+    if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_validate"):
+        return kind.model_validate(value)
+    if _is_pydantic_v1(kind):
+        return kind.parse_obj(value)
+    if issubclass(kind, tuple) and isinstance(value, dict):
+        return kind(**value)
+    return msgspec.convert(value, kind, dec_hook=lambda inner, given: inner(given))
