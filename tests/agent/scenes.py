@@ -66,6 +66,11 @@ def _noting(folder: Path) -> Hook:
     )
 
 
+def told(result: str, *names: str) -> str:
+    """A result with the note that hooks changed these parameters."""
+    return f"{result}\n\n[System] A hook changed the tool's input: {', '.join(names)}"
+
+
 BROKEN: dict[str, Hook] = {
     "crash": runs("exit 1"),
     "crash with a word": runs("echo oh no >&2; exit 1"),

@@ -14,7 +14,7 @@ from hookline.agent.client import (
     is_session,
 )
 
-from .scenes import config_of, events, names, runs, says, specific
+from .scenes import config_of, events, names, runs, says, specific, told
 
 
 class Session:
@@ -53,7 +53,7 @@ async def test_a_call_over_a_session_passes_its_hooks(tmp_path: Path) -> None:
     async with config:
         value = await hooked.call_tool(name="add", arguments={"a": 1, "b": 2})
     assert session.called == [("add", {"a": 40, "b": 2})]
-    assert value == {"content": "3"}
+    assert value == told('{"content":"3"}', "a")
     assert names(tmp_path) == ["BeforeTool", "AfterTool"]
     assert events(tmp_path)[0]["mcp_context"] == {}
 

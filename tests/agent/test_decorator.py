@@ -16,7 +16,7 @@ from hookline import Config, Settings
 from hookline.agent import hooked_tool
 from hookline.agent.decorator import run_sync
 
-from .scenes import BROKEN, config_of, events, names, runs, says, specific
+from .scenes import BROKEN, config_of, events, names, runs, says, specific, told
 
 
 def background_threads() -> list[threading.Thread]:
@@ -36,7 +36,7 @@ def test_a_plain_function_passes_its_hooks_without_a_loop(tmp_path: Path) -> Non
         threads.append(threading.current_thread())
         return f"wrote {path} {size}"
 
-    assert write("a", size=3) == "wrote src/a 3\n\nnoted"
+    assert write("a", size=3) == told("wrote src/a 3\n\nnoted", "path")
     assert threads == [threading.current_thread()]
     assert events(tmp_path)[0]["tool_input"] == {"path": "a", "size": 3}
     assert events(tmp_path)[0]["tool_name"] == "write"
@@ -68,7 +68,7 @@ async def test_an_async_function_passes_its_hooks_on_the_callers_loop(
 
     async with config:
         assert inspect.iscoroutinefunction(write)
-        assert await write("a") == "wrote b"
+        assert await write("a") == told("wrote b", "path")
     assert events(tmp_path)[0]["tool_name"] == "my_write"
     assert background_threads() == []
 

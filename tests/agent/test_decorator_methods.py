@@ -12,7 +12,7 @@ from hookline import Config, Settings
 from hookline.agent import hooked_tool
 from hookline.agent.conversation import as_tool
 
-from .scenes import config_of, events, runs, specific
+from .scenes import config_of, events, runs, specific, told
 
 
 def files_class(config: Config) -> type[Any]:
@@ -75,7 +75,7 @@ async def test_hooks_of_a_method_get_and_change_its_real_parameters_only(
         value = getattr(files_class(config)("root"), name)("a", size=3)
         if name == "write_async":
             value = await value
-    assert value == f"{METHODS[name]}/b 3"
+    assert value == told(f"{METHODS[name]}/b 3", "path")
     [event] = events(tmp_path)
     assert event["tool_name"] == name
     assert event["tool_input"] == {"path": "a", "size": 3}
@@ -86,7 +86,7 @@ async def test_a_method_called_on_its_class_sends_no_self(tmp_path: Path) -> Non
     async with config:
         files = files_class(config)
         assert files.write(self=files("root"), path="a") == "root/a 1"
-    assert events(tmp_path)[0]["tool_input"] == {"path": "a"}
+    assert events(tmp_path)[0]["tool_input"] == {"path": "a", "size": 1}
 
 
 async def test_a_bound_method_and_a_function_keep_all_their_parameters(

@@ -25,7 +25,7 @@ from hookline.agent import (
 from hookline.bus import HookBusClient, InMemoryMessageBus, RemoteHooks
 from hookline.translators.openai import OpenAITranslator
 
-from .scenes import config_of, events, names, runs, specific
+from .scenes import config_of, events, names, runs, specific, told
 
 
 async def test_an_agent_obeys_hooks_on_a_bus(
@@ -56,7 +56,7 @@ async def test_an_agent_obeys_hooks_on_a_bus(
     assert written == ["src/a"]
     assert model.requests[0]["config"] == {"temperature": 0.1}
     answers: Any = model.requests[1]["turns"][2].answers
-    assert answers[0].result.llm_content == "wrote src/a\n\nnoted"
+    assert answers[0].result.llm_content == told("wrote src/a\n\nnoted", "path")
     assert names(tmp_path)[0] == "BeforeModel"
 
 

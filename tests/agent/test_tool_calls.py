@@ -17,7 +17,7 @@ from hookline.agent import (
     fire_before_tool_hook,
 )
 
-from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific
+from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific, told
 
 
 class Tool:
@@ -66,7 +66,7 @@ async def test_before_tool_change_reaches_the_tool_as_the_whole_input(
     }
     result, tool = await run(config_of(tmp_path, hooks))
     assert tool.inputs == [{"path": "src/a.txt", "content": "hello"}]
-    assert result.llm_content == "wrote it"
+    assert result.llm_content == told("wrote it", "path")
     assert events(tmp_path)[-1]["tool_input"]["path"] == "src/a.txt"
 
 

@@ -6,12 +6,9 @@ model call (decision 0051) and inside each tool.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
@@ -228,12 +225,13 @@ class HookedCall:
             return tool
         function = tool
         if not is_marked(tool, HOOKED):
-            if self._wait.is_async and not inspect.iscoroutinefunction(tool):
-                function = update_wrapper(partial(asyncio.to_thread, tool), tool)
             decorate = hooked_tool(
-                self.hooks.config, confirm=self.hooks.confirm, on_stop=self.stop
+                self.hooks.config,
+                confirm=self.hooks.confirm,
+                on_stop=self.stop,
+                in_thread=self._wait.is_async,
             )
-            function = decorate(function)
+            function = decorate(tool)
         return _guarded(function, self)
 
 

@@ -11,6 +11,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, Protocol, get_type_hints
 
 import msgspec
@@ -129,6 +130,10 @@ class Tool(Struct, frozen=True):
         """The name that the model uses."""
         return self.spec.name
 
+    def complete(self, tool_input: dict[str, Any]) -> dict[str, Any]:
+        """An input with the defaults of parameters that the model left out."""
+        return {**_defaults(self.function), **tool_input}
+
     async def execute(self, tool_input: dict[str, Any]) -> Any:
         """Call the function with the input as keyword arguments."""
         if inspect.iscoroutinefunction(self.function):
@@ -149,6 +154,8 @@ def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
 
 def name_of(function: Any) -> str:
     """The name of a tool that is made from a function or a callable object."""
+    while isinstance(function, partial) and not hasattr(function, "__name__"):
+        function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
 
 
@@ -163,11 +170,16 @@ def by_name(tools: Iterable[Tool | Callable[..., Any]]) -> dict[str, Tool]:
 def input_of(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call by name, as a tool's input."""
+    """The arguments of a call by name, defaults included, as a tool's input."""
     bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
     found: dict[str, Any] = {}
     for name, value in bound.arguments.items():
-        if signature.parameters[name].kind is _VAR_KEYWORD:
+        kind = signature.parameters[name].kind
+        if kind in (_VAR_POSITIONAL, _VAR_KEYWORD) and not value:
+            continue
+        # One that has the name of a parameter would hide it: then they stay apart.
+        if kind is _VAR_KEYWORD and signature.parameters.keys().isdisjoint(value):
             found |= value
         else:
             found[name] = value
@@ -179,13 +191,24 @@ def arguments_of(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments that call a function with a tool's input."""
     known = OrderedDict(
-        (name, tool_input[name])
-        for name, parameter in signature.parameters.items()
-        if name in tool_input and parameter.kind is not _VAR_KEYWORD
+        (name, tool_input[name]) for name in signature.parameters if name in tool_input
     )
     bound = inspect.BoundArguments(signature, known)
+    bound.apply_defaults()
     others = {name: v for name, v in tool_input.items() if name not in known}
     return bound.args, {**bound.kwargs, **others}
+
+
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}  # some built-in functions have no signature
+    return {
+        one.name: one.default
+        for one in parameters
+        if one.default is not one.empty and one.kind is not one.POSITIONAL_ONLY
+    }
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:

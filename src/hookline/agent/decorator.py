@@ -166,9 +166,13 @@ def wrap(
     work: Callable[..., Coroutine[Any, Any, Any]],
     config: Config,
     mark: str,
+    *,
+    is_async: bool | None = None,
 ) -> Callable[..., Any]:
     """Call ``work(waiting, ...)`` in place of a function; plain or async as that is."""
-    wait = Waiting(config, is_async=inspect.iscoroutinefunction(function))
+    if is_async is None:
+        is_async = inspect.iscoroutinefunction(function)
+    wait = Waiting(config, is_async=is_async)
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         return await work(wait, *args, **kwargs)
@@ -178,6 +182,7 @@ def wrap(
         return run_to_end(work(wait, *args, **kwargs))
 
     wrapper = update_wrapper(call_async if wait.is_async else call, function)
+    wrapper.__name__ = name_of(function)  # a partial has none to copy
     setattr(wrapper, mark, True)
     return wrapper
 
@@ -202,44 +207,65 @@ def hooked_tool(
     name: str | None = None,
     confirm: Confirm | None = None,
     on_stop: Callable[[str], None] | None = None,
+    in_thread: bool = False,
 ) -> Callable[[F], F]:
     """Make a decorator that passes a function's calls through the tool hooks.
 
-    ``on_stop`` is called with the reason when a hook stops the agent. Of a method hooks
-    see the parameters after ``self`` or ``cls``.
+    Hooks see every parameter by name, with the defaults and what a partial has bound;
+    of a method those after ``self`` or ``cls``. ``on_stop`` is called with the reason
+    when a hook stops the agent. With ``in_thread`` a plain function becomes an async
+    tool that runs in a thread.
     """
 
-    def decorate(function: Any) -> Any:
+    def decorate(function: Any, has_receiver: bool | None = None) -> Any:
         if isinstance(function, classmethod | staticmethod):
-            return type(function)(decorate(function.__func__))
+            is_class_method = isinstance(function, classmethod)
+            return type(function)(decorate(function.__func__, is_class_method))
         start = partial(ToolRun, config, name or name_of(function), confirm=confirm)
-        signature = inspect.signature(function)
-        receiver = _receiver(function, signature)
-        hooked = _HookedFunction(function, signature, receiver, start, on_stop)
-        return wrap(function, hooked.call, config, HOOKED)
+        hooked = _HookedFunction(function, start, on_stop, has_receiver)
+        is_async = inspect.iscoroutinefunction(function)
+        if in_thread and not is_async:
+            hooked.invoke = partial(asyncio.to_thread, hooked.function)
+        hooked.wrapper = wrap(
+            function, hooked.call, config, HOOKED, is_async=is_async or in_thread
+        )
+        return hooked.wrapper
 
     return decorate
 
 
-class _HookedFunction(Struct):
+class _HookedFunction:
     """One function with its hooks."""
 
-    function: Callable[..., Any]
-    signature: inspect.Signature
-    receiver: list[str]
-    start: Callable[[dict[str, Any]], ToolRun]
-    on_stop: Callable[[str], None] | None
+    def __init__(
+        self,
+        given: Callable[..., Any],
+        start: Callable[[dict[str, Any]], ToolRun],
+        on_stop: Callable[[str], None] | None,
+        has_receiver: bool | None,
+    ) -> None:
+        self.function, self.args, self.kwargs = _without_partials(given)
+        self.invoke = self.function
+        self.wrapper: Callable[..., Any] | None = None
+        self._signature = inspect.signature(self.function)
+        self._first = next(iter(self._signature.parameters), "")
+        self._start = start
+        self._on_stop = on_stop
+        self._has_receiver = has_receiver
+        if has_receiver is None and _is_named_as_method(self.function, self._first):
+            self._has_receiver = True
 
     async def call(self, wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
-        tool_input = input_of(self.signature, args, kwargs)
-        receiver = {name: tool_input.pop(name) for name in self.receiver}
-        run = self.start(tool_input)
+        args, kwargs = (*self.args, *args), {**self.kwargs, **kwargs}
+        tool_input = input_of(self._signature, args, kwargs)
+        receiver = self._take_receiver(tool_input)
+        run = self._start(tool_input)
         refusal = await wait.hooks(run.begin())
         if refusal is not None:
             return self._content(refusal)
-        args, kwargs = arguments_of(self.signature, {**run.tool_input, **receiver})
+        args, kwargs = arguments_of(self._signature, {**run.tool_input, **receiver})
         try:
-            value = await wait.value(self.function(*args, **kwargs))
+            value = await wait.value(self.invoke(*args, **kwargs))
         except Exception as error:
             await wait.hooks(run.finish(failed(error)))
             raise
@@ -249,16 +275,63 @@ class _HookedFunction(Struct):
         unchanged = after.llm_content is before.llm_content
         return value if unchanged else self._content(after)
 
+    def _take_receiver(self, tool_input: dict[str, Any]) -> dict[str, Any]:
+        """Take ``self`` or ``cls`` out of an input, whatever its parameter's name."""
+        if self._first not in tool_input or self._has_receiver is False:
+            return {}
+        value = tool_input[self._first]
+        if self._has_receiver or _is_method_of(value, self.wrapper):
+            return {self._first: tool_input.pop(self._first)}
+        return {}
+
     def _content(self, result: ToolResult) -> Any:
-        if result.stop_reason is not None and self.on_stop is not None:
-            self.on_stop(result.stop_reason)
+        if result.stop_reason is not None and self._on_stop is not None:
+            self._on_stop(result.stop_reason)
         return result.llm_content
 
 
-def _receiver(function: Any, signature: inspect.Signature) -> list[str]:
-    """The name of a method's first parameter, if it has one and is not bound."""
+def _without_partials(
+    function: Any,
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """A function and the arguments that partials around it have bound."""
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    while isinstance(function, partial):
+        args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
+        function = function.func
+    return function, args, kwargs
+
+
+def _is_named_as_method(function: Any, first: str) -> bool:
+    """Whether a function is defined in a class and takes ``self`` or ``cls``."""
     scope = getattr(function, "__qualname__", "").rpartition(".")[0]
     if not inspect.isfunction(function) or not scope or scope.endswith("<locals>"):
-        return []
+        return False
     # A static method is defined in a class too: only the name tells them apart.
-    return [name for name in [*signature.parameters][:1] if name in {"self", "cls"}]
+    return first in {"self", "cls"}
+
+
+_NEVER_RECEIVERS = (str, int, float, bool, bytes, dict, list, tuple, set, type(None))
+
+
+def _is_method_of(value: Any, wrapper: Any) -> bool:
+    """Whether the class of a value has this function as a method."""
+    if type(value) in _NEVER_RECEIVERS:
+        return False
+    kind = value if isinstance(value, type) else type(value)
+    return any(
+        _leads_to(attribute, wrapper)
+        for base in kind.__mro__
+        for attribute in vars(base).values()
+    )
+
+
+def _leads_to(attribute: Any, wrapper: Any) -> bool:
+    if isinstance(attribute, staticmethod):
+        return False
+    attribute = getattr(attribute, "__func__", attribute)
+    while inspect.isfunction(attribute):
+        if attribute is wrapper:
+            return True
+        attribute = getattr(attribute, "__wrapped__", None)
+    return False

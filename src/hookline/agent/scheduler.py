@@ -148,10 +148,11 @@ class _Batch(Struct):
         return call.problem
 
     async def _perform(self, call: ToolCall) -> ToolResult:
+        tool = self.scheduler.tools[call.name]
         run = ToolRun(
             self.scheduler.config,
             call.name,
-            call.input,
+            tool.complete(call.input),
             confirm=self.scheduler.confirm,
             on_ask=lambda: self._notify(call, CallStatus.AWAITING_CONFIRMATION),
         )
@@ -161,7 +162,6 @@ class _Batch(Struct):
         if self.stop_reason is not None:
             return not_run(self.stop_reason)
         self._notify(call, CallStatus.EXECUTING)
-        tool = self.scheduler.tools[call.name]
         return await run.finish(await call_tool(tool.execute, run.tool_input))
 
     def _note_stop(self, result: ToolResult) -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+)
 from inspect import isawaitable
 from typing import Any
 
@@ -59,9 +66,13 @@ class ToolResult(Struct, frozen=True, kw_only=True):
 
     def with_additions(self, additions: list[str]) -> ToolResult:
         """Append texts to what the model sees, each after a blank line."""
+        content = self.llm_content
         if not additions:
             return self
-        content = self.llm_content
+        if isinstance(content, Iterator | AsyncIterator):
+            # Reading it here would take the items away from its consumer.
+            logger.warning("a stream cannot carry what hooks add: %s", additions)
+            return self
         if isinstance(content, list):
             extended: Any = [*content, *additions]
         else:
@@ -109,6 +120,7 @@ def content_text(value: Any) -> str:
 
 
 ToolInput = dict[str, Any]
+_NO_QUESTION = "a hook asks for a person's decision"
 Execute = Callable[[ToolInput], Any]
 """Runs the tool with the input after the hooks; plain or async."""
 
@@ -200,6 +212,7 @@ class ToolRun(Struct):
     on_ask: Callable[[], None] = lambda: None
     context: dict[str, Any] = {}
     """``mcp_context`` and ``original_request_name``."""
+    contexts: list[str] = []
     annotations: list[str] = []
 
     async def begin(self) -> ToolResult | None:
@@ -210,11 +223,19 @@ class ToolRun(Struct):
         output = None if before is None else before.final_output
         if before is None or output is None:
             return None
-        changed = output.modified_tool_input
-        self.tool_input = self.tool_input if changed is None else changed
+        changes = ""
+        if output.modified_tool_input is not None:
+            self.tool_input, changes = _changed(
+                self.tool_input, output.modified_tool_input
+            )
+        if output.additional_context is not None:
+            self.contexts.append(output.additional_context)
         self._annotate(before.system_message)
         refusal = await self._refusal(before, output)
-        return refusal and refusal.with_additions(self.annotations)
+        if refusal is not None:
+            return refusal.with_additions([*self.contexts, *self.annotations])
+        self._annotate(changes)
+        return None
 
     async def finish(self, result: ToolResult) -> ToolResult:
         """Show the hooks the result and apply their output."""
@@ -226,7 +247,7 @@ class ToolRun(Struct):
             **self.context,
         )
         if after is None or after.final_output is None:
-            return result.with_additions(self.annotations)
+            return result.with_additions([*self.contexts, *self.annotations])
         if after.should_stop:
             return _stopped(after)
         return self._applied(result, after, after.final_output)
@@ -240,7 +261,7 @@ class ToolRun(Struct):
             return _blocked(before.reason or "Blocked by hook")
         if not before.ask:
             return None
-        reason = output.own_reason or "a hook asks for a person's decision"
+        reason = output.own_reason or before.system_message or _NO_QUESTION
         question = Confirmation(
             tool_name=self.tool_name, tool_input=self.tool_input, reason=reason
         )
@@ -270,18 +291,45 @@ class ToolRun(Struct):
     def _applied(
         self, result: ToolResult, after: ProcessedHookResult, output: HookOutput
     ) -> ToolResult:
-        additions = []
         if output.withholds_result:
             result = _withheld(result, output)
         elif output.additional_context is not None:
-            additions.append(output.additional_context)
+            self.contexts.append(output.additional_context)
         if output.is_blocking:
             # The tool has run and nothing is undone, but the model gets the reason.
             self._annotate(output.effective_reason)
         self._annotate(after.system_message)
-        result = result.with_additions([*additions, *self.annotations])
+        result = result.with_additions([*self.contexts, *self.annotations])
         suppress = after.suppress_output or result.suppress_display
         return structs.replace(result, suppress_display=suppress)
+
+
+def _changed(before: ToolInput, after: Mapping[Any, Any]) -> tuple[ToolInput, str]:
+    """The input for the tool after the hooks, and what to tell the model.
+
+    What hooks left as they were shown it stays the very object; a changed value has the
+    type of the one that it replaces, where that is simple.
+    """
+    from hookline.protocol.values import key_text, restored
+
+    keys = {key_text(key): key for key in before}
+    merged: ToolInput = {}
+    names: dict[str, None] = {}
+    for given, value in after.items():
+        name = key_text(given)
+        key = keys.get(name, given)
+        if key in before and _is_shown_as(before[key], value):
+            merged[key] = before[key]
+            continue
+        merged[key] = restored(before[key], value) if key in before else value
+        names[name] = None
+    names |= {name: None for name, key in keys.items() if key not in merged}
+    told = f"A hook changed the tool's input: {', '.join(names)}" if names else ""
+    return merged, told
+
+
+def _is_shown_as(value: Any, seen: Any) -> bool:
+    return value is seen or encode(value) == encode(seen)
 
 
 async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:

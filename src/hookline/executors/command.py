@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from hookline.processes.process import ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import ProcessSpec, Program
-from hookline.protocol.jsontext import clean_text
+from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import find_workspace, is_within, shipped_by
 from hookline.settings.model import EnvPolicy
@@ -91,7 +91,7 @@ _MAX_ENVIRONMENT_TEXT = 256
 @lru_cache(maxsize=16)
 def environment_text(text: str) -> str:
     """A text that every process can be started with (PROTOCOL 4)."""
-    return clean_text(text.replace("\0", "")[:_MAX_ENVIRONMENT_TEXT])
+    return text_of(text.replace("\0", "")[:_MAX_ENVIRONMENT_TEXT])
 
 
 class _HostEnvironment:

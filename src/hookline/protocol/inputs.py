@@ -150,12 +150,16 @@ def base_fields(
     event: HookEventName, session_id: Any, cwd: str, transcript_path: Any
 ) -> BaseInput:
     """Build the fields that every hook gets (HOOK-062)."""
+    if type(session_id) is not str:
+        session_id = text_of(session_id)
+    if type(transcript_path) is not str:
+        transcript_path = text_of(transcript_path)
     return {
-        "session_id": text_of(session_id),
+        "session_id": session_id,
         "cwd": cwd,
         "hook_event_name": event.value,
         "timestamp": timestamp(time.time_ns() // 1_000_000),
-        "transcript_path": text_of(transcript_path),
+        "transcript_path": transcript_path,
     }
 
 

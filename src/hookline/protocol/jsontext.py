@@ -13,9 +13,7 @@ import msgspec
 
 from hookline.errors import EncodingError
 
-MAX_DEPTH = 500
-"""Deeper values are not shown: many parsers fail not far beyond this."""
-
+_MAX_DEPTH = 500  # as in ``values``, which is not loaded for plain events
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
 _TEXT = frozenset({str})
@@ -48,7 +46,9 @@ def _encode_plain(value: Any) -> bytes | None:
 
 
 def _encode_any(value: Any, *, whole: bool) -> bytes:
-    found = _plain(value, whole=whole, number=_raw_if_huge)
+    from .values import raw_if_huge  # most events are plain JSON already
+
+    found = _plain(value, whole=whole, number=raw_if_huge)
     try:
         return _encode(found)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
@@ -56,7 +56,7 @@ def _encode_any(value: Any, *, whole: bool) -> bytes:
 
 
 def _plain(value: Any, **how: Any) -> Any:
-    from .values import plain  # most events are plain JSON already
+    from .values import plain
 
     try:
         return plain(value, **how)
@@ -114,7 +114,7 @@ def _is_plain(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind in _PLAIN_SCALARS:
         return True
-    if depth >= MAX_DEPTH:
+    if depth >= _MAX_DEPTH:
         return False
     if kind is dict:
         items = value.values()
@@ -146,28 +146,6 @@ def _whole_number(digits: str) -> int:
         piece = digits[start : start + _DIGITS_AT_ONCE]
         number = number * 10 ** len(piece) + int(piece)
     return -number if negative else number
-
-
-def _raw_if_huge(number: int) -> int | msgspec.Raw:
-    return msgspec.Raw(digits(number).encode()) if abs(number) >= 1 << 63 else number
-
-
-def digits(number: int) -> str:
-    """A whole number of any size as text."""
-    if number < 0:
-        return "-" + digits(-number)
-    number, pieces = int(number), []
-    base = 10**_DIGITS_AT_ONCE
-    while number >= base:
-        number, piece = divmod(number, base)
-        pieces.append(str(piece).zfill(_DIGITS_AT_ONCE))
-    return str(number) + "".join(reversed(pieces))
-
-
-def clean_text(text: str) -> str:
-    """A text with U+FFFD in place of lone surrogates."""
-    # The utf-8 codec's "replace" would write "?"; U+FFFD is the protocol's choice.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def describe(value: Any) -> str:

@@ -23,10 +23,17 @@ import msgspec
 
 from hookline.errors import EncodingError
 
-from .jsontext import MAX_DEPTH, clean_text, digits
+MAX_DEPTH = 500
+"""Deeper values are not shown: many parsers fail not far beyond this."""
 
+_DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _NO = object()
 _CONSTANTS = {None: "null", True: "true", False: "false"}
+
+
+def raw_if_huge(number: int) -> int | msgspec.Raw:
+    """A whole number as the JSON encoder can write it."""
+    return msgspec.Raw(digits(number).encode()) if abs(number) >= 1 << 63 else number
 
 
 def plain(value: Any, *, whole: bool = True, number: Callable[[int], Any] = int) -> Any:
@@ -300,6 +307,24 @@ def _declared(kind: Any) -> Iterable[str]:
 
         return [field.name for field in fields(kind)]
     return () if hasattr(kind, "__pydantic_validator__") else tuple(kind.__fields__)
+
+
+def clean_text(text: str) -> str:
+    """A text with U+FFFD in place of lone surrogates."""
+    # The utf-8 codec's "replace" would write "?"; U+FFFD is the protocol's choice.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def digits(number: int) -> str:
+    """A whole number of any size as text."""
+    if number < 0:
+        return "-" + digits(-number)
+    number, pieces = int(number), []
+    base = 10**_DIGITS_AT_ONCE
+    while number >= base:
+        number, piece = divmod(number, base)
+        pieces.append(str(piece).zfill(_DIGITS_AT_ONCE))
+    return str(number) + "".join(reversed(pieces))
 
 
 def _name(value: Any) -> str:
