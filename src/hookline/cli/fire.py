@@ -172,7 +172,7 @@ def _headline(result: ProcessedHookResult) -> str:
         return f"{paint('blocked', 'red')}: {printable(result.reason or '')}"
     if result.ask:
         reason = result.final_output and result.final_output.reason
-        text = reason or "the user has to decide"
+        text = reason or result.system_message or "the user has to decide"
         return f"{paint('ask', 'yellow')}: {printable(text)}"
     note = "" if result.aggregated.hook_results else ", no hook ran"
     return f"{paint('allowed', 'green')}{note}"
