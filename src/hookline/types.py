@@ -26,6 +26,8 @@ from .protocol.inputs import (
     PreCompressInput,
     SessionEndInput,
     SessionStartInput,
+    SubagentStartInput,
+    SubagentStopInput,
 )
 
 __all__ = [
@@ -45,6 +47,8 @@ __all__ = [
     "PreCompressInput",
     "SessionEndInput",
     "SessionStartInput",
+    "SubagentStartInput",
+    "SubagentStopInput",
     "ToolConfig",
 ]
 

@@ -20,6 +20,8 @@ from hookline.agent import (
     fire_pre_compress_hook,
     fire_session_end_hook,
     fire_session_start_hook,
+    fire_subagent_start_hook,
+    fire_subagent_stop_hook,
 )
 from hookline.bus.contracts import MessageHandler, Unsubscribe
 from hookline.engine.handler import HookEventHandler
@@ -70,6 +72,8 @@ async def test_triggers_build_the_hook_system_once_and_reuse_it(
             await fire_after_agent_hook(config, "p", "r")
             await fire_notification_hook(config, "m")
             await fire_pre_compress_hook(config)
+            await fire_subagent_start_hook(config, "a-1", "reviewer")
+            await fire_subagent_stop_hook(config, "a-1", "reviewer")
             await fire_session_end_hook(config)
     assert built == {kind.__name__: 1 for kind in KINDS}
 

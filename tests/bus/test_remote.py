@@ -104,6 +104,21 @@ FIRED: list[tuple[HookEventName, Fire, dict[str, Any]]] = [
         {"trigger": "auto"},
     ),
     (
+        E.SubagentStart,
+        lambda r: r.fire_subagent_start_event("a-1", "reviewer", prompt="p"),
+        {"agent_id": "a-1", "agent_type": "reviewer", "prompt": "p"},
+    ),
+    (
+        E.SubagentStop,
+        lambda r: r.fire_subagent_stop_event("a-1", "reviewer", prompt_response="r"),
+        {
+            "agent_id": "a-1",
+            "agent_type": "reviewer",
+            "prompt_response": "r",
+            "stop_hook_active": False,
+        },
+    ),
+    (
         E.BeforeTool,
         lambda r: r.fire("BeforeTool", {"tool_name": "t", "tool_input": {"a": 1}}),
         TOOL,

@@ -176,7 +176,7 @@ def test_control_characters_in_output_of_a_hook_are_replaced(tmp_path: Path) -> 
 def test_an_invalid_field_is_a_usage_error(tmp_path: Path) -> None:
     done = hookline("fire", "SessionStart", "--input", "-", cwd=tmp_path, stdin="{}")
     assert done.returncode == 1
-    assert "expected one of startup, resume, clear" in done.stderr
+    assert "expected one of startup, resume, clear, compress" in done.stderr
 
 
 def test_invalid_project_settings_are_reported_and_other_hooks_run(

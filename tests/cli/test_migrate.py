@@ -12,7 +12,7 @@ from tests.support.commandline import hookline
 THEIRS = {
     "hooks": {
         "PreToolUse": [{"hooks": [{"type": "command", "command": "c"}]}],
-        "SubagentStop": [{"hooks": [{"type": "command", "command": "c"}]}],
+        "PermissionRequest": [{"hooks": [{"type": "command", "command": "c"}]}],
     }
 }
 
@@ -34,7 +34,7 @@ def test_migrate_writes_settings_and_lists_what_is_not_converted(project: Path) 
     ended = hookline("migrate", "--from", "claude", cwd=project)
     assert ended.returncode == 0
     assert "(1 hook)" in ended.stdout
-    assert "SubagentStop: Hookline has no such event" in ended.stdout
+    assert "PermissionRequest: Hookline has no such event" in ended.stdout
     assert list(written(project)) == ["enableHooks", "hooks"]
 
 
@@ -44,7 +44,7 @@ def test_migrate_reads_a_file_its_folder_or_its_project(
 ) -> None:
     ended = hookline("migrate", "--from", "claude", path, "--output", "-", cwd=project)
     assert json.loads(ended.stdout)["hooks"]["BeforeTool"]
-    assert "SubagentStop" in ended.stderr
+    assert "PermissionRequest" in ended.stderr
     assert not (project / ".hookline").exists()
 
 

@@ -209,7 +209,10 @@ async def test_agent_runs_its_tools_with_remote_hooks(site: Site) -> None:
 
     agent = Config(settings=Settings())
     agent.use_hooks(RemoteHooks(site.client))
-    assert await run_tool(agent) == ([{"path": "safe", "n": 1}], "written")
+    assert await run_tool(agent) == (
+        [{"path": "safe", "n": 1}],
+        "written\n\n[System] A hook changed the tool's input: path",
+    )
 
     @site.system.on("BeforeTool")
     def refuse(event: Mapping[str, Any]) -> dict[str, Any]:

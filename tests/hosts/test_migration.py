@@ -115,6 +115,8 @@ def test_seconds_become_milliseconds_and_hooks_keep_their_dialect() -> None:
         ("SessionEnd", "SessionEnd"),
         ("Notification", "Notification"),
         ("PreCompact", "PreCompress"),
+        ("SubagentStart", "SubagentStart"),
+        ("SubagentStop", "SubagentStop"),
     ],
 )
 def test_event_has_our_name(theirs: str, ours: str) -> None:
@@ -124,10 +126,17 @@ def test_event_has_our_name(theirs: str, ours: str) -> None:
 
 
 def test_matcher_of_several_sources_becomes_a_group_for_each() -> None:
-    found = claude(one("SessionStart", "startup|resume|compact"))
+    found = claude(one("SessionStart", "startup|compact|boot"))
     groups = found.settings["hooks"]["SessionStart"]
-    assert [group["matcher"] for group in groups] == ["startup", "resume"]
-    assert found.notes == ("SessionStart: matcher 'compact' never matches here",)
+    assert [group["matcher"] for group in groups] == ["startup", "compress"]
+    assert found.notes == ("SessionStart: matcher 'boot' never matches here",)
+
+
+def test_matcher_of_several_types_of_agents_becomes_a_group_for_each() -> None:
+    found = claude(one("SubagentStart", "Explore | code-reviewer"))
+    groups = found.settings["hooks"]["SubagentStart"]
+    assert [group["matcher"] for group in groups] == ["Explore", "code-reviewer"]
+    assert found.notes == ()
 
 
 def test_matcher_of_an_event_without_one_is_dropped() -> None:
@@ -140,7 +149,14 @@ def test_matcher_of_an_event_without_one_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("hooks", "note"),
     [
-        (one("SubagentStop"), "SubagentStop: Hookline has no such event"),
+        (one("PermissionRequest"), "PermissionRequest: Hookline has no such event"),
+        (
+            one("SubagentStop", "^rev.*"),
+            (
+                "SubagentStop: matcher '^rev.*' is a regular expression, compared "
+                "exactly here: the hook runs for every name instead"
+            ),
+        ),
         (one("PreToolUse", type="prompt"), "hooks of type 'prompt'"),
         (one("PreToolUse", once=True), "'once' of 'check'"),
         (one("PreToolUse", shell="powershell"), "the shell 'powershell'"),

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from hookline.protocol.dialects import (
     CLAUDE_EVENTS,
     CLAUDE_TOOLS,
+    claude_ambiguity,
     claude_input,
     claude_output,
     claude_text,
 )
 from hookline.protocol.events import HookEventName as E
+from hookline.protocol.jsontext import encode
 
 BASE = {"session_id": "s", "cwd": "/p", "transcript_path": "", "timestamp": "t"}
 
@@ -75,6 +77,27 @@ def test_event_has_their_name_and_common_fields(theirs: str, ours: E) -> None:
         ("todo_write", {"todos": []}, "TodoWrite", {"todos": []}),
         ("task", {"prompt": "p"}, "Task", {"prompt": "p"}),
         ("my_tool", {"path": "a"}, "my_tool", {"path": "a"}),
+        ("write_file", {"filePath": "a"}, "Write", {"file_path": "a"}),
+        (
+            "write_file",
+            {"file_path": None, "path": ".env"},
+            "Write",
+            {"file_path": ".env"},
+        ),
+        (
+            "write_file",
+            {"path": ".env", "file_path": "ok.txt"},
+            "Write",
+            {"path": ".env", "file_path": "ok.txt"},
+        ),
+        (
+            "write_file",
+            {"path": "a", "absolute_path": "b"},
+            "Write",
+            {"file_path": "b", "path": "a", "absolute_path": "b"},
+        ),
+        ("run_shell_command", {"cmd": "ls"}, "Bash", {"command": "ls"}),
+        ("web_fetch", {"uri": "http://a"}, "WebFetch", {"url": "http://a"}),
     ],
 )
 def test_tool_has_their_name_and_keys(
@@ -139,6 +162,12 @@ def test_response_has_their_keys(
             {"stop_hook_active": True, "last_assistant_message": "r"},
         ),
         (E.SessionStart, {"source": "resume"}, {"source": "resume"}),
+        (E.SessionStart, {"source": "compress"}, {"source": "compact"}),
+        (
+            E.SubagentStop,
+            {"agent_id": "a", "agent_type": "t", "prompt_response": "r"},
+            {"agent_type": "t", "last_assistant_message": "r"},
+        ),
         (E.SessionEnd, {"reason": "exit"}, {"reason": "other"}),
         (E.SessionEnd, {"reason": "logout"}, {"reason": "logout"}),
         (
@@ -221,3 +250,53 @@ def test_input_returned_unchanged_is_the_input(
     said = {"hookSpecificOutput": {"updatedInput": seen}}
     ours = claude_output(E.BeforeTool, said, event_input)["hookSpecificOutput"]
     assert ours["tool_input"] == tool_input
+
+
+@pytest.mark.parametrize(
+    ("tool", "tool_input"),
+    [
+        ("write_file", {"path": ".env", "file_path": "ok.txt"}),
+        ("write_file", {"file_path": "ok.txt", "absolute_path": ".env"}),
+        ("read_file", {"filePath": ".env", "file_path": "ok.txt"}),
+        ("read_file", {"FILE-PATH": ".env", "file_path": "ok.txt"}),
+        ("replace", {"path": [".env"], "file_path": ".env"}),
+        ("replace", {"path": ".env", "file_path": ""}),
+        ("glob", {"path": "src", "dir_path": "/etc"}),
+        ("list_directory", {"directory": "src", "path": "/etc"}),
+        ("search_file_content", {"include": "*.py", "glob": "*"}),
+        ("run_shell_command", {"command": "ls", "cmd": "rm -rf /"}),
+        ("web_fetch", {"prompt": "see https://a.org and https://b.org"}),
+        ("web_fetch", {"url": "https://a.org", "prompt": "see HTTPS://B.org"}),
+        ("web_fetch", {"url": "https://a.org", "urls": ["https://b.org"]}),
+        ("web_fetch", {"url": "https://a.org", "uri": "b.org"}),
+        ("google_web_search", {"query": "a", "q": "b"}),
+    ],
+    ids=str,
+)
+def test_an_input_with_values_that_disagree_is_ambiguous(
+    tool: str, tool_input: dict[str, Any]
+) -> None:
+    """Issue 12.6: a hook looks at one value and the tool may use another."""
+    event = {"tool_name": tool, "tool_input": tool_input}
+    assert claude_ambiguity(event) is not None
+    seen = encode(shown(E.BeforeTool, **event)["tool_input"])
+    for value in tool_input.values():
+        assert encode(value) in seen
+
+
+@pytest.mark.parametrize(
+    ("tool", "tool_input"),
+    [
+        ("write_file", {"path": "a", "file_path": "a"}),
+        ("write_file", {"path": None, "file_path": "a"}),
+        ("write_file", {"path": "a", "content": "file_path"}),
+        ("web_fetch", {"url": "https://a.org", "prompt": "what is https://a.org?"}),
+        ("my_tool", {"path": "a", "file_path": "b"}),
+        ("write_file", "not an object"),
+    ],
+    ids=str,
+)
+def test_an_input_with_one_value_for_each_field_is_clear(
+    tool: str, tool_input: Any
+) -> None:
+    assert claude_ambiguity({"tool_name": tool, "tool_input": tool_input}) is None

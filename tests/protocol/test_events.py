@@ -16,6 +16,8 @@ BLOCKING = {
     HookEventName.BeforeAgent,
     HookEventName.AfterAgent,
     HookEventName.BeforeModel,
+    HookEventName.SubagentStart,
+    HookEventName.SubagentStop,
 }
 ADVISORY = {
     HookEventName.SessionStart,
@@ -80,6 +82,8 @@ async def test_suppression_may_come_from_any_event(
         ("SessionEnd", "exit", "ex.t"),
         ("Notification", "ToolPermission", "Tool"),
         ("PreCompress", "auto", "manual"),
+        ("SubagentStart", "reviewer", "review"),
+        ("SubagentStop", "reviewer", "reviewer|other"),
     ],
 )
 async def test_matchers_are_compared_with_the_field_of_the_event(

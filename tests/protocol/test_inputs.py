@@ -142,6 +142,8 @@ EVERY_FIRE: list[tuple[str, tuple[Any, ...]]] = [
     ("fire_session_end_event", ("exit",)),
     ("fire_notification_event", ("hello",)),
     ("fire_pre_compress_event", ("manual",)),
+    ("fire_subagent_start_event", ("a-1", "reviewer")),
+    ("fire_subagent_stop_event", ("a-1", "reviewer")),
 ]
 
 

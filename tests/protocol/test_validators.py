@@ -40,6 +40,20 @@ VALID: list[tuple[HookEventName, dict[str, Any]]] = [
     (E.SessionStart, {"source": "startup"}),
     (E.SessionEnd, {"reason": "prompt_input_exit"}),
     (E.PreCompress, {"trigger": "auto"}),
+    (E.SessionStart, {"source": "compress"}),
+    (E.SubagentStart, {"agent_id": "", "agent_type": "t"}),
+    (E.SubagentStart, {"agent_id": "a", "agent_type": "t", "prompt": "p"}),
+    (E.SubagentStop, {"agent_id": "a", "agent_type": "t"}),
+    (
+        E.SubagentStop,
+        {
+            "agent_id": "a",
+            "agent_type": "t",
+            "prompt": "p",
+            "prompt_response": "r",
+            "stop_hook_active": True,
+        },
+    ),
 ]
 
 WRONG: list[tuple[HookEventName, Any, str]] = [
@@ -119,7 +133,7 @@ WRONG: list[tuple[HookEventName, Any, str]] = [
     (
         E.SessionStart,
         {"source": "boot"},
-        "source: expected one of startup, resume, clear, got 'boot'",
+        "source: expected one of startup, resume, clear, compress, got 'boot'",
     ),
     (
         E.SessionEnd,
@@ -133,6 +147,16 @@ WRONG: list[tuple[HookEventName, Any, str]] = [
         E.PreCompress,
         {"trigger": ["auto"]},
         "trigger: expected one of manual, auto, got a list",
+    ),
+    (
+        E.SubagentStart,
+        {"agent_id": "a"},
+        "agent_type: expected a non-empty string, got nothing",
+    ),
+    (
+        E.SubagentStop,
+        {"agent_id": "a", "agent_type": "t", "stop_hook_active": 1},
+        "stop_hook_active: expected true or false, got 1",
     ),
 ]
 
@@ -148,6 +172,8 @@ INPUT_TYPES: dict[HookEventName, Any] = {
     E.SessionStart: types.SessionStartInput,
     E.SessionEnd: types.SessionEndInput,
     E.PreCompress: types.PreCompressInput,
+    E.SubagentStart: types.SubagentStartInput,
+    E.SubagentStop: types.SubagentStopInput,
 }
 
 json_values = st.recursive(

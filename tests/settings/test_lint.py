@@ -176,7 +176,12 @@ def test_trust_files_can_be_folders_and_use_the_home_folder(
     [
         ("BeforeTool", "write_(", "error", "invalid regular expression"),
         ("BeforeModel", "gpt", "warning", "takes no matcher"),
-        ("SessionStart", "startup|resume", "warning", "one of startup, resume, clear"),
+        (
+            "SessionStart",
+            "startup|resume",
+            "warning",
+            "one of startup, resume, clear",
+        ),
     ],
 )
 def test_matcher_that_cannot_work_is_found(

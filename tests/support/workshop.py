@@ -37,6 +37,8 @@ INPUTS: dict[HookEventName, dict[str, Any]] = {
     HookEventName.SessionEnd: {"reason": "exit"},
     HookEventName.Notification: {"message": "look"},
     HookEventName.PreCompress: {"trigger": "auto"},
+    HookEventName.SubagentStart: {"agent_id": "a-1", "agent_type": "reviewer"},
+    HookEventName.SubagentStop: {"agent_id": "a-1", "agent_type": "reviewer"},
 }
 """A plain input for every event."""
 

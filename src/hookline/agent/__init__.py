@@ -21,7 +21,7 @@ _MODULES = {
     "fire_after_tool_hook fire_before_tool_hook",
     "triggers": "HookFirer fire_after_agent_hook fire_before_agent_hook "
     "fire_notification_hook fire_pre_compress_hook fire_session_end_hook "
-    "fire_session_start_hook",
+    "fire_session_start_hook fire_subagent_start_hook fire_subagent_stop_hook",
 }
 _MODULE_OF = {
     name: module for module, names in _MODULES.items() for name in names.split()

@@ -45,6 +45,8 @@ from .triggers import fire_notification_hook as fire_notification_hook
 from .triggers import fire_pre_compress_hook as fire_pre_compress_hook
 from .triggers import fire_session_end_hook as fire_session_end_hook
 from .triggers import fire_session_start_hook as fire_session_start_hook
+from .triggers import fire_subagent_start_hook as fire_subagent_start_hook
+from .triggers import fire_subagent_stop_hook as fire_subagent_stop_hook
 
 __all__ = [
     "AfterModelHookResult",
@@ -88,6 +90,8 @@ __all__ = [
     "fire_pre_compress_hook",
     "fire_session_end_hook",
     "fire_session_start_hook",
+    "fire_subagent_start_hook",
+    "fire_subagent_stop_hook",
     "hooked",
     "hooked_tool",
 ]

@@ -119,6 +119,36 @@ async def fire_after_agent_hook(
     )
 
 
+async def fire_subagent_start_hook(
+    config: Config, agent_id: str, agent_type: str, *, prompt: str | None = None
+) -> ProcessedHookResult | None:
+    """A subagent is about to start: hooks may block it or add context."""
+    return await fire(
+        config, HookEventName.SubagentStart, agent_id, agent_type, prompt=prompt
+    )
+
+
+async def fire_subagent_stop_hook(
+    config: Config,
+    agent_id: str,
+    agent_type: str,
+    *,
+    prompt: str | None = None,
+    prompt_response: str | None = None,
+    stop_hook_active: bool = False,
+) -> ProcessedHookResult | None:
+    """A subagent has an answer: a block rejects it."""
+    return await fire(
+        config,
+        HookEventName.SubagentStop,
+        agent_id,
+        agent_type,
+        prompt=prompt,
+        prompt_response=prompt_response,
+        stop_hook_active=stop_hook_active,
+    )
+
+
 async def fire_notification_hook(
     config: Config,
     message: str,

@@ -77,19 +77,39 @@ async def _execute_claude(
 ) -> HookExecutionResult:
     """Show the hook Claude Code's names, and read its answer as Claude Code does."""
     # Most hosts have no such hook and need not load the tables.
-    from hookline.protocol.dialects import claude_input, claude_output, claude_text
+    from hookline.protocol.dialects import (
+        claude_ambiguity,
+        claude_input,
+        claude_output,
+        claude_text,
+    )
 
     given = call.plain_input()
     shown = call.with_input(claude_input(call.event, given))
     result = await executor.run(hook, shown)
-    if result.exit_code != 0 or result.raw_output is None:
+    if result.exit_code == 0 and result.raw_output is not None:
+        parsed = parse_object(result.stdout)
+        if parsed is None:
+            ours = claude_text(call.event, result.stdout)
+        else:
+            ours = claude_output(call.event, parsed, given)
+        result = with_output(structs.replace(result, warnings=()), ours)
+    unclear = claude_ambiguity(given)
+    return result if unclear is None else _asking(result, unclear)
+
+
+def _asking(result: HookExecutionResult, unclear: str) -> HookExecutionResult:
+    """Let a person decide what the hook could not judge, unless it blocks or asks."""
+    said = result.output
+    if said is not None and (said.is_blocking or said.asks or said.stops):
         return result
-    parsed = parse_object(result.stdout)
-    if parsed is None:
-        ours = claude_text(call.event, result.stdout)
-    else:
-        ours = claude_output(call.event, parsed, given)
-    return with_output(structs.replace(result, warnings=()), ours)
+    reason = f"hook {result.hook_name!r} cannot judge this call: {unclear}"
+    asks = {**(result.raw_output or {}), "decision": "ask", "reason": reason}
+    specific = asks.get("hookSpecificOutput")
+    if isinstance(specific, dict):
+        said_so = {"permissionDecision": "ask", "permissionDecisionReason": reason}
+        asks["hookSpecificOutput"] = {**specific, **said_so}
+    return with_output(structs.replace(result, warnings=()), asks)
 
 
 def _changed_during_run(

@@ -169,7 +169,10 @@ _MATCH_ALL_TEXTS = ("", "*", ".*", "^.*$", ".+", "^.+$", "(.*)")
 _NAMES = re.compile(r"[A-Za-z0-9_\-| ]+")
 _OUR_TOOLS = tuple(dict.fromkeys(chain.from_iterable(CLAUDE_TOOLS.values())))
 _VALUES: dict[HookEventName, dict[str, str]] = {
-    HookEventName.SessionStart: {x: x for x in ("startup", "resume", "clear")},
+    HookEventName.SessionStart: {
+        **{x: x for x in ("startup", "resume", "clear")},
+        "compact": "compress",
+    },
     HookEventName.SessionEnd: {
         x: x for x in ("clear", "logout", "prompt_input_exit", "other")
     },
@@ -181,8 +184,10 @@ _VALUES: dict[HookEventName, dict[str, str]] = {
 
 def _matcher(event: HookEventName, theirs: str) -> Matcher:
     matching = TRAITS[event].matching
-    if matching is Matching.EXACT:
+    if matching is Matching.EXACT and event in _VALUES:
         return _exact_matcher(theirs, _VALUES[event])
+    if matching is Matching.EXACT:
+        return _name_matcher(theirs)
     return tool_matcher(theirs) if matching is Matching.REGEX else _MATCH_ALL
 
 
@@ -232,6 +237,16 @@ def _exact_matcher(theirs: str, known: dict[str, str]) -> Matcher:
     unknown = (value for value in values if value not in known)
     notes = tuple(f"matcher {value!r} never matches here" for value in unknown)
     return Matcher(tuple(known[value] for value in values if value in known), notes)
+
+
+def _name_matcher(theirs: str) -> Matcher:
+    """Convert a matcher of names that anybody may choose, such as types of agents."""
+    if theirs.strip() in _MATCH_ALL_TEXTS:
+        return _MATCH_ALL
+    if _NAMES.fullmatch(theirs):
+        return Matcher(tuple(name.strip() for name in theirs.split("|")))
+    note = f"matcher {theirs!r} is a regular expression, compared exactly here"
+    return Matcher((None,), (f"{note}: the hook runs for every name instead",))
 
 
 def _values(theirs: str, known: dict[str, str]) -> list[str]:

@@ -8,10 +8,11 @@ Tables and pure functions. A hook with ``"dialect": "claude"`` gets its input fr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .events import HookEventName
+from .jsontext import encode
 
 _E = HookEventName
 CLAUDE_EVENTS: dict[str, HookEventName] = {
@@ -23,6 +24,8 @@ CLAUDE_EVENTS: dict[str, HookEventName] = {
     "SessionEnd": _E.SessionEnd,
     "Notification": _E.Notification,
     "PreCompact": _E.PreCompress,
+    "SubagentStart": _E.SubagentStart,
+    "SubagentStop": _E.SubagentStop,
 }
 _TO_CLAUDE_EVENT = {ours: theirs for theirs, ours in CLAUDE_EVENTS.items()}
 
@@ -46,22 +49,29 @@ _TO_CLAUDE_TOOL = {
     our: their for their, ours in reversed(CLAUDE_TOOLS.items()) for our in ours
 }
 
-_FILE = ("file_path", "absolute_path", "path")
-_FOLDER = ("path", "dir_path", "directory")
+_FILE = ("file_path", "absolute_path", "path", "file_name", "file", "target_file")
+_FOLDER = ("path", "dir_path", "directory", "dir", "folder")
 CLAUDE_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    "Bash": {"command": ("command", "cmd", "script")},
     "Read": {"file_path": _FILE},
     "Write": {"file_path": _FILE},
     "Edit": {"file_path": _FILE},
     "Glob": {"path": _FOLDER},
     "Grep": {"path": _FOLDER, "glob": ("include", "glob")},
     "LS": {"path": _FOLDER},
+    "WebFetch": {"url": ("url", "uri", "href")},
+    "WebSearch": {"query": ("query", "q")},
 }
-"""For each of their tools: the keys of its input, and our names for each."""
+"""For each of their tools: the keys of its input, and our names for each.
+
+Case, ``_`` and ``-`` make no difference: ``filePath`` is ``file_path``.
+"""
 
 _NOTIFICATIONS = {"ToolPermission": "permission_prompt"}
 CLAUDE_NOTIFICATIONS = {their: our for our, their in _NOTIFICATIONS.items()}
 _TEXT_IS_CONTEXT = frozenset({_E.BeforeAgent, _E.SessionStart})
-_ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+_ADDRESS = re.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
+_AFTER_ADDRESS = ".,;:!?)]}"
 
 Wire = dict[str, Any]
 
@@ -75,8 +85,10 @@ def claude_input(event: HookEventName, event_input: Mapping[str, Any]) -> Wire:
     }
     if "tool_name" in event_input:
         shown |= _tool_fields(event_input)
-    if event is _E.AfterAgent:
+    if event in (_E.AfterAgent, _E.SubagentStop):
         shown["last_assistant_message"] = event_input.get("prompt_response", "")
+    elif event is _E.SessionStart and event_input.get("source") == "compress":
+        shown["source"] = "compact"
     elif event is _E.SessionEnd and event_input.get("reason") == "exit":
         shown["reason"] = "other"
     elif event is _E.Notification:
@@ -133,19 +145,40 @@ def _tool_fields(event_input: Mapping[str, Any]) -> Wire:
     fields: Wire = {"tool_name": name, "tool_input": tool_input}
     response = event_input.get("tool_response")
     if isinstance(response, dict):
-        fields["tool_response"] = response | _their_response(name, tool_input, response)
+        fields["tool_response"] = _their_response(name, tool_input, response) | response
     return fields
+
+
+def claude_ambiguity(event_input: Mapping[str, Any]) -> str | None:
+    """Why a hook cannot tell what a tool will use; None where it can.
+
+    Their tools have one name for a field. Where an input has several that disagree,
+    a hook looks at one of them and the tool may use another.
+    """
+    given = event_input.get("tool_input")
+    if not isinstance(given, dict):
+        return None
+    name = claude_tool_name(event_input)
+    for theirs, ours in CLAUDE_KEYS.get(name, {}).items():
+        keys = _spellings(given, theirs, ours)
+        if any(encode(given[key]) != encode(given[keys[0]]) for key in keys):
+            return f"the input has several values for {theirs}: {', '.join(keys)}"
+    if name == "WebFetch" and len(addresses := _addresses(given)) > 1:
+        return f"the input has several addresses: {', '.join(addresses)}"
+    return None
 
 
 def _their_tool_input(name: str, given: Wire) -> Wire:
     shown = dict(given)
     for theirs, ours in CLAUDE_KEYS.get(name, {}).items():
-        found = _first_key(given, ours)
-        if found is not None and found != theirs:
-            shown[theirs] = shown.pop(found)
-    if name == "WebFetch" and "url" not in shown:
-        address = _ADDRESS.search(str(shown.get("prompt", "")))
-        shown |= {"url": address[0]} if address else {}
+        keys = _spellings(given, theirs, ours)
+        if keys and keys[0] != theirs:
+            shown[theirs] = given[keys[0]]
+            if len(keys) == 1:
+                del shown[keys[0]]
+    if name == "WebFetch" and shown.get("url") is None:
+        addresses = _addresses(given)
+        shown |= {"url": addresses[0]} if addresses else {}
     return shown
 
 
@@ -156,16 +189,39 @@ def _our_tool_input(updated: Wire, event_input: Mapping[str, Any]) -> Wire:
     given = given if isinstance(given, dict) else {}
     ours = dict(updated)
     for theirs, alternatives in CLAUDE_KEYS.get(name, {}).items():
-        key = _first_key(given, alternatives) or alternatives[0]
-        if theirs in ours and key != theirs:
-            ours[key] = ours.pop(theirs)
-    if name == "WebFetch" and "url" not in given:
+        keys = _spellings(given, theirs, alternatives)
+        # Theirs is shown beside several of ours and stands for the first.
+        if theirs in ours and keys and keys[0] != theirs:
+            ours[keys[0]] = ours.pop(theirs)
+    if name == "WebFetch" and not _spellings(given, "url", ("url", "uri", "href")):
         ours.pop("url", None)  # _their_tool_input added it
     return ours
 
 
-def _first_key(given: Wire, alternatives: tuple[str, ...]) -> str | None:
-    return next((key for key in alternatives if key in given), None)
+def _spellings(given: Wire, theirs: str, ours: tuple[str, ...]) -> list[str]:
+    """The keys of an input that are names of one field, theirs first."""
+    wanted = [_folded(theirs), *map(_folded, ours)]
+    found = [k for k, v in given.items() if v is not None and _folded(k) in wanted]
+    return sorted(found, key=lambda key: (key != theirs, wanted.index(_folded(key))))
+
+
+def _folded(key: str) -> str:
+    return key.replace("_", "").replace("-", "").lower()
+
+
+def _addresses(given: Wire) -> list[str]:
+    """Every address in the input of ``WebFetch``, each once."""
+    texts = _texts_in(list(given.values()))
+    found = (one.rstrip(_AFTER_ADDRESS) for t in texts for one in _ADDRESS.findall(t))
+    return list(dict.fromkeys(found))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(item)
 
 
 def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:

@@ -14,7 +14,7 @@ from hookline.errors import UnknownEventError
 
 
 class HookEventName(StrEnum):
-    """The eleven events."""
+    """The thirteen events."""
 
     BeforeTool = "BeforeTool"
     AfterTool = "AfterTool"
@@ -27,6 +27,8 @@ class HookEventName(StrEnum):
     SessionEnd = "SessionEnd"
     Notification = "Notification"
     PreCompress = "PreCompress"
+    SubagentStart = "SubagentStart"
+    SubagentStop = "SubagentStop"
 
     __hash__ = str.__hash__  # Enum's own is a Python function: slow in every lookup
 
@@ -53,6 +55,7 @@ class SessionStartSource(StrEnum):
     Startup = "startup"
     Resume = "resume"
     Clear = "clear"
+    Compress = "compress"
 
 
 class SessionEndReason(StrEnum):
@@ -165,5 +168,15 @@ TRAITS: dict[HookEventName, EventTraits] = {
     ),
     HookEventName.PreCompress: EventTraits(
         Merge.LAST_WINS, "trigger", Matching.EXACT, choices=PreCompressTrigger
+    ),
+    **dict.fromkeys(
+        (HookEventName.SubagentStart, HookEventName.SubagentStop),
+        EventTraits(
+            Merge.ANY_BLOCKS,
+            "agent_type",
+            Matching.EXACT,
+            can_block=True,
+            can_stop=True,
+        ),
     ),
 }

@@ -113,6 +113,21 @@ class PreCompressInput(BaseInput):
     trigger: str
 
 
+class SubagentStartInput(BaseInput):
+    """A subagent is about to start."""
+
+    agent_id: str
+    agent_type: str
+    prompt: NotRequired[str]
+
+
+class SubagentStopInput(SubagentStartInput):
+    """A subagent has ended."""
+
+    prompt_response: NotRequired[str]
+    stop_hook_active: bool
+
+
 HookInput = (
     BeforeToolInput
     | AfterToolInput
@@ -125,6 +140,8 @@ HookInput = (
     | SessionEndInput
     | NotificationInput
     | PreCompressInput
+    | SubagentStartInput
+    | SubagentStopInput
 )
 """The input of any event."""
 
@@ -135,6 +152,7 @@ BASE_FIELDS = frozenset(BaseInput.__annotations__)
 _ALIASES = {"model_request": "llm_request", "model_response": "llm_response"}
 _DEFAULTS: dict[HookEventName, Fields] = {
     HookEventName.AfterAgent: {"stop_hook_active": False},
+    HookEventName.SubagentStop: {"stop_hook_active": False},
     HookEventName.Notification: {
         "notification_type": NotificationType.ToolPermission.value,
         "details": {},
@@ -336,3 +354,33 @@ class EventFirer(ABC):
     ) -> ProcessedHookResult:
         """The history is about to be compressed."""
         return await self.fire(HookEventName.PreCompress, {"trigger": trigger})
+
+    async def fire_subagent_start_event(
+        self, agent_id: str, agent_type: str, *, prompt: str | None = None
+    ) -> ProcessedHookResult:
+        """A subagent is about to start."""
+        fields = {"agent_id": agent_id, "agent_type": agent_type, "prompt": prompt}
+        return await self._fire(HookEventName.SubagentStart, _given(fields))
+
+    async def fire_subagent_stop_event(
+        self,
+        agent_id: str,
+        agent_type: str,
+        *,
+        prompt: str | None = None,
+        prompt_response: str | None = None,
+        stop_hook_active: bool = False,
+    ) -> ProcessedHookResult:
+        """A subagent has ended; a block rejects its answer."""
+        fields = {
+            "agent_id": agent_id,
+            "agent_type": agent_type,
+            "prompt": prompt,
+            "prompt_response": prompt_response,
+            "stop_hook_active": stop_hook_active,
+        }
+        return await self._fire(HookEventName.SubagentStop, _given(fields))
+
+
+def _given(fields: Fields) -> Fields:
+    return {name: value for name, value in fields.items() if value is not None}

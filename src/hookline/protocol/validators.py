@@ -62,6 +62,11 @@ _TOOL = (
 )
 _REQUEST = Field("llm_request", OBJECT, alias="model_request")
 _RESPONSE = Field("llm_response", OBJECT, alias="model_response")
+_SUBAGENT = (
+    Field("agent_id", STRING),
+    Field("agent_type", _NAME),
+    Field("prompt", STRING, required=False),
+)
 _EVENT_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
     _E.BeforeTool: _TOOL,
     _E.AfterTool: (*_TOOL, Field("tool_response", OBJECT)),
@@ -79,6 +84,12 @@ _EVENT_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
         Field("notification_type", _NAME, required=False),
         Field("details", OBJECT, required=False),
         Field("level", STRING, required=False),
+    ),
+    _E.SubagentStart: _SUBAGENT,
+    _E.SubagentStop: (
+        *_SUBAGENT,
+        Field("prompt_response", STRING, required=False),
+        Field("stop_hook_active", BOOLEAN, required=False),
     ),
     **{
         event: (Field(traits.matched_field, one_of(traits.choices)),)
@@ -127,6 +138,8 @@ is_notification_input = _predicate(_E.Notification, inputs.NotificationInput)
 is_session_start_input = _predicate(_E.SessionStart, inputs.SessionStartInput)
 is_session_end_input = _predicate(_E.SessionEnd, inputs.SessionEndInput)
 is_pre_compress_input = _predicate(_E.PreCompress, inputs.PreCompressInput)
+is_subagent_start_input = _predicate(_E.SubagentStart, inputs.SubagentStartInput)
+is_subagent_stop_input = _predicate(_E.SubagentStop, inputs.SubagentStopInput)
 
 
 def is_hook_input(value: object, event: HookEventName) -> TypeIs[inputs.HookInput]:

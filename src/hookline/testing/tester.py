@@ -62,6 +62,7 @@ _TOOL: dict[str, Any] = {"tool_name": "tool", "tool_input": {}}
 _TOOL_RESPONSE = {"llmContent": "", "returnDisplay": ""}
 _REQUEST: dict[str, Any] = {"llm_request": {"model": "test", "messages": []}}
 _RESPONSE: dict[str, Any] = {"llm_response": {"text": "", "candidates": []}}
+_SUBAGENT = {"agent_id": "agent-1", "agent_type": "general"}
 _REQUIRED: dict[HookEventName, dict[str, Any]] = {
     HookEventName.BeforeTool: _TOOL,
     HookEventName.AfterTool: {**_TOOL, "tool_response": _TOOL_RESPONSE},
@@ -74,6 +75,8 @@ _REQUIRED: dict[HookEventName, dict[str, Any]] = {
     HookEventName.SessionEnd: {"reason": "exit"},
     HookEventName.Notification: {"message": ""},
     HookEventName.PreCompress: {"trigger": "auto"},
+    HookEventName.SubagentStart: _SUBAGENT,
+    HookEventName.SubagentStop: _SUBAGENT,
 }
 
 
