@@ -171,12 +171,12 @@ class MissingExtraError(HooklineError, ImportError):
         return f"{self.package} is missing: run pip install 'hookline[{self.extra}]'"
 
 
-def nearest(name: object, known: Iterable[str]) -> str | None:
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Find the known name that a misspelt one probably means."""
     if not isinstance(name, str):
         return None
     from difflib import get_close_matches
 
     by_lower = {choice.lower(): choice for choice in known}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return str(by_lower[found[0]]) if found else None

@@ -112,31 +112,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "toolConfig.allowedFunctionNames",
     ),
     ({"hookSpecificOutput": {"llm_request": {"messages": 1}}}, "messages"),
-    ({"hookSpecificOutput": {"llm_request": {"messages": [{}]}}}, "role"),
-    (
-        {"hookSpecificOutput": {"llm_request": {"messages": [{"role": "user"}]}}},
-        "content",
-    ),
-    ({"hookSpecificOutput": {"llm_request": {"messages": [1]}}}, "messages[0]"),
     ({"hookSpecificOutput": {"llm_request": {"model": 1}}}, "model"),
     ({"hookSpecificOutput": {"llm_request": {"config": 1}}}, "config"),
     ({"hookSpecificOutput": {"llm_request": 1}}, "llm_request"),
     ({"hookSpecificOutput": {"llm_response": {}}}, "llm_response"),
     ({"hookSpecificOutput": {"llm_response": {"text": 1}}}, "text"),
     ({"hookSpecificOutput": {"llm_response": {"candidates": 1}}}, "candidates"),
-    ({"hookSpecificOutput": {"llm_response": {"candidates": [1]}}}, "candidates[0]"),
-    (
-        {"hookSpecificOutput": {"llm_response": {"candidates": [{"content": 1}]}}},
-        "candidates[0].content",
-    ),
-    (
-        {
-            "hookSpecificOutput": {
-                "llm_response": {"candidates": [{"content": {"parts": [1]}}]}
-            }
-        },
-        "candidates[0].content.parts",
-    ),
     ({"hookSpecificOutput": {"llm_response": {"usageMetadata": 3}}}, "usageMetadata"),
 ]
 
@@ -181,3 +162,153 @@ async def test_unknown_fields_are_kept(workshop: Workshop) -> None:
     result = await workshop.fire("BeforeTool", workshop.says({"mine": [1]}))
     assert result.final_output is not None
     assert result.final_output.to_wire() == {"decision": "allow", "mine": [1]}
+
+
+MESSAGES = [{"role": "user", "content": "[redacted]"}]
+ANSWER = [{"content": {"parts": ["[redacted]"]}}]
+PARTLY: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    *(
+        (
+            "llm_request",
+            {"messages": MESSAGES, key: value},
+            {"messages": MESSAGES},
+            f"llm_request.{key}: expected",
+        )
+        for key, value in (
+            ("model", None),
+            ("model", 5),
+            ("config", "x"),
+            ("toolConfig", ["x"]),
+        )
+    ),
+    *(
+        (
+            "llm_request",
+            {"messages": MESSAGES, "config": {"topP": 0.5, key: value}},
+            {"messages": MESSAGES, "config": {"topP": 0.5}},
+            f"llm_request.config.{key}: expected",
+        )
+        for key, value in (
+            ("maxOutputTokens", "4096"),
+            ("maxOutputTokens", 1.5),
+            ("maxOutputTokens", True),
+            ("temperature", "0.5"),
+            ("stopSequences", "x"),
+            ("stopSequences", ["x", 5]),
+            ("seed", {}),
+        )
+    ),
+    (
+        "llm_request",
+        {"messages": [*MESSAGES, {"role": "user", "content": 5}, "x"]},
+        {"messages": MESSAGES},
+        "llm_request.messages[1]: content: expected a string",
+    ),
+    (
+        "llm_request",
+        {"messages": [{"role": "user", "content": [{"text": "x"}]}]},
+        {"messages": []},
+        "llm_request.messages[0]: content: expected a string",
+    ),
+    (
+        "llm_response",
+        {"candidates": [*ANSWER, 5]},
+        {"candidates": [*ANSWER, {"content": {"parts": []}}]},
+        "llm_response.candidates[1]: expected an object",
+    ),
+    (
+        "llm_response",
+        {"candidates": [{"content": {"parts": ["a", 5]}, "index": "0"}]},
+        {"candidates": [{"content": {"parts": ["a"]}}]},
+        "llm_response.candidates[0].content.parts[1]: expected a string",
+    ),
+    (
+        "llm_response",
+        {"text": "x", "usageMetadata": {"totalTokenCount": "5", "more": 1}},
+        {"text": "x", "usageMetadata": {"more": 1}},
+        "llm_response.usageMetadata.totalTokenCount: expected a whole number",
+    ),
+    (
+        "toolConfig",
+        {"mode": "any", "allowedFunctionNames": ["read", 5]},
+        {"allowedFunctionNames": ["read"]},
+        "toolConfig.mode: expected one of",
+    ),
+    (
+        "toolConfig",
+        {"mode": "ANY", "allowedFunctionNames": [5]},
+        {"mode": "ANY", "allowedFunctionNames": []},
+        "toolConfig.allowedFunctionNames[0]: expected a string",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "said", "kept", "warning"), PARTLY, ids=map(str, range(len(PARTLY)))
+)
+def test_a_wrong_value_inside_a_part_is_ignored_by_itself(
+    part: str, said: dict[str, Any], kept: dict[str, Any], warning: str
+) -> None:
+    """PROTOCOL 4, issue 12.5: the rest of the change holds."""
+    wire = {"hookSpecificOutput": {part: said}}
+    output, warnings = read_output(wire, HookEventName.BeforeModel)
+    assert output.hook_specific_output == {part: kept}
+    assert any(f"hookSpecificOutput.{warning}" in one for one in warnings)
+
+
+def test_a_number_with_a_fraction_of_zero_is_a_whole_number() -> None:
+    config = {"maxOutputTokens": 4096.0, "temperature": 1.0, "seed": None}
+    usage = {"totalTokenCount": 5.0}
+    parts = {
+        "llm_request": {"config": config},
+        "llm_response": {"text": None, "usageMetadata": usage},
+    }
+    wire = {"hookSpecificOutput": parts}
+    output, warnings = read_output(wire, HookEventName.AfterModel)
+    assert repr(output.llm_request) == repr(
+        {"config": {"seed": None, "maxOutputTokens": 4096, "temperature": 1.0}}
+    )
+    assert repr(output.llm_response) == repr(
+        {"text": None, "usageMetadata": {"totalTokenCount": 5}}
+    )
+    assert warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "warning"),
+    [
+        (
+            {"decison": "block"},
+            "decison: unknown key, ignored: did you mean 'decision'?",
+        ),
+        ({"Decision": "block"}, "did you mean 'decision'?"),
+        ({"system_message": "x"}, "did you mean 'systemMessage'?"),
+        ({"stopreason": "x"}, "did you mean 'stopReason'?"),
+        ({"permissionDecision": "deny"}, "it belongs in hookSpecificOutput"),
+        (
+            {"hookSpecificOutput": {"permissionDecison": "deny"}},
+            (
+                "hookSpecificOutput.permissionDecison: unknown key, ignored: "
+                "did you mean 'permissionDecision'?"
+            ),
+        ),
+        (
+            {"hookSpecificOutput": {"additionalcontext": "x"}},
+            "did you mean 'additionalContext'?",
+        ),
+        ({"hookSpecificOutput": {"toolInput": {}}}, "did you mean 'tool_input'?"),
+        ({"hookSpecificOutput": {"decision": "deny"}}, "it belongs at the top level"),
+    ],
+    ids=str,
+)
+def test_an_unknown_key_is_warned_about_with_the_nearest_name(
+    said: dict[str, Any], warning: str
+) -> None:
+    """PROTOCOL 4, issue 12.4."""
+    _, [found] = read_output(said, HookEventName.BeforeTool)
+    assert warning in found
+
+
+def test_other_keys_need_no_warning() -> None:
+    said = {"version": 1, "data": {}, "x" * 1000: 1, "hookSpecificOutput": {"note": 1}}
+    assert read_output(said, HookEventName.BeforeTool)[1] == ()

@@ -114,6 +114,9 @@ def _print_results(results: list[CaseResult], verbose: bool) -> None:
                 print(f"      {paint_diff(line)}".rstrip())
         elif verbose:
             print(f"{paint('ok', 'green')}    {result.file}: {printable(result.name)}")
+        for warning in result.warnings:
+            place = f"{result.file}: {printable(result.name)}"
+            print(f"{paint('warning', 'yellow')}: {place}: {printable(warning)}")
     failed = sum(not result.passed for result in results)
     summary = f"{len(results) - failed} passed"
     summary += f", {failed} failed" if failed else ""
@@ -127,5 +130,6 @@ def _as_json(result: CaseResult) -> dict[str, object]:
         "kind": result.kind,
         "passed": result.passed,
         "problems": list(result.problems),
+        "warnings": list(result.warnings),
         "duration_ms": round(result.duration_ms, 3),
     }

@@ -1,17 +1,21 @@
 """The output of a hook: its fields, read from what the hook returned.
 
-A field of the wrong type is ignored with a warning; reading never raises. Hooks may
-return any part of a model request or response, but an invalid part is ignored as a
-whole: the next hook and the model never see half a change.
+A value of the wrong type is ignored by itself, with a warning; reading never raises.
+Hooks may return any part of a model request or response, and an invalid value in it
+does not take the rest away: a redaction holds whatever stands beside it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from types import UnionType
 from typing import Any
 
 from msgspec import Struct
+
+from hookline.errors import nearest
 
 from .events import TRAITS, HookEventName
 from .jsontext import describe
@@ -21,7 +25,7 @@ class ValueType(Struct, frozen=True):
     """What a field of an input or output may hold."""
 
     description: str
-    kind: type
+    kind: type | UnionType
     accepts: Callable[[Any], bool] | None = None
 
     def problem(self, value: Any) -> str | None:
@@ -200,6 +204,8 @@ def read_output(
         permission=permission,
         permission_reason=permission_reason,
     )
+    if output.extra:
+        fields.warn_of_unknown(output.extra, _FIELDS, _SPECIFIC_FIELDS)
     return output, (*fields.warnings, *specific.warnings)
 
 
@@ -207,10 +213,17 @@ def _read_specific(specific: _Reader) -> dict[str, Any]:
     if not specific.wire:
         return {}
     found = specific.take_all(_SPECIFIC)
-    if found.get("toolConfig"):
-        config = _Reader(found["toolConfig"], "hookSpecificOutput.toolConfig.")
-        found["toolConfig"] = config.take_all(_TOOL_CONFIG)
-        specific.warnings += config.warnings
+    for name, read in _PARTS.items():
+        if name not in found:
+            continue
+        if not found[name]:
+            specific.ignore(name, "the object is empty")
+        part = read(specific.inside(name, found.pop(name)))
+        if part:
+            found[name] = part
+    unknown = [name for name in found if name not in _SPECIFIC_FIELDS]
+    if unknown:
+        specific.warn_of_unknown(unknown, _SPECIFIC_FIELDS, _FIELDS)
     return found
 
 
@@ -221,10 +234,22 @@ _Check = Callable[[Any], str | None]
 class _Reader:
     """Takes fields out of a wire object and collects warnings about invalid ones."""
 
-    def __init__(self, wire: Mapping[str, Any], prefix: str = "") -> None:
+    def __init__(
+        self,
+        wire: Mapping[str, Any],
+        prefix: str = "",
+        warnings: list[str] | None = None,
+    ) -> None:
         self.wire = wire
         self._prefix = prefix
-        self.warnings: list[str] = []
+        self.warnings: list[str] = [] if warnings is None else warnings
+
+    def inside(self, name: str, part: Mapping[str, Any]) -> _Reader:
+        """Read a part of this object; its warnings are collected here."""
+        return _Reader(part, f"{self._prefix}{name}.", self.warnings)
+
+    def ignore(self, name: str, problem: str) -> None:
+        self.warnings.append(f"{self._prefix}{name}: {problem}; ignored")
 
     def take(self, name: str, check: _Check) -> Any:
         value = self.wire.get(name)
@@ -233,8 +258,34 @@ class _Reader:
         problem = check(value)
         if problem is None:
             return value
-        self.warnings.append(f"{self._prefix}{name}: {problem}; ignored")
+        self.ignore(name, problem)
         return None
+
+    def take_items(self, name: str, items: list[Any], check: _Check) -> list[Any]:
+        """Take the valid items of a list."""
+        kept = []
+        for at, item in enumerate(items):
+            problem = check(item)
+            if problem is None:
+                kept.append(item)
+            else:
+                self.ignore(f"{name}[{at}]", problem)
+        return kept
+
+    def warn_of_unknown(
+        self, names: Iterable[str], known: frozenset[str], elsewhere: frozenset[str]
+    ) -> None:
+        """Warn of keys that look like known ones, or are in the wrong place."""
+        for name in itertools.islice(names, _MAX_UNKNOWN):
+            if name in elsewhere:
+                inside = known is _FIELDS
+                place = "in hookSpecificOutput" if inside else "at the top level"
+                hint = f"it belongs {place}"
+            elif near := _nearest_key(name, known):
+                hint = f"did you mean {near!r}?"
+            else:
+                continue
+            self.warnings.append(f"{self._prefix}{name}: unknown key, ignored: {hint}")
 
     def take_all(self, checks: Mapping[str, _Check]) -> dict[str, Any]:
         """Take the valid fields; those without a check are kept as they are."""
@@ -248,6 +299,174 @@ class _Reader:
         return _DECISIONS.get(self.take(name, _decision))
 
 
+def _nearest_key(name: str, known: frozenset[str]) -> str | None:
+    if len(name) > _MAX_KEY:
+        return None
+    folded = {key.lower(): key for key in known}
+    near = nearest(name.replace("_", "").replace("-", ""), folded, _NEAR)
+    return None if near is None else folded[near]
+
+
+# Of a list the valid items count, if none is left too: a hook that rewrites messages or
+# an answer never means the original to return.
+
+
+def _read_request(part: _Reader) -> dict[str, Any]:
+    found = part.take_all(_REQUEST)
+    if part.wire.get("model", "") is None:
+        part.ignore("model", "expected a string, got null")
+    if "messages" in found:
+        valid = part.take_items("messages", found["messages"], _message_problem)
+        found["messages"] = valid
+    if "config" in found:
+        config = part.inside("config", found["config"])
+        removed = {k: None for k, value in config.wire.items() if value is None}
+        found["config"] = removed | _with_whole_numbers(config.take_all(_CONFIG))
+    if "toolConfig" in found:
+        found["toolConfig"] = _read_tool_config(
+            part.inside("toolConfig", found["toolConfig"])
+        )
+    return found
+
+
+def _read_response(part: _Reader) -> dict[str, Any]:
+    # Null empties an answer, and is no value of a wrong type.
+    emptied = {k: None for k in ("text", "candidates") if part.wire.get(k, "") is None}
+    found = emptied | part.take_all(_RESPONSE)
+    if found.get("candidates"):
+        found["candidates"] = [
+            _read_candidate(part, at, value)
+            for at, value in enumerate(found["candidates"])
+        ]
+    if "usageMetadata" in found:
+        usage = part.inside("usageMetadata", found["usageMetadata"])
+        found["usageMetadata"] = _with_whole_numbers(usage.take_all(_COUNTS))
+    return found
+
+
+def _read_candidate(part: _Reader, at: int, value: Any) -> dict[str, Any]:
+    """A candidate; without valid text it is an empty one, never the original."""
+    name = f"candidates[{at}]"
+    if not isinstance(value, dict):
+        part.ignore(name, f"expected an object, got {describe(value)}")
+        value = {}
+    candidate = part.inside(name, value)
+    found = _with_whole_numbers(candidate.take_all(_CANDIDATE))
+    content = candidate.inside("content", found.get("content") or {})
+    parts = content.take("parts", LIST.problem) or []
+    texts = content.take_items("parts", parts, _string)
+    return {**found, "content": {**content.wire, "parts": texts}}
+
+
+def _read_tool_config(part: _Reader) -> dict[str, Any]:
+    found = part.take_all(_TOOL_CONFIG)
+    if "allowedFunctionNames" in found:
+        names = found["allowedFunctionNames"]
+        names = part.take_items("allowedFunctionNames", names, _string)
+        found["allowedFunctionNames"] = names
+    return found
+
+
+def _with_whole_numbers(found: dict[str, Any]) -> dict[str, Any]:
+    """The same with 4096 for 4096.0 where a whole number belongs."""
+    return {
+        key: int(value) if key in _WHOLE_KEYS and isinstance(value, float) else value
+        for key, value in found.items()
+    }
+
+
+def _message_problem(message: Any) -> str | None:
+    if not isinstance(message, dict):
+        return f"expected an object, got {describe(message)}"
+    for key in ("role", "content"):
+        problem = _string(message.get(key))
+        if problem:
+            return f"{key}: {problem}"
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, int) or value.is_integer())
+
+
+_STRINGS = ValueType(
+    "a list of strings", list, lambda items: all(isinstance(one, str) for one in items)
+)
+_NUMBER = ValueType("a number", int | float, _is_number)
+_WHOLE_NUMBER = ValueType("a whole number", int | float, _is_whole)
+_DECISIONS: dict[str | None, Decision] = {choice.value: choice for choice in Decision}
+# Bound once: reading an output asks for them seven times.
+_string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
+_decision = one_of(Decision).problem
+_SPECIFIC: dict[str, _Check] = {
+    "additionalContext": _string,
+    "tool_input": _object,
+    "clearContext": _boolean,
+    "llm_request": _object,
+    "llm_response": _object,
+    "toolConfig": _object,
+    "withholdResult": _boolean,
+}
+_SPECIFIC_FIELDS = frozenset(
+    {
+        *_SPECIFIC,
+        *("hookEventName", "permissionDecision", "permissionDecisionReason"),
+        "replacesToolInput",
+    }
+)
+_TOOL_CONFIG: dict[str, _Check] = {
+    "mode": one_of(MODES).problem,
+    "allowedFunctionNames": LIST.problem,
+}
+_REQUEST: dict[str, _Check] = {
+    "model": _string,
+    "messages": LIST.problem,
+    "config": _object,
+    "toolConfig": _object,
+}
+_CONFIG: dict[str, _Check] = {
+    **dict.fromkeys(("temperature", "topP", "topK"), _NUMBER.problem),
+    **dict.fromkeys(("frequencyPenalty", "presencePenalty"), _NUMBER.problem),
+    **dict.fromkeys(
+        ("maxOutputTokens", "candidateCount", "seed"), _WHOLE_NUMBER.problem
+    ),
+    "stopSequences": _STRINGS.problem,
+}
+_RESPONSE: dict[str, _Check] = {
+    "text": _string,
+    "candidates": LIST.problem,
+    "usageMetadata": _object,
+}
+_CANDIDATE: dict[str, _Check] = {
+    "content": _object,
+    "finishReason": _string,
+    "index": _WHOLE_NUMBER.problem,
+    "safetyRatings": LIST.problem,
+}
+_COUNTS: dict[str, _Check] = dict.fromkeys(
+    ("promptTokenCount", "candidatesTokenCount", "totalTokenCount"),
+    _WHOLE_NUMBER.problem,
+)
+_WHOLE_KEYS = frozenset(
+    {"maxOutputTokens", "candidateCount", "seed", "index", *_COUNTS}
+)
+_PARTS: dict[str, Callable[[_Reader], dict[str, Any]]] = {
+    "llm_request": _read_request,
+    "llm_response": _read_response,
+    "toolConfig": _read_tool_config,
+}
+_MAX_UNKNOWN, _MAX_KEY, _NEAR = 20, 64, 0.75
+
+
+def _first_reason(*reasons: str | None) -> str:
+    said = (reason.strip() for reason in reasons if reason)
+    return next(filter(None, said), NO_REASON)
+
+
 def request_problem(value: Any) -> str | None:
     """Say what is wrong with an ``llm_request`` from a hook, or None."""
     if not isinstance(value, dict):
@@ -257,7 +476,7 @@ def request_problem(value: Any) -> str | None:
     for key in ("config", "toolConfig"):
         if not isinstance(value.get(key) or {}, dict):
             return f"{key}: expected an object"
-    return _items_problem("messages", value.get("messages"), _message_problem)
+    return _items_problem("messages", value.get("messages"), _old_message_problem)
 
 
 def response_problem(value: Any) -> str | None:
@@ -284,7 +503,7 @@ def _items_problem(name: str, items: Any, check: _Check) -> str | None:
     return None
 
 
-def _message_problem(message: dict[str, Any]) -> str | None:
+def _old_message_problem(message: dict[str, Any]) -> str | None:
     for key in ("role", "content"):
         if not isinstance(message.get(key), str):
             return f"{key}: expected a string"
@@ -297,30 +516,3 @@ def _candidate_problem(candidate: dict[str, Any]) -> str | None:
         return "content: expected an object"
     problem = _STRINGS.problem(content.get("parts") or [])
     return f"content.parts: {problem}" if problem else None
-
-
-_STRINGS = ValueType(
-    "a list of strings", list, lambda items: all(isinstance(one, str) for one in items)
-)
-_DECISIONS: dict[str | None, Decision] = {choice.value: choice for choice in Decision}
-# Bound once: reading an output asks for them seven times.
-_string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
-_decision = one_of(Decision).problem
-_SPECIFIC: dict[str, _Check] = {
-    "additionalContext": _string,
-    "tool_input": _object,
-    "clearContext": _boolean,
-    "llm_request": request_problem,
-    "llm_response": response_problem,
-    "toolConfig": _object,
-    "withholdResult": _boolean,
-}
-_TOOL_CONFIG: dict[str, _Check] = {
-    "mode": one_of(MODES).problem,
-    "allowedFunctionNames": _STRINGS.problem,
-}
-
-
-def _first_reason(*reasons: str | None) -> str:
-    said = (reason.strip() for reason in reasons if reason)
-    return next(filter(None, said), NO_REASON)

@@ -34,6 +34,8 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     name: str
     kind: str = ""
     problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """About outputs that were not read as they were meant, of passing cases too."""
     duration_ms: float = 0.0
 
     @property
@@ -72,6 +74,7 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
     with ExitStack() as stack:
         cwd = _project(file, stack)
         requests: list[str] = []
+        warnings: list[str] = []
         url = ""
         if case.server is not None:
             server = stack.enter_context(AnsweringServer(case.server))
@@ -80,6 +83,11 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
         try:
             result = await _run(file, case, cwd)
             problems = list(differences(case, result, cwd, requests))
+            warnings = [
+                f"hook {hook.hook_name!r}: {warning}"
+                for hook in result.aggregated.hook_results
+                for warning in hook.warnings
+            ]
             ran = result.aggregated.hook_results or result.aggregated.errors
             if file.hooks and case.expect == "allow" and not ran:
                 problems.insert(0, "the hook did not run")
@@ -90,6 +98,7 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
         name=case.name,
         kind=case.kind,
         problems=tuple(problems),
+        warnings=tuple(warnings),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
 
