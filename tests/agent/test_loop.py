@@ -272,7 +272,7 @@ async def test_a_person_may_clear_or_compress_the_history(tmp_path: Path) -> Non
         event.get("trigger") or event.get("reason") or event.get("source")
         for event in events(tmp_path)
     ]
-    assert said == ["manual", "clear", "clear"]
+    assert said == ["manual", "compress", "clear", "clear"]
 
 
 async def test_a_hosts_own_compression_is_used(tmp_path: Path) -> None:

@@ -165,6 +165,41 @@ def test_an_ignored_field_is_shown_once_with_its_hook(tmp_path: Path) -> None:
     assert "continue: expected true or false" in with_json.stderr
 
 
+def test_a_misspelt_key_is_shown_with_the_nearest_name(tmp_path: Path) -> None:
+    """PROTOCOL 4, issue 12.4."""
+    hook = {
+        "type": "command",
+        "command": """echo '{"decison": "block"}'""",
+        "name": "h",
+    }
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
+    warning = "decison: unknown key, ignored: did you mean 'decision'?"
+    assert f"warning: hook 'h': {warning}" in fire(file, "BeforeAgent").stdout
+    assert warning in fire(file, "BeforeAgent", "--json").stderr
+
+
+def test_an_ask_without_a_reason_shows_its_message(tmp_path: Path) -> None:
+    """PROTOCOL 10."""
+    said = {"decision": "ask", "systemMessage": "delete it?"}
+    hook = {"type": "command", "command": f"echo '{json.dumps(said)}'"}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
+    assert "BeforeAgent: ask: delete it?" in fire(file, "BeforeAgent").stdout
+
+
+def test_subagent_events_are_fired_by_type(tmp_path: Path) -> None:
+    """PROTOCOL 1, issue 12.18."""
+    hook = {"type": "command", "command": "echo no >&2; exit 2", "name": "h"}
+    hooks = {"SubagentStop": [{"matcher": "reviewer", "hooks": [hook]}]}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps({"hooks": hooks}))
+    for kind, status in (("reviewer", 2), ("reviewers", 0)):
+        given = json.dumps({"agent_id": "a-1", "agent_type": kind})
+        done = fire(file, "SubagentStop", "--input", "-", stdin=given)
+        assert done.returncode == status
+
+
 def test_control_characters_in_output_of_a_hook_are_replaced(tmp_path: Path) -> None:
     hook = {"type": "command", "command": r"printf '\033[2Jx' >&2; exit 2", "name": "h"}
     file = tmp_path / "s.json"

@@ -57,6 +57,18 @@ def test_results_as_json(project: Path) -> None:
     assert (second["kind"], second["passed"]) == ("evasion", False)
 
 
+def test_a_misspelt_key_is_shown_though_the_case_passes(project: Path) -> None:
+    """Issue 12.4."""
+    script = "from hookline.script import run\nrun(lambda _: {'decison': 'block'})\n"
+    (project / "guard.py").write_text(script)
+    ended = hookline("test", "-k", "well", cwd=project)
+    assert ended.returncode == 0
+    assert "warning: guard.hooktest.toml: goes well: hook 'guard" in ended.stdout
+    assert "decison: unknown key, ignored: did you mean 'decision'?" in ended.stdout
+    found = json.loads(hookline("test", "-k", "well", "--json", cwd=project).stdout)
+    assert "did you mean 'decision'?" in found[0]["warnings"][0]
+
+
 def test_junit_file_holds_every_case(project: Path) -> None:
     hookline("test", "--junit", "out.xml", cwd=project)
     suite = ET.parse(project / "out.xml").getroot()[0]

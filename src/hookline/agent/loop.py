@@ -171,6 +171,8 @@ class Agent:
         self.chat.history[:] = list(shorter)
         self._compressed_length = len(self.chat.history)
         self.chat.note(result.system_message)
+        # What hooks added at the start may be gone with the history.
+        await self.start(SessionStartSource.Compress)
 
     async def start(
         self, source: SessionStartSource = SessionStartSource.Startup
