@@ -1,4 +1,4 @@
-"""Log every tool call as one JSON line, in a file that shows tampering.
+"""Log every tool call and subagent as one JSON line, in a file that shows tampering.
 
 Each line holds the hash of the line before it; ``python audit_log.py --verify FILE``
 reports the first line that was changed or removed. Values that look like credentials
@@ -22,14 +22,17 @@ CREDENTIAL = re.compile(r"(?i)pass|secret|token|api_?key|auth|credential|cookie"
 INLINE = re.compile(
     r"(?i)(bearer\s+|(?:pass\w*|secret|token|api_?key)\s*[=:]\s*)[^\s'\"&]{4,}"
 )
+KEPT = (
+    *("timestamp", "session_id", "hook_event_name", "tool_name", "tool_input"),
+    *("agent_id", "agent_type"),
+)
 MAX_TEXT = 2000
 START = "0" * 64
 
 
 def check(event: dict[str, Any]) -> None:
     """Append one line; the call is always allowed."""
-    kept = ("timestamp", "session_id", "hook_event_name", "tool_name", "tool_input")
-    entry = {key: masked(event[key]) for key in kept if key in event}
+    entry = {key: masked(event[key]) for key in KEPT if key in event}
     if "tool_response" in event:
         entry["error"] = masked((event["tool_response"] or {}).get("error"))
     file = os.environ.get("AUDIT_FILE")
