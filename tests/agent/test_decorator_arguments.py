@@ -116,6 +116,23 @@ async def test_the_defaults_of_a_tool_of_the_scheduler_are_seen(
     assert batch.answers[0].result.text == f"{Path('.env')!r} x"
 
 
+async def test_what_a_partial_has_bound_is_seen_of_a_tool_of_the_scheduler(
+    tmp_path: Path,
+) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("true")})
+    bound = functools.partial(write_file, Path("kept"), mode="a")
+    async with config:
+        scheduler = ToolScheduler(config, [bound])
+        call = ToolCall("1", "write_file", {"content": "x", "path": "other"})
+        batch = await scheduler.run([call])
+    assert events(tmp_path)[0]["tool_input"] == {
+        "path": "kept",
+        "content": "x",
+        "mode": "a",
+    }
+    assert batch.answers[0].result.text == "kept x () a"
+
+
 async def test_self_is_not_shown_whatever_its_name(tmp_path: Path) -> None:
     config = config_of(tmp_path, {"BeforeTool": runs("true")})
     tool = hooked_tool(config)

@@ -146,7 +146,7 @@ async def test_unusual_values_are_recorded_as_hooks_would_see_them(
         assert seen["bytes"] == "\ufffd"
         assert seen["set"] == [1]
         assert seen["3"] == "key"
-    assert "PosixPath" in first.input["tool_input"]["object"]
+    assert first.input["tool_input"]["object"] == "x"
 
 
 async def test_a_payload_that_no_translator_knows_changes_no_verdict(
@@ -300,3 +300,22 @@ async def test_nothing_is_recorded_in_a_replay(
     monkeypatch.setenv("HOOKLINE_REPLAY", "1")
     await record(tmp_path, tmp_path / "j.sqlite", "BeforeAgent", {"prompt": "x"})
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_very_deep_input_does_not_end_the_recording(tmp_path: Path) -> None:
+    """Hooks see 500 levels; the journal keeps fewer and says so."""
+    journal = tmp_path / "j.sqlite"
+    deep: Any = {"password": "x"}
+    for _ in range(490):
+        deep = {"inner": deep}
+    deeper: Any = [deep] * 2
+    for _ in range(100):
+        deeper = [deeper]
+    fields = {"tool_name": "deep", "tool_input": {"deep": deep}}
+    hooks = on("BeforeTool", command("cat", "echo"))
+    await record(tmp_path, journal, "BeforeTool", fields, hooks)
+    unseen = {"tool_name": "deeper", "tool_input": {"deeper": deeper}}
+    assert (await record(tmp_path, journal, "BeforeTool", unseen, hooks)).blocked
+    after = {"tool_name": "after", "tool_input": {}}
+    await record(tmp_path, journal, "BeforeTool", after, hooks)
+    assert targets(journal) == ["deep", "deeper", "after"]

@@ -131,14 +131,17 @@ class Tool(Struct, frozen=True):
         return self.spec.name
 
     def complete(self, tool_input: dict[str, Any]) -> dict[str, Any]:
-        """An input with the defaults of parameters that the model left out."""
-        return {**_defaults(self.function), **tool_input}
+        """An input with what the model leaves out: defaults, and what is bound."""
+        _, bound = _unbound(self.function)
+        return {**_defaults(self.function), **tool_input, **bound}
 
     async def execute(self, tool_input: dict[str, Any]) -> Any:
         """Call the function with the input as keyword arguments."""
-        if inspect.iscoroutinefunction(self.function):
-            return await self.function(**tool_input)
-        return await asyncio.to_thread(self.function, **tool_input)
+        function, bound = _unbound(self.function)
+        tool_input = {**bound, **tool_input}
+        if inspect.iscoroutinefunction(function):
+            return await function(**tool_input)
+        return await asyncio.to_thread(function, **tool_input)
 
 
 def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
@@ -197,6 +200,19 @@ def arguments_of(
     bound.apply_defaults()
     others = {name: v for name, v in tool_input.items() if name not in known}
     return bound.args, {**bound.kwargs, **others}
+
+
+def _unbound(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """A function and the arguments that a partial has bound by position, by name."""
+    if not isinstance(function, partial) or not function.args:
+        return function, {}
+    inner = partial(function.func, **function.keywords)
+    parameters = list(inspect.signature(function.func).parameters.values())
+    bound = parameters[: len(function.args)]
+    if any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in bound):
+        return function, {}  # these have no names
+    names = (one.name for one in bound)
+    return inner, dict(zip(names, function.args, strict=False))
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:

@@ -85,7 +85,12 @@ async def _execute_claude(
     )
 
     given = call.plain_input()
-    shown = call.with_input(claude_input(call.event, given))
+    try:
+        shown = call.with_input(claude_input(call.event, given))
+        unclear = claude_ambiguity(given)
+    except Exception as error:
+        # A hook that cannot be shown the event is no mere crash.
+        raise EncodingError(f"cannot be translated: {error}") from error
     result = await executor.run(hook, shown)
     if result.exit_code == 0 and result.raw_output is not None:
         parsed = parse_object(result.stdout)
@@ -94,7 +99,6 @@ async def _execute_claude(
         else:
             ours = claude_output(call.event, parsed, given)
         result = with_output(structs.replace(result, warnings=()), ours)
-    unclear = claude_ambiguity(given)
     return result if unclear is None else _asking(result, unclear)
 
 

@@ -16,6 +16,8 @@ from inspect import isawaitable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from hookline.errors import EncodingError
+from hookline.protocol.jsontext import as_plain
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Approval
 
@@ -222,9 +224,13 @@ def _read_answer(
 ) -> HookExecutionResult:
     if answer is None:
         return _silent(hook, started)
-    if isinstance(answer, Mapping):
-        return with_output(_silent(hook, started), dict(answer))
     problem = f"returned {type(answer).__name__}, expected None or a dict"
+    if isinstance(answer, Mapping):
+        try:
+            # Plain values as in JSON: an enum or another mapping must not be ignored.
+            return with_output(_silent(hook, started), as_plain(dict(answer)))
+        except EncodingError as error:
+            problem = f"returned what is not JSON: {error}"
     return failed_result(hook, _end(started, 0), FailureCause.OUTPUT, problem)
 
 

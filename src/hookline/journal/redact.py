@@ -47,21 +47,27 @@ def truncate_json(value: Any, limit: int) -> bytes:
             return text
 
 
-def truncate_values(value: Any, limit: int) -> Any:
+_MAX_DEPTH = 150  # a level takes up to three frames of the stack
+_TOO_DEEP = "…[cut: nested too deeply]"
+
+
+def truncate_values(value: Any, limit: int, depth: int = 0) -> Any:
     """Copy a JSON value with every text, list and object truncated."""
     if isinstance(value, str):
         return truncate_text(value, limit)[0]
+    if depth > _MAX_DEPTH:
+        return _TOO_DEEP
     most = limit // _CHARACTERS_PER_ITEM
     if isinstance(value, dict):
         short = {
-            truncate_text(key, limit)[0]: truncate_values(item, limit)
+            truncate_text(key, limit)[0]: truncate_values(item, limit, depth + 1)
             for key, item in list(value.items())[:most]
         }
         return (
             short | {"…": f"[cut: {len(value)} keys]"} if len(value) > most else short
         )
     if isinstance(value, list):
-        items = [truncate_values(item, limit) for item in value[:most]]
+        items = [truncate_values(item, limit, depth + 1) for item in value[:most]]
         return [*items, f"…[cut: {len(value)} items]"] if len(value) > most else items
     return value
 
@@ -110,13 +116,18 @@ class Masker(Struct):
     """Whether assignments such as ``password=x`` in texts are masked too."""
     masked: bool = False
 
-    def mask(self, value: Any) -> Any:
-        """Copy a JSON value without its credentials."""
+    def mask(self, value: Any, depth: int = 0) -> Any:
+        """Copy a JSON value without its credentials; very deep parts are left out."""
+        if isinstance(value, str):
+            return self.mask_text(value)
+        if not isinstance(value, dict | list | tuple):
+            return value
+        if depth > _MAX_DEPTH:
+            self.masked = True
+            return _TOO_DEEP
         if isinstance(value, dict):
-            return {key: self._mask_item(key, item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.mask(item) for item in value]
-        return self.mask_text(value) if isinstance(value, str) else value
+            return {k: self._mask_item(k, item, depth) for k, item in value.items()}
+        return [self.mask(item, depth + 1) for item in value]
 
     def mask_text(self, text: str) -> str:
         """Mask a text: as JSON if it is JSON, else its assignments."""
@@ -142,9 +153,9 @@ class Masker(Struct):
         self.masked |= inner.masked
         return encode(clean).decode() if inner.masked else text
 
-    def _mask_item(self, key: str, value: Any) -> Any:
+    def _mask_item(self, key: str, value: Any, depth: int) -> Any:
         if not _is_credential(key, value):
-            return self.mask(value)
+            return self.mask(value, depth + 1)
         self.masked = True
         return MASK
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .events import HookEventName
-from .jsontext import encode
+from .jsontext import encode, text_of
 
 _E = HookEventName
 CLAUDE_EVENTS: dict[str, HookEventName] = {
@@ -211,17 +211,22 @@ def _folded(key: str) -> str:
 
 def _addresses(given: Wire) -> list[str]:
     """Every address in the input of ``WebFetch``, each once."""
-    texts = _texts_in(list(given.values()))
+    texts = _texts_in(given)
     found = (one.rstrip(_AFTER_ADDRESS) for t in texts for one in _ADDRESS.findall(t))
     return list(dict.fromkeys(found))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(item)
+    """Every string in a value, in order; without recursion, it may be deep."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            left += reversed(item.values())
+        elif isinstance(item, list):
+            left += reversed(item)
 
 
 def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
@@ -240,10 +245,13 @@ def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
 
 
 def _text_of(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(_text_of(part) for part in content)
-    if isinstance(content, dict):
-        return _text_of(content.get("text") or content.get("message") or "")
-    return "" if content is None else str(content)
+    found, left = [], [content]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left += reversed(item)
+        elif isinstance(item, dict):
+            left.append(item.get("text") or item.get("message"))
+        elif item is not None:
+            found.append(text_of(item))
+    return "".join(found)
