@@ -19,6 +19,7 @@ GENAI_RESPONSE = {
     "candidates": [{"content": {"role": "model", "parts": [{"text": "yo"}]}}]
 }
 
+SUBAGENT = {"agent_id": "a-1", "agent_type": "reviewer", "prompt": "look"}
 INPUTS: dict[HookEventName, dict[str, Any]] = {
     HookEventName.BeforeTool: TOOL,
     HookEventName.AfterTool: {
@@ -37,8 +38,8 @@ INPUTS: dict[HookEventName, dict[str, Any]] = {
     HookEventName.SessionEnd: {"reason": "exit"},
     HookEventName.Notification: {"message": "look"},
     HookEventName.PreCompress: {"trigger": "auto"},
-    HookEventName.SubagentStart: {"agent_id": "a-1", "agent_type": "reviewer"},
-    HookEventName.SubagentStop: {"agent_id": "a-1", "agent_type": "reviewer"},
+    HookEventName.SubagentStart: SUBAGENT,
+    HookEventName.SubagentStop: {**SUBAGENT, "prompt_response": "done"},
 }
 """A plain input for every event."""
 
