@@ -25,8 +25,7 @@ _decode = msgspec.json.Decoder().decode
 
 def encode(value: Any) -> bytes:
     """Write any value as JSON, with markers for what cannot be shown."""
-    written = _encode_plain(value)
-    return _encode_any(value, whole=False) if written is None else written
+    return _encode_plain(value) or _encode_any(value, whole=False)
 
 
 def encode_whole(value: Any) -> bytes:
@@ -34,8 +33,7 @@ def encode_whole(value: Any) -> bytes:
 
     A guard that was not shown the whole event has not seen it.
     """
-    written = _encode_plain(value)
-    return _encode_any(value, whole=True) if written is None else written
+    return _encode_plain(value) or _encode_any(value, whole=True)
 
 
 def _encode_plain(value: Any) -> bytes | None:
