@@ -16,7 +16,6 @@ from hookline.errors import EncodingError
 _MAX_DEPTH = 500  # as in ``values``, which is not loaded for plain events
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
-_TEXT = frozenset({str})
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 _encode = msgspec.json.Encoder().encode
@@ -114,21 +113,20 @@ def _is_plain(value: Any, depth: int) -> bool:
         return True
     if depth >= _MAX_DEPTH:
         return False
+    # Loops, not generators: this runs for every event and every message.
     if kind is dict:
-        items = value.values()
-        if not _TEXT.issuperset(map(type, value)):
-            return False
-    elif kind is list or kind is tuple:
-        items = value
-    else:
-        return False
-    # A loop, not a generator: this runs for every event and every message.
-    for item in items:
-        if type(item) in _PLAIN_SCALARS:
-            continue
-        if not _is_plain(item, depth + 1):
-            return False
-    return True
+        for key, item in value.items():
+            if type(key) is not str:
+                return False
+            if type(item) not in _PLAIN_SCALARS and not _is_plain(item, depth + 1):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        for item in value:
+            if type(item) not in _PLAIN_SCALARS and not _is_plain(item, depth + 1):
+                return False
+        return True
+    return False
 
 
 def _reject_constant(name: str) -> NoReturn:
