@@ -23,7 +23,6 @@ _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _ESCAPE = r"\\(?:[xuU]([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))"
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b"}
 _MAX_DEPTH = 50
-_MAX_QUOTING = 8
 
 
 class Piece:
@@ -32,7 +31,9 @@ class Piece:
     ``source`` is an expansion as it is written, empty for text; ``start`` is its
     place, or -1 where escapes moved it. ``variable`` is the name in ``$name``,
     ``${name}`` or ``${name:-argument}``; ``commands`` are those of ``$(...)``,
-    backticks, ``<(...)`` or ``>(...)``. Without either it cannot be known.
+    backticks, ``<(...)`` or ``>(...)``. Without either it cannot be known; ``unread``
+    are those that are nested too deeply to be read. ``operators`` are the commands
+    with an empty one for each operator that has none, as in ``parse_operators``.
     """
 
     def __init__(
@@ -50,6 +51,8 @@ class Piece:
         self.commands = commands
         self.source = ""
         self.start = -1
+        self.operators: tuple[SimpleCommand, ...] = ()
+        self.unread = False
 
     @property
     def is_project_dir(self) -> bool:
@@ -84,6 +87,7 @@ class SimpleCommand:
     """Words and redirections up to the next operator; assignments are words too.
 
     ``operator`` stands before it: ``|``, ``&&``, ``(``, a newline; "" for the first.
+    One without words is there for its operator.
     The target of ``<<`` and ``<<<`` is the text itself.
     """
 
@@ -100,6 +104,11 @@ class SimpleCommand:
 
 def parse(text: str) -> tuple[SimpleCommand, ...]:
     """Read shell text into simple commands; those of substitutions are in the words."""
+    return _without_empty(parse_operators(text))
+
+
+def parse_operators(text: str) -> tuple[SimpleCommand, ...]:
+    """The same, with an empty command for each operator that has none."""
     return _Lexer(text, 0, len(text)).read()
 
 
@@ -121,7 +130,8 @@ class _Lexer:
     ) -> None:
         self._text = text
         # Nesting that no person writes is not read, so that it cannot raise.
-        self.at = at if depth <= _MAX_DEPTH else end
+        self.unread = depth > _MAX_DEPTH
+        self.at = end if self.unread else at
         self._end = end
         self._depth = depth
         self._is_copy = is_copy
@@ -139,7 +149,7 @@ class _Lexer:
             if opened_at is not None and not self._parentheses:
                 break
         self._end_word()
-        return tuple(one for one in self._commands if one.words or one.redirections)
+        return tuple(self._commands)
 
     def _step(self, char: str) -> None:
         if char in " \t\r":
@@ -291,9 +301,9 @@ class _Lexer:
     def _substitution(self, *, quoted: bool) -> None:
         start, at = self.at, self.at + 2
         inner = self._nested(at, self._end)
-        commands = inner.read(opened_at=at)
+        read = inner.read(opened_at=at)
         self.at = inner.at
-        self._add_expansion(start, Piece(quoted=quoted, commands=commands))
+        self._add_expansion(start, _substituted(read, inner.unread, quoted))
 
     def _backticks(self, *, quoted: bool) -> None:
         start, found = self.at, self._take(r"`((?:[^\\`]|\\.)*)`?")
@@ -301,12 +311,23 @@ class _Lexer:
         unescaped = re.sub(r"\\([\\`$])", r"\1", found[1])
         if unescaped != found[1]:
             inner = _Lexer(unescaped, 0, len(unescaped), self._depth + 1, is_copy=True)
-        self._add_expansion(start, Piece(quoted=quoted, commands=inner.read()))
+        read = inner.read()
+        self._add_expansion(start, _substituted(read, inner.unread, quoted))
 
     def _add_expansion(self, start: int, piece: Piece) -> None:
         piece.source = self._text[start : self.at]
         piece.start = -1 if self._is_copy else start
         self.pieces.append(piece)
+
+
+def _substituted(read: tuple[SimpleCommand, ...], unread: bool, quoted: bool) -> Piece:
+    piece = Piece(quoted=quoted, commands=_without_empty(read))
+    piece.operators, piece.unread = read, unread
+    return piece
+
+
+def _without_empty(commands: tuple[SimpleCommand, ...]) -> tuple[SimpleCommand, ...]:
+    return tuple(one for one in commands if one.words or one.redirections)
 
 
 def _unescape(escape: re.Match[str]) -> str:
@@ -366,29 +387,6 @@ def project_variables(project: str | None) -> dict[str, str]:
     names = (*PROJECT_DIR_NAMES, "PWD") if project else ()
     home = os.path.expanduser("~")  # noqa: PTH111 - pathlib costs start-up time
     return {**dict.fromkeys(names, project or ""), "HOME": home}
-
-
-_BREAKS = r"[\s'\"`;|&()<>=,:{}$!\\]+"
-
-
-@lru_cache(maxsize=256)
-def path_words(text: str, project: str, depth: int = 0) -> tuple[str, ...]:
-    """Everything in shell text that may name a file, with known variables expanded.
-
-    Rather too much than too little: also parts of words, and of quoted shell text.
-    """
-    variables = project_variables(project)
-    found: dict[str, None] = {}
-    for word in all_words(parse(text)):
-        values = (piece.value(variables) for piece in word)
-        joined = "".join("\0" if value is None else value for value in values)
-        for known in filter(None, joined.split("\0")):
-            parts = [part for part in re.split(_BREAKS, known) if part]
-            found |= dict.fromkeys((known, *parts))
-            if parts != [known] != [text] and depth < _MAX_QUOTING:
-                found |= dict.fromkeys(path_words(known, project, depth + 1))
-    home = variables["HOME"]
-    return tuple(home + one[1:] if one[:2] == "~/" else one for one in found)
 
 
 _INTERPRETER = (

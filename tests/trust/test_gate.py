@@ -129,7 +129,7 @@ async def test_a_file_that_the_command_names_is_pinned(
 async def test_a_file_that_appears_where_the_command_names_one_is_a_change(
     project: Project,
 ) -> None:
-    command = "test -e tools/off && exit 0; exit 2"
+    command = "mytool --off tools/off 2>/dev/null; exit 2"
     project.settings({**GUARD, "command": command})
     project.trust()
     async with project.system() as hooks:
@@ -185,28 +185,6 @@ async def test_a_project_file_that_no_hook_names_may_change(project: Project) ->
     project.guarded()
     project.trust()
     project.write("src/app.py", "2")
-    assert (await project.fire()).reason == "the guard says no"
-
-
-async def test_python_caches_of_a_hooks_own_run_are_not_a_change(
-    project: Project,
-) -> None:
-    project.write(".hookline/hooks/helper.py", "REASON = 'no'")
-    script = "import helper, sys; print(helper.REASON, file=sys.stderr); sys.exit(2)"
-    project.write(".hookline/hooks/guard.py", script)
-    command = '"$HOOKLINE_PYTHON" .hookline/hooks/guard.py'
-    project.settings({**GUARD, "command": command})
-    project.trust()
-    for _ in range(2):
-        assert (await project.fire()).reason == "no"
-
-
-async def test_a_journal_inside_the_folder_is_not_a_change(project: Project) -> None:
-    project.write(".hookline/hooks/guard.sh", DENY)
-    project.settings(GUARD, hooksConfig={"journal": ".hookline/journal.sqlite"})
-    project.trust()
-    project.write(".hookline/journal.sqlite", "x")
-    project.write(".hookline/journal.sqlite-wal", "x")
     assert (await project.fire()).reason == "the guard says no"
 
 

@@ -38,8 +38,53 @@ def link_script_elsewhere(project: Project) -> None:
     script.symlink_to(other)
 
 
-def take_permission_away(project: Project) -> None:
-    (project.folder / ".hookline/hooks/guard.sh").chmod(0o600)
+def make_unreadable(project: Project) -> None:
+    """As for root, who may read everything: a folder in its place."""
+    script = project.folder / ".hookline/hooks/guard.sh"
+    script.unlink()
+    script.mkdir()
+
+
+def let_others_write(project: Project) -> None:
+    (project.folder / ".hookline/hooks/guard.sh").chmod(0o666)
+
+
+def let_others_write_the_folder(project: Project) -> None:
+    (project.folder / ".hookline/hooks").chmod(0o777)
+
+
+def set_user_id(project: Project) -> None:
+    (project.folder / ".hookline/hooks/guard.sh").chmod(0o4644)
+
+
+def hard_link_elsewhere(project: Project) -> None:
+    other = project.write("other.sh", "exit 0")
+    script = project.folder / ".hookline/hooks/guard.sh"
+    script.unlink()
+    os.link(other, script)
+
+
+def write_through_a_hard_link(project: Project) -> None:
+    os.link(project.folder / ".hookline/hooks/guard.sh", project.folder / "other.sh")
+    project.write("other.sh", "exit 0")
+
+
+def exchange_folder(project: Project) -> None:
+    folder = project.folder / ".hookline/hooks"
+    shutil.copytree(folder, project.folder / "other")
+    project.write("other/guard.sh", "exit 0")
+    folder.rename(project.folder / "kept")
+    (project.folder / "other").rename(folder)
+
+
+def name_the_script_as_the_journal(project: Project) -> None:
+    """Issue 12.8: it would be left out."""
+    project.settings(GUARD, hooksConfig={"journal": ".hookline/hooks/guard.sh"})
+    edit_script(project)
+
+
+def put_a_database_in_its_place(project: Project) -> None:
+    project.write(".hookline/hooks/guard.sh", "SQLite format 3\0\nexit 0")
 
 
 def delete_script(project: Project) -> None:
@@ -119,7 +164,15 @@ TAMPERING = [
     edit_script_keeping_its_times,
     replace_script,
     link_script_elsewhere,
-    take_permission_away,
+    make_unreadable,
+    let_others_write,
+    let_others_write_the_folder,
+    set_user_id,
+    hard_link_elsewhere,
+    write_through_a_hard_link,
+    exchange_folder,
+    name_the_script_as_the_journal,
+    put_a_database_in_its_place,
     delete_script,
     add_a_file,
     put_a_pipe_in_its_place,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -151,6 +152,8 @@ class HookSystem:
 
         Without a path it is the one in the settings, or the default one.
         """
+        if path is not None:
+            path = os.path.join(self._config.working_dir, os.path.expanduser(path))  # noqa: PTH111, PTH118
         self._record = path or self._record or True
 
     def on(

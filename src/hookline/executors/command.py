@@ -45,9 +45,6 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
         env[name] = hook.project_dir or call.cwd
     env["PWD"] = hook.project or call.cwd
     env["HOOKLINE_PYTHON"] = sys.executable
-    if hook.approval is not None:
-        # A cached module beside a trusted one would count as a change of the folder.
-        env["PYTHONDONTWRITEBYTECODE"] = "1"
     env |= request_environment(hook, call)
     return env
 
@@ -67,8 +64,10 @@ def worker_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
 def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """What an event brings, and the hook's own."""
     env = event_environment(call) | hook.config.env
-    # Last, so that a hook's own env cannot reset the depth.
+    # Last, so that a hook's own env resets neither the depth nor what trust needs.
     env[DEPTH_VARIABLE] = str(call.depth + 1)
+    if hook.approval is not None:
+        env |= hook.approval.environment()
     return env
 
 

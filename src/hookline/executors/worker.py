@@ -21,7 +21,8 @@ from hookline.processes.process import ProcessSlots, run_process
 from hookline.protocol.jsontext import encode
 from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
-from hookline.trust.pins import hook_paths, take_stamp, trust_paths
+from hookline.trust.pins import named_paths, trust_paths
+from hookline.trust.stamps import StampedPaths
 
 from .command import command_spec, read_outcome, request_environment
 from .contract import HookCall, RegisteredHook
@@ -37,7 +38,7 @@ class WorkerPool:
     ) -> None:
         self.places = ProcessSlots(hook.config.pool)
         self._hook = hook
-        self._files = named_files(hook, cwd)
+        self._files = _HookFiles(hook, cwd)
         self._live = live
         self._watchdog = watchdog
         self._idle: list[WarmProcess] = []
@@ -46,17 +47,19 @@ class WorkerPool:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
         self._idle_s = hook.options.worker_idle_ms / 1000
+        if hook.approval is not None:
+            hook.approval.when_changed(self._abandon_idle)
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``."""
-        stamp, loop = take_stamp(self._files), asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         while self._idle:
             worker = self._idle.pop()
-            current = worker.loop is loop and self._stamps.get(worker) == stamp
+            current = worker.loop is loop and self._is_current(worker)
             if current and worker.usable:
                 return worker
             self._retire(worker)
-        return self._start(call, stamp)
+        return self._start(call)
 
     def give_back(self, worker: WarmProcess) -> None:
         """Keep a worker that has answered for the next event."""
@@ -70,7 +73,7 @@ class WorkerPool:
     def start_ahead(self, call: HookCall) -> None:
         """Start a worker before the first event."""
         if not self._idle:
-            self.give_back(self._start(call, take_stamp(self._files)))
+            self.give_back(self._start(call))
 
     async def close(self) -> None:
         """Wait for the workers that are busy, then end them all.
@@ -92,7 +95,20 @@ class WorkerPool:
             for _ in range(taken):
                 self.places.release()
 
-    def _start(self, call: HookCall, stamp: Stamp) -> WarmProcess:
+    def _is_current(self, worker: WarmProcess) -> bool:
+        """Whether the files are those that the worker was started with."""
+        stamp = self._stamps.get(worker)
+        return stamp is not None and self._files.unchanged_since(stamp)
+
+    def _abandon_idle(self) -> None:
+        """Kill the workers: they may have loaded other files than the approved ones."""
+        for worker in tuple(self._idle):
+            worker.abandon()
+            self._forget(worker)
+
+    def _start(self, call: HookCall) -> WarmProcess:
+        # Before the worker reads its files: no change after that is missed.
+        stamp = self._files.stamp()
         spec = command_spec(self._hook, call, 0, warm=True)
         worker = WarmProcess(spec, self._forget)
         self._stamps[worker] = stamp
@@ -134,10 +150,27 @@ class WorkerPool:
             self._watch_idle(max(oldest + self._idle_s - now, 0.001))
 
 
-def named_files(hook: RegisteredHook, cwd: str) -> tuple[str, ...]:
-    """The files whose change replaces a worker: those that the hook names."""
-    paths = (*hook_paths(hook.config, cwd), *trust_paths(hook.config, cwd))
-    return tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
+class _HookFiles:
+    """The files whose change replaces a worker: all that is pinned or named."""
+
+    def __init__(self, hook: RegisteredHook, cwd: str) -> None:
+        self._approval = hook.approval
+        self._named: StampedPaths | None = None
+        if hook.approval is None:
+            named = named_paths(hook.config, cwd).roles
+            paths = (*named, *trust_paths(hook.config, cwd))
+            files = (path for path in paths if not os.path.isdir(path))  # noqa: PTH112
+            self._named = StampedPaths(files, cwd)
+
+    def stamp(self) -> Stamp:
+        if self._approval is not None:
+            return self._approval.check()[1]
+        return () if self._named is None else self._named.take()
+
+    def unchanged_since(self, stamp: Stamp) -> bool:
+        if self._approval is not None:
+            return self._approval.unchanged_since(stamp)
+        return self._named is None or self._named.same(stamp, self._named.take())
 
 
 class WorkerExecutor:

@@ -11,7 +11,12 @@ from sqlite3 import Connection
 from urllib.parse import quote
 
 from hookline.errors import JournalError
-from hookline.settings.locations import outermost_project, state_dir
+from hookline.settings.locations import (
+    PROJECT_FOLDER,
+    file_name,
+    outermost_project,
+    state_dir,
+)
 
 _APPLICATION_ID = 0x486F6F6B
 """``Hook``, in the header of every journal."""
@@ -63,13 +68,26 @@ REPLAY_VARIABLE = "HOOKLINE_REPLAY"
 
 
 def journal_path(option: bool | str, working_dir: str) -> str:
-    """The file of ``hooksConfig.journal``; a relative path is the project's."""
+    """The file of ``hooksConfig.journal``; a relative path is the project's.
+
+    One in ``.hookline`` is kept in the state folder instead: everything in there is
+    pinned by trust, and a journal changes with every event (decision 0097).
+    """
     if isinstance(option, str) and option.strip():
-        return os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
+        path = os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
+        inner = os.path.normpath(option)
+        if os.path.isabs(option) or f"/{PROJECT_FOLDER}/" not in f"/{inner}":  # noqa: PTH117
+            return path
+        name = file_name(f"{os.path.realpath(working_dir)}/{inner}")
+        return f"{_state_folder()}/journals/{name}"
+    return os.path.join(_state_folder(), FILE_NAME)  # noqa: PTH118
+
+
+def _state_folder() -> str:
     folder = state_dir()
     if folder is None:
         raise JournalError(FILE_NAME, "there is no home directory for it: set a path")
-    return os.path.join(folder, FILE_NAME)  # noqa: PTH118
+    return folder
 
 
 def recording_path(option: bool | str, working_dir: str) -> str | None:

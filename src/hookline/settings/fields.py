@@ -328,7 +328,7 @@ HOOK_FIELDS = {
     "envPolicy": Field(choice(EnvPolicy), "'clean' hides the host's environment."),
     "mode": Field(choice(HookMode), "'observe' only records the verdict."),
     "dialect": Field(choice(Dialect), "Whose names and fields the hook expects."),
-    "trustFiles": Field(TEXTS, "Further files that are part of the approval."),
+    "trustFiles": Field(TEXTS, "Files that the approval covers too; '!path' does not."),
     "pool": Field(POSITIVE, "How many processes a worker hook keeps running."),
     "managed": Field(BOOLEAN, "In system settings: nothing turns this hook off."),
     "recheck": Field(BOOLEAN, "false: not asked again if others change the input."),

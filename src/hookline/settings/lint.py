@@ -11,10 +11,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from hookline.commandfiles.reader import command_files
+from hookline.commandfiles.uses import Form, Role, modules_beside
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import describe
-from hookline.shelltext import ExecutedFile, executed_files
+from hookline.shelltext import ExecutedFile, executed_files, project_variables
 
 from .fields import (
     GROUP_FIELDS,
@@ -150,6 +152,8 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
         files = executed_files(command, project) if is_text(command) else []
         for file in files:
             _check_file(file, project_dir, report.at("command"))
+        if project is not None and is_text(command):
+            _check_pinning(hook, project, report)
     _check_env(hook.get("env"), report.at("env"))
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
@@ -166,7 +170,45 @@ def _check_env(env: Any, report: Report) -> None:
         report.at(name).add(message, Severity.WARNING)
 
 
+def _check_pinning(hook: dict[str, Any], project: str, report: Report) -> None:
+    """Warn about code that an approval cannot pin, unless ``trustFiles`` is used."""
+    names = hook.get("trustFiles")
+    given = names if isinstance(names, list | tuple) else ()
+    if any(is_text(name) and not name.startswith("!") for name in given):
+        return
+    env, shell = hook.get("env"), hook.get("shell")
+    given_env = env.items() if isinstance(env, dict) else ()
+    own = {name: value for name, value in given_env if is_text(value)}
+    variables = {**project_variables(project), "HOOKLINE_PYTHON": "python3", **own}
+    shell = shell if is_text(shell) else None
+    for use in command_files(hook["command"], project, variables, shell, own):
+        if use.why:
+            message = f"{describe(use.path)} cannot be pinned by trust: {use.why}"
+            report.at("command").add(message, Severity.WARNING)
+        elif use.role is Role.CODE and use.form is Form.PYTHON:
+            _check_imports(use.path, project, report.at("command"))
+
+
+def _check_imports(script: str, project: str, report: Report) -> None:
+    inside = script.startswith(f"{project}/{PROJECT_FOLDER}/")
+    module = next(modules_beside(script), None)
+    if inside or module is None or not script.startswith(f"{project}/"):
+        return
+    shown, beside = (os.path.relpath(path, project) for path in (script, module))
+    report.add(
+        f"{describe(shown)} can import the modules beside it, such as "
+        f"{describe(beside)}, and those it does not name are not pinned by trust: "
+        f"move them into {PROJECT_FOLDER}, or list them in trustFiles",
+        Severity.WARNING,
+    )
+
+
 def _check_trust_file(name: str, project_dir: Path | None, report: Report) -> None:
+    if name.startswith("!"):
+        if f"/{PROJECT_FOLDER}/" in f"/{name[1:].removeprefix('./')}/":
+            message = f"{describe(name)} has no effect: everything in {PROJECT_FOLDER} "
+            report.add(f"{message}is pinned", Severity.WARNING)
+        return
     path = Path(name) if project_dir is None else project_dir / name
     certain = path.is_absolute() and "$" not in name and not name.startswith("~")
     if certain and not os.path.exists(path):  # noqa: PTH110 - odd names are no error

@@ -175,8 +175,8 @@ class TrustStatus(StrEnum):
     CHANGED = "changed"
 
 
-Stamp = tuple[tuple[int, ...] | None, ...]
-"""Times, size and inode of some paths."""
+Stamp = tuple[Any, ...]
+"""The state of some paths, for whoever took it to compare."""
 
 
 class Approval(Protocol):
@@ -187,6 +187,12 @@ class Approval(Protocol):
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether no file was touched since the stamp was taken."""
+
+    def when_changed(self, callback: Callable[[], object]) -> None:
+        """Call back whenever the files turn out not to be the approved ones."""
+
+    def environment(self) -> dict[str, str]:
+        """Variables that keep a process from loading what was not approved."""
 
     def digest_of(self, path: str) -> str | None:
         """The approved SHA-256 of a file, if it is one of the hook's."""

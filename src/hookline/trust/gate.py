@@ -4,16 +4,16 @@ A project that is not approved contributes only candidates for approval. An appr
 one counts as it was approved: editing or deleting its settings does not remove its
 hooks. They fail as ``changed``, and the policy they were approved with decides.
 
-Checking takes a few microseconds while the times, sizes and inodes of the files are the
-same. Their bytes are read again only where one of these differs, or is so recent that
-a second change within one tick of the file system's clock would not show.
+Checking takes a few microseconds while the file system says that nothing changed, see
+``stamps``. The bytes of files are read again only where it says otherwise, or where a
+change is so recent that a second one might not show.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -24,7 +24,7 @@ from hookline.errors import StateFileError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
-from hookline.settings.locations import PROJECT_FOLDER, is_within, record_path
+from hookline.settings.locations import is_within, record_path
 from hookline.settings.model import (
     FailurePolicy,
     Groups,
@@ -38,18 +38,19 @@ from hookline.settings.model import (
     Untrusted,
 )
 
+from .caches import forget_caches, private_cache
 from .pins import (
     ABSENT,
     PinKind,
     Pins,
     differences,
-    newest_ns,
+    named_paths,
     pin_named_files,
+    pin_project,
     take_pin,
-    take_stamp,
-    take_tree,
 )
 from .records import (
+    VERSION,
     PlacedHook,
     TrustRecord,
     hook_id,
@@ -57,11 +58,11 @@ from .records import (
     placed_hooks,
     settings_texts,
 )
+from .stamps import StampedPaths, file_stamp
 
 _CLOCK_TICK_NS = 2_000_000_000
 """The coarsest clock of a file system in use."""
 _MANY = 100
-_SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
@@ -113,6 +114,9 @@ def _approved_layers(
         inside = (file for file in broken if is_within(file, project))
         unknown = [_guards_everything(file, project) for file in inside]
         return [*(_candidates(layer, project) for layer in current), *unknown]
+    if record.version != VERSION:
+        return _approved_by_another_version(record)
+    record = _current_set(record)
     if settings_texts(current) == record.settings:
         return _as_approved(path, record, current)
     approved = [replace(layer, warnings=()) for layer in record.layers()]
@@ -158,11 +162,48 @@ def _with_failed_approval(layer: SettingsLayer, problem: str) -> SettingsLayer:
     return replace(_unapproved(replace(layer, groups=groups)), trust=lambda _: approval)
 
 
+def _approved_by_another_version(record: TrustRecord) -> list[SettingsLayer]:
+    """The approved hooks, which fail by their policy until they are approved again."""
+    by = "an older" if record.version < VERSION else "a newer"
+    problem = f"{record.project} was approved with {by} version of hookline"
+    warning = f"{problem}: run 'hookline trust' in {record.project} to approve it again"
+    approval = FailedApproval(problem)
+    return [
+        replace(layer, trust=lambda _: approval, warnings=(warning,))
+        for layer in record.layers()
+    ]
+
+
+def _current_set(record: TrustRecord) -> TrustRecord:
+    """The approved state that the project is in, else the last one."""
+    return (_holding_set(record.sets()) or record) if record.earlier else record
+
+
+def _holding_set(sets: Iterable[TrustRecord]) -> TrustRecord | None:
+    """The first state that holds as a whole: a mix of two was never approved."""
+    for record in sets:
+        layers = record.layers()
+        tree = pin_project(layers, record.project, known=record.tree)
+        if not differences(record.tree, tree) and all(
+            not differences(*_named_pins(record, hook))
+            for _, _, hook in record.placed_hooks()
+        ):
+            return record
+    return None
+
+
+def _named_pins(record: TrustRecord, hook: HookConfig) -> tuple[Pins, Pins]:
+    """The files that one hook names or named: as approved, and now."""
+    approved = record.files.get(hook_id(hook), {})
+    found = {path: take_pin(path) for path in approved}
+    return approved, found | pin_named_files(hook, record.project, known=approved)
+
+
 def _as_approved(
     path: str, record: TrustRecord, layers: list[SettingsLayer]
 ) -> list[SettingsLayer]:
     """The layers of a record, whose hooks run while nothing has changed."""
-    approval = ProjectApproval(path, record, journal_files(layers))
+    approval = ProjectApproval(path, record, layers)
     trusted = [replace(one, trust=partial(HookApproval, approval)) for one in layers]
     if trusted and (changed := approval.tree.check()[0]) is not None:
         warning = (
@@ -185,17 +226,6 @@ def _new_hooks(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
     return _unapproved(replace(layer, groups=groups))
 
 
-def journal_files(layers: Iterable[SettingsLayer]) -> frozenset[str]:
-    """The project's own journals, which grow with every event and run nothing."""
-    found = set()
-    for layer in layers:
-        journal = layer.options.journal
-        if isinstance(journal, str) and journal.strip():
-            path = os.path.normpath(f"{layer.project}/{journal}")
-            found |= {f"{path}{suffix}" for suffix in _SQLITE_SUFFIXES}
-    return frozenset(found)
-
-
 class PinnedPaths:
     """Some paths as they were approved."""
 
@@ -205,15 +235,19 @@ class PinnedPaths:
         take: Callable[[], Pins],
         project: str,
         *,
-        watch_folders: bool = True,
+        listed: Iterable[str] | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        """``listed``: folders whose content decides; None for every approved folder."""
         self._approved = approved
         self._take = take
         self._project = project
-        self._paths = tuple(approved)
-        files = (path for path in approved if approved[path].kind is not PinKind.FOLDER)
-        self._watched = self._paths if watch_folders else tuple(files)
+        folders = [one for one in approved if approved[one].kind is PinKind.FOLDER]
+        if listed is None:
+            self._stamps = StampedPaths(approved, project)
+        else:
+            files = (path for path in approved if path not in folders)
+            self._stamps = StampedPaths(files, project, folders=folders, listed=listed)
         self._clock_ns = clock_ns
         self._verified: Stamp | None = None
 
@@ -222,22 +256,36 @@ class PinnedPaths:
 
         The stamp is taken before the bytes are read: it misses no later change.
         """
-        stamp = take_stamp(self._paths)
-        watched = stamp if self._watched is self._paths else self.stamp()
-        if stamp == self._verified:
-            return None, watched
+        if self._verified is not None:
+            now = self._stamps.take()
+            if now == self._verified or self._is_verified(now):
+                return None, now
         self._verified = None
-        now_ns = self._clock_ns()
+        self._stamps.follow()
+        stamp, now_ns = self._stamps.take_settled(), self._clock_ns()
+        if stamp is None:
+            return "its files do not stop changing since it was approved", ()
         found = self._take()
         if changed := differences(self._approved, found):
-            return self._message(changed[0], found), watched
-        if now_ns - newest_ns(stamp) > _CLOCK_TICK_NS:
+            return self._message(changed[0], found), stamp
+        if now_ns - self._stamps.newest_ns(stamp) > _CLOCK_TICK_NS:
             self._verified = stamp
-        return None, watched
+        return None, stamp
 
-    def stamp(self) -> Stamp:
-        """Times, sizes and inodes now."""
-        return take_stamp(self._watched)
+    def unchanged_since(self, stamp: Stamp) -> bool:
+        """Whether nothing was touched, exchanged or put beside since then."""
+        now = self._stamps.take()
+        if not stamp or not self._stamps.same(stamp, now):
+            return False
+        same_lists = self._stamps.same_lists(stamp, now)
+        return same_lists or not differences(self._approved, self._take())
+
+    def _is_verified(self, stamp: Stamp) -> bool:
+        """Whether only folders around the files are busy, and were not moved."""
+        known, stamps = self._verified, self._stamps
+        if known is None or not stamps.same(known, stamp):
+            return False
+        return stamps.same_lists(known, stamp) and stamps.is_settled(stamp)
 
     def _message(self, path: str, found: Pins) -> str:
         shown = os.path.relpath(path, self._project)
@@ -252,44 +300,62 @@ class ProjectApproval:
     """The approved state of one project: its ``.hookline``, and what hooks name."""
 
     def __init__(
-        self, path: str, record: TrustRecord, skipped: Collection[str] = ()
+        self, path: str, record: TrustRecord, layers: list[SettingsLayer]
     ) -> None:
         self._path = path
-        self._record_stamp = take_stamp((path,))
-        self._skipped = skipped
+        self._record_stamp = file_stamp(path)
+        self._layers = layers
+        self._known = record
         self.record, self.tree = record, self._pinned_tree(record)
 
     def pinned_files(self, hook: HookConfig) -> PinnedPaths:
         """The files that one hook names, now or when it was approved."""
-        approved = self.record.files.get(hook_id(hook), {})
-        project = self.record.project
-
-        def take() -> Pins:
-            again = {path: take_pin(path) for path in approved}
-            return again | pin_named_files(hook, project, known=approved)
-
-        named = {path: approved.get(path, ABSENT) for path in take()}
-        return PinnedPaths(named, take, project)
+        record = self.record
+        _, found = _named_pins(record, hook)
+        approved = record.files.get(hook_id(hook), {})
+        named = {path: approved.get(path, ABSENT) for path in found}
+        return PinnedPaths(
+            named,
+            lambda: _named_pins(record, hook)[1],
+            record.project,
+            listed=_listed_folders(hook, record.project, named),
+        )
 
     def renewed(self) -> bool:
-        """Reload the record; whether the same settings were approved again."""
-        stamp = take_stamp((self._path,))
-        if stamp == self._record_stamp:
+        """Whether the project is in another state that was approved.
+
+        Only one with the same settings: others count from the next session on.
+        """
+        stamp = file_stamp(self._path)
+        if stamp != self._record_stamp:
+            self._record_stamp = stamp
+            with suppress(StateFileError):
+                self._known = load_record(self._path) or self._known
+        elif not self._known.earlier:
             return False
-        self._record_stamp = stamp
-        with suppress(StateFileError):
-            record = load_record(self._path)
-            if record is not None and record.settings == self.record.settings:
-                self.record, self.tree = record, self._pinned_tree(record)
-                return True
-        return False
+        sets = (
+            one
+            for one in (self._known.sets() if self._known.version == VERSION else ())
+            if one.settings == self.record.settings
+        )
+        found = _holding_set(sets)
+        if found is None or found.covers_the_same(self.record):
+            return False
+        self.record, self.tree = found, self._pinned_tree(found)
+        return True
 
     def _pinned_tree(self, record: TrustRecord) -> PinnedPaths:
-        folder = f"{record.project}/{PROJECT_FOLDER}"
-        take = partial(take_tree, folder, self._skipped, known=record.tree)
-        # The files beside a journal in there come and go.
-        watch = not self._skipped
-        return PinnedPaths(record.tree, take, record.project, watch_folders=watch)
+        take = partial(pin_project, self._layers, record.project, known=record.tree)
+        return PinnedPaths(record.tree, take, record.project)
+
+
+def _listed_folders(hook: HookConfig, project: str, approved: Pins) -> list[str]:
+    """The folders of patterns and modules, and those in ``trustFiles``."""
+    folders = dict.fromkeys(named_paths(hook, project).folders)
+    if hook.trust_files:
+        kept = (one for one in approved if approved[one].kind is PinKind.FOLDER)
+        folders |= dict.fromkeys(kept)
+    return list(folders)
 
 
 class HookApproval:
@@ -298,19 +364,39 @@ class HookApproval:
     def __init__(self, project: ProjectApproval, hook: HookConfig) -> None:
         self._project = project
         self._hook = hook
+        self._record = project.record
         self._files = project.pinned_files(hook)
+        self._callbacks: list[Callable[[], object]] = []
+        self._stamp: Stamp = ()
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, as a message or None, and a stamp for ``unchanged_since``."""
+        self._follow_project()
         changed, stamp = self._check()
         if changed is not None and self._project.renewed():
-            self._files = self._project.pinned_files(self._hook)
-            return self._check()
+            self._follow_project()
+            changed, stamp = self._check()
+        if changed is not None:
+            self._did_not_hold()
+        self._stamp = stamp
         return changed, stamp
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether no file was touched since the stamp was taken."""
-        return self._project.tree.stamp() + self._files.stamp() == stamp
+        tree, files = stamp or ((), ())
+        holds = self._project.tree.unchanged_since(tree)
+        holds = holds and self._files.unchanged_since(files)
+        if not holds:
+            self._did_not_hold()
+        return holds
+
+    def when_changed(self, callback: Callable[[], object]) -> None:
+        """Call back whenever the files turn out not to be the approved ones."""
+        self._callbacks.append(callback)
+
+    def environment(self) -> dict[str, str]:
+        """Python's caches are kept where only this user can write."""
+        return private_cache(self._project.record.project, self._stamp)
 
     def digest_of(self, path: str) -> str | None:
         """The approved digest of a file, if it is one of the hook's."""
@@ -322,7 +408,19 @@ class HookApproval:
     def _check(self) -> tuple[str | None, Stamp]:
         tree, tree_stamp = self._project.tree.check()
         files, files_stamp = self._files.check()
-        return tree or files, tree_stamp + files_stamp
+        return tree or files, (tree_stamp, files_stamp)
+
+    def _follow_project(self) -> None:
+        """Another hook's check may have found another approved state."""
+        if self._record is not self._project.record:
+            self._record = self._project.record
+            self._files = self._project.pinned_files(self._hook)
+
+    def _did_not_hold(self) -> None:
+        # What was compiled or loaded meanwhile may come from other files.
+        forget_caches(self._project.record.project)
+        for callback in self._callbacks:
+            callback()
 
 
 class FailedApproval(Struct, frozen=True):
@@ -337,6 +435,13 @@ class FailedApproval(Struct, frozen=True):
     def unchanged_since(self, _: Stamp) -> bool:
         """Never."""
         return False
+
+    def when_changed(self, callback: Callable[[], object]) -> None:
+        """Nothing runs that could be called back."""
+
+    def environment(self) -> dict[str, str]:
+        """Nothing runs."""
+        return {}
 
     def digest_of(self, path: str) -> None:
         """No file is approved."""

@@ -31,11 +31,14 @@ from hookline.settings.parse import parse_layer
 
 from .pins import Pin, PinKind
 
+VERSION = 2
+"""Of the records; since 2 they pin what a command runs, and not the data it reads."""
+MAX_EARLIER = 24
 
-class TrustRecord(Struct, frozen=True, kw_only=True):
-    """The state of one project when a person approved it."""
 
-    project: str
+class ApprovedSet(Struct, frozen=True, kw_only=True):
+    """What one approval covers, as a whole."""
+
     settings: dict[str, str] = {}
     """The content of each settings file as JSON, by its path."""
     tree: dict[str, Pin] = {}
@@ -43,7 +46,30 @@ class TrustRecord(Struct, frozen=True, kw_only=True):
     files: dict[str, dict[str, Pin]] = {}
     """The other files that each hook names, by ``hook_id``."""
     trusted_at: str = ""
+
+    def covers_the_same(self, other: ApprovedSet) -> bool:
+        """Whether both cover the same settings and files."""
+        mine, others = ((one.settings, one.tree, one.files) for one in (self, other))
+        return mine == others
+
+
+class TrustRecord(ApprovedSet, frozen=True, kw_only=True):
+    """The state of one project when a person approved it, and earlier ones."""
+
+    project: str
+    earlier: tuple[ApprovedSet, ...] = ()
+    """Approved before: on another branch, say. The last one first."""
     version: int = 1
+
+    def sets(self) -> list[TrustRecord]:
+        """Every approved state as a record of its own, the last one first."""
+        fields = ApprovedSet.__struct_fields__
+        return [
+            msgspec.structs.replace(
+                self, **{name: getattr(one, name) for name in fields}
+            )
+            for one in (self, *self.earlier)
+        ]
 
     def pins(self) -> dict[str, Pin]:
         """All pinned files."""
@@ -75,8 +101,10 @@ def placed_hooks(layer: SettingsLayer) -> list[PlacedHook]:
 
 
 def hook_id(hook: HookConfig) -> str:
-    """The name of a hook in a record."""
-    return "\n".join(hook.key)
+    """The name of a hook in a record: everything that decides which files it names."""
+    named = (hook.shell, hook.env, hook.trust_files)
+    more = (encode(named).decode(),) if any(named) else ()
+    return "\n".join((*hook.key, *more))
 
 
 def settings_texts(layers: Iterable[SettingsLayer]) -> dict[str, str]:
@@ -90,7 +118,11 @@ def load_record(path: str) -> TrustRecord | None:
     if content is None:
         return None
     try:
-        return msgspec.json.decode(content, type=TrustRecord)
+        raw = msgspec.json.decode(content)
+        if isinstance(raw, dict) and isinstance(raw.get("settings"), str):
+            # One file was all there was, in the first version.
+            raw["settings"] = {raw.get("file") or "": raw["settings"]}
+        return msgspec.convert(raw, TrustRecord)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateFileError(f"{path}: is not a valid trust record: {error}") from error
 
@@ -105,12 +137,30 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
         )
     folder = os.path.dirname(path)  # noqa: PTH120
     with locked(folder):
+        record = _with_earlier(record, path)
         make_folder(f"{folder}/copies")
         for digest in record.digests() & copies.keys():
             if not os.path.exists(f"{folder}/copies/{digest}"):  # noqa: PTH110
                 write_private(f"{folder}/copies/{digest}", copies[digest])
         write_private(path, msgspec.json.encode(record))
         _drop_unused_copies(folder)
+
+
+def _with_earlier(record: TrustRecord, path: str) -> TrustRecord:
+    """The record, with what was approved before it; an unreadable one is forgotten."""
+    before = None
+    with suppress(StateFileError):
+        before = load_record(path)
+    sets = before.sets() if before is not None and before.version == VERSION else []
+    fields = ApprovedSet.__struct_fields__
+    earlier = [
+        ApprovedSet(**{name: getattr(one, name) for name in fields})
+        for one in sets
+        if not one.covers_the_same(record)
+    ]
+    return msgspec.structs.replace(
+        record, earlier=tuple(earlier[:MAX_EARLIER]), version=VERSION
+    )
 
 
 def remove_record(project: str) -> bool:

@@ -25,7 +25,6 @@ from hookline.settings.model import HookConfig, HookSource, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
-from .gate import journal_files
 from .pins import (
     ABSENT,
     MAX_TREE_ENTRIES,
@@ -35,9 +34,9 @@ from .pins import (
     differences,
     names_nothing,
     pin_named_files,
-    take_tree,
+    pin_project,
 )
-from .records import TrustRecord, copy_of, hook_id, settings_texts
+from .records import VERSION, TrustRecord, copy_of, hook_id, settings_texts
 
 
 class Change(StrEnum):
@@ -115,7 +114,7 @@ def take_snapshot(project: str) -> Snapshot:
     if not layers:
         return Snapshot(TrustRecord(project=project), layers, copies)
     try:
-        tree = take_tree(place.folder, journal_files(layers), copies)
+        tree = pin_project(layers, project, copies)
         files = {
             hook_id(hook): pin_named_files(hook, project, copies)
             for layer in layers
@@ -201,8 +200,12 @@ def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
     """Whether there is nothing to approve."""
     if before is None:
         return not now.has_hooks
-    same = now.record.settings == before.settings and bool(now.layers)
-    return same and not changed_files(now, before)
+    if not now.layers or before.version != VERSION:
+        return False
+    return any(
+        now.record.settings == one.settings and not changed_files(now, one)
+        for one in before.sets()
+    )
 
 
 def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[str]:

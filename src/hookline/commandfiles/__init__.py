@@ -1,0 +1,1 @@
+"""Which files a command line runs, reads and writes."""

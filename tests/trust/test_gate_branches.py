@@ -1,0 +1,133 @@
+"""Approved states are remembered: switching branches needs no new approval."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from hookline.cli.main import main
+from hookline.trust.records import MAX_EARLIER, TrustRecord, load_record
+from tests.support.project import GUARD, Project
+
+
+def branch(project: Project, name: str) -> None:
+    """Check out a branch: two guards with scripts of their own."""
+    for guard in ("first", "second"):
+        project.write(f"tools/{guard}.sh", f"echo {guard} {name} >&2; exit 2")
+
+
+def guards(project: Project) -> None:
+    hooks = [
+        {**GUARD, "name": name, "command": f"bash tools/{name}.sh"}
+        for name in ("first", "second")
+    ]
+    project.settings(*hooks)
+
+
+def approve(project: Project, *names: str) -> None:
+    guards(project)
+    for name in names:
+        branch(project, name)
+        assert project.trust() == 0
+
+
+async def reasons(project: Project) -> list[str]:
+    result = await project.fire()
+    return [one.stderr.strip() for one in result.aggregated.hook_results]
+
+
+async def test_a_branch_that_was_approved_before_is_approved(project: Project) -> None:
+    approve(project, "main", "topic")
+    for name in ("main", "topic", "main"):
+        branch(project, name)
+        assert await reasons(project) == [f"first {name}", f"second {name}"]
+
+
+async def test_a_running_session_follows_a_switch_of_branches(
+    project: Project,
+) -> None:
+    approve(project, "main", "topic")
+    async with project.system() as hooks:
+        for name in ("main", "topic", "main"):
+            branch(project, name)
+            found = await hooks.event_handler.fire_before_tool_event("x", {})
+            texts = [one.stderr.strip() for one in found.aggregated.hook_results]
+            assert texts == [f"first {name}", f"second {name}"]
+
+
+async def test_another_branch_with_other_settings_is_approved(
+    project: Project,
+) -> None:
+    project.guarded()
+    project.trust()
+    project.settings({**GUARD, "command": "echo other >&2; exit 2"})
+    project.trust()
+    assert (await project.fire()).reason == "other"
+    project.guarded()
+    assert (await project.fire()).reason == "the guard says no"
+
+
+async def test_a_mix_of_two_approved_branches_is_not_approved(
+    project: Project,
+) -> None:
+    approve(project, "main", "topic")
+    branch(project, "main")
+    project.write("tools/first.sh", "echo first topic >&2; exit 2")
+    assert await reasons(project) == ["first topic", ""]
+    project.write(".hookline/note", "")
+    assert await reasons(project) == ["", ""]
+    async with project.system() as hooks:
+        found = await hooks.event_handler.fire_before_tool_event("x", {})
+    errors = [one.error or "" for one in found.aggregated.hook_results]
+    assert all("changed since it was approved" in error for error in errors)
+
+
+async def test_revoking_forgets_every_branch(project: Project) -> None:
+    approve(project, "main", "topic")
+    assert project.trust("--revoke") == 0
+    for name in ("main", "topic"):
+        branch(project, name)
+        assert await reasons(project) == []
+
+
+def test_the_number_of_remembered_states_is_bounded(project: Project) -> None:
+    approve(project, *(str(number) for number in range(MAX_EARLIER + 3)))
+    (file,) = project.record_files()
+    record = load_record(str(file))
+    assert record is not None
+    assert len(record.earlier) == MAX_EARLIER
+    branch(project, "0")
+    assert main(["trust", "--cwd", str(project.folder)]) == 1
+
+
+def test_an_earlier_state_needs_no_second_review(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    approve(project, "main", "topic")
+    branch(project, "main")
+    capsys.readouterr()
+    assert project.trust("--yes") == 0
+    assert "already trusted" in capsys.readouterr().out
+
+
+async def test_a_record_of_an_older_version_asks_for_a_new_approval(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    project.guarded()
+    project.trust()
+    (file,) = project.record_files()
+    raw = json.loads(file.read_text())
+    file.write_text(json.dumps({**raw, "version": 1}))
+    result = await project.fire()
+    assert result.blocked
+    assert "was approved with an older version of hookline" in str(result.reason)
+    assert "run 'hookline trust' in" in caplog.text
+    assert project.trust() == 0
+    assert (await project.fire()).reason == "the guard says no"
+
+
+def test_a_record_without_the_new_fields_can_be_read() -> None:
+    old = b'{"project": "/p", "tree": {}, "files": {}, "version": 1}'
+    assert msgspec.json.decode(old, type=TrustRecord).earlier == ()
