@@ -190,3 +190,19 @@ def test_list_says_what_is_untrusted_and_what_changed(
     assert states() == ["trusted"]
     project.write(".hookline/hooks/guard.sh", "exit 0")
     assert states() == ["changed"]
+
+
+def test_review_says_what_is_not_pinned_and_why(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 12.10: with ``--yes`` too, on stdout."""
+    project.write("data.json", "{}")
+    command = "jq . data.json"
+    project.settings(
+        {"type": "command", "name": "reads", "command": command},
+        {"type": "command", "name": "runs", "command": "bash $X/b.sh"},
+    )
+    assert project.trust() == 0
+    shown = capsys.readouterr().out
+    assert "data.json is data, and not pinned" in shown
+    assert "$X/b.sh cannot be pinned: list the files that it may name" in shown

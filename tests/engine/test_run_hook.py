@@ -43,6 +43,12 @@ class FailingApproval:
             raise RuntimeError("the approval broke")
         return True
 
+    def when_changed(self, callback: Callable[[], object]) -> None:
+        return None
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
     def digest_of(self, path: str) -> None:
         return None
 

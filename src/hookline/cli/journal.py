@@ -54,7 +54,10 @@ def event_filter(options: Options) -> EventFilter:
 def journal_file(options: Options) -> str:
     """The journal that the options or the settings name."""
     if options.journal is not None:
-        return str(options.journal)
+        given = str(options.journal)
+        if os.path.lexists(given):
+            return given
+        return journal_path(os.path.abspath(given), "")  # noqa: PTH100
     config = load_config(options)
     folder = config.settings.project_dir or config.working_dir
     return journal_path(config.settings.global_options.journal, folder)

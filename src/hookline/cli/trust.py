@@ -13,7 +13,7 @@ from hookline.protocol.jsontext import encode
 from hookline.settings.lint import risky_variables
 from hookline.settings.locations import find_workspace, record_path
 from hookline.trust import records, review
-from hookline.trust.pins import PinKind
+from hookline.trust.pins import PinKind, Treatment
 
 from .common import Options, Parser
 from .terminal import paint, paint_diff, plural, printable, show_pages
@@ -42,6 +42,11 @@ _UNUSUAL = {
     PinKind.ABSENT: "does not exist; creating it is a change",
     PinKind.UNREADABLE: "cannot be read, so its content is not pinned",
     PinKind.OTHER: "is not a regular file, so its content is not pinned",
+}
+
+_UNPINNED = {
+    Treatment.UNPINNABLE: "cannot be pinned",
+    Treatment.DATA: "is data, and not pinned",
 }
 
 
@@ -202,6 +207,10 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
         if reviewed.names_nothing:
             pinned = "only the command itself is pinned, not the programs it runs"
             yield f"         note   no file of the project is named: {pinned}"
+        for file in reviewed.unpinned:
+            name = _escaped(_relative(file.path, project))
+            why = f": {_escaped(file.why)}" if file.why else ""
+            yield f"         note   {name} {_UNPINNED[file.treatment]}{why}"
     if reviewed.before is not None:
         diff = review.definition_diff(reviewed.before.lines(), definition.lines())
         yield from (f"         {paint_diff(line)}" for line in diff)

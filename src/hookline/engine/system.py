@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -152,8 +151,6 @@ class HookSystem:
 
         Without a path it is the one in the settings, or the default one.
         """
-        if path is not None:
-            path = os.path.join(self._config.working_dir, os.path.expanduser(path))  # noqa: PTH111, PTH118
         self._record = path or self._record or True
 
     def on(

@@ -73,14 +73,14 @@ def journal_path(option: bool | str, working_dir: str) -> str:
     One in ``.hookline`` is kept in the state folder instead: everything in there is
     pinned by trust, and a journal changes with every event (decision 0097).
     """
-    if isinstance(option, str) and option.strip():
-        path = os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
-        inner = os.path.normpath(option)
-        if os.path.isabs(option) or f"/{PROJECT_FOLDER}/" not in f"/{inner}":  # noqa: PTH117
-            return path
-        name = file_name(f"{os.path.realpath(working_dir)}/{inner}")
-        return f"{_state_folder()}/journals/{name}"
-    return os.path.join(_state_folder(), FILE_NAME)  # noqa: PTH118
+    if not isinstance(option, str) or not option.strip():
+        return os.path.join(_state_folder(), FILE_NAME)  # noqa: PTH118
+    path = os.path.join(working_dir, os.path.expanduser(option))  # noqa: PTH111, PTH118
+    parts = os.path.normpath(path).partition(f"/{PROJECT_FOLDER}/")
+    if not parts[1]:
+        return path
+    name = file_name(f"{os.path.realpath(parts[0])}{parts[1]}{parts[2]}")
+    return f"{_state_folder()}/journals/{name}"
 
 
 def _state_folder() -> str:

@@ -28,10 +28,13 @@ from hookline.settings.read import read_settings
 from .pins import (
     ABSENT,
     MAX_TREE_ENTRIES,
+    HookFile,
     Pin,
     PinKind,
     TooManyFilesError,
+    Treatment,
     differences,
+    hook_files,
     names_nothing,
     pin_named_files,
     pin_project,
@@ -89,6 +92,8 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     """The existing files that it names."""
     names_nothing: bool = False
+    unpinned: tuple[HookFile, ...] = ()
+    """What it names and what is not pinned: data, and what cannot be known."""
 
 
 class PinnedFile(Struct, frozen=True, kw_only=True):
@@ -276,6 +281,11 @@ def _reviewed(
         before=former,
         files=tuple(path for path, pin in named.items() if pin.kind is PinKind.FILE),
         names_nothing=names_nothing(hook, snapshot.record.project),
+        unpinned=tuple(
+            file
+            for file in hook_files(hook, snapshot.record.project)
+            if file.treatment is not Treatment.PINNED
+        ),
     )
 
 
