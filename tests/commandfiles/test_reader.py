@@ -334,6 +334,24 @@ def test_the_environment_of_a_hook_is_read() -> None:
     assert FileUse("/p/x.sh", Role.CODE) in uses("bash $S", S="x.sh")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "; ".join(f"A{n}=$A{n + 1}$A{n + 1}" for n in range(60)) + "; bash $A0",
+        "; ".join(f"A{n}=x$A{n + 1}$A{n + 1}" for n in range(40)) + "; bash $A0",
+        "; ".join(f"A{n}=$A{n + 1}" for n in range(3000)) + "; bash $A0",
+        f"eval {' '.join(['{a,b,c,d}'] * 40)}",
+        f"{'nice ' * 3000} ./x.sh",
+        f"bash {'{a,b}' * 40}",
+        f"{'cd a{1..60}; ' * 50} ./x.sh",
+        f"{'$(' * 3000}",
+    ],
+    ids=range(8),
+)
+def test_no_command_takes_forever_or_is_taken_as_harmless(command: str) -> None:
+    assert unknown(command)
+
+
 @given(st.text(alphabet="ab/.-$~'\"`;|&()<>{}[]=*, \n\\#!", max_size=40))
 def test_any_command_is_read_without_an_error(command: str) -> None:
     uses(command)

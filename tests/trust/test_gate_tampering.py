@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookline.protocol.results import FailureCause
+from hookline.trust.gate import HookApproval
 from hookline.trust.pins import MAX_TREE_ENTRIES
 from tests.support.project import DENY, GUARD, Project
 
@@ -291,3 +292,26 @@ def test_a_folder_with_too_many_files_cannot_be_approved(
     message = capsys.readouterr().err
     assert f"{lists} holds more than {MAX_TREE_ENTRIES} files" in message
     assert project.record_files() == []
+
+
+async def test_a_pattern_with_too_many_matches_counts_as_changed(
+    project: Project,
+) -> None:
+    tools = project.write("tools/a.sh", DENY).parent
+    project.settings({**GUARD, "command": "for f in tools/*; do . $f; done"})
+    project.trust()
+    fill(tools, MAX_TREE_ENTRIES + 1)
+    result = await project.fire()
+    assert result.aggregated.hook_results[0].cause is FailureCause.CHANGED
+
+
+async def test_files_that_cannot_be_checked_count_as_changed(project: Project) -> None:
+    """A crash would be allowed by default."""
+    project.write("a/guard.sh", DENY)
+    project.settings({**GUARD, "command": "bash a/guard.sh"})
+    project.trust()
+    async with project.system() as hooks:
+        (hook,) = hooks.get_all_hooks()
+        assert isinstance(hook.approval, HookApproval)
+        assert not hook.approval.unchanged_since(("not", "a stamp"))
+        assert not hook.approval.unchanged_since(())

@@ -50,11 +50,15 @@ def command_files(
 ) -> list[FileUse]:
     """The files of a command that runs in ``folder`` with these known variables."""
     reader = _CommandReader(variables, folder)
-    reader.read_environment(env or {})
-    if shell is not None:
-        reader.run([Arg.of(shell), Arg.of("-c"), Arg.of(command)])
-    reader.read(command)
-    return reader.result()
+    try:
+        reader.read_environment(env or {})
+        if shell is not None:
+            reader.run([Arg.of(shell), Arg.of("-c"), Arg.of(command)])
+        reader.read(command)
+        return reader.result()
+    except RecursionError:
+        why = "it is nested too deeply to be read: list its files in trustFiles"
+        return [*reader.found(), FileUse(command[:80], Role.CODE, why=why)]
 
 
 class _Input(StrEnum):
@@ -93,6 +97,10 @@ class _CommandReader:
         if self._runs_output:
             return [_promoted(use) for use in found]
         return [use for use in found if use.role is not Role.READ or not use.why]
+
+    def found(self) -> list[FileUse]:
+        """Everything that was found so far, all of it to be pinned."""
+        return [_promoted(use) for use in self._uses if use.role is not Role.WRITTEN]
 
     def _strongest(self) -> dict[tuple[str, str], Role]:
         order, found = list(Role), dict[tuple[str, str], Role]()
@@ -360,9 +368,10 @@ class _CommandReader:
     def _eval(self, name: str, rest: list[Arg]) -> _Input:
         rest = rest[:1] if name == "trap" else rest
         shown = " ".join(arg.shown for arg in rest)
-        texts = [" ".join(one) for one in product(*(arg.texts for arg in rest[:20]))]
-        too_many = [UNKNOWN] if len(texts) > MAX_VALUES or len(rest) > 20 else []
-        self._read_code(Arg([*texts[:MAX_VALUES], *too_many], shown), self.read)
+        choices = islice(product(*(arg.texts for arg in rest)), MAX_VALUES + 1)
+        texts = [" ".join(one) for one in choices]
+        too_many = [UNKNOWN] if len(texts) > MAX_VALUES else []
+        self._read_code(Arg([*texts, *too_many], shown), self.read)
         return _Input.READ
 
     def _wrapper(self, name: str, rest: list[Arg]) -> _Input:

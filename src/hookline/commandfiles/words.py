@@ -19,6 +19,8 @@ SPLIT = "\ue000"
 """A blank in the value of an unquoted variable."""
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MAX_VALUES = 64
+_MAX_LENGTH = 100_000
+_MAX_LOOKUPS = 20_000
 
 _SPECIAL = "*?[]{},~"
 _PROTECT = str.maketrans({char: chr(0xE100 + ord(char)) for char in _SPECIAL})
@@ -87,6 +89,7 @@ class Words:
         self._given = variables
         self._assigned: dict[str, list[Word | None]] = {}
         self._resolving: set[str] = set()
+        self._lookups = 0
         self.folders = [folder]
         self.lost = ""
         """Why the folder is not known any more."""
@@ -109,14 +112,16 @@ class Words:
 
     def enter(self, arg: Arg) -> None:
         """Commands may run in this folder from now on."""
+        before = self.folders
         for text in arg.texts:
             if UNKNOWN in text or is_pattern(text):
                 self.lost = f"it depends on the folder {arg.shown}"
                 continue
-            entered = [join(folder, reveal(text)) for folder in self.folders]
+            entered = [join(folder, reveal(text)) for folder in before]
             self.folders = list(dict.fromkeys((*self.folders, *entered)))
-        if len(self.folders) > MAX_VALUES:
-            self.lost, self.folders = "it enters too many folders", self.folders[:1]
+            if len(self.folders) > MAX_VALUES:
+                self.lost, self.folders = "it enters too many folders", before[:1]
+                return
 
     def note_assignments(self, commands: Iterable[SimpleCommand]) -> None:
         """Remember what variables may hold, whatever the order."""
@@ -152,7 +157,7 @@ class Words:
         for piece in word:
             values = dict.fromkeys(self._piece_values(piece))
             found = [before + value for before in found for value in values]
-            if len(found) > MAX_VALUES:
+            if len(found) > MAX_VALUES or max(map(len, found)) > _MAX_LENGTH:
                 return [UNKNOWN]
         return found
 
@@ -189,7 +194,10 @@ class Words:
 
     def variable(self, name: str) -> list[str]:
         """What a variable may hold."""
-        if name in self._resolving:
+        self._lookups += 1
+        # Variables that double each other would take forever.
+        too_many = len(self._resolving) > MAX_VALUES or self._lookups > _MAX_LOOKUPS
+        if name in self._resolving or too_many:
             return [UNKNOWN]
         if name == "PWD" and "PWD" in self._given:
             return [*self.folders, *([UNKNOWN] if self.lost else [])]

@@ -371,10 +371,8 @@ class HookApproval:
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, as a message or None, and a stamp for ``unchanged_since``."""
-        self._follow_project()
         changed, stamp = self._check()
         if changed is not None and self._project.renewed():
-            self._follow_project()
             changed, stamp = self._check()
         if changed is not None:
             self._did_not_hold()
@@ -383,9 +381,13 @@ class HookApproval:
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether no file was touched since the stamp was taken."""
-        tree, files = stamp or ((), ())
-        holds = self._project.tree.unchanged_since(tree)
-        holds = holds and self._files.unchanged_since(files)
+        holds = False
+        if stamp:
+            # Raises only where it cannot be told: so nothing holds.
+            with suppress(Exception):
+                tree, files = stamp
+                holds = self._project.tree.unchanged_since(tree)
+                holds = holds and self._files.unchanged_since(files)
         if not holds:
             self._did_not_hold()
         return holds
@@ -406,8 +408,13 @@ class HookApproval:
         return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
 
     def _check(self) -> tuple[str | None, Stamp]:
-        tree, tree_stamp = self._project.tree.check()
-        files, files_stamp = self._files.check()
+        try:
+            self._follow_project()
+            tree, tree_stamp = self._project.tree.check()
+            files, files_stamp = self._files.check()
+        # Whatever keeps files from being checked: they are not known to be the same.
+        except Exception as error:  # noqa: BLE001
+            return f"its files could not be checked ({error!r})", ()
         return tree or files, (tree_stamp, files_stamp)
 
     def _follow_project(self) -> None:

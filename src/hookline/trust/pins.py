@@ -306,9 +306,7 @@ class _Finder:
         # The folder too: what is added to it later may match as well.
         self.folders[folder] = None
         matches = iglob(use.path, recursive=True, include_hidden=True)  # noqa: PTH207
-        for count, path in enumerate(matches):
-            if count > MAX_TREE_ENTRIES:
-                raise TooManyFilesError(use.path)
+        for path in islice(matches, MAX_TREE_ENTRIES + 1):
             self.add_path(path, use.role)
             self.folders[os.path.dirname(path)] = None  # noqa: PTH120
 
@@ -518,7 +516,11 @@ def pin_named_files(
     known: Pins | None = None,
 ) -> dict[str, Pin]:
     """Pin every file outside ``.hookline`` that a hook names."""
-    found = {path: take_pin(path, copies) for path in paths_to_pin(hook, project)}
+    paths = paths_to_pin(hook, project)
+    if known is None and len(paths) > MAX_TREE_ENTRIES:
+        raise TooManyFilesError(project)
+    most = MAX_TREE_ENTRIES if known is None else len(known) + _SOME_MORE
+    found = {path: take_pin(path, copies) for path in paths[:most]}
     excluded = _excluded(hook, project)
     for path in trust_paths(hook, project):
         listed = take_tree(path, copies, known, keep_caches=True)
