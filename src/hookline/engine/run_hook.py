@@ -13,7 +13,7 @@ from msgspec import structs
 
 from hookline.errors import EncodingError
 from hookline.executors.contract import Executor, HookCall, RegisteredHook
-from hookline.executors.exit_table import parse_object, with_output
+from hookline.executors.exit_table import parse_answer, with_output
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Dialect, HookMode, HookType
@@ -93,12 +93,12 @@ async def _execute_claude(
         raise EncodingError(f"cannot be translated: {error}") from error
     result = await executor.run(hook, shown)
     if result.exit_code == 0 and result.raw_output is not None:
-        parsed = parse_object(result.stdout)
+        parsed, warnings = parse_answer(result.stdout)
         if parsed is None:
             ours = claude_text(call.event, result.stdout)
         else:
             ours = claude_output(call.event, parsed, given)
-        result = with_output(structs.replace(result, warnings=()), ours)
+        result = with_output(structs.replace(result, warnings=warnings), ours)
     return result if unclear is None else _asking(result, unclear)
 
 

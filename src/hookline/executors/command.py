@@ -325,6 +325,7 @@ def read_outcome(
         stdout=as_text(outcome.stdout),
         stderr=as_text(outcome.stderr),
         stdout_truncated=outcome.stdout_truncated,
+        stdout_open=outcome.stdout_open,
         truncated=outcome.stdout_truncated or outcome.stderr_truncated,
         duration=outcome.duration_ms,
         reran=reran,

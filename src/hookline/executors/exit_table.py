@@ -1,13 +1,17 @@
 """The exit table: from exit code, stdout and stderr to a result.
 
 PROTOCOL section 4 (HOOK-063..070), for processes, warm workers and functions alike.
+A broken answer is not a yes: text that starts like a JSON object is one, or a failure.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 import signal
 from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
 from hookline.protocol.jsontext import TooDeepError, decode
@@ -25,6 +29,25 @@ DEFAULT_BLOCK_REASON = "Blocked by hook"
 _NOT_STARTED = (126, 127)
 _CUT = "[...]"
 
+_MARKS = (  # UTF-32 first: its mark starts with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+# What a terminal or an encoding puts in front of an answer, unseen by its author.
+_UNSEEN = (
+    r"\x1b\[[0-9;?]*+[A-Za-z]|[\x00-\x09\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u061c\u180e]"
+    r"|[\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufe00-\ufe0f\ufeff\ufff9-\ufffd]"
+)
+_ESCAPED = r"\\(?:[bfnrt]|u(?:00[0-2][0-9A-Fa-f]|200[0-9A-Fa-f]|feff|FEFF))"
+_STARTS_AN_OBJECT = (
+    rf'(?:{_UNSEEN}|[\r\n])*+(?:\{{|"(?:{_UNSEEN}|{_ESCAPED})*+(?:\{{|\\u007[Bb]))'
+)
+_HOLDS_AN_OBJECT = rf"""(?m:(?:^|\r)(?:{_UNSEEN}|b?['"`]|[\[\\])*+\{{\\*+["'])"""
+_SAMPLE = 64 * 1024
+
 
 class RunEnd(Struct, frozen=True, kw_only=True):
     """How a run ended."""
@@ -33,6 +56,8 @@ class RunEnd(Struct, frozen=True, kw_only=True):
     stdout: str = ""
     stderr: str = ""
     stdout_truncated: bool = False
+    stdout_open: bool = False
+    """Another process still held it when reading ended: more may have come."""
     truncated: bool = False
     duration: float = 0.0
     reran: bool = False
@@ -98,40 +123,164 @@ def blank_result(
 
 
 def as_text(stream: bytes) -> str:
-    """Decode a complete stream and trim it, with any byte order mark."""
-    return stream.decode("utf-8", "replace").strip().strip("\ufeff").strip()
+    """Decode a complete stream and trim it; a byte order mark says how."""
+    encoding = "utf-8"
+    if stream[:1] in {b"\xff", b"\xfe", b"\x00"}:
+        for mark, encoding in _encodings(stream):
+            try:
+                return trimmed(stream[len(mark) :].decode(encoding))
+            except UnicodeDecodeError:
+                continue
+    return trimmed(stream.decode(encoding, "replace"))
+
+
+def trimmed(text: str) -> str:
+    """A text without what surrounds it, byte order marks included."""
+    return text.strip().strip("\ufeff").strip()
+
+
+def _encodings(stream: bytes) -> list[tuple[bytes, str]]:
+    return [pair for pair in _MARKS if stream.startswith(pair[0])]
 
 
 def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if end.stdout_truncated:
         problem = "printed more than maxOutputBytes: the output is ignored"
         return failed_result(hook, end, FailureCause.OUTPUT, problem)
-    result = blank_result(hook, end, success=True)
-    if not end.stdout:
-        return result
     try:
-        said = parse_object(end.stdout)
-    except TooDeepError as error:
+        said, warnings = parse_answer(end.stdout, cut=end.stdout_open)
+    except BrokenAnswerError as error:
         return failed_result(hook, end, FailureCause.OUTPUT, str(error))
-    if said is None and hook.config.expect is Expect.JSON:
-        problem = "printed text where JSON was expected"
-        return failed_result(hook, end, FailureCause.OUTPUT, problem)
-    if said is None:
+    if said is None and (missing := _missing(hook, end)):
+        return failed_result(hook, end, FailureCause.OUTPUT, missing)
+    result = structs.replace(blank_result(hook, end, success=True), warnings=warnings)
+    if said is None and end.stdout:
         said = {"decision": "allow", "systemMessage": _head(end.stdout)}
-    return with_output(result, said)
+    return result if said is None else with_output(result, said)
 
 
-def parse_object(text: str) -> dict[str, Any] | None:
-    """Parse a JSON object, or a JSON string that holds one."""
-    try:
-        found = decode(text)
-        if isinstance(found, str):
-            found = decode(found)
-    except TooDeepError:
-        raise
-    except ValueError:
+def _missing(hook: RegisteredHook, end: RunEnd) -> str | None:
+    """Why the JSON that was expected is missing; printing nothing is an answer."""
+    if hook.config.expect is not Expect.JSON:
         return None
-    return found if isinstance(found, dict) else None
+    if end.stdout:
+        return "printed text where JSON was expected"
+    if end.stdout_open:
+        return f"printed nothing where JSON was expected, and {_STILL_OPEN}"
+    return None
+
+
+_STILL_OPEN = "another process held its output open after it exited"
+
+
+class BrokenAnswerError(ValueError):
+    """An answer that is meant as a JSON object and cannot be read as one."""
+
+
+def parse_answer(
+    text: str, *, cut: bool = False
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Parse a JSON object, or a JSON string that holds one; with warnings.
+
+    None for any other text; raises ``BrokenAnswerError`` where it starts like an
+    object. ``cut``: the text may be only the beginning of what was written.
+    """
+    if not text:
+        return None, ()
+    inner, where, problem = text, "", ValueError("it is not an object")
+    try:
+        found = decode(inner)
+        if isinstance(found, str):
+            inner, where = found, "in the JSON string, "
+            found = decode(inner)
+        if isinstance(found, dict):
+            return _without_repeats(inner, found)
+    except ValueError as error:
+        problem = error
+    if isinstance(problem, TooDeepError) or _is_meant_as_object(text, cut=cut):
+        raise BrokenAnswerError(_explain(problem, inner, where, cut=cut))
+    return None, _text_warnings(text)
+
+
+def _is_meant_as_object(text: str, *, cut: bool) -> bool:
+    # Half a byte order mark, or the first half of a JSON string, may still become one.
+    if cut and text.startswith(('"', "\ufffd")):
+        return True
+    return re.match(_STARTS_AN_OBJECT, text) is not None
+
+
+def _explain(error: ValueError, text: str, where: str, *, cut: bool) -> str:
+    line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
+    if text[0] not in '{"':
+        problem = f"it starts with U+{ord(text[0]):04X}"
+    elif line is None:
+        problem = str(error)
+    else:
+        problem = f"{where}line {line} column {column}: {getattr(error, 'msg', error)}"
+    if cut:
+        return f"printed broken JSON ({problem}): {_STILL_OPEN}"
+    return f"printed broken JSON ({problem}): print one JSON object and nothing else"
+
+
+def _text_warnings(text: str) -> tuple[str, ...]:
+    if "{" not in text:
+        return ()
+    if len(text) > 2 * _SAMPLE:
+        text = f"{text[:_SAMPLE]}\n{text[-_SAMPLE:]}"
+    if re.search(_HOLDS_AN_OBJECT, text) is None:
+        return ()
+    problem = "printed text with JSON in it, which is not read as an answer"
+    return (f'{problem}: print one JSON object and nothing else ("expect": "json")',)
+
+
+_STRICTNESS = {"deny": 2, "block": 2, "NONE": 2, "ask": 1, "ANY": 1}
+
+
+def _without_repeats(
+    text: str, found: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Where an object names a key twice the stricter value counts, with a warning."""
+    if _has_all_quotes(text, found):
+        return found, ()
+    repeated: list[str] = []
+
+    def merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in merged:
+                repeated.append(key)
+                merged[key] = _stricter(key, merged[key], value)
+            else:
+                merged[key] = value
+        return merged
+
+    found = decode(text, pairs=merge)
+    names = ", ".join(repr(name[:80]) for name in dict.fromkeys(repeated[:8]))
+    return found, (f"gives {names} twice: the stricter counts",) if names else ()
+
+
+def _has_all_quotes(text: str, found: dict[str, Any]) -> bool:
+    """Whether no key was lost: its quotation marks would be missing in the dict."""
+    try:
+        written = msgspec.json.encode(found).count(b'"')
+    except (ValueError, RecursionError):  # a huge number, or nested deeply
+        return False
+    return written == text.count('"') and "\\u0022" not in text
+
+
+def _stricter(key: str, old: Any, new: Any) -> Any:
+    if isinstance(old, dict) and isinstance(new, dict):
+        both = {
+            name: _stricter(name, old[name], new[name]) for name in old if name in new
+        }
+        return {**old, **new, **both}
+    return old if _strictness(key, old) > _strictness(key, new) else new
+
+
+def _strictness(key: str, value: Any) -> int:
+    if isinstance(value, str):
+        return _STRICTNESS.get(value, 0)
+    return int(value is (key != "continue"))
 
 
 def _read_crash(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:

@@ -259,7 +259,7 @@ def _crashed(
 def _exit_end(error: SystemExit, started: float) -> RunEnd:
     code = 0 if error.code is None else error.code
     if isinstance(code, int):
-        return _end(started, code)
+        return _end(started, code & 0xFF)  # as the system does
     return _end(started, 1, str(code))
 
 

@@ -26,7 +26,7 @@ from hookline.trust.stamps import StampedPaths
 
 from .command import command_spec, read_outcome, request_environment
 from .contract import HookCall, RegisteredHook
-from .exit_table import RunEnd, read_end, timed_out_result
+from .exit_table import RunEnd, read_end, timed_out_result, trimmed
 from .warm import Answer, WarmProcess, Watchdog, WorkerLostError, WorkerOutputLimitError
 
 
@@ -290,7 +290,7 @@ def _within(text: str, limit: int) -> tuple[str, bool]:
         data = text.encode("utf-8", "replace")
         if len(data) > limit:
             return data[:limit].decode("utf-8", "ignore").strip(), True
-    return text.strip().strip("\ufeff").strip() if text else "", False
+    return trimmed(text) if text else "", False
 
 
 def _abandon(live: set[WarmProcess], watchdog: Watchdog) -> None:

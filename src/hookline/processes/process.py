@@ -280,6 +280,8 @@ class ProcessOutcome(Struct, frozen=True, kw_only=True):
     """Minus the signal number if a signal ended it; None if it never ran."""
     stdout: bytes = b""
     stderr: bytes = b""
+    stdout_open: bool = False
+    """Another process still held it when reading ended."""
     stdout_truncated: bool = False
     stderr_truncated: bool = False
     timed_out: bool = False
@@ -329,6 +331,7 @@ class _Child:
         self.finished: asyncio.Future[None] = self._loop.create_future()
         self._exited: asyncio.Future[None] | None = None
         self._timed_out = False
+        self._stdout_open = False
         self._timers: list[asyncio.TimerHandle] = []
         try:
             self._group = ProcessGroup(pid, self._loop, self._ended)
@@ -352,6 +355,7 @@ class _Child:
             exit_code=self._group.exit_code,
             stdout=self._out.data(),
             stderr=self._err.data(),
+            stdout_open=self._stdout_open,
             stdout_truncated=self._out.truncated,
             stderr_truncated=self._err.truncated,
             timed_out=self._timed_out,
@@ -390,7 +394,11 @@ class _Child:
             self._finish()
         else:
             self._watch()
-            self._after(DRAIN_S, self._finish)
+            self._after(DRAIN_S, self._stop_reading)
+
+    def _stop_reading(self) -> None:
+        self._stdout_open = not self._out.ended
+        self._finish()
 
     def _settle(self, timeout_s: float) -> None:
         """Start the timeout and watch the output of a longer run."""

@@ -7,7 +7,8 @@ being hard to encode. Decoding keeps whole numbers of any size and refuses ``NaN
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 
@@ -17,6 +18,8 @@ _MAX_DEPTH = 500  # as in ``values``, which is not loaded for plain events
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
 _CONSTANTS = {None: "null", True: "true", False: "false"}
+
+Pairs: TypeAlias = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -85,10 +88,16 @@ def text_of(value: Any) -> str:
     return found if isinstance(found, str) else encode(found).decode()
 
 
-def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
-    """Decode JSON; raises ``ValueError`` for anything else, ``NaN`` included."""
+def decode(
+    text: str | bytes, *, nan_as_null: bool = False, pairs: Pairs | None = None
+) -> Any:
+    """Decode JSON; raises ``ValueError`` for anything else, ``NaN`` included.
+
+    ``pairs`` makes the dict of an object from its pairs, repeated keys among them.
+    """
     try:
-        return _decode(text)
+        if pairs is None:
+            return _decode(text)
     except (msgspec.MsgspecError, RecursionError):
         pass  # huge numbers and lone surrogates are valid JSON all the same
     if isinstance(text, bytes):
@@ -97,7 +106,12 @@ def decode(text: str | bytes, *, nan_as_null: bool = False) -> Any:
 
     try:
         constant = (lambda _: None) if nan_as_null else _reject_constant
-        found = json.loads(text, parse_constant=constant, parse_int=_whole_number)
+        found = json.loads(
+            text,
+            parse_constant=constant,
+            parse_int=_whole_number,
+            object_pairs_hook=pairs,
+        )
         return _plain(found, whole=False)
     except RecursionError:
         raise TooDeepError("JSON nested too deeply") from None
