@@ -108,6 +108,8 @@ _LAST_READS = 8
 _STDERR_BYTES = 16 * 1024
 _GROWTH = 6
 """A byte takes up to six in JSON: ``\\u0000``."""
+_SPARE_BITS = 64 - 53
+"""An id is a whole number that JSON parsers of all languages keep exactly."""
 _FRAME_BYTES = 4096
 """Room for the rest of an answer."""
 
@@ -176,7 +178,8 @@ class WarmProcess:
 
         If it fails, the worker cannot be used again.
         """
-        self._asked += 1
+        # Random, so that no answer can be written before its question.
+        self._asked = int.from_bytes(os.urandom(8)) >> _SPARE_BITS
         answer: asyncio.Future[Answer] = self.loop.create_future()
         self._answer = answer
         timer = self.loop.call_later(timeout_s, _expire, answer)
@@ -280,7 +283,7 @@ class WarmProcess:
             self._lose(f"invalid answer: {error}")
             return
         if answer.id != self._asked:
-            self._lose(f"answer to request {answer.id}, expected {self._asked}")
+            self._lose("answer to another request")
         elif self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 
@@ -293,7 +296,7 @@ class WarmProcess:
         self._close()
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
-        elif waiting is None:
+        else:  # nobody will end it
             self._group.kill()
 
     def _exited(self) -> None:
