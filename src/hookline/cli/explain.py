@@ -17,6 +17,7 @@ from msgspec import Struct
 from hookline.config import Config
 from hookline.engine import planner
 from hookline.engine.admission import CircuitBreaker, refusal
+from hookline.engine.matcher import MAX_TARGET_LENGTH
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
@@ -185,7 +186,7 @@ class _Explainer:
         if not self._target_known:
             return f"runs if matcher {matcher!r} matches the {field}"
         if target is None:
-            too_long = f"has more than {planner.MAX_TARGET_LENGTH} characters"
+            too_long = f"has more than {MAX_TARGET_LENGTH} characters"
             return f"a {field} that is not a string or {too_long} matches every matcher"
         found = planner.matches(matcher, self._event, target)
         verb = "matches" if found else "does not match"

@@ -6,23 +6,17 @@ registry changes.
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from hookline.executors.contract import HookPlan, RegisteredHook
-from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 
+from .matcher import MAX_TARGET_LENGTH, searcher
 from .registry import HookRegistry
-
-MAX_TARGET_LENGTH = 256
-"""A longer name matches every matcher, so that it cannot evade a guard."""
 
 _MAX_CACHED = 4096
 _PLAIN_NAMES = (str, type(None))
@@ -141,7 +135,7 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
         return True
     if matching is Matching.EXACT:
         return matcher == target
-    return _searcher(matcher)(target)
+    return searcher(matcher)(target)
 
 
 def _claims(
@@ -165,20 +159,3 @@ def _judge_alone(
     if not matches(hook.matcher, event, target):
         return Judgement.NOT_MATCHING
     return Judgement.RUNS
-
-
-@lru_cache(maxsize=16384)
-def _searcher(matcher: str) -> Callable[[str], bool]:
-    try:
-        with warnings.catch_warnings():
-            # A mere warning about the pattern must not raise in a strict host.
-            warnings.simplefilter("ignore")
-            search = re.compile(matcher).search
-    except (re.error, RecursionError, OverflowError) as error:
-        logger.warning(
-            "matcher %r is not a valid regular expression (%s): compared literally",
-            matcher,
-            error,
-        )
-        return lambda target: target == matcher
-    return lambda target: search(target) is not None
