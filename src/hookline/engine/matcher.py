@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from copy import copy
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -264,6 +263,8 @@ class _Automaton:
     def _test(self, op: Any, found: Any, flags: int) -> Callable[[str, int], object]:
         key = f"{op} {found} {flags}"
         if key not in self._known:
+            from copy import copy  # such patterns are rare
+
             syntax = copy(self._syntax)
             syntax.flags = flags
             alone = _parser.SubPattern(syntax, [(op, found)])

@@ -313,6 +313,7 @@ def command_spec(
         stdin=call.payload,
         timeout_s=timeout_s,
         max_output_bytes=hook.options.max_output_bytes,
+        depth=call.depth + 1,
     )
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from hookline.errors import EncodingError
+from hookline.processes.spawn import marked_depth
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import TooDeepError, decode, encode_whole
 from hookline.protocol.results import FailureCause, HookExecutionResult
@@ -34,7 +35,7 @@ _RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
 
 def current_depth() -> int:
     """How deep the caller is nested in hooks: in processes, and in this one."""
-    inside = _inside.get()
+    inside = max(_inside.get(), marked_depth())
     # Most hosts are at depth 0: the raw mapping tells that a microsecond faster.
     if _RAW_NAME not in _raw_environment:
         return inside
