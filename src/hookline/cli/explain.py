@@ -129,7 +129,7 @@ class _Explainer:
         self._target_known = field in event_input
         self.target = event_input.get(field) if field else None
         fields = base_fields(event, config.session_id, config.working_dir, "")
-        self._call = HookCall(event, {**fields}, current_depth())
+        self._call = HookCall(event, {**event_input, **fields}, current_depth())
         self._breaker = CircuitBreaker(config.working_dir)
 
     def explain_hooks(self) -> list[HookExplanation]:
@@ -144,7 +144,9 @@ class _Explainer:
         hook, original = judged.hook, judged.duplicate_of
         judgement, why = judged.judgement.value, self._reason(judged)
         planned = judged.judgement is planner.Judgement.RUNS
-        refused = refusal(hook, self._call, self._breaker) if planned else None
+        refused = None
+        if planned:
+            refused = refusal(hook, self._call, self._breaker, to_run=False)
         if planned and hook.trust is TrustStatus.UNTRUSTED:
             judgement = "untrusted"
             why = "not approved, and hooksConfig.untrusted blocks the event: " + _REVIEW

@@ -18,7 +18,7 @@ from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Dialect, HookMode, HookType
 
-from .admission import CircuitBreaker, refusal, refused
+from .admission import CircuitBreaker, refusal, refused, tool_of
 from .on_error import apply_policy, block_unseen
 
 Executors = Mapping[HookType, Executor]
@@ -41,7 +41,7 @@ async def run_hook(
             result = no
         else:
             result = await _execute(hook, call, executors)
-            breaker.note(hook, result.cause)
+            breaker.note(hook, result.cause, tool_of(call))
             if approval is not None and not approval.unchanged_since(stamp):
                 result = _changed_during_run(hook, result)
         if result.cause is not None:

@@ -342,8 +342,8 @@ def make_folder(folder: str) -> None:
 
 
 @contextmanager
-def locked(folder: str, *, wait: bool = True) -> Iterator[None]:
-    """Lock a folder against other processes of this user.
+def locked(folder: str, *, wait: bool = True) -> Iterator[bool]:
+    """Lock a folder against other processes of this user; False if it is not locked.
 
     Without ``wait`` the lock is only tried, so that an event loop is never blocked.
     """
@@ -351,10 +351,16 @@ def locked(folder: str, *, wait: bool = True) -> Iterator[None]:
     fd = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o600)
     try:
         # Without the lock the last writer wins, with a complete file.
-        with suppress(ImportError, BlockingIOError):
-            import fcntl
-
-            fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        yield _lock(fd, wait=wait)
     finally:
         os.close(fd)  # releases the lock too
+
+
+def _lock(fd: int, *, wait: bool) -> bool:
+    try:
+        import fcntl
+
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, BlockingIOError):
+        return False
+    return True
