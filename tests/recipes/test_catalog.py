@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,45 @@ def test_recipe_runs_by_the_interpreter_that_has_hookline(recipe: Recipe) -> Non
     for place in recipe.places:
         for hook in recipe.group(place)["hooks"]:
             assert hook["command"].startswith('"$HOOKLINE_PYTHON" .hookline/hooks/')
+
+
+@pytest.mark.parametrize("recipe", ALL, ids=by_name)
+def test_guards_expect_json_and_block_on_errors(recipe: Recipe) -> None:
+    """Issue 12.4; and 12.2: what only records or counts is asked once."""
+    strict = {"expect": "json", "onError": "block"} if recipe.guards else {}
+    once = {"recheck": False} if recipe.records else {}
+    for place in recipe.places:
+        for hook in recipe.group(place)["hooks"]:
+            found = {key: hook[key] for key in hook if key in KEYS}
+            assert found == strict | once
+
+
+def test_recipes_that_record_or_count_are_asked_once() -> None:
+    once = {recipe.name for recipe in RECIPES.values() if recipe.records}
+    assert once == {"audit-log", "git-checkpoint", "cost-budget", "response-cache"}
+
+
+KEYS = {"expect", "onError", "recheck"}
+ODD_EVENTS = ["{}", '{"tool_name": 5, "tool_input": [1], "cwd": "/"}', "words", ""]
+
+
+@pytest.mark.parametrize("recipe", ALL, ids=by_name)
+def test_a_recipe_answers_json_or_nothing_whatever_it_is_shown(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    """What it prints must never be taken for a text that allows."""
+    for script in recipe.files[:-1]:
+        for event in ODD_EVENTS:
+            ended = subprocess.run(
+                [sys.executable, script],
+                input=event,
+                cwd=tmp_path,
+                env={"HOOK_STATE_DIR": str(tmp_path), "PATH": os.defpath},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert not ended.stdout or isinstance(json.loads(ended.stdout), dict)
 
 
 def test_settings_of_all_recipes_are_read_without_a_warning() -> None:

@@ -37,7 +37,9 @@ class Recipe(Struct, frozen=True):
     """Where they are not called like the recipe."""
     sequential: bool = False
     guards: bool = False
-    """A guard that fails must not let the call pass."""
+    """A guard that fails, or answers with anything but JSON, must not let it pass."""
+    records: bool = False
+    """It only records or counts: asked twice about one event, it would do so twice."""
     folder: str = "hooks"
 
     @property
@@ -71,7 +73,9 @@ class Recipe(Struct, frozen=True):
             "description": self.description,
             "command": f'"$HOOKLINE_PYTHON" .hookline/hooks/{script}',
         }
-        return hook | {"onError": "block"} if self.guards else hook
+        strict = {"expect": "json", "onError": "block"} if self.guards else {}
+        once = {"recheck": False} if self.records else {}
+        return {**hook, **strict, **once}
 
 
 STARTER = Recipe(
