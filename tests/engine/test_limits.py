@@ -396,7 +396,7 @@ def test_a_lock_held_elsewhere_neither_waits_nor_loses_the_count(
 ) -> None:
     """The event loop must not wait for another process."""
     hook = registered(HANG)
-    with locked(str(tmp_path / "state" / "hookline" / "breaker")):
+    with locked(str(tmp_path / "state" / "hookline" / "timeouts")):
         CircuitBreaker(str(tmp_path)).note(hook, FailureCause.TIMEOUT)
     for _ in range(2):
         CircuitBreaker(str(tmp_path)).note(hook, FailureCause.TIMEOUT)

@@ -273,7 +273,7 @@ def _drop_oldest(entries: dict[str, Any], limit: int) -> None:
 def _state_file(project: str | None) -> tuple[str, str | None]:
     if project is None or (base := state_dir()) is None:
         return "", None
-    folder = f"{base}/breaker"
+    folder = f"{base}/timeouts"
     return folder, f"{folder}/{file_name(os.path.realpath(project))}.json"
 
 
