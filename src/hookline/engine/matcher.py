@@ -47,14 +47,14 @@ def searcher(pattern: str) -> Callable[[str], bool]:
             # A mere warning about the pattern must not raise in a strict host.
             warnings.simplefilter("ignore")
             return _compiled(pattern)
-    except re.error as error:
+    except (re.error, OverflowError) as error:
         logger.warning(
             "matcher %r is not a valid regular expression (%s): compared literally",
             pattern,
             error,
         )
         return lambda target: target == pattern
-    except (_UndecidedError, RecursionError, OverflowError, MemoryError) as error:
+    except (_UndecidedError, RecursionError, MemoryError) as error:
         return _matches_all(pattern, str(error) or type(error).__name__)
 
 
