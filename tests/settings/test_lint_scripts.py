@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.shelltext import executed_files
+from hookline.shelltext.parse import executed_files
 
 PROJECT = Path("/my project/$x")
 

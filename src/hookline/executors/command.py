@@ -14,7 +14,7 @@ from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import find_workspace, is_within, shipped_by
 from hookline.settings.model import EnvPolicy
-from hookline.shelltext import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
+from hookline.shelltext.parse import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
 
 from .contract import DEPTH_VARIABLE, HookCall, RegisteredHook
 from .exit_table import RunEnd, as_text, failed_result, read_end, timed_out_result

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from itertools import dropwhile, takewhile
 
-from hookline.shelltext import SimpleCommand, Word, parse
+from hookline.shelltext.parse import SimpleCommand, Word, parse
 
 TYPE_CHECKING = False  # importing typing costs more than reading a line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hookline.shelltext import Piece
+    from hookline.shelltext.parse import Piece
 
 SHELLS = frozenset(
     {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "$SHELL", "${SHELL}", "$BASH"}

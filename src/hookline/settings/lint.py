@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.commandfiles.reader import command_files
-from hookline.commandfiles.uses import Form, Role, modules_beside
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import describe
-from hookline.shelltext import ExecutedFile, executed_files, project_variables
+from hookline.shelltext.files import command_files
+from hookline.shelltext.parse import ExecutedFile, executed_files, project_variables
+from hookline.shelltext.uses import Form, Role, modules_beside
 
 from .fields import (
     GROUP_FIELDS,

@@ -26,17 +26,17 @@ from itertools import accumulate, islice
 
 from msgspec import Struct
 
-from hookline.commandfiles.reader import command_files
-from hookline.commandfiles.uses import (
+from hookline.settings.locations import PROJECT_FOLDER, is_within
+from hookline.settings.model import HookConfig, HookType, SettingsLayer
+from hookline.shelltext.files import command_files
+from hookline.shelltext.parse import project_variables
+from hookline.shelltext.uses import (
     FileUse,
     Form,
     Role,
     imported_names,
     modules_beside,
 )
-from hookline.settings.locations import PROJECT_FOLDER, is_within
-from hookline.settings.model import HookConfig, HookType, SettingsLayer
-from hookline.shelltext import project_variables
 
 MAX_COPY_BYTES = 256 * 1024
 """A longer file is pinned by its digest alone: there is no copy to show."""

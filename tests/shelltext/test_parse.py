@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.shelltext import (
+from hookline.shelltext.parse import (
     PROJECT_DIR_NAMES,
     all_words,
     parse,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hookline.shelltext import parse, quote_project_dirs
+from hookline.shelltext.parse import parse, quote_project_dirs
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 

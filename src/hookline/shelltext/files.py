@@ -15,9 +15,8 @@ from itertools import islice, product
 
 from msgspec.structs import replace
 
-from hookline.shelltext import Piece, SimpleCommand, Word, parse_operators
-
 from . import programs
+from .parse import Piece, SimpleCommand, Word, parse_operators
 from .uses import FileUse, Form, Role, imported_names
 from .words import (
     MAX_VALUES,

@@ -10,8 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-from hookline.shelltext import Piece, SimpleCommand, Word
-
+from .parse import Piece, SimpleCommand, Word
 from .programs import KEYWORDS
 
 UNKNOWN = "\0"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.commandfiles.reader import command_files
-from hookline.commandfiles.uses import FileUse, Form, Role
-from hookline.shelltext import project_variables
+from hookline.shelltext.files import command_files
+from hookline.shelltext.parse import project_variables
+from hookline.shelltext.uses import FileUse, Form, Role
 
 KNOWN = {**project_variables("/p"), "HOME": "/home/me", "HOOKLINE_PYTHON": "python3"}
 

@@ -1,1 +1,0 @@
-"""Which files a command line runs, reads and writes."""
