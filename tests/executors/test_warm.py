@@ -12,6 +12,7 @@ import pytest
 
 from hookline.executors.warm import WarmProcess
 from hookline.processes.spawn import ProcessSpec
+from hookline.processes.watcher import watcher
 
 from .bench import open_descriptors
 
@@ -40,9 +41,11 @@ def test_a_worker_that_cannot_be_watched_leaks_no_descriptor(tmp_path: Path) -> 
     )
 
     async def start() -> None:
+        watcher.stop()
         before = open_descriptors()
         with pytest.raises(OSError, match="no watch left"):
             WarmProcess(spec, lambda _: None)
+        watcher.stop()
         assert open_descriptors() == before
 
     with asyncio.Runner(loop_factory=LoopThatCannotWatch) as runner:

@@ -16,6 +16,7 @@ import pytest
 
 from hookline.processes.process import ProcessOutcome, run_process
 from hookline.processes.spawn import ProcessSpec
+from hookline.processes.watcher import watcher
 from tests.support.workshop import Workshop
 
 
@@ -58,8 +59,10 @@ def own_children() -> list[str]:
 
 @pytest.fixture(autouse=True)
 async def nothing_leaks() -> AsyncIterator[None]:
+    watcher.stop()
     children, descriptors = set(own_children()), len(os.listdir("/proc/self/fd"))
     yield
+    watcher.stop()
     assert set(own_children()) <= children
     assert len(os.listdir("/proc/self/fd")) == descriptors
 

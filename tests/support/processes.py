@@ -18,10 +18,10 @@ def descriptors() -> list[str]:
     return sorted(found)
 
 
-def children() -> list[int]:
-    """Children of this process, the dead ones that nobody reaped included."""
+def children(of: int | None = None) -> list[int]:
+    """Children of a process, the dead ones that nobody reaped included."""
     found: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
+    for task in Path(f"/proc/{of or 'self'}/task").iterdir():
         found += map(int, (task / "children").read_text().split())
     return found
 
@@ -54,3 +54,23 @@ async def none_left(mark: str, seconds: float = 30) -> bool:
             return True
         await asyncio.sleep(0.01)
     return False
+
+
+STUBBORN = {
+    "sleeps": "touch started; sleep 300",
+    "ignores SIGTERM": "trap '' TERM HUP INT; touch started; sleep 300; sleep 300",
+    "has children": "sleep 300 & (sleep 300; sleep 300) & touch started; wait",
+    "has deaf children": "(trap '' TERM HUP INT; sleep 300) & touch started; wait",
+    "never reads stdin": "exec <&-; touch started; sleep 300",
+}
+"""Commands of hooks that would run for minutes; each creates a file ``started``."""
+
+WORKER = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen(["sleep", "300"])
+open("started", "w").close()
+while True:
+    signal.pause()
+"""
+"""A worker hook that hangs, with a child."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.log import logger
+from hookline.processes.watcher import watcher
 from hookline.protocol.jsontext import decode
 from hookline.settings.load import Settings
 
@@ -109,6 +111,20 @@ def log_to_stderr(level: int = logging.WARNING) -> None:
     logger.addHandler(handler)
     logger.setLevel(level)
     logger.propagate = False
+
+
+def end_hooks_on_signals(*numbers: signal.Signals) -> None:
+    """From now on these signals kill the hooks that run, then end this process."""
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _end_by_signal)
+
+
+def _end_by_signal(number: int, _frame: object) -> None:
+    watcher.kill_all()
+    # The status that shells and supervisors expect of a signal.
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 @contextmanager

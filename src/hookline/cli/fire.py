@@ -20,7 +20,14 @@ from hookline.protocol.results import (
 )
 
 from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input
-from .terminal import format_duration, paint, print_json, printable, show_waiting
+from .terminal import (
+    format_duration,
+    paint,
+    print_json,
+    printable,
+    show_waiting,
+    verdict_output,
+)
 
 SUMMARY = "fire one event and show the verdict"
 DESCRIPTION = """\
@@ -65,10 +72,11 @@ def run(options: Options) -> int:
     if options.record or options.journal is not None:
         _record(config, options.journal)
     result = fire_once(config, event, event_input)
-    if options.json:
-        print_json(to_json(event, result))
-    else:
-        print_verdict(event, result)
+    with verdict_output():
+        if options.json:
+            print_json(to_json(event, result))
+        else:
+            print_verdict(event, result)
     return exit_status(result)
 
 

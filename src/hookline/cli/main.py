@@ -11,8 +11,12 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
+from typing import TextIO
 
 from hookline.errors import HooklineError, nearest
 
@@ -29,31 +33,28 @@ _DEFAULT_COLUMNS = 80
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    arguments = sys.argv[1:] if argv is None else argv
-    name = arguments[0] if arguments else "--help"
-    if name in {"-h", "--help", "help"}:
-        print(_overview())
-        return 0 if arguments else 1
-    if name in {"-V", "--version"}:
-        from importlib.metadata import version
+    if argv is not None:
+        return _dispatch(argv)
+    _open_streams()
+    status = _dispatch(sys.argv[1:], own_process=True)
+    return _flushed(sys.stdout, _flushed(sys.stderr, status))
 
-        print(f"hookline {version('hookline')}")
-        return 0
-    if name not in COMMANDS:
-        return _fail(_unknown(name))
-    if argv is None and name == "fire":
-        # The process ends after one event: collecting garbage is wasted time.
-        gc.disable()
+
+def _dispatch(arguments: list[str], *, own_process: bool = False) -> int:
+    name = arguments[0] if arguments else "--help"
     try:
-        return _run(name, arguments[1:])
+        if name in COMMANDS:
+            return _run(name, arguments[1:], own_process=own_process)
+        return _print_overview_or_version(name, given=bool(arguments))
     except HooklineError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whatever reads our output has exited, so an error message has no reader.
-        sys.stderr.close()
-        return 141
+        return 141  # whatever reads our output has exited
+    except OSError as error:
+        # The file system's fault: full, read-only, not allowed.
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror}")
     # Without this an unexpected exception could exit with a status that means
     # something else.
     except Exception:  # noqa: BLE001
@@ -63,8 +64,46 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("this is a bug in Hookline: please report it with the above")
 
 
-def _run(name: str, arguments: list[str]) -> int:
-    from .common import Parser
+def _open_streams() -> None:
+    """Make sure that no output can raise for want of a stream or a character."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        # Opened in this order they get the numbers of the closed ones.
+        sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123, SIM115
+        sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115
+        sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flushed(stream: TextIO, status: int) -> int:
+    """Write what is left; if that fails, only a status of 0 changes."""
+    try:
+        stream.flush()
+    except OSError as error:
+        from .terminal import discard
+
+        discard(stream)
+        if stream is sys.stdout and status == 0:
+            broken = isinstance(error, BrokenPipeError)
+            return 141 if broken else _fail(f"standard output: {error.strerror}")
+    return status
+
+
+def _print_overview_or_version(name: str, *, given: bool) -> int:
+    if name in {"-h", "--help", "help"}:
+        print(_overview())
+        return 0 if given else 1
+    if name in {"-V", "--version"}:
+        from importlib.metadata import version
+
+        print(f"hookline {version('hookline')}")
+        return 0
+    return _fail(_unknown(name))
+
+
+def _run(name: str, arguments: list[str], *, own_process: bool) -> int:
+    from .common import Parser, end_hooks_on_signals
 
     command = import_module(f"hookline.cli.{name}")
     parser = Parser(
@@ -73,12 +112,16 @@ def _run(name: str, arguments: list[str]) -> int:
         formatter_class=_help_formatter,
     )
     command.add_arguments(parser)
+    if own_process:
+        if name == "fire":
+            # The process ends after one event: collecting garbage is wasted time.
+            gc.disable()
+        end_hooks_on_signals(signal.SIGTERM, signal.SIGHUP)
     try:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help
         return 0
     status: int | None = command.run(options)
-    sys.stdout.flush()
     return status or 0
 
 
@@ -113,7 +156,8 @@ def _unknown(name: str) -> str:
 
 
 def _fail(message: str) -> int:
-    print(f"hookline: {message}", file=sys.stderr)
+    with suppress(OSError):  # nobody can be told
+        print(f"hookline: {message}", file=sys.stderr)
     return 1
 
 

@@ -12,7 +12,7 @@ from hookline.errors import BusConnectionError, HooklineError
 
 from . import connection
 from .common import Options, Parser, at_least, read_input
-from .terminal import print_json
+from .terminal import print_json, verdict_output
 
 SUMMARY = "send one event to the workers of a bus"
 DESCRIPTION = f"""\
@@ -52,7 +52,8 @@ def run(options: Options) -> int:
     if not 0 < options.timeout < math.inf:
         raise HooklineError("--timeout must be a number of seconds above 0")
     response = asyncio.run(_request(options))
-    print_json(response, pretty=not options.json)
+    with verdict_output():
+        print_json(response, pretty=not options.json)
     return _exit_status(response)
 
 

@@ -15,7 +15,14 @@ from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
 
 from . import connection
-from .common import Options, Parser, at_least, load_config, log_to_stderr
+from .common import (
+    Options,
+    Parser,
+    at_least,
+    end_hooks_on_signals,
+    load_config,
+    log_to_stderr,
+)
 from .terminal import plural
 
 if TYPE_CHECKING:
@@ -31,11 +38,15 @@ replies with the verdicts. Workers with the same --prefix and --queue share the 
   hookline serve --bus nats://bus:4222 --user worker --password-file /run/secrets/bus
 
 It prints one line when it is ready. On SIGTERM or Ctrl-C it accepts no new requests,
-finishes those in progress and exits; a second signal ends it at once.
+finishes those in progress and exits. A second signal, or SIGHUP, kills the hooks that
+run and ends it at once.
 
 {connection.SAFE_PASSWORDS}
 
-exit status: 0 stopped by a signal, 1 usage error or connection lost"""
+exit status: 0 stopped by a signal, 1 usage error or connection lost; by the signal
+itself if it ended at once"""
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger("hookline.serve")
 
@@ -93,15 +104,13 @@ async def _wait_for_signal(bus: NatsBus) -> None:
     """Wait for SIGTERM or SIGINT; raises if the connection is lost for good."""
     loop, received = asyncio.get_running_loop(), asyncio.Event()
 
-    def receive(number: signal.Signals) -> None:
-        received.set()
-        loop.remove_signal_handler(number)  # the next one ends the process
+    def receive(_number: int, _frame: object) -> None:
+        # Not in the loop, which may be late: the next signal is not lost then.
+        end_hooks_on_signals(*_STOPPING)
+        loop.call_soon_threadsafe(received.set)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, receive, number)
-        except NotImplementedError:  # Windows, where Ctrl-C ends the process
-            break
+    for number in _STOPPING:
+        signal.signal(number, receive)
     closed = asyncio.ensure_future(bus.wait_closed())
     waiting = asyncio.ensure_future(received.wait())
     await asyncio.wait({closed, waiting}, return_when=asyncio.FIRST_COMPLETED)

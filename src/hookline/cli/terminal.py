@@ -6,9 +6,14 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from typing import Any, TextIO
 
 import msgspec
 
@@ -17,6 +22,26 @@ from hookline.protocol.jsontext import encode
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
 _MAX_CELL = 48
 _INTERVAL_S = 0.1
+
+
+@contextmanager
+def verdict_output() -> Iterator[None]:
+    """Print a verdict; if nobody can read it, the exit status still says it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        discard(sys.stdout)
+        with suppress(OSError):
+            print(f"hookline: standard output: {error.strerror}", file=sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Drop what a stream could not write: it would fail again when Python exits."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+    stream.flush()
 
 
 def print_json(value: Any, *, pretty: bool = False) -> None:

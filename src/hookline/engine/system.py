@@ -19,6 +19,7 @@ from hookline.executors.contract import Executor, HookFunction, RegisteredHook
 from hookline.executors.python import PythonExecutor
 from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
 from hookline.processes.process import ProcessSlots
+from hookline.processes.watcher import watcher
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.model import (
@@ -140,6 +141,7 @@ class HookSystem:
             return
         await self._disposing.dispose()
         await self._runner.close()
+        watcher.stop()
         if self._journal is not None:
             # Waits for the disk, which must not hold up the event loop.
             await asyncio.to_thread(self._journal.close)

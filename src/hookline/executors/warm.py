@@ -1,107 +1,24 @@
-"""One warm process: ask it, read its answer, end it; none outlives the host.
-
-A warm process ends when its input does, but one that hangs never looks. So a small
-shell waits at a pipe whose other end only the host holds: when the host is gone, it
-kills the process groups of the workers and ends itself (decision 0072).
-"""
+"""One warm process: ask it, read its answer, end it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
 
-from hookline.log import logger
 from hookline.processes.process import (
     DRAIN_S,
     POLL_FIRST_S,
     POLL_LAST_S,
     Collector,
     ProcessGroup,
+    start,
 )
-from hookline.processes.spawn import ProcessSpec, Program, close_all, spawn, start
+from hookline.processes.spawn import ProcessSpec, close_all
 from hookline.protocol.jsontext import decode
-
-_SCRIPT = """\
-trap '' HUP INT QUIT TERM PIPE
-live=
-while read -r sign group; do
-  case $sign in
-    +) live="$live $group" ;;
-    -) left=
-       for one in $live; do [ "$one" = "$group" ] || left="$left $one"; done
-       live=$left ;;
-  esac
-done
-for one in $live; do kill -s KILL -- "-$one"; done 2>/dev/null
-"""
-_WATCHDOG = Program("/bin/sh", ("/bin/sh", "-c", _SCRIPT), {})
-
-
-class Watchdog:
-    """Kills the workers if the host dies without ending them."""
-
-    def __init__(self) -> None:
-        self._fd: int | None = None
-        self._shell: ProcessGroup | None = None
-        self._ended = asyncio.Event()
-
-    def watch(self, group: int) -> None:
-        """Kill this process group if the host dies."""
-        if self._fd is None:
-            self._start()
-        self._tell(f"+ {group}\n")
-
-    def unwatch(self, group: int) -> None:
-        """Forget a group that has ended: its number may be reused."""
-        self._tell(f"- {group}\n")
-
-    async def close(self) -> None:
-        """End the shell; no worker must be left."""
-        self._stop()
-        shell, self._shell = self._shell, None
-        if shell is not None and shell.loop is not asyncio.get_running_loop():
-            shell.abandon()
-        elif shell is not None:
-            await self._ended.wait()
-
-    def abandon(self) -> None:
-        """End the shell at once, without the event loop."""
-        self._stop()
-        if self._shell is not None:
-            self._shell.abandon()
-
-    def _start(self) -> None:
-        reading, self._fd = os.pipe()
-        null = os.open(os.devnull, os.O_RDWR)
-        try:
-            pid = spawn(_WATCHDOG, "/", (reading, null, null))
-            loop = asyncio.get_running_loop()
-            self._ended = asyncio.Event()
-            self._shell = ProcessGroup(pid, loop, self._ended.set)
-        except OSError as error:
-            logger.warning("workers may outlive a killed host: %s", error)
-        finally:
-            os.close(reading)
-            os.close(null)
-
-    def _stop(self) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-    def _tell(self, line: str) -> None:
-        if self._fd is None:
-            return
-        try:
-            os.write(self._fd, line.encode())
-        except OSError:
-            self._stop()  # it was killed; the next worker starts another
-
 
 _READ_SIZE = 64 * 1024
 _LAST_READS = 8
@@ -164,11 +81,6 @@ class WarmProcess:
         self.loop.add_reader(self._stdout, self._readable)
 
     @property
-    def group(self) -> int:
-        """The number of its process group."""
-        return self._group.pid
-
-    @property
     def usable(self) -> bool:
         """Whether it can take a request."""
         return self._open and self._answer is None and not self._group.reaped
@@ -206,11 +118,12 @@ class WarmProcess:
         """Send SIGTERM to the group and SIGKILL later; return when it is gone."""
         self._close()
         if self._group.lives():
-            self._group.signal(signal.SIGTERM)
+            self._group.terminate()
         try:
             await self._wait_gone(self._grace_s)
         finally:
             self._group.kill()
+            self._group.release()
         await self._wait_gone(DRAIN_S)
 
     async def kill(self) -> None:

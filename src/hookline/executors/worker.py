@@ -27,20 +27,17 @@ from hookline.trust.stamps import StampedPaths
 from .command import command_spec, read_outcome, request_environment
 from .contract import HookCall, RegisteredHook
 from .exit_table import RunEnd, read_end, timed_out_result, trimmed
-from .warm import Answer, WarmProcess, Watchdog, WorkerLostError, WorkerOutputLimitError
+from .warm import Answer, WarmProcess, WorkerLostError, WorkerOutputLimitError
 
 
 class WorkerPool:
     """Up to ``pool`` workers of one hook in one directory."""
 
-    def __init__(
-        self, hook: RegisteredHook, cwd: str, live: set[WarmProcess], watchdog: Watchdog
-    ) -> None:
+    def __init__(self, hook: RegisteredHook, cwd: str, live: set[WarmProcess]) -> None:
         self.places = ProcessSlots(hook.config.pool)
         self._hook = hook
         self._files = _HookFiles(hook, cwd)
         self._live = live
-        self._watchdog = watchdog
         self._idle: list[WarmProcess] = []
         self._stamps: dict[WarmProcess, Stamp] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -113,14 +110,11 @@ class WorkerPool:
         worker = WarmProcess(spec, self._forget)
         self._stamps[worker] = stamp
         self._live.add(worker)
-        self._watchdog.watch(worker.group)
         return worker
 
     def _forget(self, worker: WarmProcess) -> None:
         """A worker has ended."""
-        if worker in self._live:
-            self._live.discard(worker)
-            self._watchdog.unwatch(worker.group)
+        self._live.discard(worker)
         self._stamps.pop(worker, None)
         if worker in self._idle:
             self._idle.remove(worker)
@@ -179,10 +173,9 @@ class WorkerExecutor:
     def __init__(self, slots: ProcessSlots) -> None:
         self._slots = slots
         self._pools: dict[tuple[int, str], WorkerPool] = {}
-        self._watchdog = Watchdog()
         self._live: set[WarmProcess] = set()
         # The last resort: at exit, or if a system is dropped without dispose().
-        weakref.finalize(self, _abandon, self._live, self._watchdog)
+        weakref.finalize(self, _abandon, self._live)
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Ask a worker once; waiting for one does not count against the timeout."""
@@ -203,13 +196,12 @@ class WorkerExecutor:
         """End all workers; those that are busy finish first."""
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
         self._pools = {}
-        await self._watchdog.close()
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
         if key not in self._pools:
             cwd = hook.project or call.cwd
-            pool = WorkerPool(hook, cwd, self._live, self._watchdog)
+            pool = WorkerPool(hook, cwd, self._live)
             self._pools[key] = pool
         return self._pools[key]
 
@@ -293,7 +285,6 @@ def _within(text: str, limit: int) -> tuple[str, bool]:
     return trimmed(text) if text else "", False
 
 
-def _abandon(live: set[WarmProcess], watchdog: Watchdog) -> None:
+def _abandon(live: set[WarmProcess]) -> None:
     for worker in tuple(live):
         worker.abandon()
-    watchdog.abandon()

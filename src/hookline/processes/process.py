@@ -14,9 +14,38 @@ from subprocess import SubprocessError
 
 from msgspec import Struct
 
-from .spawn import ProcessSpec, close_all, start
+from .spawn import (
+    ProcessSpec,
+    Streams,
+    close_all,
+    mark_depth,
+    open_pipes,
+    start_program,
+)
+from .watcher import group_lives, watcher
 
 POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
+
+
+def start(spec: ProcessSpec) -> tuple[int, Streams]:
+    """Start a program that ends with the host: its pid and our ends of its pipes."""
+    child, own = open_pipes()
+    try:
+        row = watcher.expect(child[0])
+        try:
+            pid = start_program(spec, child)
+        except BaseException:
+            watcher.clear(row)
+            raise
+        watcher.watch(row, pid)
+    except BaseException:
+        close_all(own)
+        raise
+    finally:
+        close_all(child)
+    if spec.depth:
+        mark_depth(pid, spec.depth)
+    return pid, own
 
 
 class ProcessGroup:
@@ -30,14 +59,29 @@ class ProcessGroup:
         """None also if somebody else has reaped it."""
         self.reaped = False
         self.loop = loop
+        self._host = os.getpid()
+        self._terminated = False
         self._on_exit = on_exit
         self._pidfd = self._watch()
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the whole group."""
+        if self._host != os.getpid():
+            return  # in a fork of the host, whose groups these are
         # Already gone, or only zombies are left (macOS).
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+    def terminate(self) -> None:
+        """Send SIGTERM; until ``release`` the host's death ends what ignores it."""
+        self._terminated = True
+        self.signal(signal.SIGTERM)
+
+    def release(self) -> None:
+        """What its leader leaves running from now on may outlive the host."""
+        self._terminated = False
+        if self.reaped:
+            watcher.release(self.pid)
 
     def kill(self) -> None:
         """Kill what is left of the group."""
@@ -51,6 +95,7 @@ class ProcessGroup:
     def abandon(self) -> None:
         """Kill and reap at once, without the event loop, which may be closed."""
         self.kill()
+        watcher.release(self.pid)
         if self.reaped:
             return
         self.reaped = True
@@ -71,6 +116,7 @@ class ProcessGroup:
             # A child that cannot be watched must not go on running.
             os.close(pidfd)
             os.killpg(self.pid, signal.SIGKILL)
+            watcher.release(self.pid)
             os.waitpid(self.pid, 0)
             raise
         return pidfd
@@ -90,6 +136,9 @@ class ProcessGroup:
     def _reap(self) -> bool:
         if self.reaped:
             return True
+        has_exited = self._pidfd is not None
+        if has_exited:
+            self._unlist()  # before its number can be reused
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
@@ -97,41 +146,17 @@ class ProcessGroup:
             pid, status = self.pid, None
         if pid == 0:
             return False
+        if not has_exited:
+            self._unlist()
         self.reaped = True
         self.exit_code = None if status is None else os.waitstatus_to_exitcode(status)
         self._unwatch()
         self._on_exit()
         return True
 
-
-def group_lives(group: int) -> bool:
-    """Whether a process group has members other than zombies."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return _has_members_beside_zombies(group)
-
-
-def _has_members_beside_zombies(group: int) -> bool:
-    # A container's first process may never reap orphans, and signalling a zombie
-    # succeeds: only /proc tells them apart.
-    try:
-        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-    except OSError:
-        return True
-    return any(_is_living_member(pid, group) for pid in pids) if pids else True
-
-
-def _is_living_member(pid: str, group: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
-            fields = stat.read().rpartition(b")")[2].split()
-    except OSError:
-        return False
-    return int(fields[2]) == group and fields[0] not in {b"Z", b"X"}
+    def _unlist(self) -> None:
+        if not self._terminated:
+            watcher.release(self.pid)
 
 
 _READ_SIZE = 64 * 1024
@@ -377,6 +402,7 @@ class _Child:
         self._stdin.close()
         self._out.close()
         self._err.close()
+        self._group.release()
 
     def _ended(self) -> None:
         if self._exited is not None:
@@ -418,7 +444,7 @@ class _Child:
         if self._group.reaped:
             return
         self._timed_out = True
-        self._group.signal(signal.SIGTERM)
+        self._group.terminate()
         self._after(self._spec.grace_s, self._kill)
 
     def _await_group(self, delay: float) -> None:

@@ -47,28 +47,13 @@ class ProcessSpec(Struct, frozen=True, kw_only=True):
     """How many hooks deep it runs; what it starts cannot forget that."""
 
 
-def start(spec: ProcessSpec) -> tuple[int, Streams]:
-    """Start a program; returns its process id and our ends of its three pipes."""
-    child, own = _open_pipes()
-    try:
-        pid = _start_program(spec, child)
-    except BaseException:
-        close_all(own)
-        raise
-    finally:
-        close_all(child)
-    if spec.depth:
-        _mark_depth(pid, spec.depth)
-    return pid, own
-
-
 _UNUSED_LIMIT = 10
 """``RLIMIT_LOCKS``: Linux has ignored it since 2.4.25, but it is still inherited."""
 _MARK = int.from_bytes(b"HOOKLINE")
 _MAX_MARKED = 1 << 16
 
 
-def _mark_depth(pid: int, depth: int) -> None:
+def mark_depth(pid: int, depth: int) -> None:
     """Leave the depth in a limit that all its descendants inherit.
 
     An environment is cleared by ``env -i``; a hard limit can only be lowered, and it
@@ -100,7 +85,7 @@ def close_all(fds: Iterable[int]) -> None:
         os.close(fd)
 
 
-def _open_pipes() -> tuple[Streams, Streams]:
+def open_pipes() -> tuple[Streams, Streams]:
     """Open three pipes: the child's ends and ours; all or none."""
     opened: list[int] = []
     try:
@@ -115,7 +100,8 @@ def _open_pipes() -> tuple[Streams, Streams]:
     return (in_read, out_write, err_write), (in_write, out_read, err_read)
 
 
-def _start_program(spec: ProcessSpec, streams: Streams) -> int:
+def start_program(spec: ProcessSpec, streams: Streams) -> int:
+    """Start what a spec says and return its process id."""
     if spec.direct is not None:
         try:
             return spawn(spec.direct, spec.cwd, streams)
@@ -124,25 +110,30 @@ def _start_program(spec: ProcessSpec, streams: Streams) -> int:
     return spawn(Program(spec.argv[0], spec.argv, spec.env), spec.cwd, streams)
 
 
-def spawn(program: Program, cwd: str, streams: Streams) -> int:
-    """Start a program and return its process id."""
+def spawn(
+    program: Program, cwd: str, streams: Streams, *, new_session: bool = False
+) -> int:
+    """Start a program in a group or session of its own and return its process id."""
     if _fork_exec is None or min(streams) < 3:
         # With closed standard streams a pipe may be 0 to 2; Popen handles that.
-        return spawn_by_popen(program, cwd, streams)
-    return _spawn_directly(_fork_exec, program, cwd, streams)
+        return spawn_by_popen(program, cwd, streams, new_session=new_session)
+    session = new_session or has_terminal()
+    return _spawn_directly(_fork_exec, program, cwd, streams, session)
 
 
-def spawn_by_popen(program: Program, cwd: str, streams: Streams) -> int:
+def spawn_by_popen(
+    program: Program, cwd: str, streams: Streams, *, new_session: bool = False
+) -> int:
     """The same with the public API of ``subprocess`` only."""
-    session = has_terminal()
+    session = new_session or has_terminal()
     popen = subprocess.Popen(
-        program.argv,
-        executable=program.path,
+        [_encoded(word) for word in program.argv],
+        executable=_encoded(program.path),
         stdin=streams[0],
         stdout=streams[1],
         stderr=streams[2],
         cwd=cwd,
-        env=program.env,
+        env={_encoded(name): _encoded(text) for name, text in program.env.items()},
         start_new_session=session,
         process_group=None if session else 0,
     )
@@ -183,13 +174,16 @@ _fork_exec = _known_fork_exec()
 
 
 def _spawn_directly(
-    fork_exec: Callable[..., int], program: Program, cwd: str, streams: Streams
+    fork_exec: Callable[..., int],
+    program: Program,
+    cwd: str,
+    streams: Streams,
+    session: bool,
 ) -> int:
     sys.audit("subprocess.Popen", program.path, program.argv, cwd, program.env)
-    words = [os.fsencode(word) for word in program.argv]
+    words = [_encoded(word) for word in program.argv]
     files = _candidates(program)
     entries = _entries(program.env)
-    session = has_terminal()
     report, report_end = os.pipe()
     try:
         try:
@@ -220,11 +214,23 @@ def _spawn_directly(
     return pid
 
 
+def _encoded(text: str) -> bytes:
+    """Encode text for the system: no character keeps a hook from starting."""
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:  # under LANG=C
+        pass
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a lone surrogate
+        return text.encode("utf-8", "replace")
+
+
 def _candidates(program: Program) -> list[bytes]:
     if "/" in program.path:
-        return [os.fsencode(program.path)]
+        return [_encoded(program.path)]
     folders = os.get_exec_path(program.env)
-    return [os.fsencode(f"{folder}/{program.path}") for folder in folders]
+    return [_encoded(f"{folder}/{program.path}") for folder in folders]
 
 
 _last_entries: tuple[Mapping[str, str], list[bytes]] = ({}, [])
@@ -244,7 +250,7 @@ def _entries(env: Mapping[str, str]) -> list[bytes]:
 def _entry(name: str, value: str) -> bytes:
     if "=" in name:
         raise ValueError("illegal environment variable name")
-    return os.fsencode(f"{name}={value}")
+    return _encoded(f"{name}={value}")
 
 
 def _fail(pid: int, problem: bytes) -> None:

@@ -1,0 +1,234 @@
+"""Leave no hook running when the host dies, however it dies.
+
+One small shell per host waits at a pipe whose other end only the host holds. The
+kernel closes that end with the host, also on SIGKILL; the shell then kills the process
+groups listed in a table (decision 0103). The table is a file in memory: keeping it up
+to date wakes nobody.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+
+from hookline.log import logger
+
+from .spawn import Program, spawn
+
+_SCRIPT = """\
+trap '' HUP INT QUIT TERM PIPE
+read -r end
+while read -r state group pipe; do
+  case $state in
+    +) kill -s KILL -- "-$group" ;;
+    '~') ls -l /proc/[0-9]*/fd/0 | while read -r line; do
+           case $line in *" -> pipe:[$pipe]")
+             pid=${line##* /proc/}
+             pid=${pid%%/*}
+             kill -s KILL -- "-$pid" "$pid" ;;
+           esac
+         done ;;
+  esac
+done <&1 2>/dev/null
+"""
+# BusyBox finds its shell by the first word: the name comes last.
+_SHELL = Program(
+    "/bin/sh", ("/bin/sh", "-c", _SCRIPT, "hookline-watch"), {"PATH": "/usr/bin:/bin"}
+)
+_FREE, _STARTING, _RUNNING = ".", "~", "+"
+_ROW_BYTES = 33
+_GONE_S = 0.5
+_POLL_S = 0.001
+
+
+class Watcher:
+    """The process groups that end with the host; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._broken = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._rows: dict[int, int] = {}
+        self._free: list[int] = []
+        self._total = 0
+        self._table: int | None = None
+        self._lifeline: int | None = None
+        self._shell = 0
+
+    def expect(self, stdin: int) -> int:
+        """Reserve a row for a process about to start, known by its stdin alone."""
+        with self._lock:
+            if not self._broken and not self._is_running():
+                self._start()
+            if self._free:
+                row = self._free.pop()
+            else:
+                row, self._total = self._total, self._total + 1
+            self._write(row, _STARTING, pipe=os.fstat(stdin).st_ino)
+        return row
+
+    def watch(self, row: int, group: int) -> None:
+        """Fill in the number of the group that has started."""
+        self._rows[group] = row
+        self._write(row, _RUNNING, group)
+
+    def clear(self, row: int) -> None:
+        """Free the row of a process that did not start or has ended."""
+        self._write(row, _FREE)
+        self._free.append(row)
+
+    def release(self, group: int) -> None:
+        """Leave a group alone from now on; its number may be reused."""
+        row = self._rows.pop(group, None)
+        if row is not None:
+            self.clear(row)
+
+    def kill_all(self) -> None:
+        """Kill every group at once and wait until they are gone.
+
+        Takes no lock: a signal handler may call it in the middle of anything.
+        """
+        groups = list(self._rows)
+        for group in groups:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+        deadline = time.monotonic() + _GONE_S
+        while any(map(group_lives, groups)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        for group in groups:
+            self.release(group)
+
+    def stop(self) -> None:
+        """End the shell if no group is left; the next process starts another."""
+        with self._lock:
+            if self._shell and len(self._free) == self._total:
+                self._end_shell()
+                self._close()
+                self._reset()
+
+    def disown(self) -> None:
+        """In a forked child: the groups are the parent's, and so is the shell."""
+        self._lock = threading.Lock()
+        self._close()
+        self._reset()
+
+    def _start(self) -> None:
+        try:
+            if self._table is None:
+                self._table = _memory_file()
+            self._start_shell(self._table)
+        except OSError as error:
+            self._give_up(error)
+
+    def _start_shell(self, table: int) -> None:
+        reading, writing = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            self._shell = spawn(_SHELL, "/", (reading, table, null), new_session=True)
+        except OSError:
+            os.close(writing)
+            raise
+        finally:
+            os.close(reading)
+            os.close(null)
+        if self._lifeline is not None:
+            os.close(self._lifeline)  # of a shell that somebody killed
+        self._lifeline = writing
+
+    def _is_running(self) -> bool:
+        if not self._shell:
+            return False
+        try:
+            return os.waitpid(self._shell, os.WNOHANG)[0] == 0
+        except ChildProcessError:
+            # The host ignores SIGCHLD or reaps all children.
+            return _exists(self._shell)
+
+    def _end_shell(self) -> None:
+        with suppress(ChildProcessError):  # not ours to kill: it ends with its pipe
+            if os.waitpid(self._shell, os.WNOHANG)[0] == 0:
+                os.kill(self._shell, signal.SIGKILL)
+                os.waitpid(self._shell, 0)
+
+    def _close(self) -> None:
+        for fd in (self._lifeline, self._table):
+            if fd is not None:
+                os.close(fd)
+
+    def _write(self, row: int, state: str, group: int = 0, pipe: int = 0) -> None:
+        if self._table is None:
+            return
+        text = f"{state} {group:<10} {pipe:<19}\n".encode()
+        try:
+            os.pwrite(self._table, text, row * _ROW_BYTES)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        if not self._broken:
+            self._broken = True
+            logger.warning("hooks may outlive this process if it is killed: %s", error)
+
+
+def _memory_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("hookline-watch")
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def group_lives(group: int) -> bool:
+    """Whether a process group has members other than zombies."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _has_members_beside_zombies(group)
+
+
+def _has_members_beside_zombies(group: int) -> bool:
+    # A container's first process may never reap orphans, and signalling a zombie
+    # succeeds: only /proc tells them apart.
+    try:
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return True
+    return any(_is_living_member(pid, group) for pid in pids) if pids else True
+
+
+def _is_living_member(pid: str, group: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return int(fields[2]) == group and fields[0] not in {b"Z", b"X"}
+
+
+def _end() -> None:
+    watcher.kill_all()
+    watcher.stop()
+
+
+watcher = Watcher()
+"""The one of this process."""
+atexit.register(_end)
+os.register_at_fork(after_in_child=watcher.disown)

@@ -1,0 +1,132 @@
+"""``hookline fire`` that a signal ends: no hook goes on without it (issue 12.16)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import STUBBORN, WORKER, marked, none_left, until
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="looks into /proc"
+)
+FIRE = (sys.executable, "-m", "hookline.cli.main", "fire", "BeforeTool", "--tool", "x")
+STATUS = {
+    signal.SIGKILL: -signal.SIGKILL,
+    signal.SIGTERM: -signal.SIGTERM,
+    signal.SIGHUP: -signal.SIGHUP,
+    signal.SIGINT: 130,
+}
+
+
+class Fire:
+    """``hookline fire`` with one hook, and the mark of what it starts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = f"FIRE_TEST={folder}"
+
+    def start(self, hook: dict[str, object], *prefix: str) -> subprocess.Popen[bytes]:
+        settings = self.folder / "settings.json"
+        settings.write_text(json.dumps({"hooks": {"BeforeTool": [{"hooks": [hook]}]}}))
+        return subprocess.Popen(
+            [*prefix, *FIRE, "--settings", str(settings)],
+            cwd=self.folder,
+            env={**os.environ, "FIRE_TEST": str(self.folder)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    async def started(self) -> None:
+        await until(str(self.folder / "started"))
+
+
+@pytest.fixture
+def fire(tmp_path: Path) -> Fire:
+    return Fire(tmp_path)
+
+
+def command(text: str) -> dict[str, object]:
+    return {"type": "command", "command": text}
+
+
+@pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
+@pytest.mark.parametrize("text", STUBBORN.values(), ids=list(STUBBORN))
+async def test_signal_ends_the_hook_too(
+    fire: Fire, text: str, number: signal.Signals
+) -> None:
+    with fire.start(command(text)) as running:
+        await fire.started()
+        running.send_signal(number)
+        assert running.wait() == STATUS[number]
+    assert await none_left(fire.mark)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name
+)
+async def test_hook_is_gone_before_the_command_is(
+    fire: Fire, number: signal.Signals
+) -> None:
+    with fire.start(command(STUBBORN["ignores SIGTERM"])) as running:
+        await fire.started()
+        running.send_signal(number)
+    assert marked(fire.mark) == []
+
+
+@pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
+async def test_signal_ends_a_hanging_worker_too(
+    fire: Fire, number: signal.Signals
+) -> None:
+    fire.folder.joinpath("worker.py").write_text(WORKER)
+    hook: dict[str, object] = {
+        "type": "worker",
+        "command": f"{sys.executable} worker.py",
+    }
+    with fire.start(hook) as running:
+        await fire.started()
+        running.send_signal(number)
+        assert running.wait() == STATUS[number]
+    assert await none_left(fire.mark)
+
+
+SECOND = [(signal.SIGINT, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)]
+
+
+@pytest.mark.parametrize(("first", "second"), SECOND)
+async def test_second_signal_leaves_nothing_either(
+    fire: Fire, first: signal.Signals, second: signal.Signals
+) -> None:
+    with fire.start(command(STUBBORN["has deaf children"])) as running:
+        await fire.started()
+        running.send_signal(first)
+        running.send_signal(second)
+        assert running.wait() in {130, -signal.SIGTERM, -signal.SIGINT}
+    assert await none_left(fire.mark)
+
+
+async def test_signal_in_the_grace_after_a_timeout_ends_what_is_left(
+    fire: Fire,
+) -> None:
+    text = "trap 'touch gone' TERM; touch started; while :; do sleep 1; done"
+    with fire.start({**command(text), "timeout": 300}) as running:
+        await until(str(fire.folder / "gone"))
+        running.send_signal(signal.SIGTERM)
+        assert running.wait() == -signal.SIGTERM
+    assert marked(fire.mark) == []
+
+
+async def test_nohup_keeps_its_meaning(fire: Fire) -> None:
+    """A host started with SIGHUP ignored goes on, and so does its hook."""
+    text = "touch started; until test -e go; do sleep 0.02; done; exit 2"
+    with fire.start(command(text), "nohup") as running:
+        await fire.started()
+        running.send_signal(signal.SIGHUP)
+        fire.folder.joinpath("go").touch()
+        assert running.wait() == 2
