@@ -10,7 +10,7 @@ import pytest
 
 from hookline.bus import HookBusClient, NatsBus
 from hookline.bus.server import RequestServer
-from hookline.errors import BusConnectionError
+from hookline.errors import BusConnectionError, HooklineError
 from tests.support.nats import ROOT, NatsServer
 
 from .fakes import RecordingHandler
@@ -116,3 +116,25 @@ async def test_refused_connection_fails_at_once(
     with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:
         await NatsBus.connect(guarded.url, timeout_s=60, **options)
     assert "guessed" not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["prefix", "queue"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("*", ">", "a.*", "*.a", "a.>", "a*", "a>b", "", ".", "a.", ".a", "a..b"),
+        *(" ", "a b", "a\tb", "a\r\nPUB x 0\r\n", "a\x00b", "a\u2028b", "a\u00a0b"),
+    ],
+    ids=repr,
+)
+async def test_name_that_matches_other_subjects_is_refused(
+    server: NatsServer, option: str, name: str
+) -> None:
+    """Issue 12.15: with a wildcard a worker would take every team's requests."""
+    names: dict[str, Any] = {option: name}
+    with pytest.raises(HooklineError, match=option):
+        await NatsBus.connect(server.url, **names)
+    bus = await NatsBus.connect(server.url)
+    with pytest.raises(HooklineError, match=option):
+        NatsBus(bus._connection, **names)
+    await bus.close()

@@ -105,6 +105,14 @@ def test_a_bug_is_exit_1_and_asks_for_a_report(
         ),
         pytest.param(("serve", *BUS, "--queue", "a b"), "--queue 'a b'", id="queue"),
         pytest.param(("serve", *BUS, "--prefix", ""), "--prefix ''", id="prefix"),
+        pytest.param(("serve", *BUS, "--prefix", "*"), "--prefix '*'", id="wildcard"),
+        pytest.param(
+            ("request", "BeforeTool", *BUS, "--prefix", "a.>"), "--prefix 'a.>'", id=">"
+        ),
+        pytest.param(("serve", *BUS, "--queue", "a b"), "--queue 'a b'", id="queue"),
+        pytest.param(
+            ("serve", *BUS, "--inbox-prefix", "*"), "--inbox-prefix '*'", id="inbox"
+        ),
     ],
 )
 def test_a_usage_error_is_one_line(

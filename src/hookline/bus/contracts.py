@@ -15,6 +15,7 @@ from uuid import uuid4
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import fields, replace
 
+from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import Decision, HookOutput, read_output
@@ -159,6 +160,18 @@ def expire(answer: Future[Any]) -> None:
     """Let a future fail with ``TimeoutError``, unless it is done."""
     if not answer.done():
         answer.set_exception(TimeoutError())
+
+
+def subject_name(what: str, name: str) -> str:
+    """Check a name that becomes part of a subject, and return it.
+
+    With a wildcard a worker would take the requests of other fleets.
+    """
+    if not name or not all(name.split(".")):
+        raise HooklineError(f"{what} {name!r}: must not have empty parts")
+    if any(not c.isprintable() or c.isspace() or c in "*>" for c in name):
+        raise HooklineError(f"{what} {name!r}: must not contain spaces, '*' or '>'")
+    return name
 
 
 def new_correlation_id() -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import count
 from ssl import SSLCertVerificationError
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from hookline.errors import BusConnectionError, EncodingError, MissingExtraError
 from hookline.protocol.jsontext import decode, encode_whole
@@ -29,6 +29,7 @@ from .contracts import (
     expire,
     failed_response,
     is_response,
+    subject_name,
     unanswered,
 )
 
@@ -44,6 +45,7 @@ QUEUE = "hookline-workers"
 CONNECT_TIMEOUT_S = 10.0
 
 _NO_RESPONDERS = "503"
+_REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 _PAUSE_S = 0.1
 _DEFAULTS: dict[str, Any] = {
     "name": "hookline",
@@ -57,8 +59,41 @@ _DEFAULTS: dict[str, Any] = {
 _log = logging.getLogger("hookline.bus")
 
 
+class _NoTLSError(Error):
+    def __str__(self) -> str:
+        return "the server does not offer TLS, which was asked for: nothing was sent"
+
+
 class _Client(Client):
-    """nats-py's client with a complete ``flush``."""
+    """nats-py's client with a complete ``flush``, and TLS where it is asked for.
+
+    nats-py encrypts only if the server says so, whatever ``tls://`` or a context asks.
+    """
+
+    def __init__(self, *, requires_tls: bool = False) -> None:
+        super().__init__()
+        self._requires_tls = requires_tls
+
+    async def _process_info(
+        self, info: dict[str, Any], initial_connection: bool = False
+    ) -> None:
+        if self._requires_tls and info.get("tls_available"):
+            info["tls_required"] = True  # by us; the server would take both
+        await super()._process_info(info, initial_connection)
+
+    def _connect_command(self) -> bytes:
+        # The first thing sent on every connection, the password included.
+        if self._requires_tls and not self._is_encrypted():
+            if self._transport is not None:
+                self._transport.close()  # nats-py leaves it open, at every attempt
+            raise _NoTLSError
+        return super()._connect_command()
+
+    def _is_encrypted(self) -> bool:
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            return writer.get_extra_info("ssl_object") is not None
+        return getattr(self._transport, "_using_tls", None) is True
 
     async def flush(self, timeout: int = 10) -> None:  # noqa: ASYNC109 - as inherited
         """Return once the server has handled everything sent before.
@@ -90,6 +125,8 @@ class NatsConnection:
     ) -> None:
         """Connect, trying for ``timeout_s``; raises BusConnectionError."""
         addresses = [servers] if isinstance(servers, str) else list(servers)
+        requires_tls = _requires_tls(addresses, options)
+        self.client = _Client(requires_tls=requires_tls)
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         while not await self._opened(addresses, options, deadline - clock()):
@@ -98,7 +135,7 @@ class NatsConnection:
                 raise BusConnectionError(address, self.last_problem or "no answer")
             # nats-py raises if a server disconnects during the handshake: try again.
             await asyncio.sleep(_PAUSE_S)
-            self.client = _Client()
+            self.client = _Client(requires_tls=requires_tls)
         await self._on_connected()
 
     async def close(self) -> None:
@@ -212,13 +249,32 @@ class NatsConnection:
             return  # later errors say less than the refusal
         self.last_problem = str(error) or type(error).__name__
         unauthorized = "authorization" in self.last_problem.lower()
-        if unauthorized or isinstance(error, SSLCertVerificationError):
+        if unauthorized or isinstance(error, SSLCertVerificationError | _NoTLSError):
             self._refused.set()
+
+
+_TLS_OPTIONS = ("tls", "tls_hostname", "tls_handshake_first")
+
+
+def _requires_tls(addresses: list[str], options: dict[str, Any]) -> bool:
+    """Whether TLS is asked for, by an option or by the address of any server."""
+    schemes = {_parts(address).scheme for address in addresses}
+    required = bool(schemes & {"tls", "wss"}) or any(
+        options.get(name) for name in _TLS_OPTIONS
+    )
+    if required and "ws" in schemes:
+        # The password in such an address goes out before any answer.
+        raise BusConnectionError("ws://", "not encrypted although TLS is asked for")
+    return required
+
+
+def _parts(server: str) -> SplitResult:
+    return urlsplit(server if "://" in server else f"nats://{server}")
 
 
 def without_password(server: str) -> str:
     """Return a server's address without the password that may be in it."""
-    parts = urlsplit(server if "://" in server else f"nats://{server}")
+    parts = _parts(server)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
@@ -228,8 +284,8 @@ class NatsBus:
     def __init__(
         self, connection: NatsConnection, *, prefix: str = PREFIX, queue: str = QUEUE
     ) -> None:
-        self.subject = f"{prefix}.{MessageBusType.HOOK_EXECUTION_REQUEST}"
-        self.queue = queue
+        self.subject = f"{subject_name('prefix', prefix)}.{_REQUEST}"
+        self.queue = subject_name("queue", queue)
         self._connection = connection
         self._services: list[_Service] = []
 
@@ -248,6 +304,8 @@ class NatsBus:
         Further options (``tls``, ``user``, ``password``, ``user_credentials``,
         ``inbox_prefix`` and so on) are passed to nats-py.
         """
+        subject_name("prefix", prefix)
+        subject_name("queue", queue)
         connection = NatsConnection()
         await connection.open(servers, timeout_s, **options)
         return cls(connection, prefix=prefix, queue=queue)

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from hookline.bus.contracts import subject_name
 from hookline.errors import HooklineError
 
 from .common import Options, Parser, read_file
@@ -48,17 +49,13 @@ def require_bus(options: Options, command: str) -> None:
         )
 
 
-def check_name(option: str, value: str) -> None:
-    """Raise for a value that cannot be part of a subject or name a queue."""
-    if not value or any(letter.isspace() for letter in value):
-        raise HooklineError(f"{option} {value!r}: must not be empty or contain spaces")
-
-
 async def connect(options: Options, **more: Any) -> NatsBus:
     """Connect to the bus; raises BusConnectionError."""
     from hookline.bus.nats import NatsBus
 
-    check_name("--prefix", options.prefix)
+    subject_name("--prefix", options.prefix)
+    if options.inbox_prefix is not None:
+        subject_name("--inbox-prefix", options.inbox_prefix)
     servers = _servers(options)
     if any(urlsplit(server).password for server in servers):
         print(f"hookline: {SAFE_PASSWORDS}", file=sys.stderr)

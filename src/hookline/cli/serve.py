@@ -9,7 +9,11 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from hookline.bus.contracts import HookExecutionResponse, RequestHandler
+from hookline.bus.contracts import (
+    HookExecutionResponse,
+    RequestHandler,
+    subject_name,
+)
 from hookline.bus.server import RequestServer
 from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError
@@ -65,7 +69,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Serve until a signal arrives."""
     connection.require_bus(options, "serve")
-    connection.check_name("--queue", options.queue)
+    subject_name("--queue", options.queue)
     log_to_stderr(logging.INFO if options.verbose else logging.WARNING)
     asyncio.run(_serve(load_config(options), options))
 
