@@ -109,7 +109,6 @@ def test_a_bug_is_exit_1_and_asks_for_a_report(
         pytest.param(
             ("request", "BeforeTool", *BUS, "--prefix", "a.>"), "--prefix 'a.>'", id=">"
         ),
-        pytest.param(("serve", *BUS, "--queue", "a b"), "--queue 'a b'", id="queue"),
         pytest.param(
             ("serve", *BUS, "--inbox-prefix", "*"), "--inbox-prefix '*'", id="inbox"
         ),

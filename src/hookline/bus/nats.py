@@ -85,7 +85,8 @@ class _Client(Client):
         # The first thing sent on every connection, the password included.
         if self._requires_tls and not self._is_encrypted():
             if self._transport is not None:
-                self._transport.close()  # nats-py leaves it open, at every attempt
+                # nats-py leaves it open, at every attempt; it has no types here.
+                self._transport.close()  # type: ignore[no-untyped-call]
             raise _NoTLSError
         return super()._connect_command()
 
