@@ -35,6 +35,17 @@ def test_replay_on_the_same_settings_changes_nothing(bench: Bench) -> None:
     assert done.stdout == "2 events replayed: no verdict changes\n"
 
 
+def test_replay_of_a_hook_that_replaces_the_whole_input_changes_nothing(
+    bench: Bench,
+) -> None:
+    """Issue 12.15: the keys that were dropped do not come back."""
+    whole = {"tool_input": {"path": "b"}, "replacesToolInput": True}
+    same = settings_of(bench, "s.json", says({"hookSpecificOutput": whole}, "r"))
+    bench.fire(same, "write_file", path="a", content="x")
+    done = bench.run("replay", "--settings", same)
+    assert done.stdout == "1 event replayed: no verdict changes\n"
+
+
 def test_replay_shows_only_the_verdicts_that_change_and_exits_1(bench: Bench) -> None:
     bench.fire(settings_of(bench, "old.json", ALLOW), "write_file", path="a")
     bench.fire(settings_of(bench, "old.json", ALLOW), "write_file", path="forbidden")

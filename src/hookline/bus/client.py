@@ -15,7 +15,6 @@ from typing import Any
 from hookline.errors import EncodingError, UnknownEventError
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import as_plain
-from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from .contracts import (
     HookBus,
@@ -28,12 +27,11 @@ from .contracts import (
     ResponseCode,
     Unsubscribe,
     expire,
-    is_response,
     new_correlation_id,
-    processed_to_wire,
     unanswered,
 )
 from .memory import InMemoryMessageBus
+from .wire import InvalidResponseError, closed_response, has_verdict, read_response
 
 DEFAULT_TIMEOUT_S = 70.0
 """A hook's default timeout and the grace for killing it, and 5 s for the bus."""
@@ -46,7 +44,11 @@ _log = logging.getLogger("hookline.bus")
 
 
 class HookBusClient:
-    """Sends requests over any bus; ``on_error="block"`` blocks without a verdict."""
+    """Sends requests over any bus.
+
+    ``on_error="block"`` closes an event without a verdict: a block, or what the event
+    has instead (PROTOCOL section 7).
+    """
 
     def __init__(
         self,
@@ -92,48 +94,65 @@ class HookBusClient:
         except EncodingError as error:
             code = ResponseCode.ENCODING_FAILURE
             return self.apply_on_error(unanswered(request, code, error), event)
-        response = await self._send(request, limit_s, retries)
+        response = await self._send(request, event, limit_s, retries)
         return self.apply_on_error(response, event)
 
     async def _send(
-        self, request: HookExecutionRequest, timeout_s: float, retries: int
+        self,
+        request: HookExecutionRequest,
+        event: HookEventName,
+        timeout_s: float,
+        retries: int,
     ) -> HookExecutionResponse:
         if retries < 1:
-            return await self._carrier.request(request, timeout_s)
+            return await self._send_once(request, event, timeout_s)
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         pause_s = _FIRST_PAUSE_S
         for left in range(retries, 0, -1):
             share_s = max(0.0, deadline - clock()) / (left + 1)
-            response = await self._carrier.request(request, share_s)
-            error = response.get("error", _NO_ERROR)
-            if response["success"] or error["code"] not in _UNANSWERED:
+            response = await self._send_once(request, event, share_s)
+            if response["success"] or response["error"]["code"] not in _UNANSWERED:
                 return response
             # No worker may be there for a moment while workers are replaced.
             await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))
             pause_s *= 2
-        return await self._carrier.request(request, max(0.0, deadline - clock()))
+        left_s = max(0.0, deadline - clock())
+        return await self._send_once(request, event, left_s)
+
+    async def _send_once(
+        self, request: HookExecutionRequest, event: HookEventName, timeout_s: float
+    ) -> HookExecutionResponse:
+        """Send a request; what comes back is valid, or a failed response."""
+        try:
+            response = await self._carrier.request(request, timeout_s)
+            read_response(response, event)
+        except InvalidResponseError as error:
+            message = f"the answer is not a valid response: {error}"
+        # A carrier of the host is foreign code and may raise anything.
+        except Exception as error:  # noqa: BLE001
+            message = f"the bus failed: {error!r}"
+            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
+        else:
+            if response["correlationId"] == request["correlationId"]:
+                return response
+            message = "the answer has another correlation id"
+        return unanswered(request, ResponseCode.INVALID_RESPONSE, message)
 
     def apply_on_error(
         self, response: HookExecutionResponse, event: HookEventName
     ) -> HookExecutionResponse:
-        """Block if there is no verdict and ``on_error`` asks for it."""
-        if response["success"] or not TRAITS[event].can_block:
+        """Close the event if there is no verdict and ``on_error`` asks for it."""
+        if has_verdict(response):
             return response
-        error = response.get("error", _NO_ERROR)
+        error = response["error"]
         # PROTOCOL 4: no input avoids a guard by being hard to encode.
-        blocks = error["code"] == ResponseCode.ENCODING_FAILURE
-        if "processed" in response or not (blocks or self.on_error is OnError.BLOCK):
+        unseen = error["code"] == ResponseCode.ENCODING_FAILURE
+        closes = unseen and TRAITS[event].can_block
+        if not closes and self.on_error is OnError.ALLOW:
             return response
-        block = ProcessedHookResult(
-            aggregated=make_empty_success_result(),
-            blocked=True,
-            reason=f"No verdict from the hooks: {error['message']} ({error['code']})",
-        )
-        return {**response, "processed": processed_to_wire(block)}
-
-
-_NO_ERROR: Any = {"code": "unknown", "message": "the response gives no reason"}
+        reason = f"No verdict from the hooks: {error['message']} ({error['code']})"
+        return closed_response(response, event, reason)
 
 
 class _Correlator:
@@ -198,11 +217,12 @@ class _Correlator:
             self._unsubscribe = None
 
     def _take(self, response: Any) -> None:
-        if not is_response(response):
-            _log.warning("ignored a message that is not a valid response")
+        found = response.get("correlationId") if isinstance(response, dict) else None
+        if not isinstance(found, str):
+            _log.warning("ignored a message that is not a response to anybody")
             return
         # Two requests may share an id; each response answers the older one.
-        for answer in self._waiting.get(response["correlationId"], ()):
+        for answer in self._waiting.get(found, ()):
             if not answer.done():
                 answer.set_result(response)
                 return

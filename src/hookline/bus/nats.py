@@ -25,13 +25,12 @@ from .contracts import (
     ResponseCode,
     Unsubscribe,
     correlation_id_of,
-    encode_response,
     expire,
     failed_response,
-    is_response,
     subject_name,
     unanswered,
 )
+from .wire import encode_response
 
 try:
     from nats.aio.client import Client
@@ -390,10 +389,7 @@ class NatsBus:
         except (Error, OSError) as error:
             return unanswered(request, ResponseCode.NO_RESPONDERS, str(error))
         response: HookExecutionResponse = _decoded(answer)
-        if is_response(response):
-            return response
-        message = "the answer is not a valid response"
-        return unanswered(request, ResponseCode.INVALID_RESPONSE, message)
+        return response
 
 
 class _Service:

@@ -30,8 +30,8 @@ from .contracts import (
     ResponseCode,
     failed_response,
     new_correlation_id,
-    processed_from_wire,
 )
+from .wire import read_response
 
 
 class RemoteHooks(EventFirer):
@@ -86,7 +86,7 @@ class RemoteHooks(EventFirer):
             response = self._client.apply_on_error(failed, event)
         else:
             response = await self._client.request(event, sent)
-        return processed_from_wire(response, event, fields.get("tool_input"))
+        return read_response(response, event, fields.get("tool_input"))
 
     def _translated(self, event: HookEventName, fields: Fields) -> Fields:
         """Translate model payloads to the stable shape, which can be sent."""

@@ -29,9 +29,8 @@ from .contracts import (
     Unsubscribe,
     correlation_id_of,
     failed_response,
-    output_to_wire,
-    processed_to_wire,
 )
+from .wire import output_to_wire, processed_to_wire
 
 MAX_CONCURRENT = 64
 """How many requests run at once by default."""
@@ -204,7 +203,8 @@ def _response(
         event_name=event.value,
         cause=error.details,
     )
-    if result.blocked or result.should_stop:
-        # The failure policy blocks: that is a verdict even so.
+    if result.final_output is not None:
+        # What a failure policy says is a verdict even so.
+        response["output"] = output_to_wire(aggregated)
         response["processed"] = processed_to_wire(result)
     return response

@@ -10,7 +10,7 @@ from typing import Any
 
 from hookline.protocol.events import Chain
 from hookline.protocol.jsontext import encode
-from hookline.protocol.outputs import HookOutput
+from hookline.protocol.outputs import HookOutput, changed_tool_input
 
 EventInput = dict[str, Any]
 Changes = dict[tuple[str, ...], Any]
@@ -101,23 +101,6 @@ def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
         content = {"role": "model", "parts": [changes["text"] or ""]}
         merged["candidates"] = [{"content": content}]
     return merged
-
-
-def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
-    """The tool input after one output: key by key, or replaced as a whole."""
-    changes = output.tool_input or {}
-    if isinstance(tool_input, Mapping) and not output.replaces_tool_input:
-        return {**_named(tool_input), **changes}
-    return dict(changes)
-
-
-def _named(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
-    """An input with the names that hooks were shown: a change must hit its key."""
-    if all(type(key) is str for key in tool_input):
-        return tool_input
-    from hookline.protocol.values import key_text  # rare
-
-    return {key_text(key): value for key, value in tool_input.items()}
 
 
 def _text_of(candidates: Any) -> str:

@@ -12,7 +12,12 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
-from hookline.protocol.outputs import MODES, Decision, HookOutput
+from hookline.protocol.outputs import (
+    MODES,
+    Decision,
+    HookOutput,
+    changed_tool_input,
+)
 from hookline.protocol.results import (
     AggregatedHookResult,
     HookError,
@@ -21,7 +26,7 @@ from hookline.protocol.results import (
 )
 from hookline.settings.model import ToolSelection
 
-from .changes import EventInput, changed_tool_input, final_input, merged_part
+from .changes import EventInput, final_input, merged_part
 
 Outputs = Sequence[HookOutput]
 
@@ -72,7 +77,15 @@ def _final(
     if final.tool_input is None or TRAITS[event].chain is not Chain.TOOL_INPUT:
         return final
     whole = final_input(event_input, outputs, Chain.TOOL_INPUT)["tool_input"]
-    return structs.replace(final, modified_tool_input=whole)
+    specific = {**final.hook_specific_output, "replacesToolInput": True}
+    if not any(
+        one.replaces_tool_input and one.tool_input is not None for one in outputs
+    ):
+        # Said by a hook that gave no input: it must not drop what others left alone.
+        del specific["replacesToolInput"]
+    return structs.replace(
+        final, modified_tool_input=whole, hook_specific_output=specific
+    )
 
 
 def _error(result: HookExecutionResult) -> HookError:

@@ -8,7 +8,6 @@ is withheld, the model's answer replaced, no tool allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from msgspec import structs
 
@@ -21,6 +20,7 @@ from hookline.protocol.results import (
     AggregatedHookResult,
     FailureCause,
     HookExecutionResult,
+    fail_closed_output,
 )
 from hookline.settings.load import Settings
 from hookline.settings.model import HookMode, OnFailure, TrustStatus
@@ -93,25 +93,6 @@ def _events_with_strict_hooks(settings: Settings) -> Iterator[HookEventName]:
                 for hook in group.hooks
             ):
                 yield event
-
-
-def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
-    """The strictest output that an event can have."""
-    if TRAITS[event].can_block:
-        return {"decision": "deny", "reason": reason}
-    content = {"role": "model", "parts": [reason]}
-    answer = {"content": content, "finishReason": "STOP"}
-    no_tools = {"mode": "NONE", "allowedFunctionNames": []}
-    strictest: dict[HookEventName, dict[str, Any]] = {
-        HookEventName.AfterTool: {"withholdResult": True, "additionalContext": reason},
-        HookEventName.AfterModel: {
-            "llm_response": {"text": reason, "candidates": [answer]}
-        },
-        HookEventName.BeforeToolSelection: {"toolConfig": no_tools},
-    }
-    if event not in strictest:
-        return {}
-    return {"reason": reason, "hookSpecificOutput": strictest[event]}
 
 
 def _closed(result: HookExecutionResult, reason: str) -> HookExecutionResult:

@@ -13,7 +13,7 @@ from hookline.errors import EncodingError
 from hookline.executors.contract import HookCall, HookPlan
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
 from hookline.protocol.jsontext import decode, encode
-from hookline.protocol.outputs import HookOutput
+from hookline.protocol.outputs import HookOutput, changed_tool_input
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.translators import stable_fields
 
@@ -94,9 +94,7 @@ class EventSnapshot(Struct, frozen=True, kw_only=True, gc=False):
         final = structs.replace(final, hook_specific_output=specific)
         if final.modified_tool_input is not None:
             # The tool may have changed the one that it was given.
-            before = self.input.load().get("tool_input")
-            base = before if isinstance(before, dict) else {}
-            whole = {**base, **(final.tool_input or {})}
+            whole = changed_tool_input(self.input.load().get("tool_input"), final)
             final = structs.replace(final, modified_tool_input=whole)
         aggregated = structs.replace(result.aggregated, final_output=final)
         return structs.replace(result, aggregated=aggregated), raw_outputs

@@ -179,6 +179,23 @@ class HookOutput(Struct, frozen=True, kw_only=True):
         return {k: v for k, v in fields.items() if v is not None} | self.extra
 
 
+def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
+    """The tool input after one output: key by key, or replaced as a whole."""
+    changes = output.tool_input or {}
+    if isinstance(tool_input, Mapping) and not output.replaces_tool_input:
+        return {**_named(tool_input), **changes}
+    return dict(changes)
+
+
+def _named(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """An input with the names that hooks were shown: a change must hit its key."""
+    if all(type(key) is str for key in tool_input):
+        return tool_input
+    from .values import key_text  # rare
+
+    return {key_text(key): value for key, value in tool_input.items()}
+
+
 def read_output(
     wire: Mapping[str, Any], event: HookEventName
 ) -> tuple[HookOutput, tuple[str, ...]]:
@@ -405,6 +422,7 @@ _decision = one_of(Decision).problem
 _SPECIFIC: dict[str, _Check] = {
     "additionalContext": _string,
     "tool_input": _object,
+    "replacesToolInput": _boolean,
     "clearContext": _boolean,
     "llm_request": _object,
     "llm_response": _object,

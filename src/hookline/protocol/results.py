@@ -179,6 +179,25 @@ def build_failure_envelope(
     return AggregatedHookResult(success=False, errors=[normalized])
 
 
+def fail_closed_output(event: HookEventName, reason: str) -> dict[str, Any]:
+    """The strictest output that an event can have."""
+    if TRAITS[event].can_block:
+        return {"decision": "deny", "reason": reason}
+    content = {"role": "model", "parts": [reason]}
+    answer = {"content": content, "finishReason": "STOP"}
+    no_tools = {"mode": "NONE", "allowedFunctionNames": []}
+    strictest: dict[HookEventName, dict[str, Any]] = {
+        HookEventName.AfterTool: {"withholdResult": True, "additionalContext": reason},
+        HookEventName.AfterModel: {
+            "llm_response": {"text": reason, "candidates": [answer]}
+        },
+        HookEventName.BeforeToolSelection: {"toolConfig": no_tools},
+    }
+    if event not in strictest:
+        return {}
+    return {"reason": reason, "hookSpecificOutput": strictest[event]}
+
+
 def process_common_hook_output_fields(
     aggregated: AggregatedHookResult, event: HookEventName
 ) -> ProcessedHookResult:
