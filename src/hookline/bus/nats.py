@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from itertools import count
 from ssl import SSLCertVerificationError
 from typing import Any
@@ -46,6 +46,7 @@ CONNECT_TIMEOUT_S = 10.0
 _NO_RESPONDERS = "503"
 _REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 _PAUSE_S = 0.1
+_CLOSE_S = 1.0
 _DEFAULTS: dict[str, Any] = {
     "name": "hookline",
     "connect_timeout": 2,
@@ -114,6 +115,9 @@ class NatsConnection:
         """Set once the connection is closed and will not come back."""
         self.last_problem = ""
         self.client = _Client()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._opened_with: tuple[list[str], dict[str, Any]] = ([], {})
+        self._ending: AsyncGenerator[None, None] | None = None
         self._connected = asyncio.Event()
         self._refused = asyncio.Event()
         self._inbox = ""
@@ -125,6 +129,8 @@ class NatsConnection:
     ) -> None:
         """Connect, trying for ``timeout_s``; raises BusConnectionError."""
         addresses = [servers] if isinstance(servers, str) else list(servers)
+        self.loop = asyncio.get_running_loop()
+        self._opened_with = addresses, options
         requires_tls = _requires_tls(addresses, options)
         self.client = _Client(requires_tls=requires_tls)
         clock = asyncio.get_running_loop().time
@@ -142,6 +148,15 @@ class NatsConnection:
         """Close at once."""
         await self.client.close()
         await self._on_closed()
+
+    async def open_another(self, timeout_s: float) -> NatsConnection:
+        """Connect in the same way, for the event loop that runs now."""
+        another = NatsConnection()
+        another._ending = _close_with_loop(another)
+        await anext(another._ending)
+        addresses, options = self._opened_with
+        await another.open(addresses, timeout_s, **options)
+        return another
 
     async def publish(self, subject: str, data: bytes) -> None:
         """Send as soon as there is a connection."""
@@ -253,6 +268,14 @@ class NatsConnection:
             self._refused.set()
 
 
+async def _close_with_loop(connection: NatsConnection) -> AsyncGenerator[None, None]:
+    # Ending its async generators is the last thing that a loop does.
+    try:
+        yield
+    finally:
+        await connection.close()
+
+
 _TLS_OPTIONS = ("tls", "tls_hostname", "tls_handshake_first")
 
 
@@ -287,6 +310,7 @@ class NatsBus:
         self.subject = f"{subject_name('prefix', prefix)}.{_REQUEST}"
         self.queue = subject_name("queue", queue)
         self._connection = connection
+        self._others: dict[asyncio.AbstractEventLoop, asyncio.Task[NatsConnection]] = {}
         self._services: list[_Service] = []
 
     @classmethod
@@ -347,11 +371,18 @@ class NatsBus:
             data = encode_whole(request)
         except EncodingError as error:
             return unanswered(request, ResponseCode.ENCODING_FAILURE, error)
-        limit = self._connection.client.max_payload
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout_s
+        try:
+            connection = await self._connection_here(timeout_s)
+        except (BusConnectionError, TimeoutError) as error:
+            problem = str(error) or "no connection"
+            return unanswered(request, ResponseCode.NO_RESPONDERS, problem)
+        limit = connection.client.max_payload
         if len(data) > limit:
             message = f"the request has {len(data)} bytes, the server accepts {limit}"
             return unanswered(request, ResponseCode.PAYLOAD_TOO_LARGE, message)
-        return await self._exchange(request, data, timeout_s)
+        return await self._exchange(connection, request, data, deadline - clock())
 
     async def settled(self) -> None:
         """Wait until every handler that was removed has sent its last response."""
@@ -365,24 +396,56 @@ class NatsBus:
         for service in self._services:
             service.leave()
         await self.settled()
-        await self._connection.close()
+        await self._close_connections()
 
     async def close(self) -> None:
         """Close at once; unfinished requests get no response."""
         for service in self._services:
             service.cancel()
+        await self._close_connections()
+
+    async def _connection_here(self, timeout_s: float) -> NatsConnection:
+        """The connection of the event loop that runs now.
+
+        Hooks of plain functions run on a loop of their own, and the first one may be
+        closed by then, or waiting for that very function.
+        """
+        loop = asyncio.get_running_loop()
+        if loop is self._connection.loop or self._connection.closed.is_set():
+            return self._connection
+        opening = self._others.get(loop)
+        if opening is None or (opening.done() and not _opened(opening)):
+            for ended in [one for one in list(self._others) if one.is_closed()]:
+                self._others.pop(ended, None)
+            limit_s = min(timeout_s, CONNECT_TIMEOUT_S)
+            opening = loop.create_task(self._connection.open_another(limit_s))
+            self._others[loop] = opening
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.shield(opening)
+
+    async def _close_connections(self) -> None:
+        for loop, opening in list(self._others.items()):
+            if loop.is_running() and opening.done() and _opened(opening):
+                closing = opening.result().close()
+                future = asyncio.run_coroutine_threadsafe(closing, loop)
+                await asyncio.wait({asyncio.wrap_future(future)}, timeout=_CLOSE_S)
+        self._others = {}
         await self._connection.close()
 
     async def _exchange(
-        self, request: HookExecutionRequest, data: bytes, timeout_s: float
+        self,
+        connection: NatsConnection,
+        request: HookExecutionRequest,
+        data: bytes,
+        timeout_s: float,
     ) -> HookExecutionResponse:
         try:
-            answer = await self._connection.request(self.subject, data, timeout_s)
+            answer = await connection.request(self.subject, data, timeout_s)
         except NoRespondersError:
             message = f"no worker is subscribed to {self.subject}"
             return unanswered(request, ResponseCode.NO_RESPONDERS, message)
         except TimeoutError:
-            problem = self._connection.last_problem
+            problem = connection.last_problem
             hint = f" (last error: {problem})" if problem else ""
             message = f"no response within {timeout_s:.3g} s{hint}"
             return unanswered(request, ResponseCode.TIMEOUT, message)
@@ -390,6 +453,10 @@ class NatsBus:
             return unanswered(request, ResponseCode.NO_RESPONDERS, str(error))
         response: HookExecutionResponse = _decoded(answer)
         return response
+
+
+def _opened(opening: asyncio.Task[NatsConnection]) -> bool:
+    return not opening.cancelled() and opening.exception() is None
 
 
 class _Service:
