@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hookline.processes.spawn import Program, Streams, spawn, spawn_by_popen
+from hookline.processes.watcher import watcher
 
 Spawn = Callable[..., int]
 
@@ -115,6 +116,7 @@ def test_program_that_cannot_start_is_an_error_and_leaves_nothing(
     error: type[Exception],
 ) -> None:
     (tmp_path / "plain").write_text("")
+    watcher.stop()  # of other tests
     before = os.listdir("/proc/self/fd")
     with pytest.raises(error):
         _run(start, argv, tmp_path / folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -142,12 +143,14 @@ async def test_hook_whose_number_the_host_never_learned_ends_with_it(
 ) -> None:
     """Killed between the start of a process and the note of its number."""
     body = """
-    from hookline.processes.spawn import Program, open_pipes, spawn
+    from hookline.processes.spawn import Program, spawn
     from hookline.processes.watcher import watcher
-    child, own = open_pipes()
-    watcher.expect(child[0])
+    stdin, writing = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR)
+    watcher.expect(stdin)
     script = "sleep 300 & touch started; sleep 300"
-    spawn(Program("/bin/sh", ("sh", "-c", script), os.environ), ".", child)
+    program = Program("/bin/sh", ("sh", "-c", script), os.environ)
+    spawn(program, ".", (stdin, null, null))
     signal.pause()
     """
     with host.start({}, body) as running:
@@ -279,6 +282,24 @@ async def test_watcher_that_was_killed_is_replaced(workshop: Workshop) -> None:
         (second,) = set(children()) - before
         assert second != first
         assert is_watcher(second)
+
+
+async def test_watcher_that_could_not_start_is_tried_again(workshop: Workshop) -> None:
+    """Too few descriptors for a moment must not end the protection for good."""
+    watcher.stop()
+    before = set(children())
+    settings = workshop.settings("BeforeTool", workshop.runs("true"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with HookSystem(workshop.config(settings)) as hooks:
+        used = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
+        for more in range(12):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (used + more, hard))
+            await hooks.event_handler.fire_before_tool_event("x", {})
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await hooks.event_handler.fire_before_tool_event("x", {})
+        (shell,) = set(children()) - before
+        assert is_watcher(shell)
+    assert set(children()) == before
 
 
 async def test_child_left_on_purpose_outlives_its_host(host: Host) -> None:

@@ -15,9 +15,9 @@ from hookline.processes.process import (
     POLL_LAST_S,
     Collector,
     ProcessGroup,
-    start,
 )
-from hookline.processes.spawn import ProcessSpec, close_all
+from hookline.processes.spawn import ProcessSpec
+from hookline.processes.watcher import close_all, start
 from hookline.protocol.jsontext import decode
 
 _READ_SIZE = 64 * 1024

@@ -14,38 +14,10 @@ from subprocess import SubprocessError
 
 from msgspec import Struct
 
-from .spawn import (
-    ProcessSpec,
-    Streams,
-    close_all,
-    mark_depth,
-    open_pipes,
-    start_program,
-)
-from .watcher import group_lives, watcher
+from .spawn import ProcessSpec
+from .watcher import close_all, group_lives, start, watcher
 
 POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
-
-
-def start(spec: ProcessSpec) -> tuple[int, Streams]:
-    """Start a program that ends with the host: its pid and our ends of its pipes."""
-    child, own = open_pipes()
-    try:
-        row = watcher.expect(child[0])
-        try:
-            pid = start_program(spec, child)
-        except BaseException:
-            watcher.clear(row)
-            raise
-        watcher.watch(row, pid)
-    except BaseException:
-        close_all(own)
-        raise
-    finally:
-        close_all(child)
-    if spec.depth:
-        mark_depth(pid, spec.depth)
-    return pid, own
 
 
 class ProcessGroup:
@@ -79,9 +51,10 @@ class ProcessGroup:
 
     def release(self) -> None:
         """What its leader leaves running from now on may outlive the host."""
-        self._terminated = False
-        if self.reaped:
-            watcher.release(self.pid)
+        if self._terminated:
+            self._terminated = False
+            if self.reaped:
+                watcher.release(self.pid)
 
     def kill(self) -> None:
         """Kill what is left of the group."""

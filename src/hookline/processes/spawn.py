@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
@@ -77,37 +77,6 @@ def marked_depth() -> int:
 
     depth = _MARK - resource.getrlimit(_UNUSED_LIMIT)[1]
     return depth if 0 < depth < _MAX_MARKED else 0
-
-
-def close_all(fds: Iterable[int]) -> None:
-    """Close descriptors."""
-    for fd in fds:
-        os.close(fd)
-
-
-def open_pipes() -> tuple[Streams, Streams]:
-    """Open three pipes: the child's ends and ours; all or none."""
-    opened: list[int] = []
-    try:
-        for _ in range(3):
-            opened += os.pipe()
-    except OSError:
-        close_all(opened)
-        raise
-    in_read, in_write, out_read, out_write, err_read, err_write = opened
-    for fd in (in_write, out_read, err_read):
-        os.set_blocking(fd, False)
-    return (in_read, out_write, err_write), (in_write, out_read, err_read)
-
-
-def start_program(spec: ProcessSpec, streams: Streams) -> int:
-    """Start what a spec says and return its process id."""
-    if spec.direct is not None:
-        try:
-            return spawn(spec.direct, spec.cwd, streams)
-        except OSError:
-            pass  # for example a script without "#!": the shell can still run it
-    return spawn(Program(spec.argv[0], spec.argv, spec.env), spec.cwd, streams)
 
 
 def spawn(

@@ -1,4 +1,4 @@
-"""Leave no hook running when the host dies, however it dies.
+"""Start processes that end with the host, however it dies.
 
 One small shell per host waits at a pipe whose other end only the host holds. The
 kernel closes that end with the host, also on SIGKILL; the shell then kills the process
@@ -13,11 +13,12 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 from hookline.log import logger
 
-from .spawn import Program, spawn
+from .spawn import ProcessSpec, Program, Streams, mark_depth, spawn
 
 _SCRIPT = """\
 trap '' HUP INT QUIT TERM PIPE
@@ -50,7 +51,8 @@ class Watcher:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._broken = False
+        self._has_warned = False
+        self._is_missing = False
         self._reset()
 
     def _reset(self) -> None:
@@ -64,7 +66,7 @@ class Watcher:
     def expect(self, stdin: int) -> int:
         """Reserve a row for a process about to start, known by its stdin alone."""
         with self._lock:
-            if not self._broken and not self._is_running():
+            if not self._is_missing and not self._is_running():
                 self._start()
             if self._free:
                 row = self._free.pop()
@@ -107,8 +109,9 @@ class Watcher:
     def stop(self) -> None:
         """End the shell if no group is left; the next process starts another."""
         with self._lock:
-            if self._shell and len(self._free) == self._total:
-                self._end_shell()
+            if len(self._free) == self._total:
+                if self._shell:
+                    self._end_shell()
                 self._close()
                 self._reset()
 
@@ -124,19 +127,18 @@ class Watcher:
                 self._table = _memory_file()
             self._start_shell(self._table)
         except OSError as error:
-            self._give_up(error)
+            self._is_missing = isinstance(error, FileNotFoundError | PermissionError)
+            self._warn(error)
 
     def _start_shell(self, table: int) -> None:
         reading, writing = os.pipe()
-        null = os.open(os.devnull, os.O_RDWR)
         try:
-            self._shell = spawn(_SHELL, "/", (reading, table, null), new_session=True)
+            self._shell = _spawn_shell(reading, table)
         except OSError:
             os.close(writing)
             raise
         finally:
             os.close(reading)
-            os.close(null)
         if self._lifeline is not None:
             os.close(self._lifeline)  # of a shell that somebody killed
         self._lifeline = writing
@@ -168,12 +170,20 @@ class Watcher:
         try:
             os.pwrite(self._table, text, row * _ROW_BYTES)
         except OSError as error:
-            self._give_up(error)
+            self._warn(error)
 
-    def _give_up(self, error: OSError) -> None:
-        if not self._broken:
-            self._broken = True
+    def _warn(self, error: OSError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
             logger.warning("hooks may outlive this process if it is killed: %s", error)
+
+
+def _spawn_shell(lifeline: int, table: int) -> int:
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        return spawn(_SHELL, "/", (lifeline, table, null), new_session=True)
+    finally:
+        os.close(null)
 
 
 def _memory_file() -> int:
@@ -232,3 +242,54 @@ watcher = Watcher()
 """The one of this process."""
 atexit.register(_end)
 os.register_at_fork(after_in_child=watcher.disown)
+
+
+def start(spec: ProcessSpec) -> tuple[int, Streams]:
+    """Start a program that ends with the host: its pid and our ends of its pipes."""
+    child, own = _open_pipes()
+    try:
+        row = watcher.expect(child[0])
+        try:
+            pid = _start_program(spec, child)
+        except BaseException:
+            watcher.clear(row)
+            raise
+        watcher.watch(row, pid)
+    except BaseException:
+        close_all(own)
+        raise
+    finally:
+        close_all(child)
+    if spec.depth:
+        mark_depth(pid, spec.depth)
+    return pid, own
+
+
+def close_all(fds: Iterable[int]) -> None:
+    """Close descriptors."""
+    for fd in fds:
+        os.close(fd)
+
+
+def _open_pipes() -> tuple[Streams, Streams]:
+    """Open three pipes: the child's ends and ours; all or none."""
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened += os.pipe()
+    except OSError:
+        close_all(opened)
+        raise
+    in_read, in_write, out_read, out_write, err_read, err_write = opened
+    for fd in (in_write, out_read, err_read):
+        os.set_blocking(fd, False)
+    return (in_read, out_write, err_write), (in_write, out_read, err_read)
+
+
+def _start_program(spec: ProcessSpec, streams: Streams) -> int:
+    if spec.direct is not None:
+        try:
+            return spawn(spec.direct, spec.cwd, streams)
+        except OSError:
+            pass  # for example a script without "#!": the shell can still run it
+    return spawn(Program(spec.argv[0], spec.argv, spec.env), spec.cwd, streams)
