@@ -63,6 +63,11 @@ class NatsServer:
             self._process.wait()
             self._process = None
 
+    def reload(self) -> None:
+        """Let it read its configuration again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+
     def _wait_for_port(self, ports: Path) -> int:
         assert self._process is not None
         file = ports / f"nats-server_{self._process.pid}.ports"

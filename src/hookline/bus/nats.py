@@ -350,15 +350,21 @@ class NatsBus:
 
         The returned function stops that; requests that have arrived are answered.
         """
+        if "permissions violation" in self._connection.last_problem.lower():
+            self._connection.last_problem = ""  # of an earlier subscription
         service = _Service(self, self._connection, handle)
         self._services.append(service)
         return service.leave
 
     async def ready(self) -> None:
         """Wait until the server knows this worker; raises if it refuses."""
-        for service in self._services:
-            await service.settled()
-        await self._connection.client.flush()
+        try:
+            for service in self._services:
+                await service.settled()
+            await self._connection.client.flush()
+        except (Error, OSError, TimeoutError) as error:
+            problem = str(error) or type(error).__name__
+            raise BusConnectionError(self.subject, problem) from error
         problem = self._connection.last_problem
         if "permissions violation for subscription" in problem.lower():
             raise BusConnectionError(self.subject, problem)

@@ -82,6 +82,7 @@ class HookSystem:
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
         self._disposing: HookEventHandler | None = None
+        self._subscribing: asyncio.Future[None] | None = None
         self._journal: JournalRecorder | None = None
         self._record = options.journal
         config.adopt(self)
@@ -107,9 +108,16 @@ class HookSystem:
         return self._registry
 
     async def initialize(self) -> None:
-        """Build what is missing; concurrent calls share one run."""
-        if self._handler is not None:
-            return
+        """Build what is missing; concurrent calls share one run.
+
+        Raises if the bus refuses the subscription; then nothing is initialised.
+        """
+        if self._handler is None:
+            self._start()
+        if self._subscribing is not None:
+            await self._finish_subscribing(self._subscribing)
+
+    def _start(self) -> None:
         settings = self._config.settings
         for problem in (*settings.errors, *settings.warnings):
             logger.warning("%s", problem)
@@ -124,11 +132,30 @@ class HookSystem:
             self._broken,
         )
         if self._bus is not None:
-            handler.listen(self._bus)
+            try:
+                handler.listen(self._bus)
+            except BaseException:
+                if self._journal is not None:
+                    self._journal.close()
+                raise
+            ready = getattr(self._bus, "ready", None)
+            if ready is not None:
+                self._subscribing = asyncio.ensure_future(ready())
         self._handler = handler
         if self._start_workers and self._workers is not None:
             hooks = filter(_may_start, self._registry.all_hooks())
             self._workers.start(hooks, self._config.working_dir)
+
+    async def _finish_subscribing(self, subscribing: asyncio.Future[None]) -> None:
+        try:
+            await asyncio.shield(subscribing)
+        except Exception:
+            if self._subscribing is subscribing:
+                self._subscribing = None
+                await self.dispose()
+            raise
+        if self._subscribing is subscribing:
+            self._subscribing = None
 
     async def dispose(self) -> None:
         """Release everything; the system may be initialised again.
