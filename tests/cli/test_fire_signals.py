@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import STUBBORN, WORKER, marked, none_left, until
+from tests.support.processes import (
+    STUBBORN,
+    WORKER,
+    children,
+    marked,
+    none_left,
+    until,
+)
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/fd").exists(), reason="looks into /proc"
@@ -130,3 +138,18 @@ async def test_nohup_keeps_its_meaning(fire: Fire) -> None:
         running.send_signal(signal.SIGHUP)
         fire.folder.joinpath("go").touch()
         assert running.wait() == 2
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+async def test_first_process_of_a_container_ends_too(fire: Fire) -> None:
+    """Its signals have no default action; a killed hook must not count as allowed."""
+    space = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+    with fire.start(command(STUBBORN["sleeps"]), *space) as running:
+        try:
+            await until(str(fire.folder / "started"), 10)
+        except AssertionError:
+            pytest.skip("may not make a namespace")
+        first = next(iter(children(running.pid)))
+        os.kill(first, signal.SIGTERM)
+        assert running.wait() == 128 + signal.SIGTERM
+    assert await none_left(fire.mark)

@@ -125,6 +125,8 @@ def _end_by_signal(number: int, _frame: object) -> None:
     # The status that shells and supervisors expect of a signal.
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+    # The first process of a container is not ended by that.
+    os._exit(128 + number)
 
 
 @contextmanager
