@@ -10,7 +10,7 @@ from typing import Any
 
 from hookline.protocol.events import Chain
 from hookline.protocol.jsontext import encode
-from hookline.protocol.outputs import HookOutput, changed_tool_input
+from hookline.protocol.outputs import HookOutput, changed_tool_input, named_input
 
 EventInput = dict[str, Any]
 Changes = dict[tuple[str, ...], Any]
@@ -64,7 +64,7 @@ def changes_of(output: HookOutput, event_input: EventInput, by: Chain) -> Change
     changes: Changes = {(key,): value for key, value in given.items()}
     if by is Chain.TOOL_INPUT and output.replaces_tool_input:
         shown = event_input.get("tool_input")
-        for key in _named(shown) if isinstance(shown, Mapping) else ():
+        for key in named_input(shown) if isinstance(shown, Mapping) else ():
             changes.setdefault((key,), _DROPPED)
     config = changes.get(("config",)) if by is Chain.LLM_REQUEST else None
     if isinstance(config, dict):

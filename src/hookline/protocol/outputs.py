@@ -183,11 +183,11 @@ def changed_tool_input(tool_input: Any, output: HookOutput) -> dict[str, Any]:
     """The tool input after one output: key by key, or replaced as a whole."""
     changes = output.tool_input or {}
     if isinstance(tool_input, Mapping) and not output.replaces_tool_input:
-        return {**_named(tool_input), **changes}
+        return {**named_input(tool_input), **changes}
     return dict(changes)
 
 
-def _named(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
+def named_input(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
     """An input with the names that hooks were shown: a change must hit its key."""
     if all(type(key) is str for key in tool_input):
         return tool_input
