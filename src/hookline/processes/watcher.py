@@ -254,14 +254,14 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
         except BaseException:
             watcher.clear(row)
             raise
+        if spec.depth:
+            mark_depth(pid, spec.depth)
         watcher.watch(row, pid)
     except BaseException:
         close_all(own)
         raise
     finally:
         close_all(child)
-    if spec.depth:
-        mark_depth(pid, spec.depth)
     return pid, own
 
 
