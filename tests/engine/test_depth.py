@@ -65,7 +65,10 @@ async def test_a_hook_cannot_recurse_past_the_depth(
     while "maxDepth 2" not in answers(workshop.folder):
         assert time.monotonic() < deadline, answers(workshop.folder)
         await asyncio.sleep(0.01)
-    assert len((workshop.folder / "runs").read_text().splitlines()) == 2
+    runs = len((workshop.folder / "runs").read_text().splitlines())
+    # What a hook starts before its limit is set is not counted, at most once per hook
+    # (decision 0094): on a busy machine an orphan can be that quick.
+    assert 2 <= runs <= 4
 
 
 async def limit_of(folder: Path, depth: int) -> str:

@@ -220,7 +220,7 @@ class ToolRun(Struct):
         before = await fire_before_tool_hook(
             self.config, self.tool_name, self.tool_input, **self.context
         )
-        output = None if before is None else before.final_output
+        output = None if before is None else before.aggregated.final_output
         if before is None or output is None:
             return None
         changes = ""

@@ -51,7 +51,7 @@ async def fire(
     # The second documented edge: whatever fails in the hooks, the agent goes on.
     except Exception as error:  # noqa: BLE001
         result = _failed(config, event, error)
-    return None if result.final_output is None else result
+    return None if result.aggregated.final_output is None else result
 
 
 async def has_hooks_for(config: Config, event: HookEventName) -> bool:

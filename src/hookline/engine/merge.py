@@ -74,10 +74,11 @@ def _final(
     if not outputs:
         return None
     final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
-    if final.tool_input is None or TRAITS[event].chain is not Chain.TOOL_INPUT:
+    specific = final.hook_specific_output
+    if TRAITS[event].chain is not Chain.TOOL_INPUT or "tool_input" not in specific:
         return final
     whole = final_input(event_input, outputs, Chain.TOOL_INPUT)["tool_input"]
-    specific = {**final.hook_specific_output, "replacesToolInput": True}
+    specific = {**specific, "replacesToolInput": True}
     if not any(
         one.replaces_tool_input and one.tool_input is not None for one in outputs
     ):
