@@ -14,7 +14,6 @@ from .errors import HookSystemExistsError
 from .protocol.inputs import checked_translator
 from .settings.load import Settings
 from .settings.locations import absolute, find_workspace
-from .trust.gate import apply_trust
 
 if TYPE_CHECKING:
     from .engine.system import HookSystem
@@ -33,7 +32,7 @@ class Config:
     ) -> None:
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = absolute(working_dir or os.curdir)
-        settings = apply_trust(settings or Settings(), self.working_dir)
+        settings = _trusted(settings or Settings(), self.working_dir)
         if settings.folder is None:
             found = find_workspace(self.working_dir).project_dir
             settings = replace(settings, project_dir=found)
@@ -104,3 +103,12 @@ class Config:
 
     async def __aexit__(self, *_: object) -> None:
         await self.dispose()
+
+
+def _trusted(settings: Settings, working_dir: str) -> Settings:
+    if not settings.projects and not any(one.is_project for one in settings.layers):
+        return settings
+    # Hosts without a project need not load what checks its files.
+    from .trust.gate import apply_trust
+
+    return apply_trust(settings, working_dir)

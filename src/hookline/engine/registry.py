@@ -22,7 +22,6 @@ from hookline.settings.model import (
     TrustStatus,
     Untrusted,
 )
-from hookline.trust.gate import FailedApproval
 
 
 class HookRegistry:
@@ -117,15 +116,22 @@ def _trust_of(
     if layer.trust is None:
         problem = f"its project {layer.project} is not trusted"
         closes = settings.untrusted is Untrusted.BLOCK
-        return TrustStatus.UNTRUSTED, FailedApproval(problem) if closes else None
+        return TrustStatus.UNTRUSTED, _failed(problem) if closes else None
     try:
         approval = layer.trust(config)
         changed = approval is not None and approval.check()[0] is not None
     # One hook's files must not keep the others from being registered.
     except Exception as error:  # noqa: BLE001
         problem = f"its approval could not be checked ({type(error).__name__}: {error})"
-        return TrustStatus.CHANGED, FailedApproval(problem)
+        return TrustStatus.CHANGED, _failed(problem)
     return (TrustStatus.CHANGED if changed else TrustStatus.TRUSTED), approval
+
+
+def _failed(problem: str) -> Approval:
+    # Hosts without a project need not load what checks its files.
+    from hookline.trust.gate import FailedApproval
+
+    return FailedApproval(problem)
 
 
 def _switched(hook: RegisteredHook, name: str, enabled: bool) -> RegisteredHook:
