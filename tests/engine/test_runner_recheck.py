@@ -286,6 +286,22 @@ async def test_a_request_is_seen_with_the_context_that_is_appended(
     assert messages[1:] == [{"role": "user", "content": "a &lt;secret&gt;"}]
 
 
+async def test_of_several_contexts_hooks_see_the_one_that_is_sent(
+    workshop: Workshop,
+) -> None:
+    """PROTOCOL 6: on BeforeModel a later context replaces an earlier one."""
+    contexts = [{"hookSpecificOutput": {"additionalContext": n}} for n in ("a", "b")]
+    result = await workshop.fire(
+        "BeforeModel",
+        *map(workshop.says, contexts),
+        workshop.runs("cat > seen.json"),
+    )
+    assert result.final_output is not None
+    assert result.final_output.additional_context == "b"
+    messages = workshop.seen()["llm_request"]["messages"]
+    assert [one["content"] for one in messages] == ["hi", "b"]
+
+
 async def test_a_rewritten_request_is_seen_by_the_other_hooks(
     workshop: Workshop,
 ) -> None:

@@ -382,9 +382,9 @@ def test_dict_stays_a_dict() -> None:
         assert translator.to_hook_llm_response(made).text == "ho"
 
 
-def test_second_choice_is_kept_when_the_first_is_rewritten() -> None:
+def test_text_without_candidates_is_the_whole_answer() -> None:
     wire = chat_response("hi", [])
     wire["choices"].append({**wire["choices"][0], "index": 1})
     made = translator.from_hook_llm_response({"text": "ho"}, wire)
     texts = [choice["message"]["content"] for choice in made["choices"]]
-    assert texts == ["ho", "hi"]
+    assert texts == ["ho"]

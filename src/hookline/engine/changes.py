@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from hookline.protocol.events import Chain
 from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput, changed_tool_input, named_input
@@ -38,17 +40,36 @@ def final_input(
     event_input: EventInput, outputs: Iterable[HookOutput], by: Chain
 ) -> EventInput:
     """The input with the changes of all these hooks, as the caller applies them."""
-    contexts = []
+    context = None
     for output in outputs:
         event_input = chain_input(event_input, output, by)
-        if output.additional_context is not None:
-            contexts.append(output.additional_context)
-    if by is not Chain.LLM_REQUEST or not contexts:
+        context = output.additional_context or context
+    if by is not Chain.LLM_REQUEST or context is None:
         return event_input
     request = event_input.get(by) or {}
-    appended = {"role": "user", "content": "\n".join(contexts)}
+    appended = {"role": "user", "content": context}
     messages = [*(request.get("messages") or ()), appended]
     return {**event_input, by.value: {**request, "messages": messages}}
+
+
+def with_one_answer(output: HookOutput, event_input: EventInput) -> HookOutput:
+    """A model's answer in one spelling, where ``text`` and ``candidates`` disagree.
+
+    Many hooks return the response that they were shown with one of the two changed. The
+    other one still holds the old text, which the next hook must not bring back.
+    """
+    given = output.llm_response or {}
+    if "text" not in given or "candidates" not in given:
+        return output
+    texts = _texts_of(given["candidates"])
+    if (given["text"] or "") == texts[0]:
+        return output
+    shown = event_input.get(Chain.LLM_RESPONSE) or {}
+    is_stale = texts == _texts_of(shown.get("candidates"))
+    stale = "candidates" if is_stale else "text"
+    answer = {key: value for key, value in given.items() if key != stale}
+    specific = {**output.hook_specific_output, "llm_response": answer}
+    return structs.replace(output, hook_specific_output=specific)
 
 
 def same_value(one: EventInput, other: EventInput, by: Chain) -> bool:
@@ -95,7 +116,7 @@ def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
         merged["config"] = {**base["config"], **changes["config"]}
     if "candidates" in changes:
         if "text" in base and "text" not in changes:
-            merged["text"] = _text_of(changes["candidates"])
+            merged["text"] = _texts_of(changes["candidates"])[0]
     elif "text" in changes and "candidates" in base:
         # Otherwise these would still hold the text that was replaced.
         content = {"role": "model", "parts": [changes["text"] or ""]}
@@ -103,9 +124,13 @@ def merged_part(part: Any, changes: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _text_of(candidates: Any) -> str:
-    first = candidates[0] if isinstance(candidates, list) and candidates else {}
-    content = first.get("content") if isinstance(first, dict) else None
+def _texts_of(candidates: Any) -> list[str]:
+    """The text of each candidate; of none at all an empty one."""
+    return [_text_of(one) for one in candidates or ()] or [""]
+
+
+def _text_of(candidate: Any) -> str:
+    content = candidate.get("content") if isinstance(candidate, dict) else None
     parts = content.get("parts") if isinstance(content, dict) else None
     return "".join(part for part in parts or () if isinstance(part, str))
 

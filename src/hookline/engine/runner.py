@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
-from hookline.protocol.events import TRAITS, Chain
+from hookline.protocol.events import TRAITS, Chain, HookEventName
 from hookline.protocol.outputs import Decision, HookOutput
 from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import HookMode
@@ -27,6 +27,7 @@ from .changes import (
     disagreement,
     final_input,
     same_value,
+    with_one_answer,
 )
 from .run_hook import Executors, run_hook
 
@@ -79,7 +80,12 @@ class HookRunner:
     async def _run_hook(
         self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
-        return await run_hook(hook, call, self._executors, self._breaker)
+        result = await run_hook(hook, call, self._executors, self._breaker)
+        if result.output is None or hook.event is not HookEventName.AfterModel:
+            return result
+        return structs.replace(
+            result, output=with_one_answer(result.output, call.input)
+        )
 
     async def _run_together(
         self, hooks: Iterable[RegisteredHook], call: HookCall

@@ -549,7 +549,8 @@ def new_candidates(parts: Mapping[str, Any], seen: LLMResponse) -> list[LLMCandi
     first = msgspec.structs.replace(
         first_candidate(found), content=LLMContent("model", [text] if text else [])
     )
-    return [first, *(found[1:] if text else [])]
+    # It is the whole answer: the other candidates may hold what was taken out.
+    return [first]
 
 
 def first_candidate(candidates: Sequence[LLMCandidate]) -> LLMCandidate:
