@@ -13,6 +13,7 @@ from hookline.agent import (
     GenAIModel,
     OpenAIModel,
     ToolSpec,
+    fire_before_model_hook,
     fire_before_tool_selection_hook,
     hooked,
 )
@@ -112,6 +113,51 @@ async def test_a_restriction_drops_tools_that_the_service_runs(
     assert ("read_file" in str(left)) == ("hosted only" not in api)
     assert ("read_file" in str(result.tools)) == ("hosted only" not in api)
     assert result.tools is not None
+
+
+@pytest.mark.parametrize("kind", RESTRICTIONS)
+@pytest.mark.parametrize("api", REQUESTS)
+async def test_a_restriction_before_the_model_holds_like_any_other(
+    tmp_path: Path, api: str, kind: str
+) -> None:
+    """PROTOCOL 10: also where the SDK cannot carry the names."""
+    hook = specific(llm_request={"toolConfig": RESTRICTIONS[kind]})
+    async with config_of(tmp_path, {"BeforeModel": hook}, seen=False) as config:
+        before = await fire_before_model_hook(config, REQUESTS[api])
+    selection = specific(toolConfig=RESTRICTIONS[kind])
+    expected = await selected(tmp_path, REQUESTS[api], selection)
+    assert before.modified_request == expected.modified_request
+    assert before.allowed_names == expected.allowed_names
+
+
+async def test_a_choice_of_tools_that_is_returned_as_shown_restricts_nothing(
+    tmp_path: Path,
+) -> None:
+    """A hook that changes messages may return the whole request."""
+    chosen = {**REQUESTS["anthropic"], "tool_choice": {"type": "none"}}
+    change = {"messages": [HI], "toolConfig": {"mode": "NONE"}}
+    hook = specific(llm_request=change)
+    async with config_of(tmp_path, {"BeforeModel": hook}, seen=False) as config:
+        before = await fire_before_model_hook(config, chosen)
+    assert before.modified_request == chosen
+    assert before.allowed_names is None
+
+
+async def test_both_events_restrict_the_calls_of_a_chat(tmp_path: Path) -> None:
+    """The scheduler refuses a call that one of them does not allow."""
+    hooks = {
+        "BeforeToolSelection": specific(
+            toolConfig={"allowedFunctionNames": ["read_file", "x"]}
+        ),
+        "BeforeModel": specific(
+            llm_request={"toolConfig": {"allowedFunctionNames": ["read_file", "y"]}}
+        ),
+    }
+    specs = [ToolSpec(name=name) for name in ("read_file", "x", "y")]
+    with ModelServer(["a"]) as server:
+        async with config_of(tmp_path, hooks) as config, openai_model(server) as model:
+            reply = await ChatSession(config, model, tools=specs).send("hi")
+    assert reply.allowed_names == frozenset({"read_file"})
 
 
 @pytest.mark.parametrize("api", REQUESTS)

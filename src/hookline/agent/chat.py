@@ -82,8 +82,6 @@ class ChatReply(Struct, frozen=True, kw_only=True):
 class PreparedCall(BeforeModelHookResult, frozen=True, kw_only=True):
     """A model call after its Before hooks; unless blocked it has a request to send."""
 
-    allowed_names: frozenset[str] | None = None
-
 
 class ChatSession:
     """Keeps the history and calls the model through the hooks."""
@@ -251,5 +249,6 @@ async def prepare_call(
         request = before.modified_request
     for message in (selected.system_message, before.system_message):
         request = with_message(translator, request, message)
-    names = selected.allowed_names
-    return structs.replace(prepared, modified_request=request, allowed_names=names)
+    names = [n for n in (selected.allowed_names, before.allowed_names) if n is not None]
+    allowed = frozenset.intersection(*names) if names else None
+    return structs.replace(prepared, modified_request=request, allowed_names=allowed)

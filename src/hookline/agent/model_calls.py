@@ -16,6 +16,7 @@ from hookline.translators import pick_translator
 from hookline.translators.passthrough import StableTranslator
 from hookline.translators.sdk_objects import get
 from hookline.translators.stable import HookTranslator, LLMMessage, to_wire
+from hookline.translators.translator import merged_tool_config
 
 from .triggers import fire
 
@@ -31,6 +32,8 @@ class BeforeModelHookResult(Struct, frozen=True, kw_only=True):
     synthetic_response: Any = None
     modified_request: Any = None
     """The request to send, with additional context; None if no hook had an output."""
+    allowed_names: frozenset[str] | None = None
+    """The only tools that may be called; None means all."""
     should_stop: bool = False
     stop_reason: str | None = None
     system_message: str | None = None
@@ -206,16 +209,30 @@ def _changed_request(
     output = result.final_output
     if output is None:
         return {"modified_request": request}
+    allowed = None
     if parts := output.llm_request:
         name = _last_hook_with(result, "llm_request")
-        request = _try(
-            _FAILED,
-            lambda: translator.from_hook_llm_request(parts, request, hook_name=name),
-        )
-    if request is _FAILED:
-        return {"blocked": True, "reason": "A hook's change could not be applied"}
-    context = output.additional_context
-    return {"modified_request": with_message(translator, request, context, "user")}
+        found = _try(_FAILED, lambda: _with_parts(translator, request, parts, name))
+        if found is _FAILED:
+            return {"blocked": True, "reason": "A hook's change could not be applied"}
+        request, allowed = found
+    changed = with_message(translator, request, output.additional_context, "user")
+    return {"modified_request": changed, "allowed_names": allowed}
+
+
+def _with_parts(
+    translator: HookTranslator, request: Any, parts: dict[str, Any], name: str | None
+) -> tuple[Any, frozenset[str] | None]:
+    """The request with a hook's changes, and the only tools that may be called."""
+    seen = translator.to_hook_llm_request(request).tool_config
+    others = {key: value for key, value in parts.items() if key != "toolConfig"}
+    changed = translator.from_hook_llm_request(others, request, hook_name=name)
+    chosen = merged_tool_config(seen, parts.get("toolConfig"))
+    if chosen is None:
+        return changed, None
+    wanted = to_wire(chosen)
+    allowed = _allowed_names(wanted)
+    return _restricted(translator, changed, wanted, allowed)[0], allowed
 
 
 def _changed_response(

@@ -116,7 +116,7 @@ class SdkTranslator(HookTranslator):
         if messages is not None and messages != seen.messages:
             request = self._with_messages(request, entries, messages)
         request = self._with_settings(request, seen, parts, hook_name)
-        tool_config = _merged_tool_config(seen.tool_config, parts.get("toolConfig"))
+        tool_config = merged_tool_config(seen.tool_config, parts.get("toolConfig"))
         if tool_config is None:
             return request
         choice = self._new_tool_choice(tool_config, request)
@@ -620,7 +620,7 @@ def _is_same(old: Any, new: Any) -> bool:
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
-def _merged_tool_config(
+def merged_tool_config(
     seen: HookToolConfig | None, wanted: Any
 ) -> HookToolConfig | None:
     """Complete a hook's choice of tools from the request's; None if nothing changes."""
