@@ -267,3 +267,26 @@ async def test_a_hooked_client_replaces_a_broken_answer(tmp_path: Path) -> None:
             client.close()
     assert SECRET not in str(response)
     assert "onError" in (response.text or "")
+
+
+async def test_a_hooked_client_streams_what_the_hooks_have_seen(tmp_path: Path) -> None:
+    """Text in a call that arrives in pieces is in the chunks, not in the response."""
+    from hookline.agent import hooked
+
+    pieces = [
+        {"text": SECRET, "functionCall": {"name": "f", "willContinue": True}},
+        {"text": "more", "functionCall": {"name": "f"}},
+    ]
+    contents = [{"role": "model", "parts": [piece]} for piece in pieces]
+    chunks = [{"candidates": [{"content": content}]} for content in contents]
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    answer = ServerAnswer(body=body, headers={"Content-Type": "text/event-stream"})
+    hook = runs(f"grep -q {SECRET} && exit 1 || exit 0", onError="block")
+    with AnsweringServer(answer) as server:
+        async with config_of(tmp_path, {"AfterModel": hook}, seen=False) as config:
+            client = genai_client(server)
+            models = hooked(client, config).models
+            shown = list(models.generate_content_stream(model="m", contents="hi"))
+            client.close()
+    assert SECRET not in str(shown)
+    assert "more" in str(shown)

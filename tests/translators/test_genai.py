@@ -68,11 +68,19 @@ def test_contents_are_read_in_every_form(contents: Any, texts: list[str]) -> Non
     assert [message.content for message in shown(contents)] == texts
 
 
-def test_content_without_a_role_is_a_user_message() -> None:
-    """The service treats an object without a role like that."""
-    assert shown(types.Content(parts=[types.Part(text="hi")])) == [
-        LLMMessage("user", "hi")
-    ]
+@pytest.mark.parametrize(
+    "content",
+    [
+        types.Content(parts=[types.Part(text="hi")]),
+        {"parts": [{"text": "hi"}]},
+        {"role": None, "parts": [{"text": "hi"}]},
+    ],
+    ids=["object", "dict", "null"],
+)
+def test_content_without_a_role_is_a_user_message(content: Any) -> None:
+    """SDK and service take it as that: a guard must be shown it (issue 12.5)."""
+    assert shown(content) == [LLMMessage("user", "hi")]
+    assert shown([content]) == [LLMMessage("user", "hi")]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,6 @@ USER = {"role": "user"}
         ("genai", {"contents": [{**USER, "parts": 7}]}, r"contents\[0\]\.parts"),
         ("genai", {"contents": [{**USER, "parts": [7]}]}, r"contents\[0\]\.parts\[0\]"),
         ("genai", {"contents": [{"role": 5, "parts": []}]}, r"contents\[0\]\.role"),
-        ("genai", {"contents": [{"parts": []}]}, r"contents\[0\]\.role"),
         ("genai", {"contents": [{**USER, "parts": [{"text": 5}]}]}, "text"),
         ("openai", {"messages": "x"}, "messages"),
         ("openai", {"messages": [5]}, r"messages\[0\]"),

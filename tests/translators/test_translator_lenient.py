@@ -289,3 +289,48 @@ async def test_unknown_keys_of_a_stable_message_survive_the_round_trip() -> None
     }
     shown = translator.to_hook_llm_request(request)
     assert translator.from_hook_llm_request(shown, request) is request
+
+
+BLOCK = {"type": "new_text", "text": "secret"}
+OF_UNKNOWN_TYPE: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "openai": (
+        "openai",
+        {"messages": [{**HI, "content": [BLOCK]}]},
+        {"choices": [{"message": {"role": "assistant", "content": [BLOCK]}}]},
+    ),
+    "responses block": (
+        "openai",
+        {"input": [{**HI, "content": [BLOCK]}]},
+        {"output": [{"type": "message", "role": "assistant", "content": [BLOCK]}]},
+    ),
+    "responses item": (
+        "openai",
+        {"input": [{**HI, "type": "new_message", "content": "secret"}]},
+        {"output": [{"type": 5, "role": "assistant", "content": "secret"}]},
+    ),
+    "anthropic": (
+        "anthropic",
+        {"messages": [{**HI, "content": [BLOCK]}]},
+        {"type": "message", "content": [BLOCK]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_UNKNOWN_TYPE)
+def test_an_unknown_type_does_not_hide_text(case: str) -> None:
+    """What the service or its clients take for text is not for us to know."""
+    name, request, response = OF_UNKNOWN_TYPE[case]
+    assert wire_of(request, name)["messages"][0]["content"] == "secret"
+    assert stable_wire("llm_response", response, name)["text"] == "secret"
+    translator = pick_translator(request, name)
+    change = {"messages": [{"role": "user", "content": "redacted"}]}
+    assert "secret" not in str(translator.from_hook_llm_request(change, request))
+    changed = translator.from_hook_llm_response({"text": "redacted"}, response)
+    assert "secret" not in str(changed)
+
+
+def test_a_thought_is_no_text() -> None:
+    """PROTOCOL 9: thoughts are dropped, those that have a text too."""
+    block = {"type": "summary_text", "text": "hm"}
+    request = {"messages": [{**HI, "content": [block, BLOCK]}]}
+    assert wire_of(request, "openai")["messages"][0]["content"] == "secret"

@@ -6,7 +6,8 @@ model call (decision 0051) and inside each tool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import structs
 
 from hookline.config import Config
-from hookline.errors import MissingExtraError, UnseenResponseError
+from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.translators.genai import GenAITranslator, GenerateContentRequest
@@ -166,7 +167,7 @@ class HookedCall:
         whole = self._assembled(chunks)
         response = await self._wait.hooks(self._after(request, whole))
         if buffered:
-            for chunk in chunks if response is whole else [response]:
+            for chunk in self._shown(chunks, whole, response):
                 yield chunk
 
     async def _before(self, given: dict[str, Any]) -> PreparedCall:
@@ -209,6 +210,22 @@ class HookedCall:
         except Exception as error:  # noqa: BLE001
             logger.warning("cannot assemble the chunks of a stream: %s", error)
             return chunks
+
+    def _shown(self, chunks: list[Response], whole: Any, response: Any) -> list[Any]:
+        """The chunks, unless they say anything else than what the hooks have seen."""
+        if response is not whole:
+            return [response]
+        try:
+            return chunks if self._texts(chunks) == self._texts([whole]) else [whole]
+        except TranslationError:
+            return chunks  # nor could the hooks read it: their policies let it pass
+
+    def _texts(self, responses: Iterable[Any]) -> dict[int, str]:
+        found: defaultdict[int, str] = defaultdict(str)
+        for response in responses:
+            for one in self._translator.to_hook_llm_response(response).candidates:
+                found[one.index or 0] += "".join(one.content.parts)
+        return found
 
     def with_hooked_tools(self, config: Any) -> Any:
         """The SDK's config with hooks around its callables and MCP sessions."""

@@ -285,10 +285,8 @@ def _entry(raw: Any, place: str) -> Entry:
 
 
 def _role(content: Any, place: str) -> str:
-    role = text_or_none(get(content, "role"), f"{place}.role")
-    if role is None and isinstance(content, Mapping):
-        raise unexpected(f"{place}.role", "a string", None)
-    return role or "user"  # The service treats a Content without a role as the user's.
+    # The service treats a Content without a role as the user's.
+    return text_or_none(get(content, "role"), f"{place}.role") or "user"
 
 
 def _entry_of_parts(raw: Any, parts: list[Any], role: str, place: str) -> Entry:

@@ -208,8 +208,7 @@ class ResponsesTranslator(OpenAIApi):
     def _entry(self, raw: Any, place: str) -> Entry:
         kind = text_or_none(get(as_record(raw, place), "type"), f"{place}.type")
         content = get(raw, "content")
-        has_message = content is not None or get(raw, "role") is not None
-        if kind == "message" or (kind is None and has_message):
+        if _is_message(raw) or (kind is None and content is not None):
             role = text_at(raw, "role", place)
             texts, others = self._read_blocks(content, f"{place}.content")
             return Entry(raw, self._message(role, texts), bool(others))
@@ -239,7 +238,7 @@ class ResponsesTranslator(OpenAIApi):
         texts: list[str] = []
         for at, item in enumerate(as_list(get(response, "output"), "output")):
             place = f"output[{at}]"
-            if get(as_record(item, place), "type") == "message":
+            if _is_message(as_record(item, place)):
                 content = get(item, "content")
                 texts += self._read_blocks(content, f"{place}.content")[0]
         reason = get(get(response, "incomplete_details"), "reason")
@@ -275,6 +274,11 @@ class ResponsesTranslator(OpenAIApi):
         return {key: {**_USAGE_DETAILS, **counts} for key, counts in changed.items()}
 
 
+def _is_message(item: Any) -> bool:
+    # Nothing else has a role: no new or misspelt type hides its text from hooks.
+    return _kind(item) == "message" or get(item, "role") is not None
+
+
 def _kind(item: Any) -> str:
     return str(get(item, "type") or "")
 
@@ -302,7 +306,7 @@ def _without_orphaned_reasoning(items: list[Any], before: Sequence[Any]) -> list
 
 def _new_message(texts: list[str], base: Any) -> dict[str, Any]:
     output = items(get(base, "output"))
-    messages = [one for one in output if _kind(one) == "message"]
+    messages = [one for one in output if _is_message(one)]
     return {
         "id": (get(messages[0], "id") if messages else None) or "msg_hookline",
         "type": "message",

@@ -380,6 +380,11 @@ class SdkTranslator(HookTranslator):
         return request
 
 
+_THOUGHTS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"}
+)
+
+
 class MessageListTranslator(SdkTranslator):
     """The shared part of the OpenAI and Anthropic APIs, which take dicts."""
 
@@ -480,9 +485,10 @@ class MessageListTranslator(SdkTranslator):
         if isinstance(block, str):
             return True
         kind = string_of(get(block, "type"))
-        if kind is None:
-            return plain_text(get(block, "text")) is not None
-        return kind in self.text_types
+        if kind in self.text_types:
+            return True
+        # No new or misspelt type hides text from hooks.
+        return kind not in _THOUGHTS and plain_text(get(block, "text")) is not None
 
     def _new_entry(self, message: LLMMessage, request: Any) -> Any:
         role = "assistant" if message.role == "model" else message.role
