@@ -256,6 +256,7 @@ def test_input_returned_unchanged_is_the_input(
     ("tool", "tool_input"),
     [
         ("write_file", {"path": ".env", "file_path": "ok.txt"}),
+        ("write_file", {"destination": ".env", "file_path": "ok.txt"}),
         ("write_file", {"file_path": "ok.txt", "absolute_path": ".env"}),
         ("read_file", {"filePath": ".env", "file_path": "ok.txt"}),
         ("read_file", {"FILE-PATH": ".env", "file_path": "ok.txt"}),

@@ -86,6 +86,21 @@ class Named(NamedTuple):
     mode: str = "w"
 
 
+class Url(Record):
+    def __str__(self) -> str:
+        return "https://ok"
+
+
+class InFolder:
+    """A path that is not the text it is made of."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __fspath__(self) -> str:
+        return f"/etc/{self.name}"
+
+
 class Kind(enum.Enum):
     ENV = Path(".env")
 
@@ -243,6 +258,8 @@ SHOWN: dict[str, tuple[Any, Any]] = {
             "https://a.b/c"),
     "mapping proxy": (types.MappingProxyType(ENV), ENV),
     "user dict": (collections.UserDict(ENV), ENV),
+    "user string": (collections.UserString(".env"), ".env"),
+    "record named like an address": (Url(Path(".env")), {**ENV, "inner": None}),
     "chain map": (collections.ChainMap({}, ENV), ENV),
     "ordered dict": (collections.OrderedDict(ENV), ENV),
     "database row": (row(), ENV),
@@ -403,7 +420,13 @@ RESTORED: list[tuple[Any, Any, Any]] = [
     (Path("a"), None, None),
     (UUID(int=1), "no id", "no id"),
     (Claims(), "b", "b"),
+    (Named(Path("a"), "r"), {"path": "b"}, {"path": "b"}),
+    (Record(Path("a"), 1), {"path": "b"}, {"path": "b"}),
+    (OldModel(path=Path("a")), {"path": "b", "x": 1}, {"path": "b", "x": 1}),
+    (InFolder("a"), "b", "b"),
+    (Path("a"), "./b//c", Path("b/c")),
 ]
+"""A value, what hooks made of it, and what a tool gets: nothing that was not shown."""
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,10 @@ _TO_CLAUDE_TOOL = {
     our: their for their, ours in reversed(CLAUDE_TOOLS.items()) for our in ours
 }
 
-_FILE = ("file_path", "absolute_path", "path", "file_name", "file", "target_file")
+_FILE = (
+    "file_path", "absolute_path", "path", "file_name", "file", "target_file", "target",
+    "target_path", "full_path", "output_path", "path_name", "destination", "dest",
+)  # fmt: skip
 _FOLDER = ("path", "dir_path", "directory", "dir", "folder")
 CLAUDE_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
     "Bash": {"command": ("command", "cmd", "script")},

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import UserString
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set, ValuesView
 from datetime import date, datetime, time, timedelta
 from enum import Enum
@@ -166,7 +167,8 @@ def _scalar(value: Any) -> Any:
         return index(value)
     if _loaded(kind, "numbers", "Real"):
         return _number(float(value))
-    if any(base.__name__.lower().endswith("url") for base in kind.__mro__):
+    is_url = any(base.__name__.lower().endswith("url") for base in kind.__mro__)
+    if is_url and not _is_record(kind):
         return clean_text(str(value))  # of pydantic, yarl, httpx, ...
     return _NO
 
@@ -196,6 +198,7 @@ def _duration(value: timedelta) -> str:
 
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (str, lambda value: clean_text(str.__str__(value))),
+    (UserString, lambda value: clean_text(str.__str__(value.data))),
     (int, int.__int__),
     (float, _number),
     (bytes, lambda value: bytes.decode(value, "utf-8", "replace")),
@@ -235,7 +238,7 @@ def _parts(value: Any) -> Any:
         return _Pairs((key, value[key]) for key in value.keys())  # noqa: SIM118
     if getattr(kind, "__pydantic_root_model__", False):
         return _Inner(value.root)
-    if any(hasattr(kind, mark) for mark in _RECORD_MARKS) or _is_pydantic_v1(kind):
+    if _is_record(kind):
         return _Pairs(_fields(value))
     if issubclass(kind, Sequence | Set | ValuesView) and kind is not range:
         return list(value)
@@ -277,6 +280,10 @@ _RECORD_MARKS = (
     "__attrs_attrs__",
     "__pydantic_validator__",
 )
+
+
+def _is_record(kind: type) -> bool:
+    return any(hasattr(kind, mark) for mark in _RECORD_MARKS) or _is_pydantic_v1(kind)
 
 
 def _is_pydantic_v1(kind: type) -> bool:
@@ -340,15 +347,39 @@ def _repr(value: Any) -> str:
 
 
 def restored(original: Any, value: Any) -> Any:
-    """A JSON value as the type of the original, where that type is a simple one."""
+    """A JSON value as the type of the original, where that type is a simple one.
+
+    Not where it would add anything: hooks have seen this value and nothing else.
+    """
     kind = type(original)
     if value is None or type(value) is kind:
         return value
     try:
-        return _converted(kind, value)
+        made = _converted(kind, value)
+        return made if _shows(made, value, original) else value
     # The type may not take this value: then a tool gets what the hook said.
     except Exception:  # noqa: BLE001
         return value
+
+
+def _shows(made: Any, value: Any, original: Any) -> bool:
+    """Whether hooks have seen this path, or all fields of this object."""
+    shown = plain(made)
+    if hasattr(type(made), "__fspath__"):
+        return bool(os.path.normpath(shown) == os.path.normpath(value))
+    if isinstance(shown, dict) and isinstance(value, dict):
+        before, left_out = plain(original), shown.keys() - value.keys()
+        # A default may be what hooks have seen before, or something else.
+        if any(shown[key] != before.get(key, _NO) for key in left_out):
+            return False
+        shown = {key: shown[key] for key in shown if key in value}
+    return bool(_shape(shown) == _shape(value))
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shape(item) for key, item in value.items()}
+    return list(map(_shape, value)) if isinstance(value, list) else None
 
 
 def _converted(kind: Any, value: Any) -> Any:
