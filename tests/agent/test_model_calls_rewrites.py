@@ -58,6 +58,22 @@ async def test_a_redaction_is_sent_whatever_stands_beside_it(
         assert "4096.0" not in str(body)
 
 
+@pytest.mark.parametrize("sdk", SDKS)
+async def test_an_invalid_message_is_not_sent_as_it_was(
+    tmp_path: Path, sdk: str
+) -> None:
+    """The hook meant to change it: it is removed, and the original stays away."""
+    invalid = {"role": "user", "content": {"text": "redacted"}}
+    hook = specific(llm_request={"messages": [invalid, *REDACTED]})
+    config = config_of(tmp_path, {"BeforeModel": hook}, seen=False)
+    with ModelServer(["ok"]) as server:
+        async with MODELS[sdk](server) as model, config:
+            await ChatSession(config, model).send(SECRET)
+        body = server.requests[0].body
+    assert SECRET not in str(body)
+    assert "redacted" in str(body)
+
+
 @pytest.mark.parametrize("left", [True, False], ids=["other fields left", "alone"])
 @pytest.mark.parametrize("emptied", EMPTIED)
 @pytest.mark.parametrize("sdk", SDKS)
