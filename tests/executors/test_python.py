@@ -13,8 +13,9 @@ from hookline import (
     HookSystem,
     ProcessedHookResult,
 )
+from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import FailureCause
-from tests.support.workshop import Workshop
+from tests.support.workshop import INPUTS, Workshop
 
 
 async def fire_with(function: Any, **options: Any) -> ProcessedHookResult:
@@ -48,6 +49,30 @@ async def test_a_value_of_hookline_script_is_an_answer() -> None:
     from hookline.script import block
 
     assert (await fire_with(lambda event: block("never"))).reason == "never"
+
+
+HIDDEN = {"role": "user", "content": "redacted"}
+ANSWER = {"content": {"role": "model", "parts": ("redacted",)}}
+WITH_TUPLES: dict[str, dict[str, Any]] = {
+    "BeforeModel": {"llm_request": {"messages": (HIDDEN,)}},
+    "AfterModel": {"llm_response": {"candidates": (ANSWER,)}},
+    "BeforeToolSelection": {
+        "toolConfig": {"mode": "ANY", "allowedFunctionNames": ("redacted",)}
+    },
+}
+
+
+@pytest.mark.parametrize("event", WITH_TUPLES)
+async def test_a_tuple_in_an_answer_is_a_list(event: str) -> None:
+    """Issue 12.5: a redaction was ignored for it; in JSON they are the same."""
+    said = WITH_TUPLES[event]
+    async with HookSystem(Config()) as hooks:
+        hooks.on(event)(lambda _: {"hookSpecificOutput": said})
+        given = INPUTS[HookEventName(event)]
+        result = await hooks.event_handler.fire(event, given)
+    assert result.aggregated.hook_results[0].warnings == ()
+    assert result.final_output is not None
+    assert result.final_output.hook_specific_output == decode(encode(said))
 
 
 async def test_a_function_gets_a_private_copy_of_the_event() -> None:

@@ -68,12 +68,12 @@ def _plain(value: Any, **how: Any) -> Any:
 
 
 def as_plain(value: Any) -> Any:
-    """The value itself if it is plain JSON, else a copy that is.
+    """The value itself if it is plain JSON, else a copy that is, with lists for tuples.
 
     Raises ``EncodingError`` if a part cannot be shown.
     """
     try:
-        if _is_plain(value, 0):
+        if _is_plain(value, 0) and not _has_tuple(value):
             return value
     except RecursionError:
         pass
@@ -141,6 +141,13 @@ def _is_plain(value: Any, depth: int) -> bool:
                 return False
         return True
     return False
+
+
+def _has_tuple(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        return any(map(_has_tuple, value.values()))
+    return kind is tuple or (kind is list and any(map(_has_tuple, value)))
 
 
 def _reject_constant(name: str) -> NoReturn:
