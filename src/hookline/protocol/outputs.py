@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from math import isfinite
 from types import UnionType
 from typing import Any
 
@@ -244,6 +245,20 @@ def _read_specific(specific: _Reader) -> dict[str, Any]:
     return found
 
 
+def read_part(
+    name: str, wire: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read ``llm_request``, ``llm_response`` or ``toolConfig``, or a part of one.
+
+    For translators: a choice of tools may have a mode that only one SDK knows.
+    """
+    part = _Reader(wire, f"{name}.")
+    if name == "llm_response":
+        return _read_response(part), tuple(part.warnings)
+    read = _read_request if name == "llm_request" else _read_tool_config
+    return read(part, _string), tuple(part.warnings)
+
+
 _Check = Callable[[Any], str | None]
 """Says what is wrong with a value, or None."""
 
@@ -328,7 +343,7 @@ def _nearest_key(name: str, known: frozenset[str]) -> str | None:
 # an answer never means the original to return.
 
 
-def _read_request(part: _Reader) -> dict[str, Any]:
+def _read_request(part: _Reader, mode: _Check | None = None) -> dict[str, Any]:
     found = part.take_all(_REQUEST)
     if part.wire.get("model", "") is None:
         part.ignore("model", "expected a string, got null")
@@ -341,7 +356,7 @@ def _read_request(part: _Reader) -> dict[str, Any]:
         found["config"] = removed | _with_whole_numbers(config.take_all(_CONFIG))
     if "toolConfig" in found:
         found["toolConfig"] = _read_tool_config(
-            part.inside("toolConfig", found["toolConfig"])
+            part.inside("toolConfig", found["toolConfig"]), mode
         )
     return found
 
@@ -370,13 +385,19 @@ def _read_candidate(part: _Reader, at: int, value: Any) -> dict[str, Any]:
     candidate = part.inside(name, value)
     found = _with_whole_numbers(candidate.take_all(_CANDIDATE))
     content = candidate.inside("content", found.get("content") or {})
-    parts = content.take("parts", LIST.problem) or []
+    parts = content.take("parts", _list) or []
     texts = content.take_items("parts", parts, _string)
+    if "safetyRatings" in found:
+        ratings = candidate.take_items("safetyRatings", found["safetyRatings"], _object)
+        found["safetyRatings"] = [
+            candidate.inside(f"safetyRatings[{at}]", one).take_all(_RATING)
+            for at, one in enumerate(ratings)
+        ]
     return {**found, "content": {**content.wire, "parts": texts}}
 
 
-def _read_tool_config(part: _Reader) -> dict[str, Any]:
-    found = part.take_all(_TOOL_CONFIG)
+def _read_tool_config(part: _Reader, mode: _Check | None = None) -> dict[str, Any]:
+    found = part.take_all({"mode": mode or _mode, "allowedFunctionNames": _list})
     if "allowedFunctionNames" in found:
         names = found["allowedFunctionNames"]
         names = part.take_items("allowedFunctionNames", names, _string)
@@ -387,9 +408,13 @@ def _read_tool_config(part: _Reader) -> dict[str, Any]:
 def _with_whole_numbers(found: dict[str, Any]) -> dict[str, Any]:
     """The same with 4096 for 4096.0 where a whole number belongs."""
     return {
-        key: int(value) if key in _WHOLE_KEYS and isinstance(value, float) else value
+        key: int(value) if key in _WHOLE_KEYS and _is_whole_float(value) else value
         for key, value in found.items()
     }
+
+
+def _is_whole_float(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
 
 
 def _message_problem(message: Any) -> str | None:
@@ -403,7 +428,7 @@ def _message_problem(message: Any) -> str | None:
 
 
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool)
+    return not isinstance(value, bool) and (isinstance(value, int) or isfinite(value))
 
 
 def _is_whole(value: Any) -> bool:
@@ -418,7 +443,7 @@ _WHOLE_NUMBER = ValueType("a whole number", int | float, _is_whole)
 _DECISIONS: dict[str | None, Decision] = {choice.value: choice for choice in Decision}
 # Bound once: reading an output asks for them seven times.
 _string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
-_decision = one_of(Decision).problem
+_list, _decision, _mode = LIST.problem, one_of(Decision).problem, one_of(MODES).problem
 _SPECIFIC: dict[str, _Check] = {
     "additionalContext": _string,
     "tool_input": _object,
@@ -436,13 +461,9 @@ _SPECIFIC_FIELDS = frozenset(
         "replacesToolInput",
     }
 )
-_TOOL_CONFIG: dict[str, _Check] = {
-    "mode": one_of(MODES).problem,
-    "allowedFunctionNames": LIST.problem,
-}
 _REQUEST: dict[str, _Check] = {
     "model": _string,
-    "messages": LIST.problem,
+    "messages": _list,
     "config": _object,
     "toolConfig": _object,
 }
@@ -456,21 +477,22 @@ _CONFIG: dict[str, _Check] = {
 }
 _RESPONSE: dict[str, _Check] = {
     "text": _string,
-    "candidates": LIST.problem,
+    "candidates": _list,
     "usageMetadata": _object,
 }
 _CANDIDATE: dict[str, _Check] = {
     "content": _object,
     "finishReason": _string,
     "index": _WHOLE_NUMBER.problem,
-    "safetyRatings": LIST.problem,
+    "safetyRatings": _list,
 }
+_RATING: dict[str, _Check] = dict.fromkeys(("category", "probability"), _string)
 _COUNTS: dict[str, _Check] = dict.fromkeys(
     ("promptTokenCount", "candidatesTokenCount", "totalTokenCount"),
     _WHOLE_NUMBER.problem,
 )
 _WHOLE_KEYS = frozenset(
-    {"maxOutputTokens", "candidateCount", "seed", "index", *_COUNTS}
+    {"maxOutputTokens", "candidateCount", "seed", "topK", "index", *_COUNTS}
 )
 _PARTS: dict[str, Callable[[_Reader], dict[str, Any]]] = {
     "llm_request": _read_request,

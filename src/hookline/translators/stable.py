@@ -7,15 +7,15 @@ wire. ``HookTranslator`` is the interface of a translator; each SDK has one.
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
-from hookline.errors import TranslationError
-from hookline.protocol.jsontext import decode, describe, encode
+from hookline.errors import EncodingError, TranslationError
+from hookline.protocol.jsontext import as_plain, decode, encode
+from hookline.protocol.outputs import read_part
 
 logger = logging.getLogger("hookline")
 
@@ -180,10 +180,6 @@ class HookTranslator(Protocol):
         """Assemble the whole response from the chunks of a stream."""
 
 
-_Read = Callable[[Any], Any]
-"""Returns a valid value, converted if need be, or None."""
-
-
 def plain_text(value: Any) -> str | None:
     """Read a string of any class as ``str``; None for any other value."""
     return str.__str__(value) if isinstance(value, str) else None
@@ -196,186 +192,13 @@ def whole_number(value: Any) -> int | None:
     return int(value) if isinstance(value, int) or value.is_integer() else None
 
 
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if isinstance(value, int) or math.isfinite(value) else None
-
-
-def _strings(value: Any) -> list[str] | None:
-    found = [plain_text(one) for one in value] if isinstance(value, list) else [None]
-    return None if None in found else [text for text in found if text is not None]
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    return dict(value) if isinstance(value, Mapping) else None
-
-
-def _list(value: Any) -> list[Any] | None:
-    return list(value) if isinstance(value, list | tuple) else None
-
-
-_EXPECTED: dict[_Read, str] = {
-    plain_text: "a string",
-    whole_number: "a whole number",
-    _number: "a number",
-    _strings: "a list of strings",
-    _object: "an object",
-    _list: "a list",
-}
-_CONFIG: dict[str, _Read] = {
-    **dict.fromkeys(("temperature", "topP"), _number),
-    **dict.fromkeys(("frequencyPenalty", "presencePenalty"), _number),
-    "topK": lambda value: whole_number(value) or _number(value),
-    **dict.fromkeys(("maxOutputTokens", "candidateCount", "seed"), whole_number),
-    "stopSequences": _strings,
-}
-_EXPECTED[_CONFIG["topK"]] = "a number"
-_REQUEST = {
-    "model": plain_text,
-    "messages": _list,
-    "config": _object,
-    "toolConfig": _object,
-}
-_RESPONSE = {"text": plain_text, "candidates": _list, "usageMetadata": _object}
-_CANDIDATE = {
-    "finishReason": plain_text,
-    "index": whole_number,
-    "safetyRatings": _list,
-}
-_RATING = dict.fromkeys(("category", "probability"), plain_text)
-_COUNTS = dict.fromkeys(
-    ("promptTokenCount", "candidatesTokenCount", "totalTokenCount"), whole_number
-)
-
-
-class _HookParts:
-    """Reads what a hook returned: an invalid value is ignored by itself.
-
-    Each one is logged with its hook, so that a change that was only partly applied can
-    be noticed.
-    """
-
-    def __init__(self, hook_name: str | None) -> None:
-        self._hook = f"hook {hook_name!r}" if hook_name else "a hook"
-
-    def ignore(self, place: str, expected: str, value: Any) -> None:
-        """Log that a value is ignored."""
-        problem = f"{place}: expected {expected}, got {describe(value)}"
-        logger.warning("%s returned %s; ignored", self._hook, problem)
-
-    def take(
-        self, values: Mapping[str, Any], types: Mapping[str, _Read], place: str
-    ) -> dict[str, Any]:
-        """Keep valid values, and those without a type."""
-        found: dict[str, Any] = {}
-        for key, value in values.items():
-            read = types.get(key)
-            new = value if read is None else read(value)
-            if read is None or new is not None:
-                found[key] = new
-            else:
-                self.ignore(f"{place}.{key}", _EXPECTED[read], value)
-        return found
-
-    def config(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Read settings; null removes one."""
-        removed = {key: None for key, value in values.items() if value is None}
-        given = {key: values[key] for key in values.keys() - removed.keys()}
-        return removed | self.take(given, _CONFIG, "llm_request.config")
-
-    def messages(self, values: list[Any]) -> list[dict[str, Any]]:
-        """Read messages; an invalid one is removed, the original does not return."""
-        kept = []
-        for at, value in enumerate(values):
-            message = _object(value) or {}
-            role, content = map(plain_text, map(message.get, ("role", "content")))
-            if role is not None and content is not None:
-                message["role"], message["content"] = role, content
-                kept.append(message)
-            else:
-                expected = "an object with role and content as text"
-                self.ignore(f"llm_request.messages[{at}]", expected, value)
-        return kept
-
-    def tool_config(self, values: Mapping[str, Any], place: str) -> HookToolConfig:
-        """Read a choice of tools; of a list the valid names count."""
-        given = {key: value for key, value in values.items() if value is not None}
-        found = self.take(given, {"mode": plain_text, _NAMES: _list}, place)
-        mode, names = found.get("mode") or None, found.get(_NAMES)
-        if names is None:
-            return HookToolConfig(mode)
-        names = self.texts(names, f"{place}.{_NAMES}")
-        # A list restricts even when it is empty (PROTOCOL 6).
-        return HookToolConfig(mode if names else "NONE", names)
-
-    def texts(self, values: list[Any], place: str) -> list[str]:
-        """Keep the strings of a list."""
-        kept = []
-        for at, value in enumerate(values):
-            text = plain_text(value)
-            if text is None:
-                self.ignore(f"{place}[{at}]", "a string", value)
-            else:
-                kept.append(text)
-        return kept
-
-    def candidate(self, value: Any, place: str) -> dict[str, Any]:
-        """Read a candidate: without valid text it is an empty one."""
-        given = _object(value)
-        if given is None:
-            self.ignore(place, "an object", value)
-            return {"content": _content([])}
-        found = self.take(
-            {key: one for key, one in given.items() if one is not None},
-            _CANDIDATE,
-            place,
-        )
-        if "safetyRatings" in found:
-            found["safetyRatings"] = self.ratings(found["safetyRatings"], place)
-        found["content"] = self.content(given.get("content"), f"{place}.content")
-        return found
-
-    def content(self, value: Any, place: str) -> dict[str, Any]:
-        given = _object(value)
-        if given is None and value is not None:
-            self.ignore(place, "an object", value)
-        parts = (given or {}).get("parts")
-        if parts is not None and _list(parts) is None:
-            self.ignore(f"{place}.parts", "a list of strings", parts)
-        return _content(self.texts(_list(parts) or [], f"{place}.parts"))
-
-    def ratings(self, values: list[Any], place: str) -> list[dict[str, Any]]:
-        kept = []
-        for at, value in enumerate(values):
-            where, rating = f"{place}.safetyRatings[{at}]", _object(value)
-            if rating is None:
-                self.ignore(where, "an object", value)
-            else:
-                kept.append(self.take(rating, _RATING, where))
-        return kept
-
-
-_NAMES = "allowedFunctionNames"
-
-
-def _content(parts: list[str]) -> dict[str, Any]:
-    return {"role": "model", "parts": parts}
-
-
 def request_parts(
     value: Struct | Mapping[str, Any], hook_name: str | None = None
 ) -> dict[str, Any]:
     """Read a request, or parts of one, that a hook returned."""
-    read = _HookParts(hook_name)
-    parts = read.take(_as_dict(value), _REQUEST, "llm_request")
-    if "messages" in parts:
-        parts["messages"] = read.messages(parts["messages"])
-    if "config" in parts:
-        parts["config"] = read.config(parts["config"])
+    parts = _read("llm_request", value, hook_name)
     if "toolConfig" in parts:
-        place = "llm_request.toolConfig"
-        parts["toolConfig"] |= to_wire(read.tool_config(parts["toolConfig"], place))
+        parts["toolConfig"] = to_wire(_tool_config(parts["toolConfig"]))
     return parts
 
 
@@ -383,29 +206,39 @@ def response_parts(
     value: Struct | Mapping[str, Any], hook_name: str | None = None
 ) -> dict[str, Any]:
     """Read a response, or parts of one, that a hook returned; null empties it."""
-    read, given = _HookParts(hook_name), _as_dict(value)
-    empty = {key: new for key, new in _EMPTY.items() if given.get(key, new) is None}
-    parts = read.take(given | empty, _RESPONSE, "llm_response")
-    if "candidates" in parts:
-        parts["candidates"] = [
-            read.candidate(one, f"llm_response.candidates[{at}]")
-            for at, one in enumerate(parts["candidates"])
-        ]
-    if "usageMetadata" in parts:
-        counts = {k: v for k, v in parts["usageMetadata"].items() if v is not None}
-        place = "llm_response.usageMetadata"
-        parts["usageMetadata"] = read.take(counts, _COUNTS, place)
-    return parts
+    parts = _read("llm_response", value, hook_name)
+    return parts | {k: new for k, new in _EMPTY.items() if parts.get(k, new) is None}
 
 
-_EMPTY: dict[str, Any] = {"text": "", "candidates": [], "usageMetadata": {}}
+_EMPTY: dict[str, Any] = {"text": "", "candidates": []}
 
 
 def tool_config_parts(
     value: Struct | Mapping[str, Any], hook_name: str | None = None
 ) -> HookToolConfig:
     """Read a choice of tools that a hook returned."""
-    return _HookParts(hook_name).tool_config(_as_dict(value), "toolConfig")
+    return _tool_config(_read("toolConfig", value, hook_name))
+
+
+def _tool_config(parts: dict[str, Any]) -> HookToolConfig:
+    mode, names = parts.get("mode") or None, parts.get("allowedFunctionNames")
+    # A list restricts even when it is empty (PROTOCOL 6).
+    return HookToolConfig("NONE" if names == [] else mode, names)
+
+
+def _read(
+    name: str, value: Struct | Mapping[str, Any], hook_name: str | None
+) -> dict[str, Any]:
+    """Read a part of an output: an invalid value is ignored by itself, and logged."""
+    try:
+        given = as_plain(_as_dict(value))
+    except EncodingError as error:
+        raise TranslationError(f"{name}: {error}") from error
+    parts, warnings = read_part(name, given)
+    hook = f"hook {hook_name!r}" if hook_name else "a hook"
+    for warning in warnings:
+        logger.warning("%s returned %s", hook, warning)
+    return parts
 
 
 def messages_of(parts: Mapping[str, Any]) -> list[LLMMessage] | None:
