@@ -74,6 +74,15 @@ async def test_context_of_a_before_hook_reaches_the_model_with_the_result(
     assert text == "wrote a\n\nsee &lt;docs&gt;\n\nand this"
 
 
+async def test_context_beside_an_empty_result_is_for_the_model_only(
+    tmp_path: Path,
+) -> None:
+    hook = specific(additionalContext="note")
+    async with config_of(tmp_path, {"BeforeTool": hook}, seen=False) as config:
+        result = await execute_tool_with_hooks(config, "t", {}, lambda _: None)
+    assert (result.text, result.display) == ("note", "")
+
+
 @pytest.mark.parametrize("caller", CALLERS)
 async def test_context_of_a_before_hook_reaches_the_model_with_the_refusal(
     tmp_path: Path, caller: str
@@ -117,6 +126,7 @@ async def test_an_unchanged_input_needs_no_note(tmp_path: Path) -> None:
     [
         ({"decision": "ask", "reason": "sure?", "systemMessage": "hm"}, "sure?"),
         ({"decision": "ask", "systemMessage": "really delete?"}, "really delete?"),
+        ({"decision": "ask", "reason": " ", "systemMessage": "really?"}, "really?"),
         (
             {
                 "hookSpecificOutput": {"permissionDecision": "ask"},
@@ -126,7 +136,7 @@ async def test_an_unchanged_input_needs_no_note(tmp_path: Path) -> None:
         ),
         ({"decision": "ask"}, "a hook asks for a person's decision"),
     ],
-    ids=["reason", "message", "permission", "nothing"],
+    ids=["reason", "message", "blank reason", "permission", "nothing"],
 )
 async def test_the_question_is_the_reason_or_else_the_message(
     tmp_path: Path, output: dict[str, Any], question: str

@@ -76,8 +76,9 @@ class ToolResult(Struct, frozen=True, kw_only=True):
         if isinstance(content, list):
             extended: Any = [*content, *additions]
         else:
-            extended = "\n\n".join([content_text(content), *additions])
-        return structs.replace(self, llm_content=extended, return_display=self._display)
+            extended = "\n\n".join(filter(None, [content_text(content), *additions]))
+        display = "" if self._display is None else self._display
+        return structs.replace(self, llm_content=extended, return_display=display)
 
 
 def as_result(value: Any) -> ToolResult:
@@ -261,7 +262,8 @@ class ToolRun(Struct):
             return _blocked(before.reason or "Blocked by hook")
         if not before.ask:
             return None
-        reason = output.own_reason or before.system_message or _NO_QUESTION
+        said = (output.own_reason, before.system_message)
+        reason = next((text for text in said if text and text.strip()), _NO_QUESTION)
         question = Confirmation(
             tool_name=self.tool_name, tool_input=self.tool_input, reason=reason
         )
