@@ -12,7 +12,7 @@ from hookline import Config, HookSystem, Settings
 from hookline.engine.planner import HookPlanner, make_plan, matches
 from hookline.engine.registry import HookRegistry
 from hookline.protocol.events import HookEventName
-from hookline.settings.model import HookConfig
+from hookline.settings.model import HookConfig, HookSource
 from tests.support.workshop import Workshop
 
 BEFORE_TOOL = HookEventName.BeforeTool
@@ -212,6 +212,20 @@ def test_one_sequential_group_makes_the_plan_sequential() -> None:
     registry = HookRegistry(Settings.from_mapping(found))
     plan = make_plan(BEFORE_TOOL, registry.for_event(BEFORE_TOOL), "t")
     assert plan is not None
+    assert plan.sequential
+
+
+def test_repeating_the_hooks_of_a_sequential_group_elsewhere_keeps_its_order() -> None:
+    """PROTOCOL 3.3: a project must not make the user's chain a parallel plan."""
+    own = settings(group("a"), group("b", sequential=True))
+    copy = settings(group("a"), group("b"))
+    user = Settings.from_mapping(own, HookSource.USER).layers
+    project = Settings.from_mapping(copy).layers
+    layers = [structs.replace(layer, file=f"{layer.source}.json") for layer in user]
+    registry = HookRegistry(Settings(layers=(*project, *layers)))
+    plan = make_plan(BEFORE_TOOL, registry.for_event(BEFORE_TOOL), "t")
+    assert plan is not None
+    assert [hook.source for hook in plan.hooks] == [HookSource.PROJECT] * 2
     assert plan.sequential
 
 

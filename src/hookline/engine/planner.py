@@ -87,14 +87,20 @@ def make_plan(
     event: HookEventName, hooks: Iterable[RegisteredHook], target: str | None
 ) -> HookPlan | None:
     """Plan without a cache."""
-    chosen = tuple(
-        judged.hook
-        for judged in judge(hooks, event, target)
-        if judged.judgement is Judgement.RUNS
-    )
+    judged = judge(hooks, event, target)
+    chosen = tuple(one.hook for one in judged if one.judgement is Judgement.RUNS)
     if not chosen:
         return None
-    return HookPlan(event, chosen, any(hook.sequential for hook in chosen))
+    sequential = any(hook.sequential for hook in chosen)
+    return HookPlan(event, chosen, sequential or any(map(_is_repeated, judged)))
+
+
+def _is_repeated(judged: JudgedHook) -> bool:
+    """Whether other settings repeat a hook of a sequential group: its order stays."""
+    first = judged.duplicate_of
+    return (
+        first is not None and judged.hook.sequential and first.file != judged.hook.file
+    )
 
 
 def judge(
