@@ -242,3 +242,22 @@ def test_looking_at_a_plan_takes_no_probe(tmp_path: Path) -> None:
     assert refusal(hook, call, breaker, to_run=False) is None
     assert refusal(hook, call, breaker) is None
     assert refusal(hook, call, breaker) is not None
+
+
+async def test_a_project_cannot_bring_along_that_a_guard_timed_out(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 12.12: the home folder is inside the repository."""
+    (workshop.folder / ".git").mkdir()
+    state = workshop.folder / "home" / "state"
+    settings = workshop.settings("BeforeTool", {**HANG, "command": "exit 2"})
+    hook = HookRegistry(Settings.from_mapping(settings)).all_hooks()[0]
+    trip(CircuitBreaker(str(workshop.folder)), hook, "write")
+    (shipped,) = (state.parents[2] / "state" / "hookline" / "timeouts").glob("*.json")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    folder = state / "hookline" / "timeouts"
+    folder.mkdir(parents=True)
+    (folder / shipped.name).write_bytes(shipped.read_bytes())
+    (folder / shipped.name).chmod(0o600)
+    async with HookSystem(workshop.config(settings)) as hooks:
+        assert (await hooks.event_handler.fire_before_tool_event("write", {})).blocked

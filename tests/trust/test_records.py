@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pwd
+import shutil
 import stat
 from pathlib import Path
 from typing import NoReturn
@@ -11,8 +12,10 @@ import pytest
 
 from hookline import Settings
 from hookline.cli.main import main
+from hookline.engine.registry import HookRegistry
 from hookline.errors import StateFileError
 from hookline.settings.locations import record_path, trust_folder
+from hookline.settings.model import TrustStatus
 from hookline.trust.gate import apply_trust
 from hookline.trust.records import (
     TrustRecord,
@@ -27,7 +30,8 @@ from tests.support.project import Project
 def is_approved(project: Path) -> bool:
     """Whether the hooks of a project would run, in a new session."""
     settings = apply_trust(Settings.load(project), str(project))
-    return any(layer.trust is not None for layer in settings.layers)
+    hooks = HookRegistry(settings).all_hooks()
+    return any(hook.trust is TrustStatus.TRUSTED for hook in hooks)
 
 
 def test_record_is_in_the_state_folder_and_named_after_the_project(
@@ -76,6 +80,26 @@ def test_record_shipped_with_the_project_is_not_used(
     project.state.rename(shipped)
     monkeypatch.setenv("XDG_STATE_HOME", str(shipped))
     assert not is_approved(project.folder)
+
+
+@pytest.mark.parametrize("settings", ["kept", "deleted"])
+async def test_new_repository_around_project_and_home_takes_no_guard_away(
+    project: Project, monkeypatch: pytest.MonkeyPatch, settings: str
+) -> None:
+    """Issue 12.14: a record that a repository could have brought along only closes."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder.parent / "state"))
+    project.guarded()
+    project.trust()
+    (project.folder.parent / ".git").mkdir()
+    if settings == "deleted":
+        shutil.rmtree(project.folder / ".hookline")
+    result = await project.fire()
+    assert result.blocked
+    assert "is inside the repository" in (result.reason or "")
+    if settings == "kept":
+        assert project.trust() == 1
+    (project.folder.parent / ".git").rmdir()
+    assert (await project.fire()).blocked
 
 
 def test_link_from_outside_into_the_project_is_refused(

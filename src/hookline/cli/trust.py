@@ -11,7 +11,7 @@ from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
 from hookline.protocol.jsontext import encode
 from hookline.settings.lint import risky_variables
-from hookline.settings.locations import find_workspace, record_path
+from hookline.settings.locations import find_workspace, record_path, record_problem
 from hookline.trust import records, review
 from hookline.trust.pins import PinKind, Treatment
 
@@ -127,7 +127,9 @@ def _review_one_of_several(project: str, options: Options) -> int:
 
 def _review(project: str, options: Options, label: str = "") -> int:
     path = record_path(project)
-    before = records.load_record(path) if path is not None else None
+    before = None
+    if path is not None and record_problem(project) is None:
+        before = records.load_record(path)
     now = review.take_snapshot(project)
     if review.is_unchanged(now, before):
         text = "already trusted" if now.has_hooks else "this project has no hooks"

@@ -29,6 +29,7 @@ from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import (
     file_name,
     locked,
+    outermost_project,
     read_private,
     state_dir,
     write_private,
@@ -273,6 +274,8 @@ def _drop_oldest(entries: dict[str, Any], limit: int) -> None:
 def _state_file(project: str | None) -> tuple[str, str | None]:
     if project is None or (base := state_dir()) is None:
         return "", None
+    if outermost_project(os.path.realpath(base)):
+        return "", None  # a project must not say that a guard timed out
     folder = f"{base}/timeouts"
     return folder, f"{folder}/{file_name(os.path.realpath(project))}.json"
 

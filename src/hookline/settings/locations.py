@@ -130,10 +130,25 @@ def trust_folder() -> str | None:
 def record_path(project: str) -> str | None:
     """The file of a project's trust record; None where it cannot have one."""
     folder = trust_folder()
-    root = _repository_root(_with_parents(project)) or project
-    if folder is None or shipped_by(os.path.realpath(folder), (project, root)):
+    if folder is None or shipped_by(os.path.realpath(folder), (project,)):
         return None
     return f"{folder}/{file_name(project)}.json"
+
+
+def record_problem(project: str) -> str | None:
+    """Why the records of a project are not used, wherever they are.
+
+    Its repository could have brought them along.
+    """
+    folder, root = trust_folder(), _repository_root(_with_parents(project))
+    if (
+        folder is None
+        or root is None
+        or not shipped_by(os.path.realpath(folder), [root])
+    ):
+        return None
+    hint = "set HOME or XDG_STATE_HOME to a folder outside of it"
+    return f"its trust record in {folder} is inside the repository {root}: {hint}"
 
 
 def shipped_by(place: str, zones: Iterable[str]) -> str | None:

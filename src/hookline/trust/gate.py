@@ -24,7 +24,7 @@ from hookline.errors import StateFileError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
-from hookline.settings.locations import is_within, record_path
+from hookline.settings.locations import is_within, record_path, record_problem
 from hookline.settings.model import (
     FailurePolicy,
     Groups,
@@ -114,6 +114,11 @@ def _approved_layers(
         inside = (file for file in broken if is_within(file, project))
         unknown = [_guards_everything(file, project) for file in inside]
         return [*(_candidates(layer, project) for layer in current), *unknown]
+    if problem := record_problem(project):
+        # A new repository around the project must not take its guards away.
+        logger.warning("%s: %s", project, problem)
+        layers = (*record.layers(), *current)
+        return [_with_failed_approval(layer, problem) for layer in layers]
     if record.version != VERSION:
         return _approved_by_another_version(record)
     record = _current_set(record)

@@ -22,6 +22,7 @@ from hookline.settings.locations import (
     make_folder,
     read_private,
     record_path,
+    record_problem,
     remove,
     trust_folder,
     write_private,
@@ -130,6 +131,8 @@ def load_record(path: str) -> TrustRecord | None:
 def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
     """Write the record of a project, with copies of its small files."""
     path = record_path(record.project)
+    if problem := record_problem(record.project):
+        raise StateFileError(f"{record.project}: {problem}")
     if path is None:
         raise StateFileError(
             f"the state folder is unknown or inside {record.project}: "
