@@ -247,3 +247,42 @@ def test_pager_is_never_taken_from_the_project(
     assert "the guard says no" in shown
     assert not (tmp_path / "ran").exists()
     assert project.record_files() == []
+
+
+def test_runs_is_what_the_type_of_a_hook_runs(project: Project) -> None:
+    """A command beside the function of a Python hook is never run (issue 12.9)."""
+    project.settings(
+        {"type": "python", "name": "a", "command": "true", "function": "evil:main"}
+    )
+    shown = review(project)
+    assert "runs   evil:main" in shown
+    assert 'command: "true"' in shown
+
+
+def test_nothing_is_pushed_out_of_sight_by_blanks(project: Project) -> None:
+    command = f"true{' ' * 400}; touch a{chr(9) * 20}; touch b; \u3164=1"
+    project.settings({**GUARD, "command": command})
+    expected = "true [400 blanks] ; touch a [20 blanks] ; touch b; \ufffd=1"
+    assert f"runs   {expected}\n" in review(project)
+
+
+def test_removed_hook_is_shown_where_another_has_its_name(project: Project) -> None:
+    other = {**GUARD, "command": "exit 2"}
+    project.write(".hookline/hooks/guard.sh", DENY)
+    project.settings(GUARD, other)
+    review(project, "--yes")
+    project.settings(other)
+    removed = review(project).partition("removed  guard")[2]
+    assert removed.splitlines()[1].endswith(str(GUARD["command"]))
+
+
+@pytest.mark.parametrize("odd", [b"# \xff\n", b"# \0\n"], ids=["not UTF-8", "NUL"])
+def test_odd_byte_does_not_hide_a_script(project: Project, odd: bytes) -> None:
+    """A shell runs such a script."""
+    project.guarded()
+    script = project.folder / ".hookline/hooks/guard.sh"
+    script.write_bytes(b"echo this is a script of some length\n" + odd + b"exit 2\n")
+    assert "  | echo this is a script" in review(project, "--show")
+    review(project, "--yes")
+    script.write_bytes(b"echo this is another script\n" + odd + b"exit 2\n")
+    assert "+echo this is another script" in review(project)

@@ -254,3 +254,19 @@ async def test_a_corrupt_record_blocks(project: Project, corrupt: str) -> None:
     else:
         record.chmod(0o666)
     assert (await project.fire()).blocked
+
+
+async def test_hook_that_the_approving_version_ignored_does_not_run(
+    project: Project,
+) -> None:
+    """Issue 12.9: its settings were approved, but nobody was shown the hook."""
+    project.settings({"type": "command", "name": "new", "command": "touch ran"})
+    project.trust()
+    (file,) = project.record_files()
+    record = json.loads(file.read_text())
+    record["files"] = {}  # what a version records that drops the hook
+    file.write_text(json.dumps(record))
+    result = await project.fire()
+    assert result.blocked
+    assert "was not among the hooks that were approved" in (result.reason or "")
+    assert not (project.folder / "ran").exists()

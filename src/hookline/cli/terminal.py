@@ -20,6 +20,8 @@ import msgspec
 from hookline.protocol.jsontext import encode
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
+_BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
+"""They count as printable, and as letters in some languages."""
 _MAX_CELL = 48
 _INTERVAL_S = 0.1
 
@@ -62,9 +64,13 @@ def pretty_json(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace control characters, so that foreign text cannot control the terminal."""
+    """Replace what controls the terminal, or takes up space without being seen."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        c
+        if (c.isprintable() and c not in _BLANKS) or c in "\n\t"
+        else "\N{REPLACEMENT CHARACTER}"
         for c in text
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
 from hookline.protocol.jsontext import encode
+from hookline.settings.fields import REQUIRED_BY_TYPE
 from hookline.settings.lint import risky_variables
 from hookline.settings.locations import find_workspace, record_path, record_problem
+from hookline.settings.model import HookConfig
 from hookline.trust import records, review
 from hookline.trust.pins import PinKind, Treatment
 
@@ -200,8 +203,8 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
     mark = paint(f"{reviewed.change.value:8}", _STYLES.get(reviewed.change, "red"))
     name = paint(_escaped(hook.name), "bold")
     yield f"{mark} {name}  on {where}  ({hook.type.value})"
-    if hook.command or hook.function:
-        yield f"         runs   {_escaped(hook.command or hook.function or '')}"
+    if runs := _runs(hook):
+        yield f"         runs   {_escaped(*runs.values())}"
     yield from (f"         {line}" for line in _key_lines(definition))
     if reviewed.change is not review.Change.REMOVED:
         for path in reviewed.files:
@@ -219,11 +222,17 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
     yield ""
 
 
+def _runs(hook: HookConfig) -> dict[str, str]:
+    """The key that says what a hook of its type runs."""
+    key = REQUIRED_BY_TYPE.get(hook.type, "")
+    value = getattr(hook, key, None)
+    return {key: value} if isinstance(value, str) else {}
+
+
 def _key_lines(definition: review.Definition) -> Iterator[str]:
     """Every key that is set, whether Hookline knows it or not."""
     hook = definition.hook
-    runs = {"command": hook.command} if hook.command else {"function": hook.function}
-    shown = {"type": hook.type.value, "name": hook.name, **runs}
+    shown = {"type": hook.type.value, "name": hook.name, **_runs(hook)}
     for key, value in definition.group.items():
         yield f"{_escaped(key)} of the group: {_json(value)}"
     for key, value in definition.raw.items():
@@ -287,8 +296,9 @@ def _json(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Keep a text on one line, with its line breaks visible."""
-    return printable(text).replace("\n", "\\n")
+    """Keep a text on one line, with its line breaks and long gaps visible."""
+    shown = printable(text).replace("\n", "\\n")
+    return re.sub(r"[ \t]{9,}", lambda gap: f" [{len(gap[0])} blanks] ", shown)
 
 
 def _relative(path: str, project: str) -> str:

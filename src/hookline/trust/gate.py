@@ -413,6 +413,9 @@ class HookApproval:
         return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
 
     def _check(self) -> tuple[str | None, Stamp]:
+        if hook_id(self._hook) not in self._project.record.files:
+            # Another version of hookline ignored it, so nobody was shown it.
+            return "it was not among the hooks that were approved", ()
         try:
             self._follow_project()
             tree, tree_stamp = self._project.tree.check()

@@ -144,11 +144,11 @@ def review_hooks(now: Snapshot, before: TrustRecord | None) -> list[ReviewedHook
     old = [one for layer in before.layers() for one in _definitions(layer)]
     new = [one for layer in now.layers for one in _definitions(layer)]
     found = [_reviewed(one, old, now, before) for one in new]
-    names = {(one.event, one.hook.name) for one in new}
+    shown = [*new, *(one.before for one in found)]
     gone = (
         ReviewedHook(change=Change.REMOVED, definition=one)
         for one in old
-        if (one.event, one.hook.name) not in names
+        if one not in shown
     )
     return [*found, *gone]
 
@@ -317,6 +317,9 @@ def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
 def _text(content: bytes | None, pin: Pin) -> str | None:
     if pin.kind is not PinKind.FILE:
         return ""
-    with suppress(UnicodeDecodeError):
-        return None if content is None or b"\0" in content else content.decode()
-    return None
+    if content is None:
+        return None
+    # A few odd bytes keep no shell from running a script: they must not hide it.
+    text = content.decode("utf-8", "replace")
+    odd = sum(c == "\ufffd" or not (c.isprintable() or c.isspace()) for c in text)
+    return text if odd * 10 <= len(text) else None
