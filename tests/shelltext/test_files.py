@@ -145,6 +145,22 @@ def unknown(command: str, **env: str) -> list[str]:
         "python3 -X dev -W error tools/a.sh",
         '"$HOOKLINE_PYTHON" tools/a.sh',
         "cp tools/a.sh x; cd tools; . a.sh",
+        "trap -- tools/a.sh EXIT",
+        "eval -- tools/a.sh",
+        "env -vS 'bash tools/a.sh'",
+        "shopt -s expand_aliases\nalias g='bash tools/a.sh'\ng",
+        "BASH_ENV=tools/a.sh; export BASH_ENV; bash -c true",
+        "set -a; BASH_ENV=tools/a.sh; bash -c true",
+        "declare -x BASH_ENV=tools/a.sh; bash -c true",
+        "PS4='$(bash tools/a.sh)'; set -x; true",
+        "LESSOPEN='|bash tools/a.sh %s' less x",
+        'NODE_OPTIONS="-r tools/a.sh" node -e 0',
+        "NODE_OPTIONS=--require=tools/a.sh node -e 0",
+        'echo "${x#"}"}"; bash tools/a.sh',
+        'echo "${x:-"a } b"}"; bash tools/a.sh',
+        "node -e 'require(\"./tools/a.sh\")'",
+        "sqlite3 -init tools/a.sh x.db",
+        "black --config tools/a.sh x.py",
     ],
 )
 def test_a_file_that_a_command_runs_is_code(command: str) -> None:
@@ -188,6 +204,18 @@ def test_a_file_that_a_command_runs_is_code(command: str) -> None:
         "timeout --signal KILL 5 bash tools/a.sh",
         "awk '{ system(\"tools/a.sh\") }' data",
         "cp tools/a.sh x",
+        "hash -p tools/a.sh g; g",
+        "ssh -o ProxyCommand='bash tools/a.sh' x",
+        "awk '{ system($0) }' tools/a.sh",
+        "awk '{ print | \"sh\" }' tools/a.sh",
+        "awk -v f=tools/a.sh 'BEGIN { system(\"bash \" f) }'",
+        "f=tools/a.sh awk 'BEGIN { system(ENVIRON[\"f\"]) }'",
+        "cat tools/a.sh | awk '{ system($0) }'",
+        "sed e tools/a.sh",
+        "sed -n '1e' tools/a.sh",
+        "sed 's/x/y/e' tools/a.sh",
+        "perl -we 'do \"./tools/a.sh\"'",
+        "sqlite3 x.db '.read tools/a.sh'",
     ],
 )
 def test_a_file_whose_content_may_count_is_no_data(command: str) -> None:
@@ -236,6 +264,16 @@ def test_a_file_whose_content_may_count_is_no_data(command: str) -> None:
         "case $x in data/x.json) echo ;; esac",
         "echo data/x.json",
         "F=data/x.json; cat $F",
+        "python3 -c \"import json; json.load(open('data/x.json'))\"",
+        "python3 -c \"any(p in path for p in ['.env', 'data/x.json', '.git/'])\"",
+        'node -e \'console.log(require("fs").readFileSync("data/x.json"))\'',
+        "sqlite3 data/x.json 'insert into a values (1)'",
+        "yq .version data/x.json",
+        "prettier --write data/x.json",
+        "npx prettier --write data/x.json",
+        "ruff check --fix data/x.json",
+        "awk '/a|b/ { print }' data/x.json",
+        "sed -n '/e/p; s/e /x/' data/x.json",
     ],
 )
 def test_data_is_not_pinned(command: str) -> None:
@@ -270,6 +308,9 @@ def test_data_is_not_pinned(command: str) -> None:
         ("make check", "make check"),
         ("just lint", "just lint"),
         ('cat "$X" | bash', "$X"),
+        ("echo YmFzaA== | base64 -d | sh", "what is piped into sh"),
+        ("sed s/a/b/ <<< 'bash a.sh' | sh", "what is piped into sh"),
+        (r"find . -execdir bash ./g.sh \;", "what find runs"),
         ("bash tools/{1..200}.sh", "tools/{1..200}.sh"),
         (f"echo {'$(' * 60}./x{')' * 60}", "$("),
     ],
@@ -296,6 +337,10 @@ def test_text_that_is_quoted_too_deeply_is_reported() -> None:
         '[ -f "$FILE" ] && ./x.sh',
         "cat $FILE | jq .",
         'case "$X" in *.py) ./x.sh ;; esac',
+        'npx prettier --write "$FILE"',
+        "jq -r .x | { read f; ruff check $f; }",
+        "PAGER=less git log",
+        "python3 -c \"print('.git/', '.env')\"",
     ],
 )
 def test_unknown_data_is_not_reported(command: str) -> None:
@@ -315,6 +360,8 @@ def test_modules_are_found_in_the_folders_that_python_searches() -> None:
     assert found == {"/p/acme/hook"}
     found = {use.path for use in uses("python3 -c 'import acme; import b.c'")}
     assert {"/p/acme", "/p/b/c"} <= found
+    for command in ("python3 -m unittest a.b", "python3 -m timeit -s 'import a.b' 1"):
+        assert FileUse("/p/a/b", Role.CODE, Form.MODULE) in uses(command)
     command = "PYTHONPATH=lib python3 -m acme"
     assert FileUse("/p/lib/acme", Role.CODE, Form.MODULE) in uses(command)
     assert unknown(command) == ["/p/lib"]
@@ -329,7 +376,7 @@ def test_the_environment_of_a_hook_is_read() -> None:
     assert unknown("true", BASH_ENV="$(id > PWNED)") == ["$(id > PWNED)"]
     assert FileUse("/p/x.sh", Role.CODE) in uses("true", BASH_ENV="x.sh")
     found = uses("true", NODE_OPTIONS="--require ./x.js")
-    assert FileUse("/p/x.js", Role.ARGUMENT) in found
+    assert FileUse("/p/x.js", Role.CODE, Form.NODE) in found
     assert unknown("true", PATH="bin:/usr/bin") == ["/p/bin"]
     assert FileUse("/p/x.sh", Role.CODE) in uses("bash $S", S="x.sh")
 

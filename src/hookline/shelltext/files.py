@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from itertools import islice, product
 
 from msgspec.structs import replace
@@ -82,6 +83,7 @@ class _CommandReader:
         self._uses: dict[FileUse, None] = {}
         self._printed: list[str] = []
         self._runs_output = False
+        self._changes_text = False
         self._quoting = 0
         self._guessing = 0
 
@@ -130,15 +132,22 @@ class _CommandReader:
     def read_environment(self, env: Mapping[str, str]) -> None:
         """Read a hook's own variables, which programs look at on their own."""
         for name, value in env.items():
-            if name in {"BASH_ENV", "ENV"}:
-                # The shell expands it, and runs the file that it names.
-                self.read(f"source {value}" if '"' in value else f'source "{value}"')
+            if name in programs.OBEYED_VARIABLES:
+                self._obeyed_variable(name, value)
             elif name in programs.SEARCH_PATHS:
                 self._search_path(name, Arg.of(value))
             else:
                 expand = self._words.expand_variable
                 known = re.sub(rf"\$({NAME})|\$\{{({NAME})\}}", expand, value)
-                self._fragments(known, Role.ARGUMENT)
+                self._fragments(known)
+
+    def _obeyed_variable(self, name: str, value: str) -> None:
+        """A variable that makes programs run or load what it says."""
+        before = programs.OBEYED_VARIABLES[name]
+        if before == "source" and '"' not in value:
+            value = f'"{value}"'  # the shell expands it, and does not split it
+        self.read(f"{before} {value}")
+        self._fragments(value)
 
     def _search_path(self, name: str, value: Arg) -> None:
         for path in self._search_folders(value.texts):
@@ -191,17 +200,35 @@ class _CommandReader:
             words = words[1:]
         args = [arg for word in words for arg in self._words.args(word)]
         reads = self.run(args)
-        for name, arg in assigned if reads is not _Input.READ else ():
-            self._exported(name, arg, quiet=not args)
+        for name, arg in assigned:
+            self._exported(name, arg, quiet=not args or reads is _Input.READ)
         is_piped = command.operator in {"|", "|&"}
         if is_piped and args and reads is _Input.ARGUMENT:
             self._runs_output = True
+        self._read_pipeline(command, args, reads)
         self._read_redirections(command, reads)
+
+    def _read_pipeline(
+        self, command: SimpleCommand, args: list[Arg], reads: _Input
+    ) -> None:
+        """Report a text that changes on its way to the program that runs it."""
+        is_piped = command.operator in {"|", "|&"}
+        was_changed = is_piped and self._changes_text
+        if was_changed and reads.runs:
+            shown = f"what is piped into {args[0].shown}"
+            self._cannot(shown, f"it is changed on the way: {_ASK}")
+        has_text = is_piped or any("<<" in one for one, _ in command.redirections)
+        name = args[0].text if args else "cat"
+        changes = reads is _Input.READ and has_text and name not in {"cat", "tee"}
+        self._changes_text = was_changed or changes
 
     def _exported(self, name: str, arg: Arg, *, quiet: bool = False) -> None:
         """A variable that programs look at on their own."""
         if name in programs.SEARCH_PATHS:
             self._search_path(name, arg)
+        elif name in programs.OBEYED_VARIABLES:
+            read = partial(self._obeyed_variable, name)
+            self._read_code(arg, read, quiet=arg.texts == [UNKNOWN])
         elif not quiet:
             self._record(arg, Role.ARGUMENT, quiet=True)
 
@@ -232,7 +259,7 @@ class _CommandReader:
         elif reads is _Input.CODE:
             self._read_code(arg, self._code)
         elif reads is _Input.ARGUMENT:
-            self._read_code(arg, self._code, quiet=True)
+            self._read_code(arg, self._fragments, quiet=True)
         else:
             self._printed += [_known(text) for text in arg.texts]
 
@@ -266,6 +293,7 @@ class _CommandReader:
             (("eval", "trap"), self._eval),
             (("cd", "pushd", "chdir"), self._cd),
             (("find",), self._find),
+            (("sqlite3",), self._sqlite),
             (("git",), self._git),
             (("export", "declare", "local", "readonly", "typeset"), self._export),
             (programs.WRAPPERS, self._wrapper),
@@ -311,11 +339,21 @@ class _CommandReader:
                 read = self._python_code if letter == "c" else self._module
                 self._read_code(value, read)
                 self._record_some(rest[at:])
+                if letter == "m":
+                    self._module_arguments(rest[at:])
                 return _Input.SCRIPT
         if at >= len(rest) or not self._script(rest[at], Form.PYTHON):
             return _Input.CODE
         self._record_some(rest[at + 1 :])
         return _Input.SCRIPT
+
+    def _module_arguments(self, rest: list[Arg]) -> None:
+        """Modules and code that ``unittest``, ``timeit`` and their like are given."""
+        for text in (_known(text) for arg in rest for text in arg.texts):
+            if re.fullmatch(rf"{NAME}(?:\.{NAME})+", text):
+                self._module(text)
+            for name in imported_names(text):
+                self._module(name)
 
     def _python_code(self, code: str) -> None:
         self._code(code)
@@ -337,8 +375,9 @@ class _CommandReader:
         while at < len(rest) and rest[at].text[:1] == "-" != rest[at].text:
             option, value, after = _option(rest, at)
             at += 1
-            if option.lstrip("-") in programs.CODE_OPTIONS[name] and value:
-                self._read_code(value, self._code)
+            if re.fullmatch(programs.CODE_OPTIONS[name], option) and value:
+                is_node = form is Form.NODE
+                self._read_code(value, self._node_code if is_node else self._code)
                 is_given, at = True, after
             elif option in programs.LOADING_OPTIONS and value:
                 self._record(value, Role.CODE, form)
@@ -365,6 +404,7 @@ class _CommandReader:
         return _Input.SCRIPT
 
     def _eval(self, name: str, rest: list[Arg]) -> _Input:
+        rest = rest[bool(rest) and rest[0].text == "--" :]
         rest = rest[:1] if name == "trap" else rest
         shown = " ".join(arg.shown for arg in rest)
         choices = islice(product(*(arg.texts for arg in rest)), MAX_VALUES + 1)
@@ -402,8 +442,8 @@ class _CommandReader:
             return
         if name == "env" and option in {"-C", "--chdir"}:
             self._words.enter(value)
-        elif name == "env" and option[:2] == "-S":
-            self._read_code(value if option == "-S" else Arg.of(option[2:]), self.read)
+        elif name == "env" and (found := re.match("-[iv0]*S(.*)", option, re.DOTALL)):
+            self._read_code(Arg.of(found[1]) if found[1] else value, self.read)
         elif name == "env" and option == "--split-string":
             self._read_code(value, self.read)
         elif name == "xargs" and option in {"-a", "--arg-file"}:
@@ -453,9 +493,10 @@ class _CommandReader:
                 self._record(value, Role.CODE)
             self._record(rest[at], Role.ARGUMENT, quiet=True)
             at += 1
-        self._record_some(rest[at + 1 :])
         if at == len(rest):
             return _Input.SCRIPT
+        if rest[at].text not in programs.OBEYED_OPTIONS:
+            self._record_some(rest[at + 1 :])
         if re.search(r"[./]", rest[at].text) or not rest[at].text:
             self._record(rest[at], Role.CODE, Form.NODE)
             return _Input.SCRIPT
@@ -483,6 +524,9 @@ class _CommandReader:
 
     def _stream_editor(self, name: str, rest: list[Arg]) -> _Input:
         """Read awk or sed: a program as text or in a file, then data."""
+        runs = programs.RUNNING_SCRIPTS["sed" if name.endswith("sed") else "awk"]
+        if any(re.search(runs, _known(text)) for arg in rest for text in arg.texts):
+            return self._unknown(name, rest)  # what it reads may be run
         loads, gives, other = programs.STREAM_EDITORS[name]
         role, at, is_given = Role.READ, 0, False
         while at < len(rest) and rest[at].text[:1] == "-":
@@ -521,12 +565,27 @@ class _CommandReader:
                 end = at
                 while end < len(rest) and texts[end] not in {";", "+"}:
                     end += 1
+                if texts[at - 1].endswith("dir"):
+                    self._cannot("what find runs", f"in folders it finds: {_ASK}")
                 found = Arg([UNKNOWN], "what find finds")
                 self.run([found if "{}" in one.text else one for one in rest[at:end]])
                 at = end
             elif texts[at - 1][:1] != "-":
                 self._record(rest[at - 1], Role.READ)
         return _Input.READ
+
+    def _sqlite(self, name: str, rest: list[Arg]) -> _Input:
+        """A database, which is data, and statements, which may read files."""
+        at = 0
+        while at < len(rest) and rest[at].text[:1] == "-":
+            if rest[at].text in {"-init", "-cmd", "--init", "--cmd"}:
+                self._record_some(rest[at + 1 : at + 2], Role.CODE)
+                at += 1
+            at += 1
+        self._record_some(rest[at : at + 1], Role.WRITTEN)
+        for arg in rest[at + 1 :]:
+            self._read_code(arg, self._fragments, quiet=True)
+        return _Input.ARGUMENT
 
     def _git(self, name: str, rest: list[Arg]) -> _Input:
         while len(rest) > 1 and rest[0].text == "-C":
@@ -544,17 +603,19 @@ class _CommandReader:
         return _Input.READ
 
     def _export(self, name: str, rest: list[Arg]) -> _Input:
-        for arg in rest if name == "export" else ():
+        for arg in rest:
             found = re.match(rf"({NAME})=", arg.texts[0])
             if found is not None:
-                self._exported(found[1], arg.after(found.end()))
+                value = arg.after(found.end())
+                self._exported(found[1], value, quiet=name != "export")
         return _Input.READ
 
     def _unknown(self, name: str, rest: list[Arg]) -> _Input:
         at = 0
         while at < len(rest):
             option, value, after = _option(rest, at)
-            if option in programs.OUTPUT_OPTIONS and value:
+            is_output = option in programs.OUTPUT_OPTIONS
+            if is_output and value and not re.search(r"[\s=]", value.text):
                 self._record(value, Role.WRITTEN)
             elif option in programs.LOADING_OPTIONS and value:
                 self._record(value, Role.CODE)
@@ -597,7 +658,7 @@ class _CommandReader:
         """What may be a path within a word, and shell text that is one word."""
         known = _known(text)
         if re.search(r"[\s;|&<>()`]", known.strip()):
-            self._code(known)
+            self._fragments(known)
             self._guess(known)
             return
         parts = re.split(r"[=:,@]", known)
@@ -616,11 +677,18 @@ class _CommandReader:
             read(_known(text))
 
     def _code(self, code: str) -> None:
-        self._fragments(code, Role.ARGUMENT)
+        """Code in a language that is not read here, but for the files in it."""
+        self._fragments(code, data=programs.DATA_NAME)
 
-    def _fragments(self, text: str, role: Role) -> None:
-        """Anything in a text that may be a path."""
+    def _node_code(self, code: str) -> None:
+        self._code(code)
+        for name in re.findall(programs.NODE_IMPORT, code):
+            self._add_everywhere(name, Role.CODE, Form.NODE)
+
+    def _fragments(self, text: str, data: str = "(?!)") -> None:
+        """Anything in a text that may be a path; names like ``data`` are read only."""
         for part in filter(None, re.split(_BREAKS, text)):
+            role = Role.READ if re.search(data, part) else Role.ARGUMENT
             self._add_everywhere(self._words.expand_home(part), role, Form.FILE)
 
     def _add_everywhere(self, path: str, role: Role, form: Form) -> None:

@@ -261,6 +261,8 @@ class _Lexer:
                 self._escape()
             elif char in "$`":
                 self._expansion(quoted=quoted)
+            elif char == '"' and closing == "}":
+                self._read_quoted(char)  # a text of its own, also within double quotes
             elif char in "'\"\\" and not quoted:
                 self._read_quoted(char)
             else:

@@ -20,9 +20,9 @@ PRINTERS = _words("echo printf")
 QUIET = PRINTERS | _words(
     """
     : true false exit return break continue shift set shopt unset wait kill date sleep
-    pwd id whoami uname hostname umask ulimit type which hash alias unalias jobs fg bg
+    pwd id whoami uname hostname umask ulimit type which unalias jobs fg bg
     disown let expr seq tput logger notify-send say terminal-notifier wall getopts times
-    history bind complete compgen help logout basename dirname
+    history bind complete compgen help logout basename dirname read
     """
 )
 """They look at no file."""
@@ -37,6 +37,16 @@ READERS = _words(
 OBEYED_OPTIONS = {
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg"), ("f", ("file",))),
     "jq": ("fL", ("from-file", "library-path")),
+    "yq": ("", ("from-file",)),
+    **dict.fromkeys(
+        _words(
+            """
+            black ruff isort flake8 mypy pylint prettier biome gofmt rustfmt shellcheck
+            shfmt clang-format markdownlint yamllint hadolint stylelint
+            """
+        ),
+        ("c", ("config", "config-file", "config-path", "plugin", "load-plugins")),
+    ),
     "sort": ("", ("compress-program",)),
 }
 """Readers with options that give a file to be obeyed: short letters, long names."""
@@ -103,10 +113,10 @@ OBEYED_FILES = {
 """What they run stands in a file that the command does not name."""
 
 CODE_OPTIONS = {
-    **dict.fromkeys(NODES - {"npx", "bunx", "deno"}, _words("e eval p print pe")),
-    **dict.fromkeys(("perl", "ruby"), _words("e E ne pe nE pE lne lpe ane lane")),
-    **dict.fromkeys(("lua", "osascript", "Rscript", "julia"), _words("e E")),
-    "php": _words("r"),
+    **dict.fromkeys(NODES - {"npx", "bunx", "deno"}, "-(?:e|p|pe|-eval|-print)"),
+    **dict.fromkeys(("perl", "ruby"), "-[A-Za-z0-9]*[eE]"),
+    **dict.fromkeys(("lua", "osascript", "Rscript", "julia"), "-[eE]"),
+    "php": "-r",
 }
 """Interpreters, and their options that give code."""
 LOADING_OPTIONS = _words(
@@ -119,3 +129,35 @@ LOADING_OPTIONS = _words(
 FOLDER_OPTIONS = _words("-C --directory --cwd --chdir --prefix --working-directory")
 OUTPUT_OPTIONS = _words("-o --output --out --log-file --logfile --output-file")
 SEARCH_PATHS = _words("PATH PYTHONPATH NODE_PATH PERL5LIB RUBYLIB")
+OBEYED_VARIABLES = {
+    **dict.fromkeys(("BASH_ENV", "ENV"), "source"),
+    "PYTHONSTARTUP": "python3",
+    "NODE_OPTIONS": "node",
+    "PERL5OPT": "perl",
+    "RUBYOPT": "ruby",
+    **dict.fromkeys(
+        _words(
+            """
+            PS4 PROMPT_COMMAND LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL
+            LD_PRELOAD LD_AUDIT MAKEFILES GIT_PAGER GIT_EDITOR GIT_SSH GIT_SSH_COMMAND
+            GIT_ASKPASS GIT_EXTERNAL_DIFF GIT_SEQUENCE_EDITOR GIT_CONFIG_GLOBAL
+            SSH_ASKPASS
+            """
+        ),
+        "",
+    ),
+}
+"""Variables that make programs run or load what they say, and how that is read."""
+
+DATA_NAME = (
+    r"(?i)(?:\.(?:json|jsonl|ndjson|md|markdown|rst|txt|log|lock|csv|tsv|ya?ml|toml|ini|xml"
+    r"|html?|css|svg|png|jpe?g|gif|pdf|db|sqlite3?)|(?:^|/)\.(?:env|git)(?:\.\w+|ignore)?)/?$"
+)
+"""Names of files that code reads or compares, and does not run."""
+NODE_IMPORT = r"""(?:require|import|from)\s*\(?\s*['"](\.[^'"]*)['"]"""
+RUNNING_SCRIPTS = {
+    "awk": r"\bsystem\s*\(|\|&?\s*[\"'(]|\|&?\s*getline",
+    "sed": r"(?:^|[;{}\n\d$!]\s*)e(?:[\s;}]|$)"
+    r"|s(\W)(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1[gpiIMm\d]*e",
+}
+"""Programs of stream editors that run commands."""
