@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import msgspec
 import pytest
@@ -131,3 +132,62 @@ async def test_a_record_of_an_older_version_asks_for_a_new_approval(
 def test_a_record_without_the_new_fields_can_be_read() -> None:
     old = b'{"project": "/p", "tree": {}, "files": {}, "version": 1}'
     assert msgspec.json.decode(old, type=TrustRecord).earlier == ()
+
+
+@pytest.mark.parametrize("last", ["no hooks", "another event", "disabled", "off"])
+@pytest.mark.parametrize("attack", ["script", "settings", "options", "folder"])
+async def test_no_guard_gives_way_to_what_was_approved_on_another_branch(
+    project: Project, last: str, attack: str
+) -> None:
+    """Issue 12.13: in no approved state, the guards of all of them fail."""
+    project.guarded()
+    project.trust()
+    if last == "no hooks":
+        project.settings()
+    elif last == "another event":
+        project.settings({**GUARD, "name": "other"}, event="AfterTool")
+    elif last == "disabled":
+        project.settings(GUARD, hooksConfig={"disabled": ["guard"]})
+    else:
+        project.settings(GUARD, enableHooks=False)
+    project.trust()
+    project.guarded()
+    assert (await project.fire()).reason == "the guard says no"
+    if attack == "script":
+        project.write(".hookline/hooks/guard.sh", "exit 0")
+    elif attack == "settings":
+        project.settings({**GUARD, "command": "true"})
+    elif attack == "options":
+        project.settings(GUARD, enableHooks=False, hooksConfig={"disabled": ["guard"]})
+    else:
+        shutil.rmtree(project.folder / ".hookline")
+    result = await project.fire()
+    assert result.blocked
+    assert "onError says block for changed" in (result.reason or "")
+
+
+async def test_policy_of_the_approval_decides_for_every_branch(
+    project: Project,
+) -> None:
+    project.settings(GUARD, hooksConfig={"onError": {"changed": "allow"}})
+    project.trust()
+    project.settings(event="AfterTool")
+    project.trust()
+    shutil.rmtree(project.folder / ".hookline")
+    assert not (await project.fire()).blocked
+
+
+def test_change_is_shown_against_the_state_with_the_same_settings(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.guarded()
+    project.trust()
+    project.settings({**GUARD, "name": "other"}, event="AfterTool")
+    project.trust()
+    project.guarded()
+    project.write(".hookline/hooks/guard.sh", "exit 0")
+    capsys.readouterr()
+    project.trust()
+    shown = capsys.readouterr().out
+    assert "changed  guard" in shown
+    assert "other" not in shown

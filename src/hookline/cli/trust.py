@@ -138,6 +138,8 @@ def _review(project: str, options: Options, label: str = "") -> int:
         text = "already trusted" if now.has_hooks else "this project has no hooks"
         print(f"{label}{text}")
         return 0
+    if before is not None:
+        before = before.with_settings(now.record.settings) or before
     at_terminal = not options.yes and sys.stdin.isatty() and sys.stdout.isatty()
     lines = _review_lines(now, before, show=options.show or at_terminal)
     if at_terminal:

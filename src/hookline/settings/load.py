@@ -192,6 +192,17 @@ class Settings(Struct, frozen=True, kw_only=True):
             on_error=_merged(policies), env_policy=env_policy, **resolved
         )
 
+    def own_policy(self, layer: SettingsLayer, hook: HookConfig) -> FailurePolicy:
+        """What a hook and its project say about failures, without a default."""
+        options = (one.options.on_error for one in self._with_siblings(layer))
+        policies = (hook.on_error, *options)
+        return FailurePolicy(
+            *(
+                next(filter(None, (policy.get(cause) for policy in policies)), None)
+                for cause in FailureCause
+            )
+        )
+
     @property
     def untrusted(self) -> Untrusted:
         """What hooks of unapproved projects mean; nobody can loosen ``block``."""

@@ -121,13 +121,18 @@ def _approved_layers(
         return [_with_failed_approval(layer, problem) for layer in layers]
     if record.version != VERSION:
         return _approved_by_another_version(record)
-    record = _current_set(record)
-    if settings_texts(current) == record.settings:
-        return _as_approved(path, record, current)
-    approved = [replace(layer, warnings=()) for layer in record.layers()]
+    texts = settings_texts(current)
+    found = _holding_set(record.sets()) if record.earlier else record
+    found = found or record.with_settings(texts)
+    if found is None:
+        approved = _closing_layers(path, record)
+    elif texts == found.settings:
+        return _as_approved(path, found, current)
+    else:
+        quiet = [replace(layer, warnings=()) for layer in found.layers()]
+        approved = _as_approved(path, found, quiet)
     known = [placed for layer in approved for placed in placed_hooks(layer)]
-    new = [_new_hooks(layer, known) for layer in current]
-    return [*_as_approved(path, record, approved), *new]
+    return [*approved, *(_new_hooks(layer, known) for layer in current)]
 
 
 def _candidates(layer: SettingsLayer, project: str) -> SettingsLayer:
@@ -179,9 +184,49 @@ def _approved_by_another_version(record: TrustRecord) -> list[SettingsLayer]:
     ]
 
 
-def _current_set(record: TrustRecord) -> TrustRecord:
-    """The approved state that the project is in, else the last one."""
-    return (_holding_set(record.sets()) or record) if record.earlier else record
+def _closing_layers(path: str, record: TrustRecord) -> list[SettingsLayer]:
+    """The hooks of every approved state, for a project that is in none of them.
+
+    Nobody knows which one it was in: its guards must not give way to those of another.
+    """
+    found: list[SettingsLayer] = []
+    known: list[PlacedHook] = []
+    for one in record.sets():
+        for layer in _as_approved(path, one, _on_their_own(one)):
+            kept = _without(layer, known)
+            known += placed_hooks(kept)
+            found.append(replace(kept, warnings=() if found else kept.warnings))
+    return found
+
+
+def _on_their_own(record: TrustRecord) -> list[SettingsLayer]:
+    """Layers whose options are in their hooks, and reach those of no other state."""
+    settings = Settings(layers=tuple(record.layers()))
+
+    def settled(layer: SettingsLayer) -> SettingsLayer:
+        active = replace(layer, groups=settings.groups_of(layer))
+        groups = active.map_hooks(
+            lambda _, __, hook: (
+                None
+                if settings.disabled(layer, hook)
+                else replace(hook, on_error=settings.own_policy(layer, hook))
+            )
+        )
+        options = HooksOptions()
+        return replace(
+            layer, groups=groups, options=options, enable_hooks=True, warnings=()
+        )
+
+    return [settled(layer) for layer in settings.layers]
+
+
+def _without(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
+    groups = layer.map_hooks(
+        lambda event, group, hook: (
+            None if (event, group.matcher, hook) in known else hook
+        )
+    )
+    return replace(layer, groups=groups)
 
 
 def _holding_set(sets: Iterable[TrustRecord]) -> TrustRecord | None:
@@ -223,12 +268,7 @@ def _as_approved(
 
 def _new_hooks(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
     """The hooks of a changed layer that are not among the approved ones."""
-    groups = layer.map_hooks(
-        lambda event, group, hook: (
-            None if (event, group.matcher, hook) in known else hook
-        )
-    )
-    return _unapproved(replace(layer, groups=groups))
+    return _unapproved(_without(layer, known))
 
 
 class PinnedPaths:

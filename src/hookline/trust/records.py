@@ -72,6 +72,10 @@ class TrustRecord(ApprovedSet, frozen=True, kw_only=True):
             for one in (self, *self.earlier)
         ]
 
+    def with_settings(self, settings: dict[str, str]) -> TrustRecord | None:
+        """The last approved state with these settings."""
+        return next((one for one in self.sets() if one.settings == settings), None)
+
     def pins(self) -> dict[str, Pin]:
         """All pinned files."""
         named = (item for pins in self.files.values() for item in pins.items())
