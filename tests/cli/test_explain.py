@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from hookline.cli.main import main
+from tests.support.project import Project
+
 from .bench import CRASH, GUARD, Bench, before_tool, command, group, says
 
 MARK = command("touch ran", "mark")
@@ -213,3 +216,18 @@ def test_explain_reports_that_no_hooks_are_configured(bench: Bench) -> None:
         0,
         "BeforeAgent: no hooks are configured for this event\n",
     )
+
+
+def test_explain_does_not_say_that_a_changed_hook_runs(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 12.14: it fails, whatever its matcher says."""
+    project.guarded()
+    project.trust()
+    project.write(".hookline/hooks/guard.sh", "exit 0")
+    capsys.readouterr()
+    main(["explain", "BeforeTool", "--tool", "x", "--cwd", str(project.folder)])
+    shown = capsys.readouterr().out
+    assert "none of 1 hook would run" in shown
+    assert "guard: changed" in shown
+    assert "guard.sh changed since it was approved, so it fails" in shown

@@ -56,7 +56,10 @@ exit status: 0, or with --run as for 'hookline fire'"""
 
 _MAX_TEXT = 60
 _REVIEW = "run 'hookline trust' to review and approve it"
-_STYLES = {"runs": "green", "skipped": "yellow", "untrusted": "yellow"}
+_STYLES = {
+    "runs": "green",
+    **dict.fromkeys(("skipped", "untrusted", "changed"), "yellow"),
+}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -150,6 +153,11 @@ class _Explainer:
         if planned and hook.trust is TrustStatus.UNTRUSTED:
             judgement = "untrusted"
             why = "not approved, and hooksConfig.untrusted blocks the event: " + _REVIEW
+        elif planned and hook.trust is TrustStatus.CHANGED:
+            problem = hook.approval and hook.approval.check()[0]
+            judgement = "changed"
+            effect = f"so it fails and its onError decides: {_REVIEW}"
+            why = f"{problem or 'it changed'}, {effect}"
         elif refused is not None:
             judgement = "skipped"
             why = f"planned, but would not run: {refused.error}"
@@ -335,7 +343,7 @@ def _as_json(
 
 
 def _summary(hooks: list[HookExplanation]) -> str:
-    planned = sum(hook.order is not None for hook in hooks)
+    planned = sum(hook.judgement == "runs" for hook in hooks)
     if not hooks:
         return "no hooks are configured for this event"
     summary = f"{planned or 'none'} of {plural(len(hooks), 'hook')} would run"
