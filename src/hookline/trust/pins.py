@@ -183,7 +183,7 @@ def hook_files(hook: HookConfig, project: str) -> list[HookFile]:
     for use in named.unpinned:
         if use.why:
             found.append(HookFile(use.path, Treatment.UNPINNABLE, use.why))
-        elif use.path not in pinned and _exists(use.path):
+        elif use.path not in pinned and os.path.isfile(use.path):  # noqa: PTH113
             found.append(HookFile(use.path, Treatment.DATA))
     for path, role in named.roles.items():
         if role is Role.CODE and _is_python(path) and not is_within(path, own):
