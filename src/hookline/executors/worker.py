@@ -22,7 +22,7 @@ from hookline.protocol.jsontext import encode
 from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.pins import named_paths, trust_paths
-from hookline.trust.stamps import StampedPaths
+from hookline.trust.stamps import file_stamp
 
 from .command import command_spec, read_outcome, request_environment
 from .contract import HookCall, RegisteredHook
@@ -149,22 +149,22 @@ class _HookFiles:
 
     def __init__(self, hook: RegisteredHook, cwd: str) -> None:
         self._approval = hook.approval
-        self._named: StampedPaths | None = None
+        self._named: tuple[str, ...] = ()
         if hook.approval is None:
             named = named_paths(hook.config, cwd).roles
             paths = (*named, *trust_paths(hook.config, cwd))
-            files = (path for path in paths if not os.path.isdir(path))  # noqa: PTH112
-            self._named = StampedPaths(files, cwd)
+            # What is missing counts too: it may appear.
+            self._named = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
 
     def stamp(self) -> Stamp:
         if self._approval is not None:
             return self._approval.check()[1]
-        return () if self._named is None else self._named.take()
+        return tuple(map(file_stamp, self._named))
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         if self._approval is not None:
             return self._approval.unchanged_since(stamp)
-        return self._named is None or self._named.same(stamp, self._named.take())
+        return bool(stamp == self.stamp())
 
 
 class WorkerExecutor:
