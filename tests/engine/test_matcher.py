@@ -75,9 +75,26 @@ def test_a_risky_pattern_is_still_decided(pattern: str, found: bool) -> None:
     assert searcher(pattern)("a" * 200 + "!") is found
 
 
-@pytest.mark.parametrize("pattern", [r"^(a+)+\1$", "^(?:(a+)++)++$", "^(?=(a+)+$)"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"^(a+)+\1$", "^(?:(a+)++)++$", "^(?=(a+)+$)"),
+        *(r"^(a+)+(?=\1)", r"^(a)(a+)+(?<=\1)", r"^(a+)+(?!(?:b|(?!\1)))"),
+        r"^(a+)+(?=(?(1)a|b))",
+    ],
+)
 def test_what_cannot_be_decided_counts_as_a_match(pattern: str) -> None:
     assert searcher(pattern)("a" * 200 + "!")
+
+
+async def test_a_pattern_on_which_re_fails_counts_as_a_match(
+    workshop: Workshop,
+) -> None:
+    """It is a bug in ``re``: one matcher must not stop the hooks of all others."""
+    event = {"tool_name": "ba", "tool_input": {}}
+    hook = workshop.runs("exit 2")
+    result = await workshop.fire("BeforeTool", hook, given=event, matcher="((b).|)++")
+    assert result.blocked
 
 
 def test_the_same_patterns_are_exact_where_the_name_is_short() -> None:

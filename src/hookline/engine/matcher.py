@@ -91,13 +91,14 @@ class _BoundedSearch:
     def __call__(self, target: str) -> bool:
         if len(target) > self._safe and self._fits(len(target)):
             self._safe = len(target)
-        if len(target) <= self._safe:
-            return self._search(target) is not None
         try:
+            if len(target) <= self._safe:
+                return self._search(target) is not None
             if self._automaton is None:
                 self._automaton = _Automaton(self._tree)
             return self._automaton.finds(target)
-        except (_UndecidedError, RecursionError):
+        except (_UndecidedError, RecursionError, MemoryError, SystemError):
+            # ``re`` itself has a bug: ``((b).|)++`` raises SystemError on "ba".
             return True
 
     def _fits(self, length: int) -> bool:
@@ -112,6 +113,14 @@ def _range_size(items: Iterable[_Item]) -> int:
             size += sum(last - first for first, last in _ranges(found))
         size += sum(_range_size(part.data) for part in _parts(found))
     return size
+
+
+def _refers_to_groups(items: Iterable[_Item]) -> bool:
+    return any(
+        str(op).startswith("GROUPREF")
+        or any(_refers_to_groups(part.data) for part in _parts(found))
+        for op, found in items
+    )
 
 
 def _ranges(items: Iterable[_Item]) -> list[tuple[int, int]]:
@@ -227,6 +236,8 @@ class _Automaton:
     def _item(self, name: str, op: Any, found: Any, flags: int, then: _State) -> _State:
         self._states += 1
         if name in _TESTS:
+            if _refers_to_groups([(op, found)]):
+                raise _UndecidedError("it refers to a group")
             self._steps += _worst_steps([(op, found)], MAX_TARGET_LENGTH)
         if self._states > _MAX_STATES or self._steps > MAX_STEPS:
             raise _UndecidedError("it has too many states")
