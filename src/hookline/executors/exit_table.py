@@ -37,9 +37,14 @@ _MARKS = (  # UTF-32 first: its mark starts with that of UTF-16
 )
 
 # What a terminal or an encoding puts in front of an answer, unseen by its author.
+_SEQUENCES = (  # "{" may end one, but then starts an answer
+    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-z|}~]?+|\x1b[ -/]++[0-z|}~]|\x1b[0-Z\\^-z|}~]"
+    r"|(?:\x1b\]|\x9d)[^\x00-\x1f\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"
+)
 _UNSEEN = (
-    r"\x1b\[[0-9;?]*+[A-Za-z]|[\x00-\x09\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u061c\u180e]"
-    r"|[\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufe00-\ufe0f\ufeff\ufff9-\ufffd]"
+    rf"{_SEQUENCES}|[\x00-\x09\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u034f\u061c\u115f\u1160]"
+    r"|[\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000]"
+    r"|[\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffd\U000e0000-\U000e0fff]"
 )
 _ESCAPED = r"\\(?:[bfnrt]|u(?:00[0-2][0-9A-Fa-f]|200[0-9A-Fa-f]|feff|FEFF))"
 _STARTS_AN_OBJECT = (
@@ -233,7 +238,7 @@ def _text_warnings(text: str) -> tuple[str, ...]:
     return (f'{problem}: print one JSON object and nothing else ("expect": "json")',)
 
 
-_STRICTNESS = {"deny": 2, "block": 2, "NONE": 2, "ask": 1, "ANY": 1}
+_STRICTNESS = {"deny": 4, "block": 4, "NONE": 4, "ask": 3, "ANY": 3}
 
 
 def _without_repeats(
@@ -280,6 +285,10 @@ def _stricter(key: str, old: Any, new: Any) -> Any:
 def _strictness(key: str, value: Any) -> int:
     if isinstance(value, str):
         return _STRICTNESS.get(value, 0)
+    if isinstance(value, dict):
+        return 2  # it may hold a verdict
+    if value is None:
+        return -1
     return int(value is (key != "continue"))
 
 
