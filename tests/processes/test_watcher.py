@@ -243,6 +243,78 @@ async def test_fork_that_exits_ends_none_of_its_parents_workers(host: Host) -> N
     assert await none_left(host.mark)
 
 
+async def test_fork_keeps_no_hook_waiting_for_the_end_of_its_input(host: Host) -> None:
+    """Issue 12.16: as of multiprocessing in another thread, while a hook starts."""
+    body = """
+    async def ask():
+        settings = Settings.from_mapping(json.load(open("settings.json")))
+        async with HookSystem(Config("s", ".", settings)) as hooks:
+            big = {"content": "x" * 1_000_000}
+            result = await hooks.event_handler.fire_before_tool_event("t", big)
+            print(result.blocked, flush=True)
+    def fork():
+        while not os.path.exists("started"):
+            pass
+        if (pid := os.fork()) == 0:
+            while True:
+                signal.pause()
+        forks.append(pid)
+        open("forked", "w").close()
+    forks = []
+    thread = threading.Thread(target=fork)
+    thread.start()
+    asyncio.run(ask())
+    thread.join()
+    os.kill(forks[0], signal.SIGKILL)
+    """
+    waits = "touch started; until [ -e forked ]; do sleep 0.01; done"
+    hook = {**host.hook(f"{waits}; cat >/dev/null; exit 2"), "timeout": 10_000}
+    with host.start(hook, body) as running:
+        assert running.stdout is not None
+        assert running.stdout.read().strip() == "True"
+
+
+ANSWERS = """
+from hookline.script import block, run
+run(lambda event: block("no"))
+"""
+
+
+async def test_fork_that_uses_the_hooks_leaves_the_workers_of_its_parent_to_it(
+    host: Host,
+) -> None:
+    """Issue 12.16: the two share what the event loop listens to."""
+    host.folder.joinpath("answers.py").write_text(ANSWERS)
+    body = """
+    async def ask(hooks):
+        result = await hooks.event_handler.fire_before_tool_event("t", {})
+        (ran,) = result.aggregated.hook_results
+        print(result.blocked, ran.reran, flush=True)
+    def fork(hooks):
+        if os.fork() == 0:
+            asyncio.run(ask(hooks))
+            asyncio.run(hooks.dispose())
+            os._exit(0)
+        os.wait()
+    async def main():
+        settings = Settings.from_mapping(json.load(open("settings.json")))
+        async with HookSystem(Config("s", ".", settings)) as hooks:
+            await ask(hooks)
+            await asyncio.to_thread(fork, hooks)
+            await ask(hooks)
+    asyncio.run(main())
+    """
+    hook: dict[str, object] = {
+        "type": "worker",
+        "command": f"{sys.executable} answers.py",
+        "timeout": 10_000,
+    }
+    with host.start(hook, body) as running:
+        assert running.stdout is not None
+        assert running.stdout.read().splitlines() == ["True False"] * 3
+    assert await none_left(host.mark)
+
+
 async def test_watcher_ends_with_dispose_and_leaves_no_child(
     workshop: Workshop,
 ) -> None:

@@ -235,8 +235,7 @@ class WarmProcess:
             self.loop.remove_reader(self._stdout)
             self.loop.remove_writer(self._stdin)
             self._stderr.close()
-        os.close(self._stdout)
-        os.close(self._stdin)
+        close_all((self._stdout, self._stdin))
 
 
 def _expire(answer: asyncio.Future[Answer]) -> None:

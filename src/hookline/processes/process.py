@@ -92,13 +92,14 @@ class ProcessGroup:
             watcher.release(self.pid)
             os.waitpid(self.pid, 0)
             raise
+        watcher.keep(pidfd)
         return pidfd
 
     def _unwatch(self) -> None:
         if self._pidfd is not None:
             if not self.loop.is_closed():
                 self.loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
+            watcher.close(self._pidfd)
             self._pidfd = None
 
     def _poll(self, delay: float) -> None:
@@ -162,7 +163,7 @@ class Feeder:
             self._open = False
             if self._waiting:
                 self._loop.remove_writer(self._fd)
-            os.close(self._fd)
+            watcher.close(self._fd)
 
     def _write(self) -> None:
         try:
@@ -223,7 +224,7 @@ class Collector:
             self.ended = True
             if self._watched:
                 self._loop.remove_reader(self._fd)
-            os.close(self._fd)
+            watcher.close(self._fd)
 
     def _on_readable(self) -> None:
         if not self._read() and self.ended:

@@ -4,6 +4,9 @@ One small shell per host waits at a pipe whose other end only the host holds. Th
 kernel closes that end with the host, also on SIGKILL; the shell then kills the process
 groups listed in a table (decision 0103). The table is a file in memory: keeping it up
 to date wakes nobody.
+
+A fork of the host has nothing of its hooks: it keeps no pipe of theirs open and takes
+none out of the event loop that it shares with the host.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ class Watcher:
     """The process groups that end with the host; safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
+        """Held while descriptors are opened or closed: no fork happens meanwhile."""
+        self._own: set[int] = set()
         self._has_warned = False
         self._is_missing = False
         self._reset()
@@ -65,7 +70,7 @@ class Watcher:
 
     def expect(self, stdin: int) -> int:
         """Reserve a row for a process about to start, known by its stdin alone."""
-        with self._lock:
+        with self.lock:
             if not self._is_missing and not self._is_running():
                 self._start()
             if self._free:
@@ -108,7 +113,7 @@ class Watcher:
 
     def stop(self) -> None:
         """End the shell if no group is left; the next process starts another."""
-        with self._lock:
+        with self.lock:
             if len(self._free) == self._total:
                 if self._shell:
                     self._end_shell()
@@ -117,9 +122,26 @@ class Watcher:
 
     def disown(self) -> None:
         """In a forked child: the groups are the parent's, and so is the shell."""
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
         self._close()
         self._reset()
+        own, self._own = self._own, set()
+        # A copy of a pipe would keep a hook waiting for the end of its input; a
+        # descriptor that is removed from epoll is removed for the host as well.
+        # Their owners still close these numbers: another file has to take them.
+        with suppress(OSError), open(os.devnull, "r+b") as null:  # noqa: PTH123
+            for fd in own:
+                os.dup2(null.fileno(), fd, inheritable=False)
+
+    def keep(self, *fds: int) -> None:
+        """Know the host's own ends until they are closed by ``close_all``."""
+        self._own.update(fds)
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor, known or not."""
+        with self.lock:
+            self._own.discard(fd)
+            os.close(fd)
 
     def _start(self) -> None:
         try:
@@ -241,11 +263,20 @@ def _end() -> None:
 watcher = Watcher()
 """The one of this process."""
 atexit.register(_end)
-os.register_at_fork(after_in_child=watcher.disown)
+os.register_at_fork(
+    before=lambda: watcher.lock.acquire(),  # noqa: PLW0108 - a fork has another one
+    after_in_parent=lambda: watcher.lock.release(),  # noqa: PLW0108
+    after_in_child=watcher.disown,
+)
 
 
 def start(spec: ProcessSpec) -> tuple[int, Streams]:
     """Start a program that ends with the host: its pid and our ends of its pipes."""
+    with watcher.lock:
+        return _start_locked(spec)
+
+
+def _start_locked(spec: ProcessSpec) -> tuple[int, Streams]:
     child, own = _open_pipes()
     try:
         row = watcher.expect(child[0])
@@ -257,6 +288,7 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
         if spec.depth:
             mark_depth(pid, spec.depth)
         watcher.watch(row, pid)
+        watcher.keep(*own)
     except BaseException:
         close_all(own)
         raise
@@ -268,7 +300,7 @@ def start(spec: ProcessSpec) -> tuple[int, Streams]:
 def close_all(fds: Iterable[int]) -> None:
     """Close descriptors."""
     for fd in fds:
-        os.close(fd)
+        watcher.close(fd)
 
 
 def _open_pipes() -> tuple[Streams, Streams]:
