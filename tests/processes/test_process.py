@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -227,3 +229,21 @@ async def test_many_at_once_all_come_back(tmp_path: Path) -> None:
     outcomes = await asyncio.gather(*map(run_process, specs))
     assert [o.exit_code for o in outcomes] == [n % 3 for n in range(60)]
     assert [int(o.stdout) for o in outcomes] == list(range(60))
+
+
+FORK = """
+import asyncio, os
+from hookline.processes.process import ProcessSlots
+slots = ProcessSlots(1)
+asyncio.run(slots.acquire())
+if os.fork() == 0:
+    asyncio.run(asyncio.wait_for(slots.acquire(), 10))
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_fork_does_not_wait_for_slots_that_its_parent_has_taken() -> None:
+    """Issue 12.16: it would wait forever, since nobody gives them back in it."""
+    done = subprocess.run([sys.executable, "-c", FORK], check=False)
+    assert done.returncode == 0

@@ -444,11 +444,18 @@ class ProcessSlots:
     """A limit on concurrent processes; waiters get slots in order."""
 
     def __init__(self, limit: int) -> None:
-        self._free = limit
+        self._limit = limit
+        self._reset()
+
+    def _reset(self) -> None:
+        self._host = os.getpid()
+        self._free = self._limit
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> None:
         """Take a slot, or wait for one."""
+        if self._host != os.getpid():
+            self._reset()  # what was taken before a fork is never given back in it
         if self._free > 0:
             self._free -= 1
             return
