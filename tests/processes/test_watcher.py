@@ -274,6 +274,23 @@ async def test_fork_keeps_no_hook_waiting_for_the_end_of_its_input(host: Host) -
         assert running.stdout.read().strip() == "True"
 
 
+async def test_host_that_inherits_what_a_hook_left_behind_reaps_it(host: Host) -> None:
+    """PROTOCOL 4, "no zombie": also where the host is the first in a container."""
+    body = """
+    import ctypes
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    asyncio.run(fire())
+    try:
+        print(os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        print("none")
+    """
+    hook = {**host.hook("sleep 300 & sleep 300 & wait"), "timeout": 300}
+    with host.start(hook, body) as running:
+        assert running.stdout is not None
+        assert running.stdout.read().strip() == "none"
+
+
 ANSWERS = """
 from hookline.script import block, run
 run(lambda event: block("no"))

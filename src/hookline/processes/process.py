@@ -54,6 +54,7 @@ class ProcessGroup:
         if self._terminated:
             self._terminated = False
             if self.reaped:
+                self._reap_orphans()
                 watcher.release(self.pid)
 
     def kill(self) -> None:
@@ -127,6 +128,15 @@ class ProcessGroup:
         self._unwatch()
         self._on_exit()
         return True
+
+    def _reap_orphans(self) -> None:
+        """Reap what the leader left behind if the host has inherited it.
+
+        The first process of a container does, and nobody else would.
+        """
+        with suppress(ChildProcessError):
+            while os.waitpid(-self.pid, os.WNOHANG)[0]:
+                pass
 
     def _unlist(self) -> None:
         if not self._terminated:

@@ -31,7 +31,7 @@ while read -r state group pipe; do
     +) kill -s KILL -- "-$group" ;;
     '~') ls -l /proc/[0-9]*/fd/0 | while read -r line; do
            case $line in *" -> pipe:[$pipe]")
-             pid=${line##* /proc/}
+             pid=${line#* /proc/}
              pid=${pid%%/*}
              kill -s KILL -- "-$pid" "$pid" ;;
            esac
