@@ -274,19 +274,39 @@ async def test_fork_keeps_no_hook_waiting_for_the_end_of_its_input(host: Host) -
         assert running.stdout.read().strip() == "True"
 
 
-async def test_host_that_inherits_what_a_hook_left_behind_reaps_it(host: Host) -> None:
+INHERITS = """
+import ctypes
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+async def cancel():
+    firing = asyncio.create_task(fire())
+    while not os.path.exists("started"):
+        await asyncio.sleep(0.01)
+    firing.cancel()
+    await asyncio.wait({firing})
+asyncio.run({how}())
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("none")
+"""
+LEAVES = "sleep 300 & sleep 300 & touch started; wait"
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "command", "timeout_ms"),
+    [
+        ("fire", "command", LEAVES, 1000),
+        ("cancel", "command", LEAVES, 60_000),
+        ("fire", "worker", f"read -r line; {LEAVES}", 1000),
+        ("cancel", "worker", f"read -r line; {LEAVES}", 60_000),
+    ],
+)
+async def test_host_that_inherits_what_a_hook_left_behind_reaps_it(
+    host: Host, how: str, kind: str, command: str, timeout_ms: int
+) -> None:
     """PROTOCOL 4, "no zombie": also where the host is the first in a container."""
-    body = """
-    import ctypes
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-    asyncio.run(fire())
-    try:
-        print(os.waitpid(-1, os.WNOHANG))
-    except ChildProcessError:
-        print("none")
-    """
-    hook = {**host.hook("sleep 300 & sleep 300 & wait"), "timeout": 300}
-    with host.start(hook, body) as running:
+    hook = {"type": kind, "command": command, "timeout": timeout_ms}
+    with host.start(hook, INHERITS.replace("{how}", how)) as running:
         assert running.stdout is not None
         assert running.stdout.read().strip() == "none"
 

@@ -9,13 +9,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from hookline.processes.process import (
-    DRAIN_S,
-    POLL_FIRST_S,
-    POLL_LAST_S,
-    Collector,
-    ProcessGroup,
-)
+from hookline.processes.process import DRAIN_S, Collector, ProcessGroup
 from hookline.processes.spawn import ProcessSpec
 from hookline.processes.watcher import close_all, start
 from hookline.protocol.jsontext import decode
@@ -127,11 +121,10 @@ class WarmProcess:
         await self._wait_gone(DRAIN_S)
 
     async def kill(self) -> None:
-        """Kill the group and wait until its leader is gone."""
+        """Kill the group and wait until it is gone."""
         self._close()
         self._group.kill()
-        if not self._gone.done():
-            await asyncio.wait({self._gone}, timeout=DRAIN_S)
+        await self._wait_gone(DRAIN_S)
 
     def abandon(self) -> None:
         """Kill and reap it without the event loop."""
@@ -139,11 +132,9 @@ class WarmProcess:
         self._group.abandon()
 
     async def _wait_gone(self, limit_s: float) -> None:
-        deadline, delay = self.loop.time() + limit_s, POLL_FIRST_S
+        deadline = self.loop.time() + limit_s
         await asyncio.wait({self._gone}, timeout=limit_s)
-        while self._group.lives() and self.loop.time() < deadline:
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, POLL_LAST_S)
+        await self._group.wait_gone(deadline - self.loop.time())
 
     def _send(self, frame: bytes) -> None:
         self._unsent = memoryview(frame)

@@ -66,6 +66,15 @@ class ProcessGroup:
         """Whether anything of the group is left, not counting zombies."""
         return not self.reaped or group_lives(self.pid)
 
+    async def wait_gone(self, limit_s: float) -> None:
+        """Wait until nothing is left, for so long at most."""
+        deadline, delay = self.loop.time() + limit_s, POLL_FIRST_S
+        while self.lives() and self.loop.time() < deadline:
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, POLL_LAST_S)
+        if self.reaped:
+            self._reap_orphans()
+
     def abandon(self) -> None:
         """Kill and reap at once, without the event loop, which may be closed."""
         self.kill()
@@ -372,12 +381,12 @@ class _Child:
         )
 
     async def abort(self) -> None:
-        """Kill the group and wait until its leader is gone."""
+        """Kill the group and wait until it is gone."""
         self._group.kill()  # also what an ended leader left behind
-        if self._group.reaped:
-            return
-        self._exited = self._loop.create_future()
-        await asyncio.wait({self._exited}, timeout=_ABORT_S)
+        if not self._group.reaped:
+            self._exited = self._loop.create_future()
+            await asyncio.wait({self._exited}, timeout=_ABORT_S)
+        await self._group.wait_gone(_ABORT_S)
 
     def close(self) -> None:
         """Close the pipes and timers; a child still running is reaped when it ends."""
