@@ -9,6 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hookline.processes.watcher import watcher
+
 MARK = "HOOKLINE_SOAK"
 """In the environment of everything that this run starts."""
 
@@ -35,6 +37,7 @@ def held() -> Held:
 async def settle(limit_s: float = 20.0) -> None:
     """Wait for what hooks left behind on purpose to end by itself."""
     for _ in range(int(limit_s * 10)):
+        watcher.stop()  # its shell is a child too; it stays if a process is not freed
         if not _children() and not strays():
             return
         await asyncio.sleep(0.1)
