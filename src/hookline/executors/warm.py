@@ -9,9 +9,14 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Struct
 
-from hookline.processes.process import DRAIN_S, Collector, ProcessGroup
+from hookline.processes.process import (
+    DRAIN_S,
+    Collector,
+    ProcessGroup,
+    close_own,
+)
 from hookline.processes.spawn import ProcessSpec
-from hookline.processes.watcher import close_all, start
+from hookline.processes.watcher import start
 from hookline.protocol.jsontext import decode
 
 _READ_SIZE = 64 * 1024
@@ -68,7 +73,7 @@ class WarmProcess:
         try:
             self._group = ProcessGroup(pid, self.loop, self._exited)
         except OSError:
-            close_all(pipes)
+            close_own(*pipes)
             raise
         self._stderr = Collector(self.loop, stderr, _STDERR_BYTES, lambda: None)
         self._stderr.watch()
@@ -226,7 +231,7 @@ class WarmProcess:
             self.loop.remove_reader(self._stdout)
             self.loop.remove_writer(self._stdin)
             self._stderr.close()
-        close_all((self._stdout, self._stdin))
+        close_own(self._stdout, self._stdin)
 
 
 def _expire(answer: asyncio.Future[Answer]) -> None:

@@ -15,9 +15,17 @@ from subprocess import SubprocessError
 from msgspec import Struct
 
 from .spawn import ProcessSpec
-from .watcher import close_all, group_lives, start, watcher
+from .watcher import fork_lock, group_lives, own_fds, start, watcher
 
 POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
+
+
+def close_own(*fds: int) -> None:
+    """Close the host's ends of what ``start`` opened."""
+    with fork_lock:
+        for fd in fds:
+            own_fds.discard(fd)
+            os.close(fd)
 
 
 class ProcessGroup:
@@ -102,14 +110,14 @@ class ProcessGroup:
             watcher.release(self.pid)
             os.waitpid(self.pid, 0)
             raise
-        watcher.keep(pidfd)
+        own_fds.add(pidfd)
         return pidfd
 
     def _unwatch(self) -> None:
         if self._pidfd is not None:
             if not self.loop.is_closed():
                 self.loop.remove_reader(self._pidfd)
-            watcher.close(self._pidfd)
+            close_own(self._pidfd)
             self._pidfd = None
 
     def _poll(self, delay: float) -> None:
@@ -182,7 +190,7 @@ class Feeder:
             self._open = False
             if self._waiting:
                 self._loop.remove_writer(self._fd)
-            watcher.close(self._fd)
+            close_own(self._fd)
 
     def _write(self) -> None:
         try:
@@ -243,7 +251,7 @@ class Collector:
             self.ended = True
             if self._watched:
                 self._loop.remove_reader(self._fd)
-            watcher.close(self._fd)
+            close_own(self._fd)
 
     def _on_readable(self) -> None:
         if not self._read() and self.ended:
@@ -354,7 +362,7 @@ class _Child:
         try:
             self._group = ProcessGroup(pid, self._loop, self._ended)
         except OSError:
-            close_all(pipes)
+            close_own(*pipes)
             raise
         stdin, stdout, stderr = pipes
         limit = spec.max_output_bytes

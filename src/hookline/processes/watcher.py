@@ -49,13 +49,16 @@ _GONE_S = 0.5
 _POLL_S = 0.001
 
 
+fork_lock = threading.RLock()
+"""Held while descriptors are opened or closed: no fork happens meanwhile."""
+own_fds: set[int] = set()
+"""The host's ends of the pipes to its hooks, and what else it has of them."""
+
+
 class Watcher:
     """The process groups that end with the host; safe to use from any thread."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        """Held while descriptors are opened or closed: no fork happens meanwhile."""
-        self._own: set[int] = set()
         self._has_warned = False
         self._is_missing = False
         self._reset()
@@ -70,7 +73,7 @@ class Watcher:
 
     def expect(self, stdin: int) -> int:
         """Reserve a row for a process about to start, known by its stdin alone."""
-        with self.lock:
+        with fork_lock:
             if not self._is_missing and not self._is_running():
                 self._start()
             if self._free:
@@ -113,7 +116,7 @@ class Watcher:
 
     def stop(self) -> None:
         """End the shell if no group is left; the next process starts another."""
-        with self.lock:
+        with fork_lock:
             if len(self._free) == self._total:
                 if self._shell:
                     self._end_shell()
@@ -122,26 +125,14 @@ class Watcher:
 
     def disown(self) -> None:
         """In a forked child: the groups are the parent's, and so is the shell."""
-        self.lock = threading.RLock()
         self._close()
         self._reset()
-        own, self._own = self._own, set()
         # A copy of a pipe would keep a hook waiting for the end of its input; a
         # descriptor that is removed from epoll is removed for the host as well.
         # Their owners still close these numbers: another file has to take them.
         with suppress(OSError), open(os.devnull, "r+b") as null:  # noqa: PTH123
-            for fd in own:
+            for fd in own_fds:
                 os.dup2(null.fileno(), fd, inheritable=False)
-
-    def keep(self, *fds: int) -> None:
-        """Know the host's own ends until they are closed by ``close_all``."""
-        self._own.update(fds)
-
-    def close(self, fd: int) -> None:
-        """Close a descriptor, known or not."""
-        with self.lock:
-            self._own.discard(fd)
-            os.close(fd)
 
     def _start(self) -> None:
         try:
@@ -263,16 +254,14 @@ def _end() -> None:
 watcher = Watcher()
 """The one of this process."""
 atexit.register(_end)
-os.register_at_fork(
-    before=lambda: watcher.lock.acquire(),  # noqa: PLW0108 - a fork has another one
-    after_in_parent=lambda: watcher.lock.release(),  # noqa: PLW0108
-    after_in_child=watcher.disown,
-)
+os.register_at_fork(before=fork_lock.acquire, after_in_parent=fork_lock.release)
+os.register_at_fork(after_in_child=watcher.disown)
+os.register_at_fork(after_in_child=fork_lock.release)
 
 
 def start(spec: ProcessSpec) -> tuple[int, Streams]:
     """Start a program that ends with the host: its pid and our ends of its pipes."""
-    with watcher.lock:
+    with fork_lock:
         return _start_locked(spec)
 
 
@@ -288,19 +277,18 @@ def _start_locked(spec: ProcessSpec) -> tuple[int, Streams]:
         if spec.depth:
             mark_depth(pid, spec.depth)
         watcher.watch(row, pid)
-        watcher.keep(*own)
+        own_fds.update(own)
     except BaseException:
-        close_all(own)
+        _close_all(own)
         raise
     finally:
-        close_all(child)
+        _close_all(child)
     return pid, own
 
 
-def close_all(fds: Iterable[int]) -> None:
-    """Close descriptors."""
+def _close_all(fds: Iterable[int]) -> None:
     for fd in fds:
-        watcher.close(fd)
+        os.close(fd)
 
 
 def _open_pipes() -> tuple[Streams, Streams]:
@@ -310,7 +298,7 @@ def _open_pipes() -> tuple[Streams, Streams]:
         for _ in range(3):
             opened += os.pipe()
     except OSError:
-        close_all(opened)
+        _close_all(opened)
         raise
     in_read, in_write, out_read, out_write, err_read, err_write = opened
     for fd in (in_write, out_read, err_read):
