@@ -89,7 +89,7 @@ class HookBusClient:
             return unanswered(request, code, error, "validation")
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         try:
-            # Plain values only: on the wire a mapping of another kind is no object.
+            # Plain values only: only a dict is an object on the wire.
             request["input"] = as_plain(input)
         except EncodingError as error:
             code = ResponseCode.ENCODING_FAILURE
