@@ -160,7 +160,7 @@ def test_every_hook_key_is_part_of_what_makes_hooks_equal() -> None:
     registry = HookRegistry(Settings.from_mapping(settings({"hooks": [plain]})))
     hook = registry.for_event(BEFORE_TOOL)[0]
     for name in HookConfig.__struct_fields__:
-        value: Any = {"A": "b"} if name == "env" else object()
+        value: Any = {"A": "b"} if name in {"env", "headers", "then"} else object()
         changed = structs.replace(hook.config, **{name: value})
         other = structs.replace(hook, config=changed)
         in_options = name in {"on_error", "env_policy"}

@@ -21,7 +21,8 @@ HOOK = {"type": "command", "command": "x"}
 HOOK_KEYS = {
     *("type", "command", "function", "name", "description", "timeout", "env", "shell"),
     *("onError", "expect", "envPolicy", "mode", "dialect", "trustFiles", "pool"),
-    *("managed", "recheck"),
+    *("managed", "recheck", "if", "async", "standby", "when", "then", "policies"),
+    *("entities", "schema", "principal", "url", "headers", "allowedEnv"),
 }
 OPTION_KEYS = {
     *("disabled", "toolSelection", "onError", "envPolicy", "journal", "maxDepth"),

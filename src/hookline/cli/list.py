@@ -61,7 +61,7 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
         "tripped": tripped,
         "sequential": hook.sequential,
         "managed": hook.config.managed,
-        "command": hook.config.command or hook.config.function,
+        "command": hook.config.subject,
         "description": hook.config.description,
         "timeout_ms": hook.config.timeout_ms,
         "file": hook.file,

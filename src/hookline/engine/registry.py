@@ -103,6 +103,9 @@ def _bare(config: HookConfig) -> HookConfig:
         name=config.name,
         command=config.command,
         function=config.function,
+        when=config.when,
+        policies=config.policies,
+        url=config.url,
         description=config.description,
         dialect=config.dialect,
     )

@@ -64,7 +64,7 @@ async def _execute(
     if executor is None:
         error = (
             f'hooks of "type": "{hook.config.type}" cannot run on {call.event}: '
-            'use "command", "worker" or "python"'
+            'use another type, such as "command" or "rule"'
         )
         return refused(hook, FailureCause.SPAWN, error)
     if hook.config.dialect is Dialect.CLAUDE and hook.config.command is not None:

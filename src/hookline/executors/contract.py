@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from hookline.errors import EncodingError
 from hookline.processes.spawn import marked_depth
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import TooDeepError, decode, encode_whole
+from hookline.protocol.jsontext import TooDeepError, decode, encode, encode_whole
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (
@@ -109,8 +109,9 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         config = asdict(self.config)
         for name in ("description", "managed", "on_error", "env_policy"):
             del config[name]  # decides nothing, or is in the effective options
-        env = tuple(sorted(config.pop("env").items()))
-        return (*config.values(), env, self.options, self.folder)
+        pairs = [sorted(config.pop(name).items()) for name in ("env", "headers")]
+        objects = encode([*pairs, config.pop("then")])
+        return (*config.values(), objects, self.options, self.folder)
 
     @property
     def _may_fail_open(self) -> bool:

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias, TypeGuard
 
 from msgspec import UNSET, Struct
 
+from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.jsontext import describe
+from hookline.protocol.jsontext import as_plain, describe
 from hookline.protocol.results import FailureCause
 
 from .model import (
@@ -216,6 +217,13 @@ def _environment_text(value: Any) -> str | None:
     return str(value) if is_number(value) and abs(value) <= MAX_NUMBER else None
 
 
+def _parse_object(value: Any, _: Report) -> Any:
+    try:
+        return as_plain(value) if isinstance(value, dict) else UNSET
+    except EncodingError:
+        return UNSET
+
+
 def _parse_policy(value: Any, report: Report) -> Any:
     if isinstance(value, dict):
         return FailurePolicy(**parse_fields(value, CAUSE_FIELDS, report))
@@ -249,6 +257,7 @@ def object_schema(fields: dict[str, Field]) -> dict[str, Any]:
 
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _FUNCTION = f"^{_DOTTED}:{_DOTTED}$"
+_URL = r"^https?://\S+$"
 
 NOT_PARSED = KeyType("anything", lambda *_: None, {})
 """Ignored, or parsed elsewhere."""
@@ -283,6 +292,19 @@ ENVIRONMENT = KeyType(
         "propertyNames": {"pattern": "^[^=]+$"},
         "additionalProperties": {"type": ["string", "number"]},
     },
+)
+OBJECT = KeyType("an object", _parse_object, {"type": "object"})
+FILES = KeyType(
+    "a path or a list of paths",
+    lambda value, report: (
+        TEXTS.parse([value] if isinstance(value, str) else value, report) or UNSET
+    ),
+    {"anyOf": [TEXT.schema, {**TEXTS.schema, "minItems": 1}]},
+)
+URL = simple(
+    "an address that starts with http:// or https://",
+    {"type": "string", "pattern": _URL},
+    lambda value: is_text(value) and re.match(_URL, value) is not None,
 )
 ON_FAILURE = choice(OnFailure)
 CAUSE_FIELDS = {
@@ -332,6 +354,18 @@ HOOK_FIELDS = {
     "pool": Field(POSITIVE, "How many processes a worker hook keeps running."),
     "managed": Field(BOOLEAN, "In system settings: nothing turns this hook off."),
     "recheck": Field(BOOLEAN, "false: not asked again if others change the input."),
+    "if": Field(TEXT, "An expression: the hook runs only if it is true.", "condition"),
+    "async": Field(BOOLEAN, "Start the hook and do not wait for it.", "is_async"),
+    "standby": Field(integer(0), "How many processes of a command start ahead."),
+    "when": Field(TEXT, "The expression of a rule."),
+    "then": Field(OBJECT, "What a rule says if it is true; default: it denies."),
+    "policies": Field(FILES, "The policy files of a cedar hook."),
+    "entities": Field(TEXT, "The JSON file with a cedar hook's entities."),
+    "schema": Field(TEXT, "The Cedar schema that 'check' holds policies against."),
+    "principal": Field(TEXT, 'Who asks, in Cedar: Agent::"<principal>".'),
+    "url": Field(URL, "Where an http hook posts the event."),
+    "headers": Field(ENVIRONMENT, "Headers of the request; '${NAME}' is a variable."),
+    "allowedEnv": Field(TEXTS, "The variables that headers may name."),
 }
 
 GROUP_FIELDS = {
@@ -369,6 +403,9 @@ REQUIRED_BY_TYPE = {
     HookType.COMMAND: "command",
     HookType.WORKER: "command",
     HookType.PYTHON: "function",
+    HookType.RULE: "when",
+    HookType.CEDAR: "policies",
+    HookType.HTTP: "url",
 }
 
 

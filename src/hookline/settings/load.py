@@ -30,6 +30,7 @@ from .model import (
     HookConfig,
     HooksOptions,
     HookSource,
+    HookType,
     OnFailure,
     SettingsLayer,
     ToolSelection,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 PROCESSES_PER_CORE = 4
 DEFAULT_POLICY = FailurePolicy(*(OnFailure.ALLOW,) * 4, OnFailure.BLOCK)
 _STRICT_POLICY = FailurePolicy(*(OnFailure.BLOCK,) * 5)
+_DECIDED_BY_DATA = (HookType.RULE, HookType.CEDAR)
+"""They cannot crash by accident, so their failures block by default."""
 
 
 class HookOptions(Struct, frozen=True, kw_only=True):
@@ -178,7 +181,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             # What nobody approved decides nothing, not even how it fails.
             return HookOptions(on_error=_STRICT_POLICY)
         options = self._options_for(layer, hook)
-        policies = (hook.on_error, *(one.on_error for one in options), DEFAULT_POLICY)
+        default = _STRICT_POLICY if hook.type in _DECIDED_BY_DATA else DEFAULT_POLICY
+        policies = (hook.on_error, *(one.on_error for one in options), default)
         env_policy = hook.env_policy or _first(options, "env_policy", EnvPolicy.INHERIT)
         above = [one.options.env_policy for one in self._overriding()]
         if layer is not None and layer.is_guest and EnvPolicy.CLEAN in above:

@@ -35,6 +35,9 @@ class HookType(StrEnum):
     COMMAND = "command"
     WORKER = "worker"
     PYTHON = "python"
+    RULE = "rule"
+    CEDAR = "cedar"
+    HTTP = "http"
     PLUGIN = "plugin"
 
     __hash__ = str.__hash__  # Enum's own is a Python function: slow in lookups
@@ -66,6 +69,7 @@ class Dialect(StrEnum):
 
     HOOKLINE = "hookline"
     CLAUDE = "claude"
+    OPA = "opa"
 
 
 class Expect(StrEnum):
@@ -131,11 +135,33 @@ class HookConfig(Struct, frozen=True, kw_only=True):
     managed: bool = False
     recheck: bool = True
     """Whether it is asked again where others changed what it was shown."""
+    condition: str | None = None
+    """The key ``if``: an expression that must be true for the hook to run."""
+    is_async: bool = False
+    """The key ``async``: it is started and not waited for."""
+    standby: int = 0
+    """How many processes of a command are started ahead."""
+    when: str | None = None
+    then: dict[str, Any] | None = None
+    """What a rule says where its expression is true; None for a plain denial."""
+    policies: tuple[str, ...] = ()
+    entities: str | None = None
+    schema: str | None = None
+    principal: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    allowed_env: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What it runs, asks or decides by."""
+        given = (self.command, self.function, self.when, self.url)
+        return next(filter(None, given), ", ".join(self.policies))
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What a hook is called and what it runs, for records about it."""
-        return (self.type, self.name, self.command or self.function or "")
+        return (self.type, self.name, self.subject)
 
 
 class HookGroup(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from hookline.errors import UnknownEventError, nearest
@@ -167,10 +168,8 @@ def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | No
         message = "ignored: a relative path would be that of any project"
         report.at("shell").add(f"{message}: name the whole path", Severity.WARNING)
         del fields["shell"]
-    hook_type = fields["type"]
-    required = fields.get(REQUIRED_BY_TYPE.get(hook_type, "command"))
-    fields.setdefault("name", required or fields.get("function") or hook_type.value)
-    return HookConfig(**fields)
+    hook = HookConfig(**{"name": "", **fields})
+    return replace(hook, name=hook.name or hook.subject or hook.type.value)
 
 
 def _is_relative(shell: str | None) -> bool:
@@ -191,6 +190,6 @@ def _reason_to_drop(raw: dict[str, Any]) -> str | None:
     if key not in raw:
         return f"a {hook_type} hook needs a {key}"
     value_type = HOOK_FIELDS[key].type
-    if not isinstance(value_type.parse(raw[key], silent), str):
+    if value_type.parse(raw[key], silent) is UNSET:
         return f"{key}: expected {value_type.expected}, got {describe(raw[key])}"
     return None
