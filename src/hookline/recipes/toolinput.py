@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
     from typing import Any
 
-    from .shell import Command
+    from hookline.shelltext.commands import Command
 
 _PATH_KEY = re.compile(
     r"(?i)path|(?:^|[_-])(?:file|file_?name|folder|dir|directory|notebook|target|source"
@@ -136,7 +136,7 @@ def placed_commands(event: dict[str, Any]) -> Iterator[tuple[Command, str]]:
     """Every command of a shell tool with the folder it runs in, after any ``cd``."""
     if not is_shell(event["tool_name"]):
         return
-    from .shell import commands
+    from hookline.shelltext.commands import commands
 
     cwd = event["cwd"]
     for command in commands(shell_line(event["tool_input"])):

@@ -8,9 +8,9 @@ import os
 import re
 from typing import Any
 
-from hookline.recipes.shell import Command
 from hookline.recipes.toolinput import placed_commands, project_paths, written_paths
 from hookline.script import Output, block, run
+from hookline.shelltext.commands import Command
 
 # A program, and the arguments that make it publish, after any options.
 PUBLISHES = {

@@ -1,7 +1,7 @@
 """Block shell commands that delete or overwrite too much.
 
 It checks the commands that would really run, through quoting, wrappers, ``bash -c``,
-substitutions and variables (``hookline.recipes.shell``). Deleting a folder of the
+substitutions and variables (``hookline.shelltext.commands``). Deleting a folder of the
 project passes; deleting the project, the home directory or the system does not.
 """
 
@@ -10,9 +10,9 @@ import re
 from fnmatch import fnmatch
 from typing import Any
 
-from hookline.recipes.shell import Command, commands
 from hookline.recipes.toolinput import shell_line
 from hookline.script import Output, block, run
+from hookline.shelltext.commands import Command, commands
 
 NEVER = {"mkfs", "wipefs", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted"}
 BROAD = {"/", "~", ".", "..", "*", ".*", "$HOME", "${HOME}", "$PWD", "$OLDPWD", "{}"}

@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from hookline.recipes.shell import SHELLS, Command
 from hookline.recipes.toolinput import (
     env_list,
     expanded,
@@ -23,6 +22,7 @@ from hookline.recipes.toolinput import (
     resolved,
 )
 from hookline.script import Output, block, run
+from hookline.shelltext.commands import SHELLS, Command
 
 SECRET = (
     *(".env", ".env.*", "*.pem", "*.key", "id_rsa*", "id_ed25519*", ".ssh", ".npmrc"),

@@ -8,9 +8,9 @@ each of its commands is known to read, writes to no file and hides nothing.
 import re
 from typing import Any
 
-from hookline.recipes.shell import SHELLS, Command
 from hookline.recipes.toolinput import env_list, is_shell, only_reads, placed_commands
 from hookline.script import Output, block, run
+from hookline.shelltext.commands import SHELLS, Command
 
 READERS = """
     cat head tail less more wc ls tree stat file du df pwd whoami id date uname env

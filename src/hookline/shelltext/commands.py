@@ -1,8 +1,8 @@
 """List the commands that a shell line would run, through whatever hides them.
 
-Built on ``hookline.shelltext``. Variables, ``{a,b}``, wrappers, nested shells and
-substitutions are looked through, so that a word reads as the program will see it; what
-cannot be told by reading is marked ``opaque``. No text makes it raise.
+Variables, ``{a,b}``, wrappers, nested shells and substitutions are looked through, so
+that a word reads as the program will see it; what cannot be told by reading is marked
+``opaque``. No text makes it raise.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from itertools import dropwhile, takewhile
 
-from hookline.shelltext.parse import SimpleCommand, Word, parse
+from .parse import SimpleCommand, Word, parse
 
 TYPE_CHECKING = False  # importing typing costs more than reading a line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hookline.shelltext.parse import Piece
+    from .parse import Piece
 
 SHELLS = frozenset(
     {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "$SHELL", "${SHELL}", "$BASH"}

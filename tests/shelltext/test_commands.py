@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.recipes.shell import commands
+from hookline.shelltext.commands import commands
 
 REMOVAL = ["rm", "-rf", "/"]
 
