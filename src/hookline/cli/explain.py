@@ -80,9 +80,24 @@ def run(options: Options) -> int:
         raise HooklineError("hooks are disabled (enableHooks is false): nothing to run")
     explainer = _Explainer(config, event, event_input)
     target, hooks = explainer.target, explainer.explain_hooks()
-    result = fire.fire_once(config, event, event_input) if options.run else None
-    if result is None:
+    if not options.run:
         log_problems(config)
+        _show(options, event, target, hooks, None)
+        return 0
+
+    def show(result: ProcessedHookResult) -> None:
+        _show(options, event, target, hooks, result)
+
+    return fire.exit_status(fire.fire_once(config, event, event_input, show))
+
+
+def _show(
+    options: Options,
+    event: HookEventName,
+    target: Any,
+    hooks: list[HookExplanation],
+    result: ProcessedHookResult | None,
+) -> None:
     if options.json:
         found = _as_json(event, target, hooks)
         if result is not None:
@@ -98,7 +113,6 @@ def run(options: Options) -> int:
             print()
             fire.print_verdict(event, result)
             _print_fields(trace_fields(result))
-    return 0 if result is None else fire.exit_status(result)
 
 
 class HookExplanation(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hookline.config import Config
@@ -71,13 +71,15 @@ def run(options: Options) -> int:
     config = load_config(options, options.session_id)
     if options.record or options.journal is not None:
         _record(config, options.journal)
-    result = fire_once(config, event, event_input)
-    with verdict_output():
-        if options.json:
-            print_json(to_json(event, result))
-        else:
-            print_verdict(event, result)
-    return exit_status(result)
+
+    def show(result: ProcessedHookResult) -> None:
+        with verdict_output():
+            if options.json:
+                print_json(to_json(event, result))
+            else:
+                print_verdict(event, result)
+
+    return exit_status(fire_once(config, event, event_input, show))
 
 
 def exit_status(result: ProcessedHookResult) -> int:
@@ -112,25 +114,38 @@ def _record(config: Config, journal: str | None) -> None:
         system.record_to(journal)
 
 
+Show = Callable[[ProcessedHookResult], None]
+
+
 def fire_once(
-    config: Config, event: HookEventName, event_input: dict[str, Any]
+    config: Config, event: HookEventName, event_input: dict[str, Any], show: Show
 ) -> ProcessedHookResult:
-    """Fire an event; raises if its fields are invalid."""
-    result = asyncio.run(_fire(config, event, event_input))
-    errors = result.aggregated.errors
-    if errors and errors[0].stage is Stage.VALIDATION:
-        raise HooklineError(errors[0].message)
-    return result
+    """Fire an event and show its result; raises if its fields are invalid.
+
+    Hooks that nobody waits for have a moment to finish after that.
+    """
+    return asyncio.run(_fire(config, event, event_input, show))
 
 
 async def _fire(
-    config: Config, event: HookEventName, event_input: dict[str, Any]
+    config: Config, event: HookEventName, event_input: dict[str, Any], show: Show
 ) -> ProcessedHookResult:
     system = config.get_hook_system()
     if system is None:
-        return ProcessedHookResult(aggregated=make_empty_success_result())
-    async with system, show_waiting("waiting for hooks"):
-        return await system.event_handler.fire(event, event_input)
+        result = ProcessedHookResult(aggregated=make_empty_success_result())
+        show(result)
+        return result
+    await system.initialize()
+    try:
+        async with show_waiting("waiting for hooks"):
+            result = await system.event_handler.fire(event, event_input)
+        errors = result.aggregated.errors
+        if errors and errors[0].stage is Stage.VALIDATION:
+            raise HooklineError(errors[0].message)
+        show(result)
+    finally:
+        await system.dispose(background_s=BACKGROUND_S)
+    return result
 
 
 def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
@@ -155,14 +170,16 @@ def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]
     }
 
 
+BACKGROUND_S = 2.0
+"""How long a command waits for hooks that nobody waits for."""
+
+
 def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
     """Print what was decided and what each hook did."""
     hooks = result.aggregated.hook_results
     print(f"{event.value}: {_headline(result)}")
     for hook in hooks:
-        again = ", asked again about the final input" if hook.recheck else ""
-        facts = f"({hook.source}, {format_duration(hook.duration)}{again})"
-        print(f"  {_outcome(hook)} {printable(hook.hook_name)} {facts}")
+        print(f"  {_outcome(hook)} {printable(hook.hook_name)} ({_facts(hook)})")
     for label, text in _effects(result):
         print(f"{label}: {printable(text)}")
     for hook in hooks:
@@ -171,6 +188,13 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
             print(f"{paint('warning', 'yellow')}: {text}")
     for error in result.aggregated.errors:
         print(f"{paint('error', 'red')}: {printable(error.message)}")
+
+
+def _facts(hook: HookExecutionResult) -> str:
+    if hook.is_async:
+        return f"{hook.source}, not waited for"
+    again = ", asked again about the final input" if hook.recheck else ""
+    return f"{hook.source}, {format_duration(hook.duration)}{again}"
 
 
 def _headline(result: ProcessedHookResult) -> str:
@@ -187,6 +211,8 @@ def _headline(result: ProcessedHookResult) -> str:
 
 
 def _outcome(hook: HookExecutionResult) -> str:
+    if hook.is_async:
+        return paint("started", "green")
     if hook.would_block:
         return paint("would block", "yellow")
     if hook.output is not None and hook.output.is_blocking:

@@ -253,6 +253,8 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
         facts.insert(2, f"exit status {hook['exit_code']}")
     if hook["recheck"]:
         facts.append("asked again about the final input")
+    if hook["async"]:
+        facts.append("not waited for" if hook["ended"] else "not waited for, no result")
     name, outcome = one_line(hook["name"]), _outcome(hook)
     print(f"\nhook {place}: {name} ({', '.join(facts)}) {outcome}")
     if hook["error"]:

@@ -75,6 +75,10 @@ class Recorder(Protocol):
         """
         ...
 
+    def record_late(self, call: HookCall, result: HookExecutionResult) -> None:
+        """Record what a hook of an event said after nobody waited for it."""
+        ...
+
 
 class HookEventHandler(EventFirer):
     """Answers events for one hook system."""
@@ -141,15 +145,16 @@ class HookEventHandler(EventFirer):
             results = await self._runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000
             stage = _AGGREGATION
+            if not results:  # no condition was true
+                result = self._nothing_matched(event)
+                return self._record_seen(call, plan, result)
             result = self._merge(plan, results, call, duration)
         # The edge of the pipeline: the caller gets the failure as data.
         except Exception as error:  # noqa: BLE001
             result = self._failed(error, stage, _meta(event, origin))
             return self._record_unseen(event, fields, origin, result)
         self._reporter.report(event, fields, result)
-        if self._recorder is not None:
-            self._recorder.record(call, plan, result)
-        return result
+        return self._record_seen(call, plan, result)
 
     async def fire_validated(
         self,
@@ -249,6 +254,13 @@ class HookEventHandler(EventFirer):
         )
         return process_common_hook_output_fields(envelope, event)
 
+    def _record_seen(
+        self, call: HookCall, plan: HookPlan, result: ProcessedHookResult
+    ) -> ProcessedHookResult:
+        if self._recorder is not None:
+            self._recorder.record(call, plan, result)
+        return result
+
     def _record_unseen(
         self,
         event: HookEventName,
@@ -266,6 +278,20 @@ def _meta(event: HookEventName, origin: EventOrigin) -> FailureMeta:
     return FailureMeta(event_name=event, correlation_id=origin.correlation_id)
 
 
+class LateReporter:
+    """Logs and records hooks that nobody waited for."""
+
+    def __init__(self, reporter: Reporter, recorder: Recorder | None) -> None:
+        self._reporter = reporter
+        self._recorder = recorder
+
+    def late(self, call: HookCall, result: HookExecutionResult) -> None:
+        """Log and record the result of one hook."""
+        self._reporter.report_hook(result)
+        if self._recorder is not None:
+            self._recorder.record_late(call, result)
+
+
 class Reporter:
     """Writes the log records of one hook system."""
 
@@ -281,16 +307,22 @@ class Reporter:
         if not debug and not warn:
             return
         for hook_result in result.aggregated.hook_results:
-            if debug:
-                self._log.log(DEBUG, "hook:result", _hook_record(hook_result))
-            if warn and (hook_result.cause is not None or hook_result.warnings):
-                self._warn_about(hook_result)
+            if not hook_result.is_async:
+                self.report_hook(hook_result)
         if warn and result.aggregated.all_outputs:
             self._warn_of_ignored(event, result)
         if debug:
             summary = _summary(event, result.aggregated)
             self._log.log(DEBUG, "hook:batch_summary", summary)
             self._log.log(DEBUG, _human_line(event, fields, result), {})
+
+    def report_hook(self, result: HookExecutionResult) -> None:
+        """Log what one hook did."""
+        if self._log.enabled(DEBUG):
+            self._log.log(DEBUG, "hook:result", _hook_record(result))
+        worth_it = result.cause is not None or result.warnings
+        if worth_it and self._log.enabled(WARNING):
+            self._warn_about(result)
 
     def report_nothing(self, event: HookEventName) -> None:
         """Log that no hook matched (domain model 5.1)."""

@@ -92,7 +92,10 @@ def make_plan(
     if not chosen:
         return None
     sequential = any(hook.sequential for hook in chosen)
-    return HookPlan(event, chosen, sequential or any(map(_is_repeated, judged)))
+    special = any(h.config.condition or h.config.is_async for h in chosen)
+    return HookPlan(
+        event, chosen, sequential or any(map(_is_repeated, judged)), special
+    )
 
 
 def _is_repeated(judged: JudgedHook) -> bool:

@@ -16,9 +16,10 @@ from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, Chain, HookEventName
 from hookline.protocol.outputs import Decision, HookOutput
 from hookline.protocol.results import HookExecutionResult
-from hookline.settings.model import HookMode
+from hookline.settings.model import HookMode, HookType
 
 from .admission import CircuitBreaker
+from .background import BackgroundHooks
 from .changes import (
     Changes,
     EventInput,
@@ -32,6 +33,7 @@ from .changes import (
 from .run_hook import Executors, run_hook
 
 _RECHECKED = frozenset({Chain.TOOL_INPUT, Chain.LLM_REQUEST})
+_IN_ONE_STEP = frozenset({HookType.RULE, HookType.CEDAR})
 
 
 class _Asked(Struct):
@@ -53,33 +55,38 @@ class HookRunner:
     def __init__(self, executors: Executors, breaker: CircuitBreaker) -> None:
         self._executors = executors
         self._breaker = breaker
+        self.background = BackgroundHooks(executors, breaker)
 
     async def run(self, plan: HookPlan, call: HookCall) -> list[HookExecutionResult]:
         """Run every hook of a plan; results in plan order, then those of re-checks."""
-        if len(plan.hooks) == 1:
+        if len(plan.hooks) == 1 and not plan.special:
             return [await self._run_hook(plan.hooks[0], call)]
         chain = TRAITS[plan.event].chain
         if plan.sequential:
             asked = await self._run_chain(plan, call)
         else:
-            results = await self._run_together(plan.hooks, call)
-            pairs = zip(plan.hooks, results, strict=True)
+            hooks = [hook for hook in plan.hooks if _is_met(hook, call)]
+            results = await self._run_together(hooks, call)
+            pairs = zip(hooks, results, strict=True)
             asked = [_Asked(hook, call.input, result) for hook, result in pairs]
             if _change_anything(asked, chain):
                 await self._settle(asked, call, chain)
         results = [one.result for one in asked]
         if chain in _RECHECKED and not _ends(asked):
-            results += await self._recheck(asked, call, chain)
+            results += await self._recheck(plan, asked, call, chain)
         return results
 
-    async def close(self) -> None:
-        """Close the executors."""
+    async def close(self, background_s: float | None = None) -> None:
+        """End hooks that nobody waits for, within the limit; close the executors."""
+        await self.background.finish(background_s)
         for executor in self._executors.values():
             await executor.close()
 
     async def _run_hook(
         self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
+        if hook.config.is_async:
+            return self.background.start(hook, call)
         result = await run_hook(hook, call, self._executors, self._breaker)
         if result.output is None or hook.event is not HookEventName.AfterModel:
             return result
@@ -88,16 +95,31 @@ class HookRunner:
         )
 
     async def _run_together(
-        self, hooks: Iterable[RegisteredHook], call: HookCall
+        self, hooks: list[RegisteredHook], call: HookCall
     ) -> list[HookExecutionResult]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._run_hook(hook, call)) for hook in hooks]
-        return [task.result() for task in tasks]
+        # What waits for nothing needs no task of its own.
+        done = {
+            hook: await self._run_hook(hook, call)
+            for hook in hooks
+            if hook.config.type in _IN_ONE_STEP or hook.config.is_async
+        }
+        left = [hook for hook in hooks if hook not in done]
+        if len(left) == 1:
+            done[left[0]] = await self._run_hook(left[0], call)
+        elif left:
+            async with asyncio.TaskGroup() as group:
+                tasks = {
+                    hook: group.create_task(self._run_hook(hook, call)) for hook in left
+                }
+            done |= {hook: task.result() for hook, task in tasks.items()}
+        return [done[hook] for hook in hooks]
 
     async def _run_chain(self, plan: HookPlan, call: HookCall) -> list[_Asked]:
         chain = TRAITS[plan.event].chain
         asked: list[_Asked] = []
         for hook in plan.hooks:
+            if not _is_met(hook, call):
+                continue
             one = _Asked(hook, call.input, await self._run_hook(hook, call))
             asked.append(one)
             if _ends((one,)):
@@ -127,17 +149,22 @@ class HookRunner:
                 so_far = chain_input(so_far, one.output, chain)
 
     async def _recheck(
-        self, asked: list[_Asked], call: HookCall, chain: Chain
+        self, plan: HookPlan, asked: list[_Asked], call: HookCall, chain: Chain
     ) -> list[HookExecutionResult]:
         """Ask the hooks again that did not see the final value."""
         outputs = [one.output for one in asked if one.output is not None]
         final = final_input(call.input, outputs, chain)
         if final is call.input:
             return []
-        hooks = [one.hook for one in asked if _saw_another(one, final, chain)]
-        if not hooks:
-            return []
-        results = await self._run_together(hooks, call.as_recheck(final))
+        seen = {one.hook: one for one in asked}
+        again = call.as_recheck(final)
+        hooks = [
+            hook
+            for hook in plan.hooks
+            if _is_asked_again(hook, seen.get(hook), final, chain)
+            and _is_met(hook, again)
+        ]
+        results = await self._run_together(hooks, again)
         return [_verdict_only(result) for result in results]
 
 
@@ -174,10 +201,24 @@ def _warned(result: HookExecutionResult, other: str, field: str) -> HookExecutio
     return structs.replace(result, warnings=(*result.warnings, warning))
 
 
-def _saw_another(one: _Asked, final: EventInput, chain: Chain) -> bool:
-    config = one.hook.config
-    if not config.recheck or config.mode is HookMode.OBSERVE:
+def _is_met(hook: RegisteredHook, call: HookCall) -> bool:
+    """Whether the condition of a hook holds, if it has one."""
+    if hook.config.condition is None:
+        return True
+    # Most hosts have no conditions and need not load the expressions.
+    from hookline.executors.rule import is_met
+
+    return is_met(hook, call)
+
+
+def _is_asked_again(
+    hook: RegisteredHook, one: _Asked | None, final: EventInput, chain: Chain
+) -> bool:
+    config = hook.config
+    if not config.recheck or config.mode is HookMode.OBSERVE or config.is_async:
         return False
+    if one is None:  # its condition was false before
+        return True
     own = () if one.output is None else (one.output,)
     return not same_value(final_input(one.shown, own, chain), final, chain)
 

@@ -31,7 +31,7 @@ from hookline.settings.model import (
 )
 
 from .admission import CircuitBreaker
-from .handler import HookEventHandler, Reporter
+from .handler import HookEventHandler, LateReporter, Reporter
 from .on_error import BrokenSystem
 from .planner import HookPlanner
 from .registry import HookRegistry
@@ -78,6 +78,11 @@ class HookSystem:
         self._workers = _workers(self._registry, slots)
         if self._workers is not None:
             executors[HookType.WORKER] = self._workers
+        if _has_type(self._registry, HookType.RULE):
+            # Most hosts have no rules and need not load the expressions.
+            from hookline.executors.rule import RuleExecutor
+
+            executors[HookType.RULE] = RuleExecutor()
         self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
@@ -122,12 +127,14 @@ class HookSystem:
         for problem in (*settings.errors, *settings.warnings):
             logger.warning("%s", problem)
         self._journal = _start_journal(self._record, self._config)
+        reporter = Reporter(self._debug_logger)
+        self._runner.background.results = LateReporter(reporter, self._journal)
         handler = HookEventHandler(
             self._config,
             self._registry,
             HookPlanner(self._registry),
             self._runner,
-            Reporter(self._debug_logger),
+            reporter,
             self._journal,
             self._broken,
         )
@@ -157,9 +164,10 @@ class HookSystem:
         if self._subscribing is subscribing:
             self._subscribing = None
 
-    async def dispose(self) -> None:
+    async def dispose(self, *, background_s: float | None = None) -> None:
         """Release everything; the system may be initialised again.
 
+        Hooks that nobody waits for have their timeouts to finish, or this many seconds.
         If it is cancelled, calling it again finishes the work.
         """
         if self._handler is not None:
@@ -167,7 +175,7 @@ class HookSystem:
         if self._disposing is None:
             return
         await self._disposing.dispose()
-        await self._runner.close()
+        await self._runner.close(background_s)
         watcher.stop()
         if self._journal is not None:
             # Waits for the disk, which must not hold up the event loop.
@@ -247,8 +255,12 @@ def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | No
         return HookRegistry(Settings()), BrokenSystem(error, settings)
 
 
+def _has_type(registry: HookRegistry, hook_type: HookType) -> bool:
+    return any(hook.config.type is hook_type for hook in registry.all_hooks())
+
+
 def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | None:
-    if not any(hook.config.type is HookType.WORKER for hook in registry.all_hooks()):
+    if not _has_type(registry, HookType.WORKER):
         return None
     # Most hosts have no worker hooks and need not load this module.
     from hookline.executors.worker import WorkerExecutor

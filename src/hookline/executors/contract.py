@@ -13,7 +13,15 @@ from msgspec.structs import asdict
 from hookline.errors import EncodingError
 from hookline.processes.spawn import marked_depth
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import TooDeepError, decode, encode, encode_whole
+from hookline.protocol.jsontext import (
+    TooDeepError,
+    copy_flat,
+    decode,
+    encode,
+    encode_whole,
+    is_flat,
+    is_plain,
+)
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (
@@ -132,12 +140,17 @@ class HookPlan(Struct, frozen=True):
     event: HookEventName
     hooks: tuple[RegisteredHook, ...]
     sequential: bool
+    special: bool = False
+    """Whether a hook has a condition, or is not waited for."""
 
 
 class HookCall:
     """One event on its way to its hooks; encoded once for all of them."""
 
-    __slots__ = ("cwd", "depth", "event", "input", "payload", "recheck", "session_id")
+    __slots__ = (
+        *("_is_flat", "_payload", "_plain", "cwd", "depth", "event", "input"),
+        *("origin", "recheck", "session_id"),
+    )
 
     def __init__(
         self,
@@ -146,26 +159,49 @@ class HookCall:
         depth: int = 0,
         *,
         recheck: bool = False,
+        origin: HookCall | None = None,
     ) -> None:
         self.event = event
+        self.origin = origin or self
+        """The same event as it was fired."""
         self.input = event_input
         self.cwd: str = event_input["cwd"]
         self.session_id: str = event_input["session_id"]
         self.depth = depth
         self.recheck = recheck
         """Whether hooks are asked again, on the input after all changes."""
-        self.payload = b""
+        self._payload: bytes | None = b""
+        self._is_flat = False
+        self._plain: dict[str, Any] | None = None
+
+    @property
+    def payload(self) -> bytes:
         """The input as JSON; empty until ``encode()``, and where no hook runs."""
+        if self._payload is None:
+            self._payload = encode_whole(self.input)
+        return self._payload
 
     def encode(self) -> None:
         """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
-        self.payload = encode_whole(self.input)
+        # One that is sure to be shown is written only where a process reads it.
+        self._is_flat = is_flat(self.input)
+        self._payload = None if self._is_flat else encode_whole(self.input)
+
+    def values(self) -> dict[str, Any]:
+        """The input as plain values, to be read only; text may hold lone surrogates."""
+        if self._is_flat:
+            return self.input
+        if self._plain is None:
+            self._plain = self.input if is_plain(self.input) else self.plain_input()
+        return self._plain
 
     def plain_input(self) -> dict[str, Any]:
         """A copy of the input as hooks see it: plain JSON values, whatever was given.
 
         Raises ``EncodingError`` where the stack has no room left for it.
         """
+        if self._is_flat:
+            return copy_flat(self.input)
         try:
             copy: dict[str, Any] = decode(self.payload)
         except TooDeepError as error:
@@ -176,13 +212,16 @@ class HookCall:
         """The same event with another input, for the next hook of a chain."""
         if event_input is self.input:
             return self
-        call = HookCall(self.event, event_input, self.depth, recheck=self.recheck)
-        call.encode()
-        return call
+        return self._with(event_input, recheck=self.recheck)
 
     def as_recheck(self, event_input: dict[str, Any]) -> HookCall:
         """The same event with its final input, for hooks that saw another one."""
-        call = HookCall(self.event, event_input, self.depth, recheck=True)
+        return self._with(event_input, recheck=True)
+
+    def _with(self, event_input: dict[str, Any], *, recheck: bool) -> HookCall:
+        call = HookCall(
+            self.event, event_input, self.depth, recheck=recheck, origin=self.origin
+        )
         call.encode()
         return call
 

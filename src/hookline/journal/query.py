@@ -203,9 +203,10 @@ def _entry(row: Row) -> Entry:
 
 def _hook(row: dict[str, Any]) -> dict[str, Any]:
     flagged = {k: bool(v) if k in _HOOK_FLAGS else v for k, v in row.items()}
-    for key in ("event_id", "position"):
+    for key in ("event_id", "position", "is_async"):
         del flagged[key]
-    return flagged | {"output": _decoded(row["output"])}
+    late = {"async": bool(row["is_async"]), "ended": row["is_async"] != 1}
+    return flagged | late | {"output": _decoded(row["output"])}
 
 
 def _decoded(text: str | None) -> Any:

@@ -10,14 +10,23 @@ import time
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from sqlite3 import Connection
+from typing import Any
 from weakref import WeakSet
 
 from hookline.errors import JournalError
 from hookline.executors.contract import HookCall, HookPlan
 from hookline.log import logger
-from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 
-from .rows import EventSnapshot, Limits, Row, rows_of, snapshot_event
+from .rows import (
+    EventSnapshot,
+    LateSnapshot,
+    Limits,
+    Row,
+    rows_of,
+    snapshot_event,
+    snapshot_late,
+)
 from .store import damaged, identity, open_for_writing
 
 _FLUSH_S = 0.5
@@ -28,6 +37,8 @@ _DAY_S = 86400
 _LONGEST_BATCH = 1000
 _SHARE = 10
 """A tenth of the events is deleted at a time while the file is too large."""
+
+Snapshot = EventSnapshot | LateSnapshot
 
 _lifecycle = threading.RLock()
 """Held while a writer starts or ends, and during a fork."""
@@ -64,6 +75,11 @@ class JournalRecorder:
         if not self._failed:
             self._put(snapshot_event(call, plan, result, self._translator))
 
+    def record_late(self, call: HookCall, result: HookExecutionResult) -> None:
+        """Take what a hook said after nobody waited for it; never blocks or raises."""
+        if not self._failed:
+            self._put(snapshot_late(call, result))
+
     def close(self) -> bool:
         """Write everything and end the thread; False if there is none.
 
@@ -80,7 +96,7 @@ class JournalRecorder:
             self._fail(f"nothing could be written for {_STUCK_S:g} s")
         return True
 
-    def _put(self, snapshot: EventSnapshot) -> None:
+    def _put(self, snapshot: Snapshot) -> None:
         if self._writer is None:
             self.start()
         writer = self._writer
@@ -111,14 +127,15 @@ class _Writer(threading.Thread):
         self._path = path
         self._limits = limits
         self._fail = fail
-        self._queue: SimpleQueue[EventSnapshot | None] = SimpleQueue()
+        self._queue: SimpleQueue[Snapshot | None] = SimpleQueue()
         """None ends the thread."""
+        self._awaited = _Awaited(limits)
         self._finishing = threading.Event()
         self._taken_bytes = self._written_bytes = 0
 
-    def put(self, snapshot: EventSnapshot) -> int:
+    def put(self, snapshot: Snapshot) -> int:
         """Queue one event; gives the bytes that wait to be written."""
-        self._taken_bytes += len(snapshot.input.data)
+        self._taken_bytes += _size_of(snapshot)
         self._queue.put(snapshot)
         return self._taken_bytes - self._written_bytes
 
@@ -132,7 +149,7 @@ class _Writer(threading.Thread):
             self.join(_STUCK_S)
         return not self.is_alive()
 
-    def left_over(self) -> Iterator[EventSnapshot]:
+    def left_over(self) -> Iterator[Snapshot]:
         """What was queued after the end."""
         try:
             while True:
@@ -172,7 +189,7 @@ class _Writer(threading.Thread):
         self, connection: Connection, own_file: tuple[int, int] | None
     ) -> None:
         clean_up_at = 0.0
-        batch: list[EventSnapshot] = []
+        batch: list[Snapshot] = []
         while True:
             if time.monotonic() >= clean_up_at:
                 delete_old(connection, self._limits)
@@ -186,10 +203,24 @@ class _Writer(threading.Thread):
             batch = self._batch(first)
             if identity(self._path) != own_file:
                 raise JournalError(self._path, "was moved or removed while in use")
-            _write(connection, [rows_of(one, self._limits) for one in batch])
-            self._written_bytes += sum(len(one.input.data) for one in batch)
+            self._write(connection, batch)
+            self._written_bytes += sum(map(_size_of, batch))
 
-    def _batch(self, first: EventSnapshot) -> list[EventSnapshot]:
+    def _write(self, connection: Connection, batch: list[Snapshot]) -> None:
+        rows = [
+            None if isinstance(one, LateSnapshot) else rows_of(one, self._limits)
+            for one in batch
+        ]
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for snapshot, row in zip(batch, rows, strict=True):
+                if isinstance(snapshot, LateSnapshot):
+                    self._awaited.add(connection, snapshot)
+                elif row is not None:
+                    event_id = _write_event(connection, *row)
+                    self._awaited.expect(connection, snapshot, event_id)
+
+    def _batch(self, first: Snapshot) -> list[Snapshot]:
         batch = [first]
         while len(batch) < _LONGEST_BATCH and not self._queue.empty():
             snapshot = self._queue.get()
@@ -200,19 +231,69 @@ class _Writer(threading.Thread):
         return batch
 
 
-def _write(connection: Connection, batch: list[tuple[Row, list[Row]]]) -> None:
-    with connection:
-        connection.execute("BEGIN IMMEDIATE")
-        for event, hooks in batch:
-            event_id = _insert(connection, "events", event)
-            for hook in hooks:
-                _insert(connection, "hooks", {"event_id": event_id, **hook})
+class _Awaited:
+    """Events with hooks that nobody waited for: what those said is filled in."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._events: dict[HookCall, int] = {}
+        self._early: dict[HookCall, list[LateSnapshot]] = {}
+
+    def expect(
+        self, connection: Connection, event: EventSnapshot, event_id: int
+    ) -> None:
+        """Remember an event that was written."""
+        if event.origin is not None:
+            self._events[event.origin] = event_id
+            for late in self._early.pop(event.origin, ()):
+                self._fill_in(connection, event_id, late)
+            _drop_oldest(self._events)
+
+    def add(self, connection: Connection, late: LateSnapshot) -> None:
+        """Fill in a result, now or when its event comes."""
+        event_id = self._events.get(late.origin)
+        if event_id is not None:
+            self._fill_in(connection, event_id, late)
+        else:
+            self._early.setdefault(late.origin, []).append(late)
+            _drop_oldest(self._early)
+
+    def _fill_in(
+        self, connection: Connection, event_id: int, late: LateSnapshot
+    ) -> None:
+        row = late.row(self._limits)
+        columns = ", ".join(f"{name} = :{name}" for name in row)
+        first = (
+            "SELECT min(position) FROM hooks WHERE event_id = :event_id "
+            "AND name = :name AND is_async = 1"
+        )
+        query = f"UPDATE hooks SET {columns} WHERE event_id = :event_id AND position = ({first})"  # noqa: E501, S608 - our names
+        connection.execute(query, row | {"event_id": event_id})
 
 
-def _insert(connection: Connection, table: str, row: Row) -> int | None:
+_MOST_AWAITED = 4096
+
+
+def _drop_oldest(entries: dict[HookCall, Any]) -> None:
+    while len(entries) > _MOST_AWAITED:
+        del entries[next(iter(entries))]
+
+
+def _size_of(snapshot: Snapshot) -> int:
+    return 0 if isinstance(snapshot, LateSnapshot) else len(snapshot.input.data)
+
+
+def _write_event(connection: Connection, event: Row, hooks: list[Row]) -> int:
+    event_id = _insert(connection, "events", event)
+    for hook in hooks:
+        _insert(connection, "hooks", {"event_id": event_id, **hook})
+    return event_id
+
+
+def _insert(connection: Connection, table: str, row: Row) -> int:
     columns, values = ", ".join(row), ", ".join(f":{name}" for name in row)
     query = f"INSERT INTO {table} ({columns}) VALUES ({values})"  # noqa: S608 - ours
-    return connection.execute(query, row).lastrowid
+    return connection.execute(query, row).lastrowid or 0
 
 
 def delete_old(connection: Connection, limits: Limits) -> None:

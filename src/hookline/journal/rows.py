@@ -74,6 +74,8 @@ class EventSnapshot(Struct, frozen=True, kw_only=True, gc=False):
     result: ProcessedHookResult
     outputs: Serialized | None
     """The raw outputs and the merged specific output; None if there are none."""
+    origin: HookCall | None
+    """To find it again, where a hook is not waited for."""
     translator: str | None
     """What translates the input for hooks; None if that is done or not needed."""
 
@@ -117,8 +119,41 @@ def snapshot_event(
         plan=plan,
         result=result,
         outputs=_serialized_outputs(result),
+        origin=call.origin if _is_awaited(result) else None,
         translator=translator_left,
     )
+
+
+def _is_awaited(result: ProcessedHookResult) -> bool:
+    """Whether the result of a hook may still come."""
+    return any(hook.is_async for hook in result.aggregated.hook_results)
+
+
+class LateSnapshot(Struct, frozen=True):
+    """What a hook said after nobody waited for it."""
+
+    origin: HookCall
+    result: HookExecutionResult
+    output: Serialized | None
+
+    def row(self, limits: Limits) -> Row:
+        """The columns that its row has now; its place stays as it was."""
+        redact = _OutputRedactor(limits.output_bytes)
+        output = None if self.output is None else self.output.load()
+        row = _hook_row(0, self.result, output, redact)
+        del row["position"]
+        # It counts for nothing, whatever it said.
+        return _storable(row | {"blocked": False, "is_async": ENDED})
+
+
+ENDED = 2
+"""In the column ``is_async``: the hook has ended; 1 where that is not known."""
+
+
+def snapshot_late(call: HookCall, result: HookExecutionResult) -> LateSnapshot:
+    """Copy what the host may change later."""
+    raw = result.raw_output
+    return LateSnapshot(call.origin, result, None if raw is None else serialize(raw))
 
 
 def serialize(value: Any) -> Serialized:
@@ -361,7 +396,7 @@ def _verdict_columns(
 
 _SAME_NAME = (
     *("success", "failed", "would_block"),
-    *("exit_code", "timed_out", "truncated", "reran", "recheck"),
+    *("exit_code", "timed_out", "truncated", "reran", "recheck", "is_async"),
 )
 _TEXTS = ("stdout", "stderr", "error")
 

@@ -20,7 +20,7 @@ from hookline.settings.locations import (
 
 _APPLICATION_ID = 0x486F6F6B
 """``Hook``, in the header of every journal."""
-_VERSION = 2
+_VERSION = 3
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_BYTES = slice(68, 72)
@@ -51,7 +51,7 @@ CREATE TABLE hooks (
   exit_code INTEGER, timed_out INTEGER NOT NULL,
   truncated INTEGER NOT NULL, reran INTEGER NOT NULL, duration_ms REAL NOT NULL,
   output TEXT, stdout TEXT, stderr TEXT, error TEXT,
-  recheck INTEGER NOT NULL DEFAULT 0,
+  recheck INTEGER NOT NULL DEFAULT 0, is_async INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (event_id, position)
 ) WITHOUT ROWID;
 CREATE INDEX hooks_name ON hooks (name);
@@ -217,14 +217,18 @@ def _check_version(path: str, connection: Connection) -> None:
 
 
 def _upgrade(connection: Connection) -> None:
-    """Add what journals of version 1 lack."""
+    """Add the columns that journals of earlier versions lack."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been first.
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version < _VERSION:
-            column = "recheck INTEGER NOT NULL DEFAULT 0"
-            connection.execute(f"ALTER TABLE hooks ADD COLUMN {column}")
+            rows = connection.execute("PRAGMA table_info(hooks)")
+            there = {row[1] for row in rows}
+            for name in ("recheck", "is_async"):
+                if name not in there:
+                    column = f"{name} INTEGER NOT NULL DEFAULT 0"
+                    connection.execute(f"ALTER TABLE hooks ADD COLUMN {column}")
             connection.execute(f"PRAGMA user_version={_VERSION}")
     finally:
         connection.execute("COMMIT")

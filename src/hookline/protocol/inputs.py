@@ -145,6 +145,12 @@ HookInput = (
 )
 """The input of any event."""
 
+EVENT_FIELDS = {
+    event: frozenset(globals()[f"{event.value}Input"].__annotations__)
+    for event in HookEventName
+}
+"""The names of all fields that an event can have."""
+
 Fields = dict[str, Any]
 """The fields of one event, without the base fields."""
 

@@ -17,6 +17,7 @@ from hookline.errors import EncodingError
 _MAX_DEPTH = 500  # as in ``values``, which is not loaded for plain events
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
+_INFINITE = (float("inf"), float("-inf"))
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 Pairs: TypeAlias = Callable[[list[tuple[str, Any]]], dict[str, Any]]
@@ -65,6 +66,51 @@ def _plain(value: Any, **how: Any) -> Any:
     # Foreign objects may raise anything; what was not shown has not been seen.
     except Exception as error:
         raise EncodingError(f"the input cannot be read: {error!r}") from error
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is made of the types that JSON is read into, and not too deep."""
+    try:
+        return _is_plain(value, 0)
+    except RecursionError:
+        return False
+
+
+def is_flat(event: dict[str, Any]) -> bool:
+    """Whether an event can certainly be shown: scalars, or objects of scalars."""
+    for key, item in event.items():
+        if type(key) is not str or not key.isascii():
+            return False
+        if type(item) in _PLAIN_SCALARS:
+            continue
+        if type(item) is not dict:
+            return False
+        for name, value in item.items():
+            if type(name) is not str or not name.isascii():
+                return False
+            if type(value) not in _PLAIN_SCALARS:
+                return False
+    return True
+
+
+def copy_flat(event: dict[str, Any]) -> dict[str, Any]:
+    """A copy of such an event, as it would be read from JSON."""
+    return {
+        key: (
+            {name: _shown(value) for name, value in item.items()}
+            if type(item) is dict
+            else _shown(item)
+        )
+        for key, item in event.items()
+    }
+
+
+def _shown(value: Any) -> Any:
+    if type(value) is str:
+        return value if value.isascii() else text_of(value)
+    if type(value) is float and (value != value or value in _INFINITE):
+        return None
+    return value
 
 
 def as_plain(value: Any) -> Any:

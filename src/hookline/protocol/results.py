@@ -93,6 +93,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
     reran: bool = False
     recheck: bool = False
     """Asked again, on the input after all changes."""
+    is_async: bool = False
+    """Was not waited for, so that its result is not known."""
     closed: bool = False
     """Failed; the output comes from the failure policy."""
 
@@ -103,7 +105,7 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
 
     def to_wire(self) -> dict[str, Any]:
         """Convert it to an entry of ``hooks`` in ``hookline fire --json``."""
-        return {
+        found = {
             "name": self.hook_name,
             "source": self.source,
             "success": self.success,
@@ -120,7 +122,14 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
             "type": self.hook_type,
             "mode": "observe" if self.observed else "enforce",
             "recheck": self.recheck,
+            "async": self.is_async,
         }
+        return found | _UNKNOWN if self.is_async else found
+
+
+_OUTCOMES = "success exit_code timed_out truncated would_block reran duration_ms output"
+_UNKNOWN = dict.fromkeys((*_OUTCOMES.split(), "stdout", "stderr", "error"))
+"""What nobody waited for."""
 
 
 class AggregatedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):

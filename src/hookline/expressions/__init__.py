@@ -1,0 +1,1 @@
+"""Expressions of rules and conditions, in the Common Expression Language (CEL)."""

@@ -1,0 +1,277 @@
+"""An upper bound of what evaluating an expression can cost, before it is evaluated.
+
+The engine cannot be interrupted, so an event that would take too long must not reach
+it. A unit is about a nanosecond. Sizes are pairs of a mean and a maximum over the
+rounds of the loops around: a sum of products is at most the sum of one factor times the
+maximum of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from .tree import Call, Constant, Literal, Loop, Name, Node, Select, walk
+
+LIMIT = 100_000_000
+"""About a tenth of a second."""
+_MAX_SIZE = 64_000_000
+_STEP, _ROUND, _COMPARE = 50, 150, 20
+_NEEDLE = 32  # bytes that a search compares at a time
+_OURS = frozenset({"programs", "within", "glob"})
+_CALL_OF_OURS, _PER_CHARACTER = 50_000, 1000
+
+
+class Mean(Struct, frozen=True):
+    """A quantity over the rounds of the loops around it: its mean and its maximum."""
+
+    mean: float
+    most: float
+
+    def __add__(self, other: Mean) -> Mean:
+        return Mean(self.mean + other.mean, self.most + other.most)
+
+    def __mul__(self, other: Mean) -> Mean:
+        least = min(self.mean * other.most, self.most * other.mean)
+        return Mean(least, self.most * other.most)
+
+
+def _exactly(number: float) -> Mean:
+    return Mean(number, number)
+
+
+_NOTHING, _ONE = _exactly(0), _exactly(1)
+
+
+class Size(Struct, frozen=True):
+    """How large a value is: characters and elements in all, and direct elements."""
+
+    weight: Mean
+    count: Mean
+    element: Mean = _ONE
+    """The weight of one element, where that is known."""
+    value: Any = None
+    """The value itself, where it is known."""
+
+
+_SCALAR = Size(_ONE, _NOTHING)
+
+
+def size_of(value: Any) -> Size:
+    """The size of a plain value."""
+    if isinstance(value, str):
+        return Size(_exactly(1 + len(value)), _NOTHING)
+    if isinstance(value, list | dict) and value:
+        items = value.values() if isinstance(value, dict) else value
+        weights = [weight_of(item) for item in items]
+        keys = sum(map(len, value)) if isinstance(value, dict) else 0
+        element = Mean(sum(weights) / len(weights), max(weights))
+        whole = _exactly(1 + sum(weights) + keys)
+        return Size(whole, _exactly(len(weights)), element, value)
+    return Size(_ONE, _NOTHING, value=value)
+
+
+def weight_of(value: Any) -> int:
+    """The number of characters and elements in a plain value."""
+    if isinstance(value, str):
+        return 1 + len(value)
+    if isinstance(value, list):
+        return 1 + sum(map(weight_of, value))
+    if isinstance(value, dict):
+        return 1 + sum(len(key) + weight_of(item) for key, item in value.items())
+    return 1
+
+
+class CostModel:
+    """What is known about one expression: a quick bound, and a close one."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        nodes = list(walk(root))
+        self._nodes = len(nodes)
+        self._own = 1 + sum(map(_constant_factor, nodes))
+        self._degree = 1 + _degree(root)
+        self._ours = sum(isinstance(n, Call) and n.function in _OURS for n in nodes)
+
+    def is_cheap(self, weight: int) -> bool:
+        """Whether no input of this weight can be expensive."""
+        scanned = self._own * float(weight + self._own) ** self._degree
+        calls = self._ours * (_CALL_OF_OURS + _PER_CHARACTER * weight)
+        return (self._nodes * (_ROUND + scanned) + calls) * self._degree <= LIMIT
+
+    def bound(self, values: Mapping[str, Any]) -> float:
+        """What evaluating it with these variables costs at most."""
+        known = {name: size_of(value) for name, value in values.items()}
+        return _Estimate(known).cost_of(self._root)
+
+
+def _constant_factor(node: Node) -> float:
+    if not isinstance(node, Constant):
+        return 0
+    text = Size(_exactly(node.size), _NOTHING, value=node.value)
+    return node.size / 16 + _pattern_weight(text).most / 16
+
+
+def _degree(node: Node) -> int:
+    """How many sizes can be multiplied with each other."""
+    below = max(map(_degree, node.parts()), default=0)
+    if isinstance(node, Loop):
+        calls = (one for one in walk(node) if isinstance(one, Call))
+        return below + 2 + any(one.function in _OURS for one in calls)
+    given = [one for one in node.parts() if not isinstance(one, Constant)]
+    return below + (isinstance(node, Call) and len(given) > 1)
+
+
+class _Estimate:
+    """One walk through an expression, with the sizes of the variables in sight."""
+
+    def __init__(self, names: Mapping[str, Size]) -> None:
+        self._names = dict(names)
+        self._cost = _NOTHING
+
+    def cost_of(self, root: Node) -> float:
+        size = self._size(root)
+        if size.weight.most > _MAX_SIZE:
+            return float("inf")
+        return self._cost.mean
+
+    def _spend(self, cost: Mean) -> None:
+        self._cost += cost
+
+    def _size(self, node: Node) -> Size:
+        self._spend(_exactly(_STEP))
+        if isinstance(node, Constant):
+            return Size(_exactly(node.size), _NOTHING, value=node.value)
+        if isinstance(node, Name):
+            return self._names.get(node.name, _SCALAR)
+        if isinstance(node, Select):
+            return _field(self._size(node.operand), node)
+        if isinstance(node, Literal):
+            return _together([self._size(one) for one in node.elements])
+        if isinstance(node, Loop):
+            return self._loop(node)
+        return self._call(node) if isinstance(node, Call) else _SCALAR
+
+    def _call(self, node: Call) -> Size:
+        args = [self._size(arg) for arg in node.args]
+        for arg in args:
+            self._spend(arg.weight + arg.count * _exactly(_COMPARE))
+        if node.function in _OURS:
+            per_character = args[0].weight * _exactly(_PER_CHARACTER)
+            self._spend(_exactly(_CALL_OF_OURS) + per_character)
+        found = _RESULTS.get(node.function, _sum)(args)
+        if node.function in _SEARCHES and len(args) > 1:
+            needle = Mean(args[1].weight.mean / _NEEDLE, args[1].weight.most / _NEEDLE)
+            self._spend(args[0].weight * needle)
+        elif node.function == "matches" and len(args) > 1:
+            self._spend(args[0].weight * _pattern_weight(args[1]))
+        self._spend(found.weight)
+        return found
+
+    def _loop(self, node: Loop) -> Size:
+        over = self._size(node.over)
+        inner = _Estimate(self._names)
+        element = _element(over)
+        inner._names |= dict.fromkeys(node.variables, element)
+        inner._names[node.result_name] = start = self._size(node.start)
+        inner._size(node.condition)
+        step = inner._size(node.step)
+        self._spend(over.count * (inner._cost + _exactly(_ROUND)))
+        grown = Size(start.weight + over.count * step.weight, over.count, step.weight)
+        after = _Estimate(self._names | {node.result_name: grown})
+        result = after._size(node.result)
+        self._spend(after._cost)
+        return result
+
+
+def _field(operand: Size, node: Select) -> Size:
+    if isinstance(operand.value, dict) and node.field in operand.value:
+        return size_of(operand.value[node.field])
+    return _part(operand)
+
+
+def _part(whole: Size) -> Size:
+    """Something inside a value: at most all of it, in as many elements."""
+    return Size(whole.weight, whole.weight)
+
+
+def _element(over: Size) -> Size:
+    return Size(over.element, over.element)
+
+
+def _sum(args: list[Size]) -> Size:
+    weight = _ONE
+    for arg in args:
+        weight += arg.weight
+    return Size(weight, _NOTHING)
+
+
+def _together(args: list[Size]) -> Size:
+    whole = _sum(args).weight
+    return Size(whole, _exactly(len(args)), whole)
+
+
+def _joined(args: list[Size]) -> Size:
+    weight, count = args[0].weight, args[0].count
+    for arg in args[1:]:
+        weight, count = weight + arg.weight, count + arg.count
+    elements = [arg.element for arg in args]
+    most = max(element.most for element in elements)
+    return Size(weight, count, Mean(sum(e.mean for e in elements), most))
+
+
+def _replaced(args: list[Size]) -> Size:
+    return Size(args[0].weight * (args[-1].weight + _ONE), _NOTHING)
+
+
+def _with_separators(args: list[Size]) -> Size:
+    between = args[1].weight if len(args) > 1 else _ONE
+    return Size(args[0].weight + args[0].count * between, _NOTHING)
+
+
+def _pieces(args: list[Size]) -> Size:
+    return Size(args[0].weight, args[0].weight, _exactly(1))
+
+
+def _item(args: list[Size]) -> Size:
+    container, key = args[0].value, args[1].value
+    if isinstance(container, dict) and isinstance(key, str) and key in container:
+        return size_of(container[key])
+    return _part(args[0])
+
+
+def _truth(_: list[Size]) -> Size:
+    return _SCALAR
+
+
+def _pattern_weight(pattern: Size) -> Mean:
+    """How many states a regular expression has at most."""
+    text = pattern.value
+    if not isinstance(text, str):
+        return Mean(4 + pattern.weight.mean, 4 + pattern.weight.most * 1000)
+    repeats = sum(int(number[:4]) for number in re.findall(r"\d+(?=[,}])", text))
+    # Most patterns are matched with an automaton, one step for each character.
+    return _exactly(4 + len(text) / 16 + len(text) * repeats / 64)
+
+
+_SEARCHES = frozenset({"contains", "indexOf", "lastIndexOf", "replace", "split"})
+_RESULTS: dict[str, Callable[[list[Size]], Size]] = {
+    "_+_": _joined,
+    "_?_:_": _joined,
+    "_[_]": _item,
+    "replace": _replaced,
+    "join": _with_separators,
+    "split": _pieces,
+    "programs": _pieces,
+    **dict.fromkeys(
+        (
+            *("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_", "!_"),
+            *("@in", "@not_strictly_false", "contains", "startsWith", "endsWith"),
+            *("matches", "size", "indexOf", "lastIndexOf", "within", "glob", "type"),
+        ),
+        _truth,
+    ),
+}

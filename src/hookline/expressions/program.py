@@ -1,0 +1,425 @@
+"""Compile and evaluate expressions: CEL over the fields of an event.
+
+The engine is ``cel-expr-python``, Google's own (decision 0105). It is kept from what it
+cannot take: text with a NUL, which it would cut, values that JSON does not have, and
+evaluations that would take too long.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hookline.errors import HooklineError, nearest
+from hookline.protocol.inputs import EVENT_FIELDS
+
+from . import functions
+from .cost import LIMIT, CostModel, weight_of
+from .tree import Call, Constant, Loop, Name, Node, Select, read_tree
+
+if TYPE_CHECKING:
+    from cel_expr_python import cel
+
+INSTALL = "pip install 'hookline[rules]'"
+NOW, EVENT = "now", "event"
+NAMES = frozenset().union(*EVENT_FIELDS.values()) | {NOW, EVENT}
+"""What an expression can name."""
+_MAX_LENGTH = 20_000
+_LOST = "\ufffd"
+_FINDING = r"ERROR: <input>:(-?\d+):(-?\d+): (.*)"
+_MISSING = (
+    r"NOT_FOUND: Key not found in map : (?P<key>.*)"
+    r"|UNKNOWN: Index error: index=(?P<index>-?\d+) size=\d+"
+    r"|UNKNOWN: No value with name \"(?P<name>\w+)\" found in Activation"
+)
+
+
+class ExpressionError(HooklineError):
+    """An expression that cannot be compiled."""
+
+    def __init__(self, problem: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, " if self.line > 1 else ""
+        return f"{where}column {self.column}: {self.problem}"
+
+
+class EngineMissingError(ExpressionError):
+    """The library that evaluates expressions is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(f"rules need an engine that is not installed: {INSTALL}")
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class EvaluationError(HooklineError):
+    """An expression that cannot be evaluated for an event."""
+
+
+class MissingFieldError(EvaluationError):
+    """An expression uses a key or an index that the event does not have."""
+
+
+class Scope(NamedTuple):
+    """What an expression is evaluated on: plain JSON values, and where paths start."""
+
+    event: Mapping[str, Any]
+    cwd: str
+    project: str
+
+
+class Uses(dict[str, "Uses | None"]):
+    """Which parts of a value are used, by key; None for all of a part."""
+
+    is_test = False
+    """Only whether it is there is asked."""
+
+
+class Program:
+    """A compiled expression."""
+
+    def __init__(self, source: str, expression: cel.Expression) -> None:
+        self.source = source
+        self._eval = expression.eval
+        self.tree = read_tree(expression.serialize())
+        self.uses = find_uses(self.tree)
+        self._cost = CostModel(self.tree)
+
+    def evaluate(self, scope: Scope) -> Any:
+        """The value for an event; raises ``EvaluationError``."""
+        values, weight = self._values(scope)
+        if not self._cost.is_cheap(weight):
+            self._refuse_expensive(values)
+        functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
+        try:
+            found = self._eval(data=values)
+            value = found.plain_value()
+        # The engine raises for what it cannot read, and for its own limits.
+        except Exception as error:  # noqa: BLE001
+            raise EvaluationError(_without_code(str(error))) from None
+        if type(value) is str and found.type().name() == "ERROR":
+            raise self._failure(value, scope.event)
+        return value
+
+    def is_true(self, scope: Scope) -> bool:
+        """Whether it is true; raises ``EvaluationError``, also for no boolean."""
+        value = self.evaluate(scope)
+        if value is True or value is False:
+            return value
+        raise EvaluationError(f"gives {_kind(value)}, neither true nor false")
+
+    def used_values(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields that it uses and that are there, by their paths."""
+        found = _paths(self.uses, event)
+        return {path: value for path, value in found if value is not _ABSENT}
+
+    def missing_from(self, event: Mapping[str, Any]) -> list[str]:
+        """The paths that it uses and the event does not have."""
+        return [path for path, value in _paths(self.uses, event) if value is _ABSENT]
+
+    def _values(self, scope: Scope) -> tuple[dict[str, Any], int]:
+        values: dict[str, Any] = {}
+        event = scope.event
+        weight = 0
+        for name, uses in self.uses.items():
+            if name == NOW:
+                values[name] = _time_of(event)
+            elif name == EVENT:
+                values[name] = _picked(event, uses)
+            elif name in event:
+                values[name] = _picked(event[name], uses)
+            else:
+                continue
+            weight += weight_of(values[name])
+        return values, weight
+
+    def _refuse_expensive(self, values: dict[str, Any]) -> None:
+        cost = self._cost.bound(values)
+        if cost > LIMIT:
+            much = (
+                f"{cost / LIMIT:.0f} times" if math.isfinite(cost) else "far more than"
+            )
+            raise EvaluationError(
+                f"would cost {much} the limit for this event: use shorter lists, fewer "
+                "nested macros or simpler patterns"
+            )
+
+    def _failure(self, error: str, event: Mapping[str, Any]) -> EvaluationError:
+        found = re.fullmatch(_MISSING, error, re.DOTALL)
+        if found is None:
+            return EvaluationError(_without_code(error))
+        if found["name"]:
+            return MissingFieldError(found["name"])
+        if found["index"]:
+            return MissingFieldError(f"index {found['index']}")
+        key = found["key"].strip('"')
+        paths = self.missing_from(event)
+        return MissingFieldError(next((p for p in paths if _ends(p, key)), key))
+
+
+def compile_expression(source: str) -> Program:
+    """Compile an expression; raises ``ExpressionError``."""
+    found = _compile(source)
+    if isinstance(found, ExpressionError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=16384)
+def _compile(source: str) -> Program | ExpressionError:
+    # Kept with its error: a rule that cannot be compiled fails on every event.
+    if len(source) > _MAX_LENGTH:
+        return ExpressionError(f"an expression has at most {_MAX_LENGTH} characters")
+    try:
+        return Program(source, _environment().compile(source))
+    except ExpressionError as error:
+        return error
+    except UnicodeEncodeError:
+        return ExpressionError("it holds half of a surrogate pair, which is no text")
+    # The engine has one class for all that is wrong with an expression.
+    except (RuntimeError, TypeError) as error:
+        return _explained(str(error), source)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> cel.Env:
+    try:
+        from cel_expr_python import cel
+        from cel_expr_python.ext.ext_strings import ExtStrings
+    except ImportError:
+        raise EngineMissingError from None
+    kind = cel.Type
+    variables = dict.fromkeys(NAMES, kind.DYN) | {NOW: kind.TIMESTAMP}
+    texts = kind.List(kind.STRING)
+
+    def method(
+        name: str, result: cel.Type, *overloads: tuple[Callable[..., Any], list[Any]]
+    ) -> cel.FunctionDecl:
+        found = [
+            cel.Overload(f"{name}_{number}", result, parameters, True, _guarded(one))
+            for number, (one, parameters) in enumerate(overloads)
+        ]
+        return cel.FunctionDecl(name, found)
+
+    own = [
+        method("within", kind.BOOL, (functions.within, [kind.STRING, kind.STRING])),
+        method("glob", kind.BOOL, (functions.glob, [kind.STRING, kind.STRING])),
+        method(
+            "programs",
+            texts,
+            (functions.programs, [kind.STRING]),
+            (functions.programs_of_words, [kind.List(kind.DYN)]),
+        ),
+    ]
+    return cel.NewEnv(variables=variables, extensions=[ExtStrings()], functions=own)
+
+
+FUNCTIONS = frozenset(
+    {
+        *("within", "glob", "programs", "contains", "startsWith", "endsWith"),
+        *("matches", "size", "exists", "all", "exists_one", "map", "filter", "has"),
+        *("charAt", "indexOf", "lastIndexOf", "join", "lowerAscii", "upperAscii"),
+        *("replace", "split", "substring", "trim", "reverse", "format", "quote"),
+        *("int", "uint", "double", "string", "bytes", "bool", "type", "dyn"),
+        *("timestamp", "duration", "getDate", "getDayOfMonth", "getDayOfWeek"),
+        *("getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes"),
+        *("getMonth", "getSeconds"),
+    }
+)
+"""The functions that there are, to name the nearest one."""
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ours for the engine: text without NUL, one kind of error."""
+
+    def call(*args: Any) -> Any:
+        try:
+            return _clean(function(*args))
+        # A KeyError would look like a field that is missing.
+        except Exception as error:  # noqa: BLE001
+            raise ValueError(f"{function.__name__}(): {error}") from None
+
+    return call
+
+
+def _explained(error: str, source: str) -> ExpressionError:
+    found = re.search(_FINDING, error)
+    if found is None:
+        return ExpressionError(_without_code(error))
+    line, column, problem = int(found[1]), int(found[2]), found[3]
+    undeclared = re.match(r"undeclared reference to '([^']*)'", problem)
+    if undeclared:
+        is_function = _character(source, line, column) == "("
+        name, _, below = undeclared[1].partition(".")
+        problem = _unknown(name, is_function)
+        # The engine points at the last dot.
+        column -= len(undeclared[1].rpartition(".")[0]) if below else 0
+    elif problem.startswith("Syntax error: "):
+        problem = problem.removeprefix("Syntax error: ")
+        problem = re.sub(r" expecting \{.*", "", problem)
+    return ExpressionError(problem, max(line, 1), max(column, 1))
+
+
+def _unknown(name: str, is_function: bool) -> str:
+    known, what = (FUNCTIONS, "function") if is_function else (NAMES, "field")
+    hint = f": did you mean {near!r}?" if (near := nearest(name, known)) else ""
+    whose = "there is no" if is_function else "no event has a"
+    return f"{whose} {what} {name!r}{hint}"
+
+
+def _character(source: str, line: int, column: int) -> str:
+    lines = source.split("\n")
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return text[column - 1 : column]
+
+
+def _without_code(error: str) -> str:
+    """An error of the engine without its codes."""
+    text = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$", "", error.strip())
+    return text.replace(" : ", ": ").partition("\n")[0]
+
+
+def find_uses(root: Node) -> Uses:
+    """Which parts of which variables an expression uses."""
+    found = Uses()
+    _add_uses(root, found, frozenset())
+    return found
+
+
+def _add_uses(node: Node, found: Uses, bound: frozenset[str]) -> None:
+    path, is_test = _path(node)
+    if path and path[0] not in bound:
+        _add_path(found, path, is_test)
+        return
+    if isinstance(node, Loop):
+        _add_uses(node.over, found, bound)
+        _add_uses(node.start, found, bound)
+        inside = bound | {*node.variables, node.result_name}
+        for part in (node.condition, node.step, node.result):
+            _add_uses(part, found, inside)
+        return
+    for part in node.parts():
+        _add_uses(part, found, bound)
+
+
+def _path(node: Node) -> tuple[list[str], bool]:
+    """The keys that lead to a part of a variable; empty for anything else."""
+    is_test = isinstance(node, Select) and node.is_test
+    steps: list[str] = []
+    while True:
+        if isinstance(node, Name):
+            return [node.name, *reversed(steps)], is_test
+        if isinstance(node, Select) and (is_test or not node.is_test):
+            steps.append(node.field)
+            node = node.operand
+        elif (key := _key(node)) is not None and isinstance(node, Call):
+            steps.append(key)
+            node = node.args[0]
+        else:
+            return [], False
+
+
+def _key(node: Node) -> str | None:
+    if isinstance(node, Call) and node.function == "_[_]":
+        index = node.args[1]
+        return index.value if isinstance(index, Constant) else None
+    return None
+
+
+def _add_path(found: Uses, path: list[str], is_test: bool) -> None:
+    *above, last = path
+    uses = found
+    for step in above:
+        below = uses.get(step, _TEST)
+        if below is None:
+            return  # all of it is used already
+        if below is _TEST:
+            below = uses[step] = Uses()
+        uses = below
+    if not is_test:
+        uses[last] = None
+    elif last not in uses:
+        uses[last] = _TEST
+
+
+_TEST = Uses()
+_TEST.is_test = True
+
+
+def _picked(value: Any, uses: Uses | None) -> Any:
+    if uses is None or type(value) is not dict:
+        return _clean(value)
+    return {
+        key: True if below is _TEST else _picked(value[key], below)
+        for key, below in uses.items()
+        if key in value
+    }
+
+
+def _clean(value: Any) -> Any:
+    """A plain JSON value as the engine can take it."""
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() and "\0" not in value else _clean_text(value)
+    if kind is dict:
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [_clean(item) for item in value]
+    if kind is int and not -(2**63) <= value < 2**64:
+        return (
+            float(value) if abs(value) < _MAX_FLOAT else math.copysign(math.inf, value)
+        )
+    if kind is float and not math.isfinite(value):
+        return None  # as in JSON
+    return value
+
+
+_MAX_FLOAT = 2**1023
+
+
+def _clean_text(text: str) -> str:
+    text = text.replace("\0", _LOST)  # the engine would cut the text here
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _time_of(event: Mapping[str, Any]) -> Any:
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromisoformat(event["timestamp"])
+    except (KeyError, TypeError, ValueError):
+        return datetime.now(UTC)
+
+
+_ABSENT = object()
+
+
+def _paths(uses: Uses, value: Any, above: str = "") -> list[tuple[str, Any]]:
+    """The used paths with their values; ``_ABSENT`` for what is not there."""
+    found: list[tuple[str, Any]] = []
+    for key, below in uses.items():
+        path = f"{above}.{key}" if above else key
+        there = isinstance(value, Mapping) and key in value
+        if not there or below is None or below is _TEST:
+            found.append((path, value[key] if there else _ABSENT))
+        else:
+            found += _paths(below, value[key], path)
+    return found
+
+
+def _ends(path: str, key: str) -> bool:
+    return path == key or path.endswith(f".{key}")
+
+
+def _kind(value: Any) -> str:
+    names = {str: "text", int: "a number", float: "a number", list: "a list"}
+    return "null" if value is None else names.get(type(value), "no boolean")
