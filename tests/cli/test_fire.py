@@ -55,7 +55,7 @@ KEYS = [
 HOOK_KEYS = [
     *("name", "source", "success", "exit_code", "timed_out", "truncated"),
     *("would_block", "reran", "duration_ms", "output", "stdout", "stderr", "error"),
-    *("type", "mode", "recheck"),
+    *("type", "mode", "recheck", "async"),
 ]
 
 

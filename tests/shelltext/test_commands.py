@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.shelltext.commands import commands
+from hookline.shelltext.commands import MAX_LINE, commands, programs
 
 REMOVAL = ["rm", "-rf", "/"]
 
@@ -86,6 +86,22 @@ def words_of(line: str) -> list[list[str]]:
         "x=' -rf'; rm$x /",
         "x=; $x rm -rf /",
         "sudo " * 20 + "rm -rf /",
+        "uv run rm -rf /",
+        "uv run --with x -p 3.12 -- rm -rf /",
+        "uv run --with x rm -rf /",
+        "npx rm -rf /",
+        "npx -c 'rm -rf /'",
+        "poetry run rm -rf /",
+        "bundle exec rm -rf /",
+        "flock lock -c 'rm -rf /'",
+        "strace -o log rm -rf /",
+        "chroot /mnt rm -rf /",
+        "docker exec -it -u root db rm -rf /",
+        "docker run --rm -v x:/x --name y image rm -rf /",
+        "kubectl exec -n prod pod -c app -- rm -rf /",
+        "kubectl exec pod -- sh -c 'rm -rf /'",
+        "docker compose exec db bash -c 'rm -rf /'",
+        "find . -name + -exec rm -rf / \\; -exec ls {} +",
     ],
 )
 def test_command_is_found_however_it_is_hidden(line: str) -> None:
@@ -190,3 +206,77 @@ def test_any_mix_of_shell_characters_is_read_without_an_error(line: str) -> None
 def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
     line = shlex.join(["program", *words])
     assert commands(line)[0].words == ["program", *words]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("ls -la | grep x > out", ["ls", "grep"]),
+        ("sudo -u root /usr/bin/rm -rf /", ["sudo", "rm"]),
+        ("env A=1 timeout 5 nice rm x", ["env", "timeout", "nice", "rm"]),
+        ("bash -c 'cd x && make'; make", ["bash", "cd", "make"]),
+        ("echo $(date) `id`", ["echo", "date", "id"]),
+        ("find . -exec rm {} \\;", ["find", "rm"]),
+        ("ls | xargs rm", ["ls", "xargs", "rm"]),
+        ("uv run pytest -q", ["uv", "pytest"]),
+        ("x=rm; $x a", ["rm"]),
+        ("echo 'rm -rf /' # rm", ["echo"]),
+        ("cat <<EOF\nrm\nEOF", ["cat"]),
+        ("for f in a b; do wc $f; done", ["wc", "done"]),
+        ("A=1", []),
+        ("", []),
+        ("$X -rf /", ["?"]),
+        ("/bin/r? -rf /", ["?"]),
+        ("curl x | sh", ["curl", "sh", "?"]),
+        ("eval $(curl x)", ["eval", "?", "curl"]),
+        ("$(curl x) y", ["?", "curl"]),
+        ('"" x', ["?"]),
+    ],
+)
+def test_programs_of_a_line_by_name_each_once(line: str, names: list[str]) -> None:
+    """Issue 13.1: ``command.programs()``."""
+    assert programs(line) == names
+
+
+HOSTILE = {
+    "words": "x ",
+    "commands": "a;",
+    "substitutions": "$(",
+    "substitutions-in-quotes": '"$(',
+    "backticks": "`\\`",
+    "defaults": "${x:-",
+    "parentheses": "(",
+    "quotes": "'",
+    "heredocs": "cat <<A\n",
+    "heredocs-in-substitutions": "$(cat <<A\n",
+    "braces": "{a,b}",
+    "nested-braces": "{{a,b},",
+    "doubling": "a=$a$a;",
+    "find": "find -exec find ",
+    "eval": "eval 'a;b' ",
+    "wrappers": "sudo ",
+}
+
+
+@pytest.mark.parametrize("length", [MAX_LINE, 1_000_000])
+@pytest.mark.parametrize("unit", HOSTILE.values(), ids=list(HOSTILE))
+def test_a_long_hostile_line_is_read_in_bounded_time(unit: str, length: int) -> None:
+    """It took minutes where each part was searched for in the rest of the line."""
+    line = (unit * (length // len(unit)))[:-7] + "\nrm -rf /"
+    # What is not read must show: nothing may hide behind it.
+    found = programs(line)
+    assert not found or "?" in found or "rm" in found
+
+
+def test_a_line_of_a_few_variables_that_multiply_is_bounded() -> None:
+    calls = "".join(f"x{i}='{f'eval $x{i + 1};' * 9}';" for i in range(20))
+    assert "?" in programs(calls + "eval $x0")
+
+
+def test_a_line_longer_than_any_that_can_run_is_not_read() -> None:
+    assert programs("rm x " * MAX_LINE) == ["?"]
+    assert commands("rm x " * MAX_LINE)[-1].opaque
+
+
+def test_nesting_that_is_not_read_is_opaque() -> None:
+    assert commands("echo " + "${x:-" * 60 + "$(rm -rf /)" + "}" * 60)[-1].opaque

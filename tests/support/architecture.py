@@ -28,7 +28,7 @@ SOURCE = Path(hookline.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 PACKAGES = [
-    *("errors", "log", "protocol", "shelltext", "settings", "trust"),
+    *("errors", "log", "protocol", "shelltext", "expressions", "settings", "trust"),
     *("config", "processes", "executors", "translators", "bus", "journal", "telemetry"),
     *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
     *("testing", "cli"),

@@ -140,7 +140,7 @@ class HookEventHandler(EventFirer):
                 fields = self._translated(event, fields)
             stage = _EXECUTION
             call = self._call(event, fields, origin)
-            call.encode()
+            call.encode(plan.in_process)
             started = time.perf_counter()
             results = await self._runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000

@@ -14,12 +14,14 @@ from msgspec import Struct
 
 from hookline.executors.contract import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.settings.model import HookType
 
 from .matcher import MAX_TARGET_LENGTH, searcher
 from .registry import HookRegistry
 
 _MAX_CACHED = 4096
 _PLAIN_NAMES = (str, type(None))
+_IN_PROCESS = frozenset({HookType.RULE, HookType.PYTHON})
 
 
 class Judgement(StrEnum):
@@ -92,9 +94,13 @@ def make_plan(
     if not chosen:
         return None
     sequential = any(hook.sequential for hook in chosen)
-    special = any(h.config.condition or h.config.is_async for h in chosen)
+    configs = [hook.config for hook in chosen]
     return HookPlan(
-        event, chosen, sequential or any(map(_is_repeated, judged)), special
+        event,
+        chosen,
+        sequential or any(map(_is_repeated, judged)),
+        special=any(one.condition or one.is_async for one in configs),
+        in_process=all(one.type in _IN_PROCESS for one in configs),
     )
 
 

@@ -142,14 +142,16 @@ class HookPlan(Struct, frozen=True):
     sequential: bool
     special: bool = False
     """Whether a hook has a condition, or is not waited for."""
+    in_process: bool = False
+    """Whether no hook needs the event as JSON text."""
 
 
 class HookCall:
     """One event on its way to its hooks; encoded once for all of them."""
 
     __slots__ = (
-        *("_is_flat", "_payload", "_plain", "cwd", "depth", "event", "input"),
-        *("origin", "recheck", "session_id"),
+        *("_in_process", "_is_flat", "_plain", "cwd", "depth", "event", "input"),
+        *("origin", "payload", "recheck", "session_id"),
     )
 
     def __init__(
@@ -170,22 +172,20 @@ class HookCall:
         self.depth = depth
         self.recheck = recheck
         """Whether hooks are asked again, on the input after all changes."""
-        self._payload: bytes | None = b""
-        self._is_flat = False
+        self.payload = b""
+        """The input as JSON; empty where no hook needs it."""
+        self._in_process = self._is_flat = False
         self._plain: dict[str, Any] | None = None
 
-    @property
-    def payload(self) -> bytes:
-        """The input as JSON; empty until ``encode()``, and where no hook runs."""
-        if self._payload is None:
-            self._payload = encode_whole(self.input)
-        return self._payload
+    def encode(self, in_process: bool = False) -> None:
+        """Write the input as JSON; raises ``EncodingError`` if a part is not shown.
 
-    def encode(self) -> None:
-        """Write the input as JSON; raises ``EncodingError`` if a part is not shown."""
-        # One that is sure to be shown is written only where a process reads it.
-        self._is_flat = is_flat(self.input)
-        self._payload = None if self._is_flat else encode_whole(self.input)
+        ``in_process``: only where it is not plain to see that all of it can be shown.
+        """
+        self._in_process = in_process
+        self._is_flat = in_process and is_flat(self.input)
+        if not self._is_flat:
+            self.payload = encode_whole(self.input)
 
     def values(self) -> dict[str, Any]:
         """The input as plain values, to be read only; text may hold lone surrogates."""
@@ -222,7 +222,7 @@ class HookCall:
         call = HookCall(
             self.event, event_input, self.depth, recheck=recheck, origin=self.origin
         )
-        call.encode()
+        call.encode(self._in_process)
         return call
 
 

@@ -10,38 +10,19 @@ from __future__ import annotations
 import re
 from itertools import dropwhile, takewhile
 
+from . import programs as known
 from .parse import SimpleCommand, Word, parse
 
 TYPE_CHECKING = False  # importing typing costs more than reading a line
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .parse import Piece
 
-SHELLS = frozenset(
-    {"sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "$SHELL", "${SHELL}", "$BASH"}
-)
-_RUN_LINES = SHELLS | {"su", "runuser", "script", "sg", ".", "source"}
+SHELLS = known.SHELLS | {"$SHELL", "${SHELL}", "$BASH"}
+_RUN_LINES = SHELLS | {"su", "runuser", "script", "sg", ".", "source", "flock", "npx"}
 _INTERPRETER = r"(python|perl|ruby|node|php|lua|osascript)[\d.]*"
-_RESERVED = frozenset(
-    {"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time"}
-)
-# A wrapper runs the rest of its arguments; these are its options that take a value.
-_WRAPPERS = {
-    **dict.fromkeys(("command", "builtin", "nohup", "setsid", "coproc"), ""),
-    **dict.fromkeys(("busybox", "toybox"), ""),
-    **dict.fromkeys(("doas", "env"), "uC"),
-    "sudo": "ugpCDhrtUT",
-    "xargs": "aEILnPsd",
-    "timeout": "ks",
-    "nice": "n",
-    "ionice": "cnp",
-    "stdbuf": "ioe",
-    "exec": "a",
-    "flock": "wE",
-    "npx": "pc",
-    "caffeinate": "t",
-}
+_RESERVED = known.KEYWORDS - {"coproc"} | {"}"}
 _HEADS = (["for"], ["select"], ["case"])
 _ASSIGNMENT = r"\w+\+?="
 # Unquoted braces, commas and blanks, while a word is put together.
@@ -51,6 +32,8 @@ _UNMARKED = str.maketrans({_OPEN: "{", _COMMA: ",", _CLOSE: "}"})
 _BRACES = f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}"
 _UNKNOWN = "$()"
 _PRINTS = r"(?s:(?:(?:echo|printf)(?: -\w+)*|which|command -v|type -P) (.*))"
+MAX_LINE = 131_072
+"""Characters: Linux starts no program with a longer argument."""
 _MAX_DEPTH = 12
 _MAX_WORDS = 10_000
 _MAX_VALUE = 100_000
@@ -61,6 +44,8 @@ class Command:
 
     def __init__(self) -> None:
         self.words: list[str] = []
+        self.wrappers: list[str] = []
+        """The programs that start it: ``sudo``, ``xargs``."""
         self.assigned: list[str] = []
         self.writes: list[str] = []
         self.reads: list[str] = []
@@ -104,42 +89,93 @@ class Command:
 
 def commands(line: str) -> list[Command]:
     """All commands that a line runs; those in substitutions follow their command."""
-    return _commands(parse(line), {}, 0)
-
-
-def _commands(
-    simple_commands: Iterable[SimpleCommand], variables: dict[str, str], depth: int
-) -> list[Command]:
-    found: list[Command] = []
-    expander = _Expander(variables)
-    for simple in simple_commands if depth <= _MAX_DEPTH else ():
-        found += _unwrapped(expander.command(simple), variables, depth)
-        for inner in _substitutions(simple.all_words):
-            found += _commands(inner, variables, depth + 1)
-        if expander.overflowed:
-            break
-    if expander.overflowed or depth > _MAX_DEPTH:
+    budget = _Budget()
+    found = _commands(line, {}, 0, budget)
+    if budget.is_spent or budget.missed:
         found.append(Command())  # for what was not read
         found[-1].opaque = True
     return found
 
 
-def _substitutions(words: Iterable[Word]) -> Iterator[tuple[SimpleCommand, ...]]:
+def programs(line: str) -> list[str]:
+    """The programs that a line starts, each once; ``?`` where one cannot be told."""
+    found: dict[str, None] = {}
+    for command in commands(line):
+        names = [*command.wrappers, command.name] if command.words else command.wrappers
+        found |= dict.fromkeys("?" if _is_unknown(name) else name for name in names)
+        found |= {"?": None} if command.opaque else {}
+    return list(found)
+
+
+def _is_unknown(name: str) -> bool:
+    """Whether the name is set elsewhere, or matched against the names of files."""
+    return not name or any(char in name for char in "$*?[\0")
+
+
+class _Budget:
+    """How much may still be read: no line may fill the memory or take forever."""
+
+    def __init__(self) -> None:
+        self._words = _MAX_WORDS
+        self._characters = 8 * MAX_LINE
+        self.missed = False
+        """A part was nested too deeply to be read."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the rest of the line is not read."""
+        return self._words < 0 or self._characters < 0
+
+    def take_word(self) -> bool:
+        """Whether one more word may be kept."""
+        self._words -= 1
+        return not self.is_spent
+
+    def take_text(self, length: int, most: int) -> bool:
+        """Whether so many characters more may be read, and so many at once."""
+        self._characters -= length if length <= most else self._characters + 1
+        return not self.is_spent
+
+
+def _commands(
+    line: str, variables: dict[str, str], depth: int, budget: _Budget
+) -> list[Command]:
+    may_read = budget.take_text(len(line), MAX_LINE)
+    return _expanded(parse(line), variables, depth, budget) if may_read else []
+
+
+def _expanded(
+    simple_commands: Iterable[SimpleCommand],
+    variables: dict[str, str],
+    depth: int,
+    budget: _Budget,
+) -> list[Command]:
+    found: list[Command] = []
+    expander = _Expander(variables, budget)
+    for simple in simple_commands:
+        budget.missed = budget.missed or depth > _MAX_DEPTH
+        if budget.is_spent or depth > _MAX_DEPTH:
+            break
+        found += _unwrapped(expander.command(simple), variables, depth, budget)
+        for piece in _pieces(simple.all_words):
+            budget.missed = budget.missed or piece.unread
+            found += _expanded(piece.commands, variables, depth + 1, budget)
+    return found
+
+
+def _pieces(words: Iterable[Word]) -> Iterator[Piece]:
     for piece in (piece for word in words for piece in word):
-        if piece.commands:
-            yield piece.commands
+        yield piece
         if piece.argument:
-            yield from _substitutions([piece.argument])
+            yield from _pieces([piece.argument])
 
 
 class _Expander:
     """Expands words with the variables that the line has set so far."""
 
-    def __init__(self, variables: dict[str, str]) -> None:
+    def __init__(self, variables: dict[str, str], budget: _Budget) -> None:
         self._variables = variables
-        self._count = 0
-        self.overflowed = False
-        """The line is longer than any person writes: not all of it was read."""
+        self._budget = budget
 
     def command(self, simple: SimpleCommand) -> Command:
         """One command with its words expanded; its assignments are remembered."""
@@ -161,9 +197,7 @@ class _Expander:
         return command
 
     def _keep(self, words: list[str], field: str) -> None:
-        self._count += 1
-        self.overflowed = self.overflowed or self._count > _MAX_WORDS
-        if self.overflowed:
+        if not self._budget.take_word():
             return
         words.append(field)
         if words[-4:-3] == ["for"] and words[-2:-1] == ["in"]:
@@ -171,7 +205,7 @@ class _Expander:
         name, equals, value = field.partition("=")
         if equals and name.isidentifier():
             # A variable that doubles itself again and again must not fill the memory.
-            self.overflowed = len(value) > _MAX_VALUE
+            self._budget.take_text(len(value), _MAX_VALUE)
             self._variables[name] = value[:_MAX_VALUE]
 
     def _fields(self, word: Word) -> list[str]:
@@ -180,8 +214,29 @@ class _Expander:
         fields = [field for field in marked.split(_BREAK) if field]
         if not fields and any(piece.quoted or not piece.source for piece in word):
             return [""]
-        self.overflowed = self.overflowed or len(marked) > _MAX_VALUE
-        return [one for field in fields for one in _expand_braces(field)]
+        if not self._budget.take_text(len(marked), _MAX_VALUE):
+            return []
+        return [one for field in fields for one in self._expand_braces(field)]
+
+    def _expand_braces(self, word: str) -> list[str]:
+        """Expand ``{a,b}``; a pair without a comma stays as it is."""
+        pending: list[str] = [word]
+        expanded: list[str] = []
+        while pending and not self._budget.is_spent:
+            word = pending.pop()
+            pairs = re.finditer(_BRACES, word)
+            if found := next((pair for pair in pairs if _COMMA in pair[1]), None):
+                pending += self._chosen(word, found)[::-1]
+            else:
+                expanded.append(word.translate(_UNMARKED))
+        return expanded
+
+    def _chosen(self, word: str, braces: re.Match[str]) -> list[str]:
+        start, end = word[: braces.start()], word[braces.end() :]
+        choices = braces[1].split(_COMMA)
+        length = len(choices) * len(start + end) + len(word)
+        may_expand = self._budget.take_text(length, 8 * MAX_LINE)
+        return [start + one + end for one in choices] if may_expand else []
 
     def _marked(self, piece: Piece) -> str:
         value = self._value(piece)
@@ -217,33 +272,20 @@ class _Expander:
         return found[1] if found else _UNKNOWN
 
 
-def _expand_braces(word: str) -> list[str]:
-    """Expand ``{a,b}``; a pair without a comma stays as it is."""
-    found = next((m for m in re.finditer(_BRACES, word) if _COMMA in m[1]), None)
-    if not found or len(word) > _MAX_VALUE:
-        return [word.translate(_UNMARKED)]
-    expanded: list[str] = []
-    for choice in found[1].split(_COMMA):
-        start, end = word[: found.start()], word[found.end() :]
-        expanded += _expand_braces(start + choice + end)
-        if len(expanded) > _MAX_WORDS:
-            break
-    return expanded
-
-
 def _unwrapped(
-    command: Command, variables: dict[str, str], depth: int
+    command: Command, variables: dict[str, str], depth: int, budget: _Budget
 ) -> list[Command]:
     """A command without what stands before it, and the commands that it runs."""
     _drop_prefixes(command)
-    while command.name in _WRAPPERS and (rest := _wrapped_words(command)):
+    while rest := _wrapped_words(command):
         command.appended = command.appended or command.name == "xargs"
+        command.wrappers.append(command.name)
         command.words = rest
         _drop_prefixes(command)
     line = _inner_line(command)
     if line is None:
         return [command]
-    return [command, *_commands(parse(line), dict(variables), depth + 1)]
+    return [command, *_commands(line, dict(variables), depth + 1, budget)]
 
 
 def _drop_prefixes(command: Command) -> None:
@@ -259,15 +301,61 @@ def _is_prefix(word: str) -> bool:
 
 
 def _wrapped_words(command: Command) -> list[str]:
-    name, rest = command.name, command.args
-    if name == "env" and rest[:1] in (["-S"], ["--split-string"]):
+    """The command that a command runs with the rest of its words; none for others."""
+    name, args = command.name, command.args
+    if name in known.RUNNERS:
+        return _after_subcommand(args, known.RUNNERS[name])
+    if name in known.CONTAINERS:
+        return _in_container(args)
+    if name not in known.WRAPPERS or name == "watch":
         return []
+    if name == "env" and args[:1] in (["-S"], ["--split-string"]):
+        return []
+    rest = _after_options(args, _letters(known.WRAPPERS[name]))
+    rest = rest[name in known.FIRST_IS_NO_PROGRAM :]
+    return [] if rest[:1] == ["-c"] else rest  # flock file -c line
+
+
+def _after_options(args: list[str], with_value: Callable[[str], bool]) -> list[str]:
+    """What follows the options and their values."""
     at = 0
-    while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
-        takes_value = len(rest[at]) == 2 and rest[at][1] in _WRAPPERS[name]
-        at += 2 if takes_value else 1
-    at += rest[at : at + 1] == ["--"]
-    return rest[at + 1 :] if name in ("timeout", "flock") else rest[at:]
+    while at < len(args) and args[at].startswith("-") and args[at] != "--":
+        at += 2 if with_value(args[at]) else 1
+    return args[at + (args[at : at + 1] == ["--"]) :]
+
+
+def _letters(letters: str) -> Callable[[str], bool]:
+    return lambda option: len(option) == 2 and option[1] in letters
+
+
+def _runner_value(option: str) -> bool:
+    return option in known.RUNNER_VALUES or option in ("-p", "-c", "-C", "-w")
+
+
+def _container_value(option: str) -> bool:
+    if option[:2] == "--":
+        return "=" not in option and option not in known.CONTAINER_SWITCHES
+    return _letters("acehlmnpuvw")(option)
+
+
+def _after_subcommand(args: list[str], subcommands: frozenset[str]) -> list[str]:
+    """The program of ``uv run``, ``npx`` or ``bundle exec``."""
+    rest = _after_options(args, _runner_value)
+    if not subcommands:
+        return rest
+    is_run = bool(rest) and rest[0] in subcommands
+    return _after_options(rest[1:], _runner_value) if is_run else []
+
+
+def _in_container(args: list[str]) -> list[str]:
+    """The program of ``docker exec name`` and ``kubectl exec pod --``."""
+    at = next((at for at, word in enumerate(args) if word in ("exec", "run")), None)
+    if at is None:
+        return []
+    rest = args[at + 1 :]
+    if "--" in rest:
+        return rest[rest.index("--") + 1 :]
+    return _after_options(rest, _container_value)[1:]
 
 
 def _inner_line(command: Command) -> str | None:
@@ -321,9 +409,10 @@ def _script_of(command: Command) -> str | None:
 def _find_commands(args: list[str]) -> str | None:
     from shlex import join
 
-    lines: list[str] = []
-    for index, word in enumerate(args):
-        if word in ("-exec", "-execdir", "-ok", "-okdir"):
-            rest = takewhile(lambda one: one not in (";", "+"), args[index + 1 :])
-            lines.append(join(rest))
+    rest = iter(args)
+    lines = [
+        join(takewhile(lambda one: one not in (";", "+"), rest))
+        for word in rest
+        if word in ("-exec", "-execdir", "-ok", "-okdir")
+    ]
     return "\n".join(lines) or None

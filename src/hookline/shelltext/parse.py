@@ -140,6 +140,8 @@ class _Lexer:
         self._redirect = ""
         self._parentheses: list[tuple[int, bool]] = []
         self._heredocs: list[tuple[SimpleCommand, int]] = []
+        self._lines: dict[str, list[int]] = {}
+        """Where each line starts, after ``<<`` or ``<<-``; for the whole text."""
 
     def read(self, opened_at: int | None = None) -> tuple[SimpleCommand, ...]:
         """Read to the end, or to the parenthesis that closes the given one."""
@@ -224,23 +226,48 @@ class _Lexer:
         heredocs, self._heredocs = self._heredocs, []
         for command, index in heredocs:
             operator, delimiter = command.redirections[index]
-            body = self._heredoc_body(delimiter, "\t*" if operator == "<<-" else "")
-            command.redirections[index] = (operator, body)
+            command.redirections[index] = (operator, self._heredoc(operator, delimiter))
 
-    def _heredoc_body(self, delimiter: Word, indent: str) -> Word:
-        mark = re.escape("".join(piece.source or piece.text for piece in delimiter))
-        closing = re.compile(rf"^{indent}{mark}\r?(?:\n|\Z)", re.MULTILINE)
-        found, start = closing.search(self._text, self.at, self._end), self.at
-        # Without its end, what follows is read as commands: it may not be a document.
-        end, self.at = found.span() if found else (start, start)
+    def _heredoc(self, operator: str, delimiter: Word) -> Word:
+        mark = "".join(piece.source or piece.text for piece in delimiter)
+        start, end = self.at, self._closing_line(operator, mark)
+        if end < 0:
+            # What follows is read as commands: it may not be a document.
+            end = start
+        else:
+            self.at = min(self._text.find("\n", end) + 1 or self._end, self._end)
         if any(piece.quoted for piece in delimiter):
             return Word([Piece(self._text[start:end], quoted=True)])
         body = self._nested(start, end)
         body.read_until("", quoted=True)
         return Word(body.pieces)
 
+    def _closing_line(self, operator: str, mark: str) -> int:
+        """Where the line starts that closes a here-document; -1 without one."""
+        from bisect import bisect_left
+
+        if not self._lines:
+            self._index_lines()
+        starts = self._lines.get(operator + mark, [])
+        first = bisect_left(starts, self.at)
+        if first < len(starts) and starts[first] + len(mark) <= self._end:
+            return starts[first]
+        last = max(self._text.rfind("\n", 0, self._end) + 1, self.at)
+        line = self._text[last : self._end].removesuffix("\r")
+        return last if mark == (line.lstrip("\t") if operator[2:] else line) else -1
+
+    def _index_lines(self) -> None:
+        start = 0
+        for line in self._text.split("\n"):
+            plain = line.removesuffix("\r")
+            for key in (f"<<{plain}", f"<<-{plain.lstrip(chr(9))}"):
+                self._lines.setdefault(key, []).append(start)
+            start += len(line) + 1
+
     def _nested(self, at: int, end: int) -> _Lexer:
-        return _Lexer(self._text, at, end, self._depth + 1, self._is_copy)
+        nested = _Lexer(self._text, at, end, self._depth + 1, self._is_copy)
+        nested._lines = self._lines
+        return nested
 
     def _escape(self) -> None:
         escaped = self._text[self.at + 1 : self.at + 2]
@@ -298,6 +325,7 @@ class _Lexer:
         piece = Piece(quoted=quoted, variable=name)
         if self._text[start : self.at] != f"${{{name}}}":
             piece = Piece(quoted=quoted, variable=default and name, argument=argument)
+        piece.unread = inner.unread
         self._add_expansion(start, piece)
 
     def _substitution(self, *, quoted: bool) -> None:

@@ -68,7 +68,14 @@ GIT_READS = _words(
 
 WRAPPERS = {
     **dict.fromkeys(
-        _words("builtin nohup setsid busybox unbuffer chronic command"), ""
+        _words(
+            """
+            builtin nohup setsid busybox toybox unbuffer chronic command coproc pkexec
+            fakeroot gosu su-exec chroot unshare setarch linux64 numactl faketime rlwrap
+            dbus-run-session xvfb-run systemd-inhibit torsocks firejail winpty arch
+            """
+        ),
+        "",
     ),
     **dict.fromkeys(("doas", "env"), "uCS"),
     **dict.fromkeys(("time", "gtime"), "fo"),
@@ -84,9 +91,27 @@ WRAPPERS = {
     "watch": "n",
     "taskset": "",
     "chrt": "",
+    "systemd-run": "puEGH",
+    "nsenter": "tSG",
+    **dict.fromkeys(("strace", "ltrace"), "opeEsuIaPOSX"),
+    **dict.fromkeys(("proxychains", "proxychains4"), "f"),
+    "sshpass": "pfdP",
 }
 """They run the rest of their words; these of their options take a value."""
-FIRST_IS_NO_PROGRAM = _words("timeout gtimeout flock taskset chrt")
+FIRST_IS_NO_PROGRAM = _words(
+    "timeout gtimeout flock taskset chrt chroot gosu su-exec setarch faketime"
+)
+CONTAINERS = _words(
+    "docker podman nerdctl kubectl oc docker-compose podman-compose lxc"
+)
+"""They run what follows the name of a container or an image."""
+CONTAINER_SWITCHES = _words(
+    """
+    --rm --interactive --tty --detach --privileged --init --read-only --no-healthcheck
+    --quiet --stdin --publish-all --service-ports --no-deps --build --no-TTY --command
+    """
+)
+"""Their long options that take no value."""
 
 RUNNERS = {
     **dict.fromkeys(("uvx", "npx", "bunx"), _words("")),
@@ -98,6 +123,14 @@ RUNNERS = {
     "bun": _words("run x"),
 }
 """They run what follows one of these subcommands, or what follows at once."""
+RUNNER_VALUES = _words(
+    """
+    --with --with-editable --with-requirements --python --env-file --package --project
+    --directory --extra --group --only-group --index --index-url --from --spec --prefix
+    --name --filter --workspace --cwd --dir
+    """
+)
+"""Their long options that take a value."""
 OBEYED_FILES = {
     **dict.fromkeys(("make", "gmake"), "the Makefile"),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "package.json"),
