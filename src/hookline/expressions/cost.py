@@ -19,7 +19,7 @@ from .tree import Call, Constant, Literal, Loop, Name, Node, Select, walk
 LIMIT = 100_000_000
 """About a tenth of a second."""
 _MAX_SIZE = 64_000_000
-_STEP, _ROUND, _COMPARE = 50, 150, 20
+_STEP, _ROUND, _COMPARE, _COPY = 50, 150, 20, 40
 _NEEDLE = 32  # bytes that a search compares at a time
 _OURS = frozenset({"programs", "within", "glob"})
 _CALL_OF_OURS, _PER_CHARACTER = 50_000, 1000
@@ -44,6 +44,7 @@ def _exactly(number: float) -> Mean:
 
 
 _NOTHING, _ONE = _exactly(0), _exactly(1)
+_TOO_MUCH = _exactly(float("inf"))
 
 
 class Size(Struct, frozen=True):
@@ -51,27 +52,24 @@ class Size(Struct, frozen=True):
 
     weight: Mean
     count: Mean
-    element: Mean = _ONE
-    """The weight of one element, where that is known."""
-    value: Any = None
-    """The value itself, where it is known."""
+    values: list[Any] | None = None
+    """What it can be in the rounds of the loops around, where that is known."""
 
 
 _SCALAR = Size(_ONE, _NOTHING)
 
 
-def size_of(value: Any) -> Size:
-    """The size of a plain value."""
-    if isinstance(value, str):
-        return Size(_exactly(1 + len(value)), _NOTHING)
-    if isinstance(value, list | dict) and value:
-        items = value.values() if isinstance(value, dict) else value
-        weights = [weight_of(item) for item in items]
-        keys = sum(map(len, value)) if isinstance(value, dict) else 0
-        element = Mean(sum(weights) / len(weights), max(weights))
-        whole = _exactly(1 + sum(weights) + keys)
-        return Size(whole, _exactly(len(weights)), element, value)
-    return Size(_ONE, _NOTHING, value=value)
+def size_of(values: list[Any]) -> Size:
+    """The size of a value that can be any of these."""
+    if not values:
+        return _SCALAR
+    weights = [weight_of(value) for value in values]
+    counts = [len(v) if isinstance(v, list | dict) else 0 for v in values]
+    return Size(_mean(weights), _mean(counts), values)
+
+
+def _mean(numbers: list[int]) -> Mean:
+    return Mean(sum(numbers) / len(numbers), max(numbers))
 
 
 def weight_of(value: Any) -> int:
@@ -95,34 +93,53 @@ class CostModel:
         self._own = 1 + sum(map(_constant_factor, nodes))
         self._degree = 1 + _degree(root)
         self._ours = sum(isinstance(n, Call) and n.function in _OURS for n in nodes)
+        self._patterns = sum(map(_compile_cost, nodes))
+        self._has_loop = any(isinstance(node, Loop) for node in nodes)
 
     def is_cheap(self, weight: int) -> bool:
         """Whether no input of this weight can be expensive."""
         scanned = self._own * float(weight + self._own) ** self._degree
-        calls = self._ours * (_CALL_OF_OURS + _PER_CHARACTER * weight)
-        return (self._nodes * (_ROUND + scanned) + calls) * self._degree <= LIMIT
+        calls = self._ours * (_CALL_OF_OURS + _PER_CHARACTER * weight) + self._patterns
+        rounds = weight + self._own if self._has_loop else 1
+        return self._nodes * (_ROUND + scanned) + calls * rounds <= LIMIT
 
     def bound(self, values: Mapping[str, Any]) -> float:
         """What evaluating it with these variables costs at most."""
-        known = {name: size_of(value) for name, value in values.items()}
+        known = {name: size_of([value]) for name, value in values.items()}
         return _Estimate(known).cost_of(self._root)
 
 
 def _constant_factor(node: Node) -> float:
     if not isinstance(node, Constant):
         return 0
-    text = Size(_exactly(node.size), _NOTHING, value=node.value)
+    text = Size(_exactly(node.size), _NOTHING, [node.value])
     return node.size / 16 + _pattern_weight(text).most / 16
+
+
+def _compile_cost(node: Node) -> float:
+    if not isinstance(node, Call) or node.function != "matches":
+        return 0
+    text = node.args[-1]
+    return _pattern_cost(text.value if isinstance(text, Constant) else None)
+
+
+def _pattern_cost(pattern: str | None) -> float:
+    """What compiling a regular expression costs: the engine does it every time."""
+    if pattern is None:
+        return _UNKNOWN_PATTERN
+    repeats = sum(int(number[:4]) for number in re.findall(r"\d+(?=[,}])", pattern))
+    return _STEP * len(pattern) * (8 + repeats)
 
 
 def _degree(node: Node) -> int:
     """How many sizes can be multiplied with each other."""
     below = max(map(_degree, node.parts()), default=0)
     if isinstance(node, Loop):
-        calls = (one for one in walk(node) if isinstance(one, Call))
-        return below + 2 + any(one.function in _OURS for one in calls)
-    given = [one for one in node.parts() if not isinstance(one, Constant)]
-    return below + (isinstance(node, Call) and len(given) > 1)
+        return below + 2
+    if not isinstance(node, Call):
+        return below
+    given = [one for one in node.args if not isinstance(one, Constant)]
+    return below + (len(given) > 1 or node.function in _GROWING)
 
 
 class _Estimate:
@@ -133,9 +150,7 @@ class _Estimate:
         self._cost = _NOTHING
 
     def cost_of(self, root: Node) -> float:
-        size = self._size(root)
-        if size.weight.most > _MAX_SIZE:
-            return float("inf")
+        self._size(root)
         return self._cost.mean
 
     def _spend(self, cost: Mean) -> None:
@@ -144,11 +159,11 @@ class _Estimate:
     def _size(self, node: Node) -> Size:
         self._spend(_exactly(_STEP))
         if isinstance(node, Constant):
-            return Size(_exactly(node.size), _NOTHING, value=node.value)
+            return Size(_exactly(node.size), _NOTHING, [node.value])
         if isinstance(node, Name):
             return self._names.get(node.name, _SCALAR)
         if isinstance(node, Select):
-            return _field(self._size(node.operand), node)
+            return _field(self._size(node.operand), node.field)
         if isinstance(node, Literal):
             return _together([self._size(one) for one in node.elements])
         if isinstance(node, Loop):
@@ -168,29 +183,36 @@ class _Estimate:
             self._spend(args[0].weight * needle)
         elif node.function == "matches" and len(args) > 1:
             self._spend(args[0].weight * _pattern_weight(args[1]))
+            self._spend(_compiling(args[1]))
         self._spend(found.weight)
+        if found.weight.most > _MAX_SIZE:
+            self._spend(_TOO_MUCH)
         return found
 
     def _loop(self, node: Loop) -> Size:
         over = self._size(node.over)
         inner = _Estimate(self._names)
-        element = _element(over)
-        inner._names |= dict.fromkeys(node.variables, element)
+        inner._names |= dict.fromkeys(node.variables, _element(over))
         inner._names[node.result_name] = start = self._size(node.start)
         inner._size(node.condition)
         step = inner._size(node.step)
         self._spend(over.count * (inner._cost + _exactly(_ROUND)))
-        grown = Size(start.weight + over.count * step.weight, over.count, step.weight)
+        if isinstance(node.start, Literal):
+            # The engine copies the list that it makes in every round.
+            self._spend(over.count * over.count * _exactly(_COPY))
+        grown = Size(start.weight + over.count * step.weight, over.count)
         after = _Estimate(self._names | {node.result_name: grown})
         result = after._size(node.result)
         self._spend(after._cost)
         return result
 
 
-def _field(operand: Size, node: Select) -> Size:
-    if isinstance(operand.value, dict) and node.field in operand.value:
-        return size_of(operand.value[node.field])
-    return _part(operand)
+def _field(operand: Size, key: str) -> Size:
+    """The size of ``operand.key``."""
+    if operand.values is None:
+        return _part(operand)
+    there = [one for one in operand.values if isinstance(one, dict) and key in one]
+    return size_of([one[key] for one in there])
 
 
 def _part(whole: Size) -> Size:
@@ -199,7 +221,11 @@ def _part(whole: Size) -> Size:
 
 
 def _element(over: Size) -> Size:
-    return Size(over.element, over.element)
+    """What a loop sees one after another: the items of a list, the keys of a map."""
+    if over.values is None:
+        return Size(Mean(1, over.weight.most), Mean(1, over.weight.most))
+    known = (value for value in over.values if isinstance(value, list | dict))
+    return size_of([element for value in known for element in value])
 
 
 def _sum(args: list[Size]) -> Size:
@@ -210,17 +236,14 @@ def _sum(args: list[Size]) -> Size:
 
 
 def _together(args: list[Size]) -> Size:
-    whole = _sum(args).weight
-    return Size(whole, _exactly(len(args)), whole)
+    return Size(_sum(args).weight, _exactly(len(args)))
 
 
 def _joined(args: list[Size]) -> Size:
     weight, count = args[0].weight, args[0].count
     for arg in args[1:]:
         weight, count = weight + arg.weight, count + arg.count
-    elements = [arg.element for arg in args]
-    most = max(element.most for element in elements)
-    return Size(weight, count, Mean(sum(e.mean for e in elements), most))
+    return Size(weight, count)
 
 
 def _replaced(args: list[Size]) -> Size:
@@ -233,13 +256,13 @@ def _with_separators(args: list[Size]) -> Size:
 
 
 def _pieces(args: list[Size]) -> Size:
-    return Size(args[0].weight, args[0].weight, _exactly(1))
+    return Size(args[0].weight, args[0].weight)
 
 
 def _item(args: list[Size]) -> Size:
-    container, key = args[0].value, args[1].value
-    if isinstance(container, dict) and isinstance(key, str) and key in container:
-        return size_of(container[key])
+    keys = args[1].values
+    if keys is not None and len(keys) == 1 and isinstance(keys[0], str):
+        return _field(args[0], keys[0])
     return _part(args[0])
 
 
@@ -249,14 +272,25 @@ def _truth(_: list[Size]) -> Size:
 
 def _pattern_weight(pattern: Size) -> Mean:
     """How many states a regular expression has at most."""
-    text = pattern.value
-    if not isinstance(text, str):
+    text = (pattern.values or [None])[0]
+    if not isinstance(text, str) or len(pattern.values or ()) > 1:
         return Mean(4 + pattern.weight.mean, 4 + pattern.weight.most * 1000)
     repeats = sum(int(number[:4]) for number in re.findall(r"\d+(?=[,}])", text))
     # Most patterns are matched with an automaton, one step for each character.
     return _exactly(4 + len(text) / 16 + len(text) * repeats / 64)
 
 
+def _compiling(pattern: Size) -> Mean:
+    if pattern.values is None:
+        return _exactly(_UNKNOWN_PATTERN)
+    costs = [_pattern_cost(v) for v in pattern.values if isinstance(v, str)]
+    return Mean(sum(costs) / len(costs), max(costs)) if costs else _ONE
+
+
+_UNKNOWN_PATTERN = 10_000_000
+"""A pattern that an event brings may be costly to compile."""
+
+_GROWING = frozenset({"replace", "join", "format"})
 _SEARCHES = frozenset({"contains", "indexOf", "lastIndexOf", "replace", "split"})
 _RESULTS: dict[str, Callable[[list[Size]], Size]] = {
     "_+_": _joined,

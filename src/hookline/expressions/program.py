@@ -96,9 +96,12 @@ class Program:
 
     def evaluate(self, scope: Scope) -> Any:
         """The value for an event; raises ``EvaluationError``."""
-        values, weight = self._values(scope)
-        if not self._cost.is_cheap(weight):
-            self._refuse_expensive(values)
+        try:
+            values, weight = self._values(scope)
+            if not self._cost.is_cheap(weight):
+                self._refuse_expensive(values)
+        except RecursionError:
+            raise EvaluationError("a value is nested too deeply") from None
         functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
         try:
             found = self._eval(data=values)
@@ -119,12 +122,13 @@ class Program:
 
     def used_values(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that it uses and that are there, by their paths."""
-        found = _paths(self.uses, event)
+        found = _paths(self.uses, {**event, EVENT: event})
         return {path: value for path, value in found if value is not _ABSENT}
 
     def missing_from(self, event: Mapping[str, Any]) -> list[str]:
         """The paths that it uses and the event does not have."""
-        return [path for path, value in _paths(self.uses, event) if value is _ABSENT]
+        found = _paths(self.uses, {**event, EVENT: event})
+        return [path for path, value in found if value is _ABSENT and path != NOW]
 
     def _values(self, scope: Scope) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -180,13 +184,13 @@ def _compile(source: str) -> Program | ExpressionError:
     if len(source) > _MAX_LENGTH:
         return ExpressionError(f"an expression has at most {_MAX_LENGTH} characters")
     try:
+        source.encode()
         return Program(source, _environment().compile(source))
     except ExpressionError as error:
         return error
     except UnicodeEncodeError:
         return ExpressionError("it holds half of a surrogate pair, which is no text")
-    # The engine has one class for all that is wrong with an expression.
-    except (RuntimeError, TypeError) as error:
+    except RuntimeError as error:
         return _explained(str(error), source)
 
 
@@ -375,15 +379,17 @@ def _clean(value: Any) -> Any:
     if kind is list or kind is tuple:
         return [_clean(item) for item in value]
     if kind is int and not -(2**63) <= value < 2**64:
-        return (
-            float(value) if abs(value) < _MAX_FLOAT else math.copysign(math.inf, value)
-        )
+        return float(value) if abs(value) < _MAX_FLOAT else _infinite(value)
     if kind is float and not math.isfinite(value):
         return None  # as in JSON
     return value
 
 
 _MAX_FLOAT = 2**1023
+
+
+def _infinite(number: int) -> float:
+    return math.inf if number > 0 else -math.inf
 
 
 def _clean_text(text: str) -> str:
