@@ -199,17 +199,25 @@ class HookSystem:
         timeout_ms: float = DEFAULT_TIMEOUT_MS,
         sequential: bool = False,
         recheck: bool = True,
+        condition: str | None = None,
+        asynchronous: bool = False,
     ) -> Callable[[F], F]:
         """Register the decorated function as an in-process hook.
 
-        ``recheck=False``: do not call it again where other hooks changed the input.
+        ``recheck=False``: do not call it again where other hooks changed the input;
+        ``condition`` and ``asynchronous`` are ``if`` and ``async`` in settings.
         """
         known = HookEventName.of(event)
 
         def register(function: F) -> F:
             found = name or getattr(function, "__name__", None) or repr(function)
             config = HookConfig(
-                type=HookType.PYTHON, name=found, timeout_ms=timeout_ms, recheck=recheck
+                type=HookType.PYTHON,
+                name=found,
+                timeout_ms=timeout_ms,
+                recheck=recheck,
+                condition=condition,
+                is_async=asynchronous,
             )
             hook = RegisteredHook(
                 config=config,

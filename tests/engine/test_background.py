@@ -1,0 +1,179 @@
+"""``async``: started and not waited for (PROTOCOL 13, issue 13.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import HookSystem
+from hookline.engine.background import MAX_RUNNING
+from hookline.journal.query import EventFilter, read_journal
+from tests.support.commandline import hookline
+from tests.support.processes import until
+from tests.support.workshop import TOOL, Workshop
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path)
+
+
+def later(command: str, name: str = "later", **more: Any) -> dict[str, Any]:
+    return {"type": "command", "command": command, "name": name, "async": True, **more}
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+async def test_it_is_started_and_not_waited_for(
+    workshop: Workshop, sequential: bool
+) -> None:
+    """The event is answered while the hook still waits for a file."""
+    hook = later("cat > seen; while [ ! -e go ]; do sleep 0.02; done; touch done")
+    settings = workshop.settings("BeforeTool", hook, sequential=sequential)
+    async with HookSystem(workshop.config(settings)) as hooks:
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+        assert not (workshop.folder / "done").exists()
+        (workshop.folder / "go").touch()
+        await until(str(workshop.folder / "done"))
+    (found,) = result.aggregated.hook_results
+    assert found.is_async
+    assert found.output is None
+    seen = json.loads((workshop.folder / "seen").read_text())
+    assert seen["tool_input"] == TOOL["tool_input"]
+
+
+async def test_its_output_counts_for_nothing(workshop: Workshop) -> None:
+    hooks = [
+        later("echo no >&2; exit 2", "blocks"),
+        later("echo '{\"continue\": false}'", "stops"),
+        later("exit 7", "fails", onError="block"),
+        {"type": "rule", "when": "true", "name": "rule", "async": True},
+        workshop.says({"systemMessage": "hello"}),
+    ]
+    result = await workshop.fire("BeforeTool", *hooks)
+    assert not result.blocked
+    assert not result.should_stop
+    assert result.aggregated.success
+    assert result.system_message == "hello"
+    assert [hook.is_async for hook in result.aggregated.hook_results] == [
+        *[True] * 4,
+        False,
+    ]
+
+
+async def test_it_is_not_asked_again(workshop: Workshop) -> None:
+    """PROTOCOL 5: async hooks are not re-checked, nor do they change the input."""
+    change = {"hookSpecificOutput": {"tool_input": {"path": "other"}}}
+    hooks = [later("echo x >> runs"), workshop.says(change)]
+    result = await workshop.fire("BeforeTool", *hooks)
+    assert not any(hook.recheck for hook in result.aggregated.hook_results)
+    assert (workshop.folder / "runs").read_text() == "x\n"
+
+
+async def test_dispose_lets_it_finish(workshop: Workshop) -> None:
+    await workshop.fire("BeforeTool", later("sleep 0.3; touch done"))
+    assert (workshop.folder / "done").exists()
+
+
+async def test_dispose_gives_it_its_timeout_and_no_more(workshop: Workshop) -> None:
+    await workshop.fire("BeforeTool", later("sleep 60; touch done", timeout=200))
+    assert not (workshop.folder / "done").exists()
+
+
+async def test_the_host_may_change_its_objects_at_once(workshop: Workshop) -> None:
+    hook = later("while [ ! -e go ]; do sleep 0.02; done; cat > seen")
+    function = {"type": "rule", "when": "true", "async": True}
+    settings = workshop.settings("BeforeTool", hook, function)
+    given = {"tool_name": "t", "tool_input": {"path": "before"}}
+    async with HookSystem(workshop.config(settings)) as hooks:
+        await hooks.event_handler.fire("BeforeTool", given)
+        given["tool_input"] = {"path": "after"}
+        (workshop.folder / "go").touch()
+    seen = json.loads((workshop.folder / "seen").read_text())
+    assert seen["tool_input"] == {"path": "before"}
+
+
+async def test_only_so_many_run_at_a_time_in_order(workshop: Workshop) -> None:
+    running = most = 0
+    order: list[int] = []
+    gate = asyncio.Event()
+    settings = {
+        **workshop.settings("BeforeTool"),
+        "hooksConfig": {"maxProcesses": 1000},
+    }
+    config = workshop.config(settings)
+    async with HookSystem(config) as hooks:
+
+        async def busy(event: dict[str, Any]) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            order.append(event["tool_input"]["n"])
+            await gate.wait()
+            running -= 1
+
+        hooks.on("BeforeTool", asynchronous=True)(busy)
+        for number in range(MAX_RUNNING + 10):
+            given = {"tool_name": "t", "tool_input": {"n": number}}
+            await hooks.event_handler.fire("BeforeTool", given)
+        while running < MAX_RUNNING:
+            await asyncio.sleep(0)
+        assert (running, most) == (MAX_RUNNING, MAX_RUNNING)
+        gate.set()
+    assert order == list(range(MAX_RUNNING + 10))
+    assert most == MAX_RUNNING
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["late", "early"])
+async def test_what_it_said_is_recorded(
+    workshop: Workshop, tmp_path: Path, slow: bool
+) -> None:
+    """Filled in when it ends, before or after the event itself is written."""
+    hooks = [later('echo \'{"decision": "deny", "reason": "late"}\'')]
+    if slow:
+        wait = "cat >/dev/null; while [ ! -e go ]; do sleep 0.02; done"
+        hooks = [later('touch go; echo \'{"decision": "deny"}\''), workshop.runs(wait)]
+    journal = tmp_path / "journal.sqlite"
+    settings = workshop.settings("BeforeTool", *hooks)
+    system = HookSystem(workshop.config(settings))
+    system.record_to(str(journal))
+    async with system:
+        result = await system.event_handler.fire("BeforeTool", TOOL)
+        assert not result.blocked
+    with read_journal(str(journal)) as reader:
+        (entry,) = reader.newest(EventFilter(), None)
+        full = reader.find(entry.id)
+    assert full is not None
+    assert entry.verdict == "allowed"
+    hook = full.hooks[0]
+    assert (hook["async"], hook["ended"], hook["blocked"]) == (True, True, False)
+    assert hook["output"]["decision"] == "deny"
+
+
+def fire(folder: Path, hook: dict[str, Any], *words: str) -> Any:
+    settings = folder / "s.json"
+    settings.write_text(json.dumps({"hooks": {"BeforeTool": [{"hooks": [hook]}]}}))
+    return hookline(
+        *("fire", "BeforeTool", "--tool", "t", "--settings", str(settings), *words),
+        cwd=folder,
+    )
+
+
+def test_json_of_fire_has_null_results(tmp_path: Path) -> None:
+    done = fire(tmp_path, later("touch done"), "--json")
+    (hook,) = json.loads(done.stdout)["hooks"]
+    assert hook["async"] is True
+    for name in ("success", "exit_code", "output", "stdout", "error", "duration_ms"):
+        assert hook[name] is None
+    assert (tmp_path / "done").exists()
+
+
+def test_a_command_ends_what_takes_longer_than_two_seconds(tmp_path: Path) -> None:
+    """It prints its answer first; nothing is left behind."""
+    done = fire(tmp_path, later("echo $$ > pid; exec sleep 300"))
+    assert "started later (project, not waited for)" in done.stdout
+    pid = (tmp_path / "pid").read_text().strip()
+    assert not Path(f"/proc/{pid}").exists()
