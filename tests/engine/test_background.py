@@ -99,7 +99,7 @@ async def test_the_host_may_change_its_objects_at_once(workshop: Workshop) -> No
 async def test_only_so_many_run_at_a_time_in_order(workshop: Workshop) -> None:
     running = most = 0
     order: list[int] = []
-    gate = asyncio.Event()
+    gate, full = asyncio.Event(), asyncio.Event()
     settings = {
         **workshop.settings("BeforeTool"),
         "hooksConfig": {"maxProcesses": 1000},
@@ -112,6 +112,8 @@ async def test_only_so_many_run_at_a_time_in_order(workshop: Workshop) -> None:
             running += 1
             most = max(most, running)
             order.append(event["tool_input"]["n"])
+            if running == MAX_RUNNING:
+                full.set()
             await gate.wait()
             running -= 1
 
@@ -119,8 +121,7 @@ async def test_only_so_many_run_at_a_time_in_order(workshop: Workshop) -> None:
         for number in range(MAX_RUNNING + 10):
             given = {"tool_name": "t", "tool_input": {"n": number}}
             await hooks.event_handler.fire("BeforeTool", given)
-        while running < MAX_RUNNING:
-            await asyncio.sleep(0)
+        await full.wait()
         assert (running, most) == (MAX_RUNNING, MAX_RUNNING)
         gate.set()
     assert order == list(range(MAX_RUNNING + 10))

@@ -109,7 +109,7 @@ def test_only_true_and_false_are_verdicts(source: str) -> None:
             1,
             "no event has a field 'tool_inptu': did you mean 'tool_input'?",
         ),
-        ("tool_name ==", 1, 13, "mismatched input '<EOF>'"),
+        ("tool_name ==", 1, 13, "the expression ends too early"),
         ("true &&\n  nam == 'x'", 2, 3, "no event has a field 'nam'"),
         (
             "tool_name.endswith('x')",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,38 @@ async def test_nothing_is_left_in_the_temporary_folder(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     await run_text(folder, 'tool_input = { do = "write" }')
     assert list(scratch.iterdir()) == []
+
+
+RULE_TEST = """
+rule = "{name}"
+event = "BeforeTool"
+tool = "write_file"
+
+[[case]]
+links = {{ "notes.txt" = ".env" }}
+tool_input = {{ path = "notes.txt" }}
+expect = "block"
+
+[[case]]
+tool_input = {{ path = "fine.txt" }}
+"""
+
+
+@pytest.mark.parametrize(("name", "passed"), [("no-env", True), ("noenv", False)])
+async def test_a_rule_of_the_settings_is_tested_by_its_name(
+    tmp_path: Path, name: str, passed: bool
+) -> None:
+    """Issue 13.1: alone, and in a scratch folder as scripts are."""
+    folder = tmp_path / ".hookline"
+    folder.mkdir()
+    rule = {"type": "rule", "name": "no-env", "when": "tool_input.path.glob('**/.env')"}
+    other = {"type": "command", "command": "exit 2", "name": "other"}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [rule, other]}]}}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    test = folder / "rule.hooktest.toml"
+    test.write_text(RULE_TEST.format(name=name))
+    results = [one async for one in run_cases([read_file(test)])]
+    assert [one.passed for one in results] == [passed, passed]
+    if not passed:
+        assert "did you mean 'no-env'?" in results[0].problems[0]
+    assert not (tmp_path / "notes.txt").exists()

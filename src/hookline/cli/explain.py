@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hookline.config import Config
 from hookline.engine import planner
@@ -21,14 +21,17 @@ from hookline.engine.matcher import MAX_TARGET_LENGTH
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
+from hookline.executors.rule import scope_of
+from hookline.expressions.explain import FALSE, Explained, explain
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.inputs import base_fields
+from hookline.protocol.inputs import EVENT_FIELDS, base_fields
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import (
     HookConfig,
     HookGroup,
     HookMode,
+    HookType,
     SettingsLayer,
     TrustStatus,
 )
@@ -58,7 +61,7 @@ _MAX_TEXT = 60
 _REVIEW = "run 'hookline trust' to review and approve it"
 _STYLES = {
     "runs": "green",
-    **dict.fromkeys(("skipped", "untrusted", "changed"), "yellow"),
+    **dict.fromkeys(("skipped", "untrusted", "changed", "condition false"), "yellow"),
 }
 
 
@@ -132,6 +135,10 @@ class HookExplanation(Struct, frozen=True, kw_only=True):
     duplicate_of: str | None = None
     observes: bool = False
     managed: bool = False
+    is_async: bool = msgspec.field(name="async", default=False)
+    condition: Explained | None = msgspec.field(name="if", default=None)
+    rule: Explained | None = None
+    """The expression of a rule, with the values that decide it."""
 
 
 class _Explainer:
@@ -142,11 +149,12 @@ class _Explainer:
     ) -> None:
         self._config = config
         self._event = event
-        field = TRAITS[event].matched_field
-        self._target_known = field in event_input
-        self.target = event_input.get(field) if field else None
+        matched = TRAITS[event].matched_field
+        self._target_known = matched in event_input
+        self.target = event_input.get(matched) if matched else None
         fields = base_fields(event, config.session_id, config.working_dir, "")
         self._call = HookCall(event, {**event_input, **fields}, current_depth())
+        self._call.encode()
         self._breaker = CircuitBreaker(config.working_dir)
 
     def explain_hooks(self) -> list[HookExplanation]:
@@ -175,6 +183,11 @@ class _Explainer:
         elif refused is not None:
             judgement = "skipped"
             why = f"planned, but would not run: {refused.error}"
+        is_rule = hook.config.type is HookType.RULE
+        condition = self._explained(hook, hook.config.condition)
+        if planned and condition is not None and condition.outcome.startswith(FALSE):
+            judgement = "condition false"
+            why = f"{why}, but its 'if' is {condition.outcome}"
         return HookExplanation(
             **_facts(hook.config, hook, hook),
             judgement=judgement,
@@ -182,7 +195,24 @@ class _Explainer:
             order=order if planned else None,
             duplicate_of=None if original is None else original.name,
             observes=hook.config.mode is HookMode.OBSERVE,
+            is_async=hook.config.is_async,
+            condition=condition,
+            rule=self._explained(hook, hook.config.when)
+            if planned and is_rule
+            else None,
         )
+
+    def _explained(self, hook: RegisteredHook, source: str | None) -> Explained | None:
+        if source is None:
+            return None
+        found = explain(source, scope_of(hook, self._call))
+        top = (found.missing or "").partition(".")[0]
+        if top in EVENT_FIELDS[self._event] and top not in self._call.input:
+            # Nobody said what the event looks like.
+            hint = "--tool-input" if top == "tool_input" else "--input"
+            outcome = f"depends on {found.missing}: use {hint} to decide it"
+            return structs.replace(found, outcome=outcome)
+        return found
 
     def _reason(self, judged: planner.JudgedHook) -> str:
         if judged.judgement is planner.Judgement.DISABLED:
@@ -389,7 +419,27 @@ def _print_hook(hook: HookExplanation) -> None:
     facts += ", observes only: its verdict has no effect" if hook.observes else ""
     facts += ", managed" if hook.managed else ""
     facts += ", sequential" if hook.sequential else ""
+    facts += ", not waited for" if hook.is_async else ""
     print(f"    {facts}; {one_line(hook.file or 'registered in code')}")
+    for label, explained in (("if", hook.condition), ("when", hook.rule)):
+        if explained is not None:
+            _print_expression(label, explained)
+
+
+def _print_expression(label: str, explained: Explained) -> None:
+    """Print an expression, what its parts give, and the values that decide it."""
+    print(f"    {label}: {one_line(explained.source)}")
+    print(f"      = {_painted(explained.outcome)}")
+    for part in explained.parts:
+        print(f"        {one_line(part.text)} = {_painted(part.outcome)}")
+    for path, value in explained.values.items():
+        print(f"      {one_line(path)} = {short_json(value, _MAX_TEXT)}")
+
+
+def _painted(outcome: str) -> str:
+    word, rest = outcome.partition(":")[::2]
+    style = {"true": "green", "false": "yellow"}.get(word, "red")
+    return f"{paint(word, style)}: {one_line(rest)}" if rest else paint(word, style)
 
 
 def _print_fields(fields: list[FieldProvenance]) -> None:

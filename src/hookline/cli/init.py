@@ -5,7 +5,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from hookline.recipes.catalog import STARTER, Recipe, find_recipe, settings_for
+from hookline.recipes.catalog import (
+    STARTER,
+    STARTER_RULE,
+    Recipe,
+    find_recipe,
+    settings_for,
+)
 from hookline.settings.locations import find_workspace, is_within
 
 from .common import Options, Parser, file_errors
@@ -17,7 +23,8 @@ Write .hookline/settings.json, hooks and their tests. Existing files are not cha
 settings exist, the command shows what to add to them. In a subdirectory of a project it
 sets up that project.
 
-  hookline init                                   a first hook to adapt
+  hookline init --rule                            a first rule to adapt: no script
+  hookline init                                   a first hook to adapt, as a script
   hookline init --recipe secret-scan              one of 'hookline recipes'
   hookline init --recipe format-on-write --recipe tests-after-edit"""
 
@@ -26,13 +33,17 @@ def add_arguments(parser: Parser) -> None:
     """Add the options."""
     text = "set up this recipe; can be repeated"
     parser.add_option("--recipe NAME", text, action="append", default=[])
+    parser.add_flag("--rule", "set up a first rule, which needs no script")
     parser.add_cwd()
 
 
 def run(options: Options) -> None:
     """Write what is missing and show the next steps."""
     # Look up all names first: a misspelt one must not leave a partial setup.
-    recipes = [find_recipe(name) for name in options.recipe] or [STARTER]
+    recipes = [find_recipe(name) for name in options.recipe]
+    if options.rule:
+        recipes.insert(0, STARTER_RULE)
+    recipes = recipes or [STARTER]
     cwd = _project_dir(options.cwd)
     folder = Path(cwd, ".hookline")
     for recipe in dict.fromkeys(recipes):
@@ -86,6 +97,6 @@ def _print_next_steps(recipes: list[Recipe], cwd: str) -> None:
     folder = shlex.quote(str(Path(cwd, ".hookline")))
     print(f"\nnext:\n  hookline test {folder}   # run the tests of the hooks")
     print(f"  hookline trust{where}   # review and approve the hooks")
-    if recipes[0] is STARTER:
+    if recipes[0] in {STARTER, STARTER_RULE}:
         tool = """--tool write_file --tool-input '{"file_path": ".env"}'"""
         print(f"  hookline fire BeforeTool{where} {tool}")

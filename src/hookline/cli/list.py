@@ -62,6 +62,9 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
         "sequential": hook.sequential,
         "managed": hook.config.managed,
         "command": hook.config.subject,
+        "if": hook.config.condition,
+        "async": hook.config.is_async,
+        "standby": hook.config.standby,
         "description": hook.config.description,
         "timeout_ms": hook.config.timeout_ms,
         "file": hook.file,
@@ -82,7 +85,12 @@ def _table(
 def _row(
     hook: dict[str, Any], headings: tuple[str, ...], folder: str | None
 ) -> list[str]:
-    shown = hook | {"matcher": hook["matcher"] or "*", "enabled": _state(hook)}
+    condition = "" if hook["if"] is None else f" if {hook['if']}"
+    shown = hook | {
+        "matcher": f"{hook['matcher'] or '*'}{condition}",
+        "enabled": _state(hook),
+        "type": f"{hook['type']}, async" if hook["async"] else hook["type"],
+    }
     if hook["project"] is not None:
         shown["project"] = os.path.relpath(hook["project"], folder)
     return [one_line(shown[heading]) for heading in headings]

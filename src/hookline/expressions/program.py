@@ -18,7 +18,7 @@ from hookline.protocol.inputs import EVENT_FIELDS
 
 from . import functions
 from .cost import LIMIT, CostModel, weight_of
-from .tree import Call, Constant, Loop, Name, Node, Select, read_tree
+from .tree import Call, Constant, Loop, Name, Node, Select, read_tree, walk
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -124,6 +124,13 @@ class Program:
         """The fields that it uses and that are there, by their paths."""
         found = _paths(self.uses, {**event, EVENT: event})
         return {path: value for path, value in found if value is not _ABSENT}
+
+    def place_of(self, *path: str) -> tuple[int, int]:
+        """The line and the column where a field is used."""
+        nodes = [node for node in walk(self.tree) if _path(node)[0] == list(path)]
+        at = min((n.at + isinstance(n, Select) for n in nodes), default=0)
+        before = self.source[:at]
+        return before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
 
     def missing_from(self, event: Mapping[str, Any]) -> list[str]:
         """The paths that it uses and the event does not have."""
@@ -270,6 +277,9 @@ def _explained(error: str, source: str) -> ExpressionError:
     elif problem.startswith("Syntax error: "):
         problem = problem.removeprefix("Syntax error: ")
         problem = re.sub(r" expecting \{.*", "", problem)
+        problem = problem.replace(
+            "mismatched input '<EOF>'", "the expression ends too early"
+        )
     return ExpressionError(problem, max(line, 1), max(column, 1))
 
 

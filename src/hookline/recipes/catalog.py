@@ -27,7 +27,7 @@ class Place(Struct, frozen=True):
     matcher: str | None = None
 
 
-class Recipe(Struct, frozen=True):
+class Recipe(Struct, frozen=True, eq=False):
     """One recipe: its scripts and where they are registered."""
 
     name: str
@@ -40,7 +40,12 @@ class Recipe(Struct, frozen=True):
     """A guard that fails, or answers with anything but JSON, must not let it pass."""
     records: bool = False
     """It only records or counts: asked twice about one event, it would do so twice."""
+    when: str | None = None
+    """Of a rule, which has no script: its expression."""
+    then: dict[str, Any] | None = None
     folder: str = "hooks"
+    test: str = ""
+    """The name of its hooktest, where that is not its script's."""
 
     @property
     def event(self) -> HookEventName:
@@ -50,20 +55,28 @@ class Recipe(Struct, frozen=True):
     @property
     def scripts(self) -> tuple[str, ...]:
         """The names of its scripts, in the order in which they run."""
+        if self.when is not None:
+            return ()
         return self.own_scripts or (f"{self.name.replace('-', '_')}.py",)
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All its files: scripts and hooktest."""
-        test = f"{self.scripts[0].removesuffix('.py')}.hooktest.toml"
+        first = self.scripts[0] if self.scripts else self.name.replace("-", "_")
+        test = self.test or f"{first.removesuffix('.py')}.hooktest.toml"
         return tuple(_FOLDER / self.folder / name for name in (*self.scripts, test))
 
     def group(self, place: Place) -> dict[str, Any]:
         """Its group in the settings, for one place."""
         matcher = {} if place.matcher is None else {"matcher": place.matcher}
         sequential = {"sequential": True} if self.sequential else {}
-        hooks = [self._hook(script) for script in self.scripts]
+        hooks = [self._hook(script) for script in self.scripts] or [self._rule()]
         return {**matcher, **sequential, "hooks": hooks}
+
+    def _rule(self) -> dict[str, Any]:
+        then = {} if self.then is None else {"then": self.then}
+        rule = {"type": "rule", "name": self.name, "description": self.description}
+        return {**rule, "when": self.when, **then}
 
     def _hook(self, script: str) -> dict[str, Any]:
         own_name = script.removesuffix(".py").replace("_", "-")
@@ -87,6 +100,21 @@ STARTER = Recipe(
 )
 
 
+STARTER_RULE = Recipe(
+    "no-env-files",
+    "keep secrets out of .env files",
+    (Place(HookEventName.BeforeTool, "(?i)write|replace|edit"),),
+    when=("tool_input.file_path.glob('**/.env') || tool_input.path.glob('**/.env')"),
+    then={
+        "decision": "deny",
+        "reason": "keep secrets out of ${has(tool_input.file_path) ? "
+        "tool_input.file_path : tool_input.path}",
+    },
+    folder="starter",
+    test="no_env_rule.hooktest.toml",
+)
+
+
 def _read_catalog() -> list[Recipe]:
     catalog = (_FOLDER / "catalog.toml").read_bytes()
     return msgspec.toml.decode(catalog, type=dict[str, list[Recipe]])["recipes"]
@@ -105,7 +133,7 @@ def find_recipe(name: str) -> Recipe:
 
 def settings_for(recipes: list[Recipe]) -> dict[str, Any]:
     """Settings that register these recipes, each once, in the catalog's order."""
-    order = [STARTER, *_RECIPES]
+    order = [STARTER, STARTER_RULE, *_RECIPES]
     hooks: dict[str, list[dict[str, Any]]] = {}
     for recipe in sorted(dict.fromkeys(recipes), key=order.index):
         for place in recipe.places:

@@ -36,6 +36,9 @@ from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
 
 LOOKS_LIKE_SECONDS_BELOW = 100
+EXPRESSIONS = frozenset({"if", "when", "then"})
+"""The keys that hold expressions."""
+_TYPES = frozenset(HookType)
 
 _LEVELS = {
     "the top level": ROOT_FIELDS,
@@ -89,7 +92,14 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
             _check_keys(group, GROUP_FIELDS, there)
             _check_matcher(event, group.get("matcher"), there.at("matcher"))
             for number, hook in _objects(group.get("hooks")):
-                _check_hook(hook, project_dir, there.at("hooks", number))
+                below = there.at("hooks", number)
+                _check_hook(hook, project_dir, below)
+                _check_effects(hook, below)
+                if not EXPRESSIONS.isdisjoint(hook):
+                    # Few settings have any, and the engine takes time to load.
+                    from .lint_expressions import check_expressions
+
+                    check_expressions(hook, event, below)
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -162,6 +172,35 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
     for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
         if is_text(name):
             _check_trust_file(name, project_dir, report.at("trustFiles", index))
+
+
+_ONLY_FOR: dict[str, tuple[str, ...]] = {
+    "command": (HookType.COMMAND, HookType.WORKER, HookType.PLUGIN),
+    "function": (HookType.PYTHON, HookType.PLUGIN),
+    **dict.fromkeys(("when", "then"), (HookType.RULE,)),
+    **dict.fromkeys(("policies", "entities", "schema", "principal"), (HookType.CEDAR,)),
+    **dict.fromkeys(("url", "headers", "allowedEnv"), (HookType.HTTP,)),
+    **dict.fromkeys(("env", "shell", "envPolicy"), (HookType.COMMAND, HookType.WORKER)),
+    "expect": (HookType.COMMAND, HookType.WORKER, HookType.HTTP),
+    "standby": (HookType.COMMAND,),
+    "pool": (HookType.WORKER,),
+}
+
+
+def _check_effects(hook: dict[str, Any], report: Report) -> None:
+    """Warn about keys that a hook of this type does not have, and about async ones."""
+    hook_type = hook.get("type")
+    for key in hook:
+        types = _ONLY_FOR.get(key, (hook_type,))
+        if is_text(hook_type) and hook_type in _TYPES and hook_type not in types:
+            message = f"has no effect on a {hook_type} hook"
+            report.at(key).add(message, Severity.WARNING)
+    closes = hook.get("onError") == "block" or (
+        isinstance(hook.get("onError"), dict) and "block" in hook["onError"].values()
+    )
+    if hook.get("async") is True and closes:
+        message = "has no effect: nobody waits for an async hook"
+        report.at("onError").add(message, Severity.WARNING)
 
 
 def _check_env(env: Any, report: Report) -> None:

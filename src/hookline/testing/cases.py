@@ -82,6 +82,8 @@ class FileFields(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys of a file that are not those of a case."""
 
     hook: str | list[str] | None = None
+    rule: str | None = None
+    """The name of a rule in the project's settings."""
     settings: str | None = None
     sequential: bool = False
     type: str = "command"
@@ -201,6 +203,8 @@ class _FileReader:
             raise self._error(f"{key} = {value!r}: {_hint(value, known)}", key, part)
 
     def _check_settings_mode(self, fields: FileFields, raw: dict[str, Any]) -> None:
+        if fields.rule is not None and (fields.settings or fields.hook) is not None:
+            raise self._error("a file tests a rule, a hook or settings", "rule")
         if fields.settings is None:
             return
         for key in ("hook", "env", "files", "links", "setup", "server"):
@@ -209,7 +213,7 @@ class _FileReader:
                 raise self._error(problem, key)
 
     def _hooks(self, fields: FileFields) -> tuple[Path, ...]:
-        if fields.settings is not None:
+        if fields.settings is not None or fields.rule is not None:
             return ()
         folder = self._path.resolve().parent
         if fields.hook is None:

@@ -17,12 +17,21 @@ from xml.etree import ElementTree as ET
 import msgspec
 from msgspec import Struct
 
+from hookline.errors import SettingsError
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.load import Settings
 
 from .cases import EventFields, HookTestCase, HookTestFile
 from .loopback import AnsweringServer
-from .tester import Fire, differences, event_input, firing, script_settings
+from .tester import (
+    Fire,
+    differences,
+    event_input,
+    firing,
+    project_of,
+    rule_settings,
+    script_settings,
+)
 
 _NAMED_FIELDS = set(EventFields.__struct_fields__) - {"event", "tool", "input"}
 
@@ -89,9 +98,9 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
                 for warning in hook.warnings
             ]
             ran = result.aggregated.hook_results or result.aggregated.errors
-            if file.hooks and case.expect == "allow" and not ran:
+            if (file.hooks or file.rule) and case.expect == "allow" and not ran:
                 problems.insert(0, "the hook did not run")
-        except _SetupError as error:
+        except (_SetupError, SettingsError) as error:
             problems = [str(error)]
     return CaseResult(
         file=file.path,
@@ -105,10 +114,7 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
 
 def _project(file: HookTestFile, stack: ExitStack) -> Path:
     if file.settings is not None:
-        # The nearest folder with ``.hookline``.
-        here = file.path.resolve().parent
-        parents = (f for f in (here, *here.parents) if (f / ".hookline").is_dir())
-        return next(parents, here)
+        return project_of(file.path)
     # A process that a hook left behind may still write while this is removed.
     folder = TemporaryDirectory(prefix="hooktest-", ignore_cleanup_errors=True)
     cwd = Path(stack.enter_context(folder)).resolve() / "project"
@@ -145,6 +151,8 @@ def _settings(file: HookTestFile, case: HookTestCase, cwd: Path) -> Settings:
         return Settings.load(cwd)
     if file.settings is not None:
         return Settings.from_file(file.path.parent / file.settings)
+    if file.rule is not None:
+        return rule_settings(file.rule, file.path)
     return script_settings(file.hooks, case.env, file)
 
 

@@ -23,10 +23,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ParamSpec
 
+from msgspec import structs
+
 from hookline.config import Config
+from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 from hookline.settings.load import Settings
+from hookline.settings.locations import PROJECT_FOLDER, Place
+from hookline.settings.model import HookConfig, HookSource, HookType
+from hookline.settings.parse import parse_layer
+from hookline.settings.read import read_settings
 
 from .cases import FileFields, HookTestCase
 
@@ -41,6 +48,36 @@ def script_settings(
     hooks = [{**common, "name": s.stem, "command": _command(s)} for s in scripts]
     group = {"sequential": options.sequential, "hooks": hooks}
     return Settings.from_mapping({"hooks": {str(e): [group] for e in HookEventName}})
+
+
+def project_of(test: Path) -> Path:
+    """The project that a hooktest belongs to: the nearest folder with ``.hookline``."""
+    here = test.resolve().parent
+    parents = (f for f in (here, *here.parents) if (f / PROJECT_FOLDER).is_dir())
+    return next(parents, here)
+
+
+def rule_settings(name: str, test: Path) -> Settings:
+    """Settings with one rule of a hooktest's project; raises ``SettingsError``."""
+    project = str(project_of(test))
+    place = Place(HookSource.PROJECT, f"{project}/{PROJECT_FOLDER}", project)
+    layers = [
+        # Without its project: paths start at the scratch folder of the case.
+        parse_layer(read_settings(file), HookSource.PROJECT, file, explicit=True)
+        for file in map(place.find, place.stems)
+        if file is not None
+    ]
+    rules = [h for one in layers for *_, h in one.hooks() if h.type is HookType.RULE]
+    if name not in (rule.name for rule in rules):
+        near = nearest(name, [rule.name for rule in rules])
+        hint = f"did you mean {near!r}?" if near else "see 'hookline list'"
+        raise SettingsError(f"no rule {name!r} in {place.folder}: {hint}", test)
+
+    def chosen(_: object, __: object, hook: HookConfig) -> HookConfig | None:
+        return hook if hook.type is HookType.RULE and hook.name == name else None
+
+    kept = (structs.replace(one, groups=one.map_hooks(chosen)) for one in layers)
+    return Settings(layers=tuple(kept))
 
 
 def _command(script: Path) -> str:
