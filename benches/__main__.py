@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from . import inprocess, memory, plot, processes, startup, workers
+from . import inprocess, memory, plot, processes, standby, startup, workers
 from .floor import Floors
 from .measure import Figure
 
@@ -31,6 +31,7 @@ GROUPS: dict[str, Callable[[Floors, Path, int], Awaitable[list[Figure]]]] = {
     "processes": processes.figures,
     "inprocess": inprocess.figures,
     "workers": workers.figures,
+    "standby": standby.figures,
     "startup": startup.figures,
 }
 

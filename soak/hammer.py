@@ -14,6 +14,7 @@ from hookline.protocol.results import FailureCause
 
 from .bus import bother_bus
 from .faults import FAULTS, Fault, settings, wrong_verdict
+from .standby import bother_standby
 from .tally import Tally
 from .watch import Held, held, settle
 from .workers import bother_workers
@@ -59,7 +60,7 @@ async def _round(
         for _ in range(AT_ONCE):
             group.create_task(fire_on())
         group.create_task(pull_the_ground_away())
-        for bother in (bother_workers, bother_bus):
+        for bother in (bother_workers, bother_bus, bother_standby):
             group.create_task(bother(random.Random(chance.random()), tally, until))
 
 

@@ -41,6 +41,11 @@ class Config:
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None
         """Fires events in place of the config's own system (see ``use_hooks``)."""
+        self.one_shot = False
+        """Whether the host ends after one event: nothing is started ahead for others.
+
+        Set it before the hook system is built.
+        """
         self._hook_system: HookSystem | None = None
         self._closers: list[Callable[[], Awaitable[None]]] = []
 

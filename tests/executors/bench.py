@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from hookline import Config, HookSystem, Settings
+from hookline import Config, HookSystem, ProcessedHookResult, Settings
 
 TOOL = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
 PATIENCE_S = 60.0
@@ -86,3 +86,45 @@ async def until(condition: Callable[[], bool]) -> None:
 def open_descriptors() -> set[str]:
     """What this process has open."""
     return set(os.listdir("/proc/self/fd"))
+
+
+def has_children() -> bool:
+    """Whether this process has any, the dead ones that nobody reaped included."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+STANDBY = """
+import json, os, sys
+with open("started", "a") as pids:
+    pids.write(f"{os.getpid()}\\n")
+text = sys.stdin.read()
+with open("read", "a") as pids:
+    pids.write(f"{os.getpid()}\\n")
+print(json.dumps({"decision": "block", "reason": str(os.getpid())}))
+"""
+"""Writes down that it has started and that it has read; its pid is the reason."""
+
+
+class StandbyBench(WorkerBench):
+    """Command hooks whose processes are started ahead."""
+
+    def hook(
+        self, source: str = STANDBY, name: str = "hook", **more: Any
+    ) -> dict[str, Any]:
+        """Write a script and return the command hook that runs it."""
+        found = super().hook(source, name, **{"standby": 1, **more})
+        return found | {"type": "command"}
+
+    async def started(self, count: int) -> list[int]:
+        """Wait for so many processes in all; those that started, in order."""
+        await until(lambda: len(self.pids("started")) >= count)
+        return self.pids("started")
+
+
+def hits(result: ProcessedHookResult) -> list[bool | None]:
+    """Whether each hook was answered by a process on standby."""
+    return [ran.standby for ran in result.aggregated.hook_results]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 from hookline import ProcessedHookResult
 from hookline.protocol.results import FailureCause, HookExecutionResult
 
-from .bench import TOOL, WorkerBench, lives, open_descriptors, until
+from .bench import TOOL, WorkerBench, has_children, lives, open_descriptors, until
 
 RECORDED = """
 from hookline.script import *
@@ -63,15 +62,7 @@ async def nothing_is_left(bench: WorkerBench) -> AsyncIterator[None]:
     yield
     await until(lambda: not any(map(lives, _all_pids(bench))))
     assert open_descriptors() <= before
-    assert not _has_children()
-
-
-def _has_children() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
+    assert not has_children()
 
 
 def _all_pids(bench: WorkerBench) -> list[int]:

@@ -7,20 +7,22 @@ from hookline.journal.query import figures_of, percentile
 
 
 def run(name: str, duration_ms: float, **more: int) -> dict[str, object]:
-    flags = {"failed": 0, "blocked": 0, "would_block": 0, "timed_out": 0} | more
+    flags = dict.fromkeys(("failed", "blocked", "would_block", "timed_out"), 0)
+    flags |= {"standby_hit": 0, "standby_miss": 0} | more
     return {"name": name, "source": "project", "duration_ms": duration_ms, **flags}
 
 
 def test_runs_are_counted_hook_by_hook_the_most_frequent_first() -> None:
     runs = [
         run("a", 1.0, blocked=1),
-        run("b", 5.0, failed=1, timed_out=1),
-        run("b", 7.0),
+        run("b", 5.0, failed=1, timed_out=1, standby_miss=1),
+        run("b", 7.0, standby_hit=1),
         run("b", 6.0, would_block=1),
     ]
     b, a = figures_of(runs)
     assert (b.name, b.runs, b.blocks, b.failures, b.timeouts) == ("b", 3, 0, 1, 1)
     assert (b.p50_ms, b.p99_ms, b.max_ms, b.would_block) == (6.0, 7.0, 7.0, 1)
+    assert (b.standby_hits, b.standby_misses) == (1, 1)
     assert (a.name, a.runs, a.blocks) == ("a", 1, 1)
 
 

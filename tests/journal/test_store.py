@@ -151,7 +151,8 @@ def test_a_journal_of_version_1_is_read_and_written_on(tmp_path: Path) -> None:
     record_write(recorder)
     recorder.close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE hooks DROP COLUMN recheck")
+        for column in ("recheck", "is_async", "standby_hit", "standby_miss"):
+            connection.execute(f"ALTER TABLE hooks DROP COLUMN {column}")
         connection.execute("PRAGMA user_version=1")
     assert len(entries(path)) == 1
     recorder = JournalRecorder(str(path))

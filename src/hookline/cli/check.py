@@ -17,18 +17,18 @@ SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
 Check settings files for invalid JSON or TOML, unknown events and keys (with the nearest
 known one), wrong types, scripts that are missing or not executable, matchers that never
-match, timeouts that look like seconds, and files that every user can write. No hook is
-run, so you can check a project that you do not trust.
+match, timeouts that look like seconds, and files that every user can write. Hints say
+what would be faster. No hook is run, so you can check a project that you do not trust.
 
   hookline check                          all settings files of this directory
   hookline check .hookline/settings.json  one file
   hookline check --strict --json          for continuous integration
 
-Each finding is one line, 'file:line: error|warning: field: message'.
+Each finding is one line, 'file:line: error|warning|hint: field: message'.
 
 exit status: 0 no errors, 1 errors (with --strict also warnings)"""
 
-_STYLES = {"error": "red", "warning": "yellow"}
+_STYLES = {"error": "red", "warning": "yellow", "hint": "blue"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -52,7 +52,7 @@ def run(options: Options) -> int:
     else:
         _print_findings(checked)
         print(printable(_summary(checked, places)))
-    counted = list(Severity) if options.strict else [Severity.ERROR]
+    counted = [Severity.ERROR, *([Severity.WARNING] if options.strict else [])]
     return 1 if any(checked.count(severity) for severity in counted) else 0
 
 
@@ -69,5 +69,7 @@ def _summary(checked: Checked, places: SettingsPlaces) -> str:
         folders = [place.folder for place in places.folders(places.workspace())]
         own = f"{places.project_dir}/{PROJECT_FOLDER}"
         return f"no settings files in {', '.join(dict.fromkeys((own, *folders)))}"
-    counts = ", ".join(plural(checked.count(one), one) for one in Severity)
+    found = {one: checked.count(one) for one in Severity}
+    shown = (one for one in found if found[one] or one is not Severity.HINT)
+    counts = ", ".join(plural(found[one], one) for one in shown)
     return f"{plural(len(checked.files), 'file')} checked: {counts}"

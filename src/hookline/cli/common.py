@@ -91,11 +91,17 @@ def at_least(minimum: int) -> Callable[[str], int]:
     return parse
 
 
-def load_config(options: Options, session_id: str | None = None) -> Config:
+def load_config(
+    options: Options, session_id: str | None = None, *, one_shot: bool = True
+) -> Config:
     """Make the config from ``--settings`` and ``--cwd``."""
     if options.settings is None:
-        return Config.load(options.cwd, session_id)
-    return Config(session_id, options.cwd, Settings.from_file(options.settings))
+        config = Config.load(options.cwd, session_id)
+    else:
+        settings = Settings.from_file(options.settings)
+        config = Config(session_id, options.cwd, settings)
+    config.one_shot = one_shot
+    return config
 
 
 def log_problems(config: Config) -> None:

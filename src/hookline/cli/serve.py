@@ -71,7 +71,7 @@ def run(options: Options) -> None:
     connection.require_bus(options, "serve")
     subject_name("--queue", options.queue)
     log_to_stderr(logging.INFO if options.verbose else logging.WARNING)
-    asyncio.run(_serve(load_config(options), options))
+    asyncio.run(_serve(load_config(options, one_shot=False), options))
 
 
 async def _serve(config: Config, options: Options) -> None:

@@ -17,7 +17,8 @@ SUMMARY = "show runs, blocks, failures and times per hook"
 DESCRIPTION = """\
 Show how often each hook ran, blocked and failed, and how long it took: p50, p95 and
 p99 are percentiles. The bar shows them on one scale for all hooks: solid up to p50,
-shaded up to p95, light up to p99.
+shaded up to p95, light up to p99. For hooks with "standby", hits and misses count the
+events that found a process started ahead, and those that did not.
 
   hookline stats
   hookline stats --since 7d --event BeforeTool
@@ -25,12 +26,10 @@ shaded up to p95, light up to p99.
 
 The numbers come from the journal: see 'hookline log --help'."""
 
+_COUNTS = ("runs", "blocks", "failures")
+_STANDBY = ("hits", "misses")
 # The times are padded so that the table keeps its width from one call to the next.
-_HEADINGS = (
-    *("hook", "source", "runs", "blocks", "failures"),
-    *(f"{name:>8}" for name in ("p50", "p95", "p99")),
-    "",
-)
+_TIMES = tuple(f"{name:>8}" for name in ("p50", "p95", "p99"))
 _BAR = 24
 
 
@@ -54,9 +53,7 @@ def run(options: Options) -> None:
     if options.json:
         print_json([_as_json(hook) for hook in figures])
     elif figures:
-        longest = max(hook.p99_ms for hook in figures)
-        rows = [_row(hook, longest) for hook in figures]
-        print_table(_HEADINGS, rows, right=range(2, 8))
+        _print_figures(figures)
         if span is not None:
             events, first, last = span
             times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
@@ -65,16 +62,28 @@ def run(options: Options) -> None:
         print("hookline: no runs of hooks are recorded", file=sys.stderr)
 
 
+def _print_figures(figures: list[HookFigures]) -> None:
+    longest = max(hook.p99_ms for hook in figures)
+    ahead = any(hook.standby_hits or hook.standby_misses for hook in figures)
+    counts = (*_COUNTS, *(_STANDBY if ahead else ()))
+    headings = ("hook", "source", *counts, *_TIMES, "")
+    rows = [_row(hook, longest, ahead=ahead) for hook in figures]
+    print_table(headings, rows, right=range(2, len(headings) - 1))
+
+
 def _as_json(hook: HookFigures) -> dict[str, object]:
     found: dict[str, object] = msgspec.to_builtins(hook)
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()}
 
 
-def _row(hook: HookFigures, longest: float) -> tuple[str, ...]:
+def _row(hook: HookFigures, longest: float, *, ahead: bool) -> tuple[str, ...]:
+    counts = [hook.runs, hook.blocks, hook.failures]
+    if ahead:
+        counts += [hook.standby_hits, hook.standby_misses]
     return (
         one_line(hook.name),
         hook.source,
-        *(f"{count:,}" for count in (hook.runs, hook.blocks, hook.failures)),
+        *(f"{count:,}" for count in counts),
         *map(format_duration, (hook.p50_ms, hook.p95_ms, hook.p99_ms)),
         _bar(hook, longest),
     )

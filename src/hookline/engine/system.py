@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
@@ -15,7 +15,13 @@ from msgspec import Struct
 from hookline.config import Config
 from hookline.errors import HookSystemNotInitializedError, JournalError
 from hookline.executors.command import CommandExecutor
-from hookline.executors.contract import Executor, HookFunction, RegisteredHook
+from hookline.executors.contract import (
+    Executor,
+    HookCall,
+    HookFunction,
+    RegisteredHook,
+    current_depth,
+)
 from hookline.executors.python import PythonExecutor
 from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
 from hookline.processes.process import ProcessSlots
@@ -39,6 +45,7 @@ from .runner import HookRunner
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus
+    from hookline.executors.standby import StandbyExecutor
     from hookline.executors.worker import WorkerExecutor
     from hookline.journal.record import JournalRecorder
 
@@ -71,8 +78,9 @@ class HookSystem:
         self._registry, self._broken = _build_registry(config.settings)
         options = config.settings.global_options
         slots = ProcessSlots(options.max_processes)
+        self._standby = None if config.one_shot else _standby(self._registry, slots)
         executors: dict[HookType, Executor] = {
-            HookType.COMMAND: CommandExecutor(slots),
+            HookType.COMMAND: self._standby or CommandExecutor(slots),
             HookType.PYTHON: PythonExecutor(),
         }
         self._workers = _workers(self._registry, slots)
@@ -150,8 +158,18 @@ class HookSystem:
                 self._subscribing = asyncio.ensure_future(ready())
         self._handler = handler
         if self._start_workers and self._workers is not None:
-            hooks = filter(_may_start, self._registry.all_hooks())
-            self._workers.start(hooks, self._config.working_dir)
+            self._workers.start(self._ready(HookType.WORKER), self._config.working_dir)
+        if self._standby is not None:
+            fields = {"cwd": self._config.working_dir}
+            fields["session_id"] = self._config.session_id
+            call = HookCall(HookEventName.SessionStart, fields, current_depth())
+            self._standby.start(self._ready(HookType.COMMAND), call)
+
+    def _ready(self, of: HookType) -> Iterator[RegisteredHook]:
+        """The hooks of a type that may run as they are."""
+        for hook in self._registry.all_hooks():
+            if hook.config.type is of and hook.enabled and _is_trusted(hook):
+                yield hook
 
     async def _finish_subscribing(self, subscribing: asyncio.Future[None]) -> None:
         try:
@@ -240,6 +258,8 @@ class HookSystem:
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off (DELTA-HSYS-002)."""
         self._registry.set_enabled(name, enabled)
+        if self._standby is not None:
+            self._standby.retain(filter(_is_enabled, self._registry.all_hooks()))
 
     def get_all_hooks(self) -> list[RegisteredHook]:
         """All hooks, including disabled ones (DELTA-HSYS-002)."""
@@ -276,9 +296,20 @@ def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | No
     return WorkerExecutor(slots)
 
 
-def _may_start(hook: RegisteredHook) -> bool:
-    if hook.config.type is not HookType.WORKER or not hook.enabled:
-        return False
+def _standby(registry: HookRegistry, slots: ProcessSlots) -> StandbyExecutor | None:
+    if not any(hook.config.standby for hook in registry.all_hooks()):
+        return None
+    # Most hosts start nothing ahead and need not load this module.
+    from hookline.executors.standby import StandbyExecutor
+
+    return StandbyExecutor(slots)
+
+
+def _is_enabled(hook: RegisteredHook) -> bool:
+    return hook.enabled
+
+
+def _is_trusted(hook: RegisteredHook) -> bool:
     if hook.trust is not TrustStatus.TRUSTED:
         return False
     return hook.approval is None or hook.approval.check()[0] is None

@@ -36,7 +36,7 @@ class WorkerPool:
     def __init__(self, hook: RegisteredHook, cwd: str, live: set[WarmProcess]) -> None:
         self.places = ProcessSlots(hook.config.pool)
         self._hook = hook
-        self._files = _HookFiles(hook, cwd)
+        self._files = HookFiles(hook, cwd)
         self._live = live
         self._idle: list[WarmProcess] = []
         self._stamps: dict[WarmProcess, Stamp] = {}
@@ -144,8 +144,8 @@ class WorkerPool:
             self._watch_idle(max(oldest + self._idle_s - now, 0.001))
 
 
-class _HookFiles:
-    """The files whose change replaces a worker: all that is pinned or named."""
+class HookFiles:
+    """The files whose change replaces a process: all that is pinned or named."""
 
     def __init__(self, hook: RegisteredHook, cwd: str) -> None:
         self._approval = hook.approval
@@ -157,11 +157,13 @@ class _HookFiles:
             self._named = tuple(path for path in paths if not os.path.isdir(path))  # noqa: PTH112
 
     def stamp(self) -> Stamp:
+        """Their state now."""
         if self._approval is not None:
             return self._approval.check()[1]
         return tuple(map(file_stamp, self._named))
 
     def unchanged_since(self, stamp: Stamp) -> bool:
+        """Whether none of them was touched since then."""
         if self._approval is not None:
             return self._approval.unchanged_since(stamp)
         return bool(stamp == self.stamp())

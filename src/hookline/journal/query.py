@@ -110,7 +110,8 @@ _COLUMNS = ", ".join(
         "failing": f"{_NAMES}failed) AS failing",
     }.values()
 )
-_COUNTED = ("blocked", "would_block", "failed", "timed_out")
+_STANDBY = ("standby_hit", "standby_miss")
+_COUNTED = ("blocked", "would_block", "failed", "timed_out", *_STANDBY)
 _HOOK_FLAGS = frozenset({"success", "truncated", "reran", "recheck", *_COUNTED})
 
 
@@ -203,10 +204,12 @@ def _entry(row: Row) -> Entry:
 
 def _hook(row: dict[str, Any]) -> dict[str, Any]:
     flagged = {k: bool(v) if k in _HOOK_FLAGS else v for k, v in row.items()}
-    for key in ("event_id", "position", "is_async"):
+    for key in ("event_id", "position", "is_async", *_STANDBY):
         del flagged[key]
     late = {"async": bool(row["is_async"]), "ended": row["is_async"] != 1}
-    return flagged | late | {"output": _decoded(row["output"])}
+    hit, miss = (bool(row[name]) for name in _STANDBY)
+    ahead = {"standby": hit if hit or miss else None}
+    return flagged | late | ahead | {"output": _decoded(row["output"])}
 
 
 def _decoded(text: str | None) -> Any:
@@ -223,6 +226,9 @@ class HookFigures(Struct, frozen=True, kw_only=True):
     would_block: int
     failures: int
     timeouts: int
+    standby_hits: int
+    """Events that a process on standby answered."""
+    standby_misses: int
     p50_ms: float
     p95_ms: float
     p99_ms: float
@@ -257,6 +263,8 @@ def _figures(
         would_block=counts["would_block"],
         failures=counts["failed"],
         timeouts=counts["timed_out"],
+        standby_hits=counts["standby_hit"],
+        standby_misses=counts["standby_miss"],
         p50_ms=percentile(ordered, 50),
         p95_ms=percentile(ordered, 95),
         p99_ms=percentile(ordered, 99),

@@ -413,6 +413,8 @@ def _hook_row(
         "source": str(hook.source),
         "type": str(hook.hook_type),
         "blocked": output is not None and output.is_blocking and not hook.observed,
+        "standby_hit": hook.standby is True,
+        "standby_miss": hook.standby is False,
         "duration_ms": hook.duration,
         "output": redact.json(raw_output),
     }

@@ -52,6 +52,7 @@ CREATE TABLE hooks (
   truncated INTEGER NOT NULL, reran INTEGER NOT NULL, duration_ms REAL NOT NULL,
   output TEXT, stdout TEXT, stderr TEXT, error TEXT,
   recheck INTEGER NOT NULL DEFAULT 0, is_async INTEGER NOT NULL DEFAULT 0,
+  standby_hit INTEGER NOT NULL DEFAULT 0, standby_miss INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (event_id, position)
 ) WITHOUT ROWID;
 CREATE INDEX hooks_name ON hooks (name);
@@ -225,7 +226,7 @@ def _upgrade(connection: Connection) -> None:
         if version < _VERSION:
             rows = connection.execute("PRAGMA table_info(hooks)")
             there = {row[1] for row in rows}
-            for name in ("recheck", "is_async"):
+            for name in ("recheck", "is_async", "standby_hit", "standby_miss"):
                 if name not in there:
                     column = f"{name} INTEGER NOT NULL DEFAULT 0"
                     connection.execute(f"ALTER TABLE hooks ADD COLUMN {column}")

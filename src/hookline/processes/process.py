@@ -15,7 +15,7 @@ from subprocess import SubprocessError
 from msgspec import Struct
 
 from .spawn import ProcessSpec
-from .watcher import fork_lock, group_lives, own_fds, start, watcher
+from .watcher import fork_lock, group_lives, own_fds, start, start_held, watcher
 
 POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
 
@@ -82,6 +82,16 @@ class ProcessGroup:
             delay = min(delay * 2, POLL_LAST_S)
         if self.reaped:
             self._reap_orphans()
+
+    def has_ended(self) -> bool:
+        """Look now, whatever the event loop has seen so far."""
+        if self.reaped or self._pidfd is None:
+            return self._reap()
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with suppress(ChildProcessError):  # somebody else has reaped it
+            if os.waitid(os.P_PID, self.pid, options) is None:
+                return False
+        return self._reap()
 
     def abandon(self) -> None:
         """Kill and reap at once, without the event loop, which may be closed."""
@@ -172,16 +182,20 @@ _BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
 class Feeder:
     """Writes one payload into a pipe and closes it, even if nobody reads."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, fd: int, payload: bytes
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int) -> None:
         self._loop = loop
         self._fd = fd
-        self._rest = memoryview(payload)
+        self._rest = memoryview(b"")
         self._open = True
         self._waiting = False
+        self.failed = False
+        """Nobody can read it any more."""
+
+    def write(self, payload: bytes) -> None:
+        """Write all of it, now or when there is room, then close the pipe."""
+        self._rest = memoryview(payload)
         if len(payload) > PIPE_SIZE:
-            _enlarge(fd)
+            _enlarge(self._fd)
         self._write()
 
     def close(self) -> None:
@@ -198,6 +212,7 @@ class Feeder:
         except BlockingIOError:
             pass
         except OSError:
+            self.failed = True
             self.close()
             return
         if not self._rest:
@@ -319,20 +334,14 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
     """Run one process to its end; cancelling the caller kills its whole group."""
     started = time.perf_counter()
     try:
-        child = _Child(spec)
+        child = Child(spec)
     except (OSError, ValueError, SubprocessError) as error:
         return ProcessOutcome(
             spawn_error=_explain(error, spec),
             duration_ms=(time.perf_counter() - started) * 1000,
         )
-    try:
-        await child.finished
-    except asyncio.CancelledError:
-        await child.abort()
-        raise
-    finally:
-        child.close()
-    return child.outcome((time.perf_counter() - started) * 1000)
+    child.feed(spec.stdin)
+    return await child.finish(started)
 
 
 def _explain(error: Exception, spec: ProcessSpec) -> str:
@@ -343,42 +352,73 @@ def _explain(error: Exception, spec: ProcessSpec) -> str:
     return f"could not start: {error}"
 
 
-class _Child:
+class Child:
     """A running process with its pipes and timers.
 
-    ``finished`` is resolved when the outcome is known. Everything runs in callbacks of
-    the event loop: no threads, no task per stream.
+    Until it is fed it waits for its input: nothing of its output is read, so that it
+    waits with that too once a pipe is full. Everything runs in callbacks of the event
+    loop: no threads, no task per stream.
     """
 
-    def __init__(self, spec: ProcessSpec) -> None:
+    def __init__(
+        self, spec: ProcessSpec, on_unfed_end: Callable[[], None] | None = None
+    ) -> None:
+        """Start it; with ``on_unfed_end`` its input outlives it, even after us."""
+        self.loop = asyncio.get_running_loop()
         self._spec = spec
-        self._loop = asyncio.get_running_loop()
-        pid, pipes = start(spec)
-        self.finished: asyncio.Future[None] = self._loop.create_future()
+        self._on_unfed_end = on_unfed_end
+        self._keeper = 0
+        if on_unfed_end is None:
+            pid, pipes = start(spec)
+        else:
+            pid, pipes, self._keeper = start_held(spec)
+        self._finished: asyncio.Future[None] = self.loop.create_future()
         self._exited: asyncio.Future[None] | None = None
         self._timed_out = False
         self._stdout_open = False
         self._timers: list[asyncio.TimerHandle] = []
         try:
-            self._group = ProcessGroup(pid, self._loop, self._ended)
+            self.group = ProcessGroup(pid, self.loop, self._ended)
         except OSError:
             close_own(*pipes)
+            watcher.end_keeper(self._keeper)
             raise
         stdin, stdout, stderr = pipes
         limit = spec.max_output_bytes
-        self._out = Collector(self._loop, stdout, limit, self._stream_ended)
-        self._err = Collector(self._loop, stderr, limit, self._stream_ended)
+        self._stdin = Feeder(self.loop, stdin)
+        self._out = Collector(self.loop, stdout, limit, self._stream_ended)
+        self._err = Collector(self.loop, stderr, limit, self._stream_ended)
+
+    def feed(self, payload: bytes) -> bool:
+        """Write its input and start its timeout; False if nobody can read it."""
         # Most hooks print little and end soon: reading their pipes once at the end
         # saves a wake-up for every piece of output.
-        if len(spec.stdin) > PIPE_SIZE or spec.timeout_s <= UNWATCHED_S:
-            self._settle(spec.timeout_s)
+        timeout_s = self._spec.timeout_s
+        if len(payload) > PIPE_SIZE or timeout_s <= UNWATCHED_S:
+            self._settle(timeout_s)
         else:
-            self._after(UNWATCHED_S, self._settle, spec.timeout_s - UNWATCHED_S)
-        self._stdin = Feeder(self._loop, stdin, spec.stdin)
+            self._after(UNWATCHED_S, self._settle, timeout_s - UNWATCHED_S)
+        self._stdin.write(payload)
+        self._on_unfed_end = None
+        if self._keeper:
+            # Not before the event is written: if the host dies now, it ends as well.
+            watcher.end_keeper(self._keeper, wait=False)
+        return not self._stdin.failed
 
-    def outcome(self, duration_ms: float) -> ProcessOutcome:
+    async def finish(self, started: float) -> ProcessOutcome:
+        """Wait for its end; cancelling the caller kills its whole group."""
+        try:
+            await self._finished
+        except asyncio.CancelledError:
+            await self.abort()
+            raise
+        finally:
+            self.close()
+        return self._outcome((time.perf_counter() - started) * 1000)
+
+    def _outcome(self, duration_ms: float) -> ProcessOutcome:
         return ProcessOutcome(
-            exit_code=self._group.exit_code,
+            exit_code=self.group.exit_code,
             stdout=self._out.data(),
             stderr=self._err.data(),
             stdout_open=self._stdout_open,
@@ -390,11 +430,11 @@ class _Child:
 
     async def abort(self) -> None:
         """Kill the group and wait until it is gone."""
-        self._group.kill()  # also what an ended leader left behind
-        if not self._group.reaped:
-            self._exited = self._loop.create_future()
+        self.group.kill()  # also what an ended leader left behind
+        if not self.group.reaped:
+            self._exited = self.loop.create_future()
             await asyncio.wait({self._exited}, timeout=_ABORT_S)
-        await self._group.wait_gone(_ABORT_S)
+        await self.group.wait_gone(_ABORT_S)
 
     def close(self) -> None:
         """Close the pipes and timers; a child still running is reaped when it ends."""
@@ -403,12 +443,24 @@ class _Child:
         self._stdin.close()
         self._out.close()
         self._err.close()
-        self._group.release()
+        self.group.release()
+        if self._keeper:
+            watcher.end_keeper(self._keeper)
+
+    def abandon(self) -> None:
+        """Kill and reap it at once, without the event loop, which may be closed."""
+        self._on_unfed_end = None
+        self.group.abandon()
+        self.close()
 
     def _ended(self) -> None:
-        if self._exited is not None:
+        if self._on_unfed_end is not None:
+            self.group.kill()  # what it left behind shares its input
+            self.close()
+            self._on_unfed_end()
+        elif self._exited is not None:
             self._exited.set_result(None)
-        elif not self.finished.done():
+        elif not self._finished.done():
             self._after_exit()
 
     def _after_exit(self) -> None:
@@ -437,34 +489,34 @@ class _Child:
         self._err.watch()
 
     def _stream_ended(self) -> None:
-        exited = self._group.reaped and not self._timed_out
+        exited = self.group.reaped and not self._timed_out
         if exited and self._out.ended and self._err.ended:
             self._finish()
 
     def _time_out(self) -> None:
-        if self._group.reaped:
+        if self.group.reaped:
             return
         self._timed_out = True
-        self._group.terminate()
+        self.group.terminate()
         self._after(self._spec.grace_s, self._kill)
 
     def _await_group(self, delay: float) -> None:
         """Wait until everything that the leader started is gone."""
-        if not self._group.lives():
+        if not self.group.lives():
             self._finish()
-        elif not self.finished.done():
+        elif not self._finished.done():
             self._after(delay, self._await_group, min(delay * 2, POLL_LAST_S))
 
     def _kill(self) -> None:
-        self._group.kill()
+        self.group.kill()
         self._after(DRAIN_S, self._finish)
 
     def _finish(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(None)
+        if not self._finished.done():
+            self._finished.set_result(None)
 
     def _after(self, delay: float, call: Callable[..., None], *args: object) -> None:
-        self._timers.append(self._loop.call_later(delay, call, *args))
+        self._timers.append(self.loop.call_later(delay, call, *args))
 
 
 class ProcessSlots:
@@ -478,6 +530,11 @@ class ProcessSlots:
         self._host = os.getpid()
         self._free = self._limit
         self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def free(self) -> int:
+        """How many could be taken now."""
+        return self._free
 
     async def acquire(self) -> None:
         """Take a slot, or wait for one."""

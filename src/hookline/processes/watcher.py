@@ -12,6 +12,7 @@ none out of the event loop that it shares with the host.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import signal
 import threading
@@ -43,6 +44,11 @@ done <&1 2>/dev/null
 _SHELL = Program(
     "/bin/sh", ("/bin/sh", "-c", _SCRIPT, "hookline-watch"), {"PATH": "/usr/bin:/bin"}
 )
+_WAIT = """\
+trap '' HUP INT QUIT TERM
+while read -r line; do :; done
+"""
+_KEEPER = Program("/bin/sh", ("/bin/sh", "-c", _WAIT, "hookline-keep"), {})
 _FREE, _STARTING, _RUNNING = ".", "~", "+"
 _ROW_BYTES = 33
 _GONE_S = 0.5
@@ -70,6 +76,8 @@ class Watcher:
         self._table: int | None = None
         self._lifeline: int | None = None
         self._shell = 0
+        self._shell_end: int | None = None
+        self._keepers: set[int] = set()
 
     def expect(self, stdin: int) -> int:
         """Reserve a row for a process about to start, known by its stdin alone."""
@@ -99,6 +107,29 @@ class Watcher:
         if row is not None:
             self.clear(row)
 
+    def keep_open(self, stdin: int) -> int:
+        """Start a process that keeps a pipe open until the shell has done its work.
+
+        So nobody who reads from it sees its end because the host died: it is killed
+        first. Gives the process id for ``end_keeper``.
+        """
+        if self._shell_end is None:
+            raise OSError(errno.ESRCH, "no process watches this host")
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            pid = spawn(_KEEPER, "/", (self._shell_end, stdin, null), new_session=True)
+        finally:
+            os.close(null)
+        self._keepers.add(pid)
+        return pid
+
+    def end_keeper(self, pid: int, *, wait: bool = True) -> None:
+        """End a keeper; its pipe is closed a moment later, or at once with ``wait``."""
+        if pid in self._keepers:
+            if wait:
+                self._keepers.discard(pid)
+            _end_process(pid, wait=wait)
+
     def kill_all(self) -> None:
         """Kill every group at once and wait until they are gone.
 
@@ -119,7 +150,7 @@ class Watcher:
         with fork_lock:
             if len(self._free) == self._total:
                 if self._shell:
-                    self._end_shell()
+                    _end_process(self._shell)
                 self._close()
                 self._reset()
 
@@ -146,15 +177,22 @@ class Watcher:
     def _start_shell(self, table: int) -> None:
         reading, writing = os.pipe()
         try:
-            self._shell = _spawn_shell(reading, table)
+            shell_end, error_end = os.pipe()
         except OSError:
-            os.close(writing)
+            _close_all((reading, writing))
+            raise
+        try:
+            streams = reading, table, error_end
+            self._shell = spawn(_SHELL, "/", streams, new_session=True)
+        except OSError:
+            _close_all((writing, shell_end))
             raise
         finally:
-            os.close(reading)
-        if self._lifeline is not None:
-            os.close(self._lifeline)  # of a shell that somebody killed
-        self._lifeline = writing
+            _close_all((reading, error_end))
+        for old in (self._lifeline, self._shell_end):
+            if old is not None:
+                os.close(old)  # of a shell that somebody killed
+        self._lifeline, self._shell_end = writing, shell_end
 
     def _is_running(self) -> bool:
         if not self._shell:
@@ -165,14 +203,8 @@ class Watcher:
             # The host ignores SIGCHLD or reaps all children.
             return _exists(self._shell)
 
-    def _end_shell(self) -> None:
-        with suppress(ChildProcessError):  # not ours to kill: it ends with its pipe
-            if os.waitpid(self._shell, os.WNOHANG)[0] == 0:
-                os.kill(self._shell, signal.SIGKILL)
-                os.waitpid(self._shell, 0)
-
     def _close(self) -> None:
-        for fd in (self._lifeline, self._table):
+        for fd in (self._lifeline, self._shell_end, self._table):
             if fd is not None:
                 os.close(fd)
 
@@ -191,12 +223,13 @@ class Watcher:
             logger.warning("hooks may outlive this process if it is killed: %s", error)
 
 
-def _spawn_shell(lifeline: int, table: int) -> int:
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        return spawn(_SHELL, "/", (lifeline, table, null), new_session=True)
-    finally:
-        os.close(null)
+def _end_process(pid: int, *, wait: bool = True) -> None:
+    """Kill a child of ours and reap it, if it has not ended by itself."""
+    with suppress(ChildProcessError):  # reaped by somebody else: not ours to kill
+        if os.waitpid(pid, os.WNOHANG)[0] == 0:
+            os.kill(pid, signal.SIGKILL)
+            if wait:
+                os.waitpid(pid, 0)
 
 
 def _memory_file() -> int:
@@ -262,17 +295,26 @@ os.register_at_fork(after_in_child=fork_lock.release)
 def start(spec: ProcessSpec) -> tuple[int, Streams]:
     """Start a program that ends with the host: its pid and our ends of its pipes."""
     with fork_lock:
-        return _start_locked(spec)
+        return _start_locked(spec)[:2]
 
 
-def _start_locked(spec: ProcessSpec) -> tuple[int, Streams]:
+def start_held(spec: ProcessSpec) -> tuple[int, Streams, int]:
+    """The same, with a keeper of its input: that does not end before the program."""
+    with fork_lock:
+        return _start_locked(spec, hold=True)
+
+
+def _start_locked(spec: ProcessSpec, *, hold: bool = False) -> tuple[int, Streams, int]:
     child, own = _open_pipes()
+    keeper = 0
     try:
         row = watcher.expect(child[0])
         try:
+            keeper = watcher.keep_open(own[0]) if hold else 0
             pid = _start_program(spec, child)
         except BaseException:
             watcher.clear(row)
+            watcher.end_keeper(keeper)
             raise
         if spec.depth:
             mark_depth(pid, spec.depth)
@@ -283,7 +325,7 @@ def _start_locked(spec: ProcessSpec) -> tuple[int, Streams]:
         raise
     finally:
         _close_all(child)
-    return pid, own
+    return pid, own, keeper
 
 
 def _close_all(fds: Iterable[int]) -> None:

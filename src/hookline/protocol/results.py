@@ -95,6 +95,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
     """Asked again, on the input after all changes."""
     is_async: bool = False
     """Was not waited for, so that its result is not known."""
+    standby: bool | None = None
+    """Whether a process that was started ahead answered; None without standby."""
     closed: bool = False
     """Failed; the output comes from the failure policy."""
 

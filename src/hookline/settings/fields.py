@@ -36,10 +36,11 @@ MAX_NUMBER = 2**53
 
 
 class Severity(StrEnum):
-    """An error does not work as written; a warning has no effect."""
+    """An error does not work as written; a warning has no effect; a hint is advice."""
 
     ERROR = "error"
     WARNING = "warning"
+    HINT = "hint"
 
 
 class Problem(Struct, frozen=True):

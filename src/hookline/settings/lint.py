@@ -14,8 +14,10 @@ from msgspec import Struct
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import describe
+from hookline.shelltext.commands import programs
 from hookline.shelltext.files import command_files
 from hookline.shelltext.parse import ExecutedFile, executed_files, project_variables
+from hookline.shelltext.programs import NODES, PYTHON
 from hookline.shelltext.uses import Form, Role, modules_beside
 
 from .fields import (
@@ -95,6 +97,7 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
                 below = there.at("hooks", number)
                 _check_hook(hook, project_dir, below)
                 _check_effects(hook, below)
+                _check_start(hook, event, below)
                 if not EXPRESSIONS.isdisjoint(hook):
                     # Few settings have any, and the engine takes time to load.
                     from .lint_expressions import check_expressions
@@ -182,7 +185,6 @@ _ONLY_FOR: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("url", "headers", "allowedEnv"), (HookType.HTTP,)),
     **dict.fromkeys(("env", "shell", "envPolicy"), (HookType.COMMAND, HookType.WORKER)),
     "expect": (HookType.COMMAND, HookType.WORKER, HookType.HTTP),
-    "standby": (HookType.COMMAND,),
     "pool": (HookType.WORKER,),
 }
 
@@ -201,6 +203,42 @@ def _check_effects(hook: dict[str, Any], report: Report) -> None:
     if hook.get("async") is True and closes:
         message = "has no effect: nobody waits for an async hook"
         report.at("onError").add(message, Severity.WARNING)
+
+
+def _check_start(hook: dict[str, Any], event: HookEventName, report: Report) -> None:
+    """Report a standby without effect, and what would profit from one."""
+    kind, is_async = hook.get("type"), hook.get("async") is True
+    if hook.get("standby"):
+        if kind != HookType.COMMAND or is_async:
+            why = "not waited for" if is_async else f"no command, but a {kind}"
+            message = f"no effect: the hook is {why}"
+            report.at("standby").add(message, Severity.WARNING)
+        return
+    command, traits = hook.get("command"), TRAITS[event]
+    is_frequent = traits.matched_field == "tool_name" or traits.model_fields
+    if kind != HookType.COMMAND or is_async or not is_frequent or not is_text(command):
+        return
+    if language := _slow_start(command):
+        report.at("command").add(
+            f"starts {language} for every {event}: "
+            '"type": "worker" or "standby": 1 saves its start-up time',
+            Severity.HINT,
+        )
+
+
+_LANGUAGES = {"Python": rf"{PYTHON}|.*\.py", "Node": r".*\.[cm]?[jt]s"}
+
+
+def _slow_start(command: str) -> str | None:
+    """The language of a program that takes long to start, if a command starts one."""
+    known = re.sub(r"\$(?:HOOKLINE_PYTHON\b|\{HOOKLINE_PYTHON\})", "python3", command)
+    for name in programs(known):
+        if name in NODES:
+            return "Node"
+        for language, pattern in _LANGUAGES.items():
+            if re.fullmatch(pattern, name):
+                return language
+    return None
 
 
 def _check_env(env: Any, report: Report) -> None:

@@ -125,7 +125,9 @@ async def firing(
     settings: Settings, cwd: Path, session_id: str | None = None
 ) -> AsyncIterator[Fire]:
     """Start a hook system in a folder and give what fires its events."""
-    system = Config(session_id or "hooktest", cwd, settings).get_hook_system()
+    config = Config(session_id or "hooktest", cwd, settings)
+    config.one_shot = True
+    system = config.get_hook_system()
     if system is None:  # the settings disable hooks
         yield _fire_nothing
         return

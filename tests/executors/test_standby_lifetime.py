@@ -1,0 +1,319 @@
+"""How processes on standby end: killed before their stdin closes (issue 13.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from hookline.processes.watcher import watcher
+
+from .bench import (
+    STANDBY,
+    TOOL,
+    StandbyBench,
+    has_children,
+    hits,
+    lives,
+    open_descriptors,
+    until,
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> StandbyBench:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return StandbyBench(folder)
+
+
+@pytest.fixture(autouse=True)
+async def nothing_is_left(bench: StandbyBench) -> AsyncIterator[None]:
+    before = open_descriptors()
+    yield
+    await until(lambda: not any(map(lives, bench.pids("started"))))
+    assert open_descriptors() <= before
+    assert not has_children()
+
+
+async def test_dispose_kills_what_waits_without_an_end_of_input(
+    bench: StandbyBench,
+) -> None:
+    """PROTOCOL 13: it is killed before its stdin is closed."""
+    hooks = bench.system(bench.hook(standby=3))
+    for round_ in (1, 2):
+        async with hooks:
+            pids = await bench.started(3 * round_)
+        assert not any(map(lives, pids))
+    assert bench.read("read") == ""
+
+
+async def test_idle_process_ends_and_comes_back_with_the_next_event(
+    bench: StandbyBench,
+) -> None:
+    async with bench.system(bench.hook(), config={"workerIdleMs": 300}) as hooks:
+        (ahead,) = await bench.started(1)
+        await until(lambda: not lives(ahead))
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+        assert hits(result) == [False]
+        await bench.started(3)
+    assert len(bench.pids("read")) == 1
+
+
+UNREAD = {
+    "exits 0": "import sys; sys.exit(0)",
+    "blocks": "import sys; print('no', file=sys.stderr); sys.exit(2)",
+    "crashes": "raise ZeroDivisionError",
+    "is killed": "import os; os.kill(os.getpid(), 9)",
+    "leaves a child": "import subprocess; subprocess.Popen(['sleep', '600'])",
+}
+
+
+@pytest.mark.parametrize("source", UNREAD.values(), ids=UNREAD)
+async def test_one_that_ends_unused_is_not_replaced_with_one_warning(
+    bench: StandbyBench, source: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PROTOCOL 13: not replaced, with a warning; the event runs cold."""
+    note = 'import os; open("started", "a").write(f"{os.getpid()}\\n")\n'
+    hook = bench.hook(note + source, standby=2)
+    with caplog.at_level(logging.WARNING, "hookline"):
+        async with bench.system(hook) as hooks:
+            pids = await bench.started(2)
+            await until(lambda: not any(map(lives, pids)))
+            await until(lambda: "is no longer started ahead" in caplog.text)
+            result = await hooks.event_handler.fire("BeforeTool", TOOL)
+            result = await hooks.event_handler.fire("BeforeTool", TOOL)
+    (ran,) = result.aggregated.hook_results
+    assert ran.standby is False
+    assert result.blocked is (source == UNREAD["blocks"])
+    assert (ran.cause is not None) is (
+        source in (UNREAD["crashes"], UNREAD["is killed"])
+    )
+    assert len(bench.pids("started")) == 4
+    assert caplog.text.count("is no longer started ahead") == 1
+    assert "'hook'" in caplog.text
+
+
+async def test_an_end_that_the_loop_has_not_seen_yet_is_seen_in_time(
+    bench: StandbyBench,
+) -> None:
+    """The event is not given to a process that has ended: it blocks, cold."""
+    source = """
+    import os, sys
+    print("no", file=sys.stderr, flush=True)
+    open("started", "a").write(f"{os.getpid()}\\n")
+    sys.exit(2)
+    """
+    async with bench.system(bench.hook(source)) as hooks:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        while not bench.read("started") or any(map(lives, bench.pids("started"))):
+            pass  # the event loop must not run
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+    assert (result.blocked, result.reason) == (True, "no")
+    assert hits(result) == [False]
+
+
+async def test_one_that_has_closed_its_stdin_is_not_used(bench: StandbyBench) -> None:
+    source = """
+    import os, sys, time
+    os.close(0)
+    open("started", "a").write(f"{os.getpid()}\\n")
+    if not os.path.exists("go"):
+        time.sleep(1000)
+    sys.exit(2)
+    """
+    async with bench.system(bench.hook(source)) as hooks:
+        (ahead,) = await bench.started(1)
+        bench.folder.joinpath("go").touch()
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+        assert (result.blocked, hits(result)) == (True, [False])
+        assert not lives(ahead)
+
+
+async def test_an_event_is_never_lost_on_a_process_that_ends_at_any_moment(
+    bench: StandbyBench,
+) -> None:
+    """A guard that blocks without reading blocks, whenever the event comes."""
+    source = """
+    import os, sys, time
+    open("started", "a").write(f"{os.getpid()}\\n")
+    time.sleep(0.01)
+    print("no", file=sys.stderr)
+    sys.exit(2)
+    """
+    for delay in range(12):
+        async with bench.system(bench.hook(source)) as hooks:
+            await asyncio.sleep(delay / 200)
+            result = await hooks.event_handler.fire("BeforeTool", TOOL)
+            assert (result.blocked, result.reason) == (True, "no")
+
+
+async def test_no_other_process_holds_the_input_of_one_that_waits(
+    bench: StandbyBench,
+) -> None:
+    """Else killing its keeper would not end its input, and it would hang."""
+    look = "ls -l /proc/$$/fd /proc/*/fd/0 > fds 2>/dev/null; exit 0"
+    beside = {"type": "command", "command": look, "name": "beside"}
+    async with bench.system(bench.hook(standby=3), beside) as hooks:
+        pids = await bench.started(3)
+        stdin = {pid: Path(f"/proc/{pid}/fd/0").readlink() for pid in pids}
+        holders = {pid: _holders(str(pipe)) for pid, pipe in stdin.items()}
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+        assert True in hits(result)
+    for pid, found in holders.items():
+        own = {pid, os.getpid()}
+        others = [one for one in found if one not in own]
+        # Only its keeper, which is no hook.
+        assert len(others) == 1, others
+    assert len({str(pipe) for pipe in stdin.values()}) == 3
+
+
+def _holders(pipe: str) -> list[int]:
+    found = set()
+    for fd in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(fd.readlink()) == pipe:
+                found.add(int(fd.parts[2]))
+        except OSError:
+            continue
+    return sorted(found)
+
+
+HOST = """
+import asyncio, json, os, signal, sys
+from hookline import Config, HookSystem, Settings
+settings = Settings.from_mapping(json.load(open("settings.json")))
+hooks = HookSystem(Config("s", ".", settings))
+
+async def main():
+    await hooks.initialize()
+    while not os.path.exists("started") or open("started").read().count("\\n") < 2:
+        await asyncio.sleep(0.002)
+    open("ready", "w").close()
+    {deed}
+
+asyncio.run(main())
+{after}
+"""
+DEEDS = {
+    "is killed": ("await asyncio.sleep(600)", signal.SIGKILL),
+    "gets SIGTERM": ("await asyncio.sleep(600)", signal.SIGTERM),
+    "gets SIGINT": ("await asyncio.sleep(600)", signal.SIGINT),
+    "is aborted": ("os.abort()", None),
+    "leaves by os._exit": ("os._exit(3)", None),
+    "ends without dispose": ("pass", None),
+    "raises": ("raise SystemExit(4)", None),
+    "becomes another program": ("os.execv('/bin/true', ['true'])", None),
+    "disposes": ("await hooks.dispose()", None),
+}
+
+
+def _host(bench: StandbyBench, deed: str, after: str = "") -> subprocess.Popen[bytes]:
+    settings = {"hooks": {"BeforeTool": [{"hooks": [bench.hook(standby=2)]}]}}
+    bench.folder.joinpath("settings.json").write_text(json.dumps(settings))
+    source = HOST.format(deed=deed, after=dedent(after))
+    return subprocess.Popen(
+        [sys.executable, "-c", source], cwd=bench.folder, stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
+async def test_processes_end_without_an_end_of_input_when_their_host(
+    bench: StandbyBench, deed: tuple[str, signal.Signals | None]
+) -> None:
+    """PROTOCOL 13: killed before its stdin is closed, also when the host dies."""
+    statement, number = deed
+    with _host(bench, statement) as host:
+        await until(bench.folder.joinpath("ready").exists)
+        if number is not None:
+            host.send_signal(number)
+        await asyncio.to_thread(host.wait)
+    await until(lambda: not any(map(lives, bench.pids("started"))))
+    assert bench.read("read") == ""
+    assert len(bench.pids("started")) == 2
+
+
+async def test_a_host_that_is_killed_while_they_start_leaves_none_to_read(
+    bench: StandbyBench,
+) -> None:
+    for delay in range(10):
+        with _host(bench, "await asyncio.sleep(600)") as host:
+            await bench.started(len(bench.pids("started")) + 1)
+            await asyncio.sleep(delay / 1000)
+            host.kill()
+    await until(lambda: not any(map(lives, bench.pids("started"))))
+    assert bench.read("read") == ""
+
+
+FORKS = """
+pid = os.fork()
+if pid == 0:
+    {deed}
+    os._exit(0)
+os.waitpid(pid, 0)
+alive = [int(line) for line in open("started")][:2]
+for one in alive:
+    os.kill(one, 0)
+
+async def fire():
+    result = await hooks.event_handler.fire_before_tool_event("t", {{}})
+    return result.aggregated.hook_results[0].standby
+
+open("parent", "w").write(str(asyncio.run(fire())))
+asyncio.run(hooks.dispose())
+"""
+IN_FORK = {
+    "nothing": "pass",
+    "exits": "sys.exit(0)",
+    "fires": "asyncio.run(hooks.event_handler.fire_before_tool_event('t', {}))",
+    "disposes": "asyncio.run(hooks.dispose())",
+}
+
+
+@pytest.mark.parametrize("deed", IN_FORK.values(), ids=IN_FORK)
+async def test_a_fork_leaves_the_processes_of_its_parent_to_it(
+    bench: StandbyBench, deed: str
+) -> None:
+    with _host(bench, "pass", FORKS.format(deed=deed)) as host:
+        assert await asyncio.to_thread(host.wait) == 0
+    # The first event loop is closed, so that a new one starts anew.
+    assert bench.read("parent") == "False"
+    first, second = bench.pids("started")[:2]
+    assert not {first, second} & set(bench.pids("read"))
+
+
+async def test_a_script_that_starts_children_takes_them_along(
+    bench: StandbyBench,
+) -> None:
+    source = f"""
+import subprocess
+child = subprocess.Popen(["cat"], stdout=open("heard", "w"))
+open("started", "a").write(f"{{child.pid}}\\n")
+{STANDBY}"""
+    async with bench.system(bench.hook(source)):
+        pids = await bench.started(2)
+    assert not any(map(lives, pids))
+    assert bench.read("heard") == ""
+
+
+async def test_a_system_that_is_dropped_kills_what_waits(bench: StandbyBench) -> None:
+    hooks = bench.system(bench.hook())
+    await hooks.initialize()
+    await bench.started(1)
+    await asyncio.sleep(0)
+    del hooks
+    gc.collect()
+    await until(lambda: not any(map(lives, bench.pids("started"))))
+    assert bench.read("read") == ""
+    watcher.stop()
