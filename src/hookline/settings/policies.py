@@ -284,8 +284,8 @@ def _used_fields(trees: list[Any]) -> UsedFields:
             path = _context_path(node)
             if path is None:
                 waiting += node.values()
-            elif not path:
-                return None
+            elif not path or "\ufffd" in "".join(path):
+                return None  # that letter stands for others, in keys too
             else:
                 _mark(used, path, whole="has" not in node)
     return used
