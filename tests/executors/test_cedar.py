@@ -43,7 +43,7 @@ async def test_forbid_denies_with_the_reason_of_its_annotation(
     assert result.blocked
     assert result.reason == "keep secrets out of .env files"
     assert the_hook(result).success, "a denial is a healthy answer"
-    assert the_hook(result).stdout == "forbid: no-env (tools.cedar)"
+    assert the_hook(result).stderr == "forbid: no-env (tools.cedar)"
 
 
 async def test_permit_has_no_output(bench: PolicyBench) -> None:
@@ -52,7 +52,7 @@ async def test_permit_has_no_output(bench: PolicyBench) -> None:
     assert not result.blocked
     assert the_hook(result).success
     assert the_hook(result).output is None
-    assert the_hook(result).stdout == "permit: policy1 (tools.cedar)"
+    assert the_hook(result).stderr == "permit: policy1 (tools.cedar)"
 
 
 async def test_permit_does_not_override_another_hook(bench: PolicyBench) -> None:
@@ -144,7 +144,7 @@ async def test_action_of_an_event_without_a_tool_is_its_name(
     text = f'permit(principal, action == Action::"{event}", resource);'
     async with bench.system(bench.hook(text), event=event) as hooks:
         result = await hooks.event_handler.fire(event, given)
-    assert the_hook(result).stdout == "permit: policy0 (tools.cedar)"
+    assert the_hook(result).stderr == "permit: policy0 (tools.cedar)"
 
 
 async def test_fields_of_the_event_are_the_context(bench: PolicyBench) -> None:

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from hookline.errors import EncodingError, MissingExtraError, SettingsError
 from hookline.protocol.events import TRAITS
-from hookline.protocol.jsontext import as_plain, encode, encode_whole, text_of
+from hookline.protocol.jsontext import encode, encode_whole, text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.protocol.values import digits
 from hookline.settings.model import HookSource
@@ -99,7 +99,7 @@ class CedarExecutor:
         except _Failure as failure:
             end = RunEnd(exit_code=None, duration=_ms_since(started))
             return failed_result(hook, end, failure.cause, str(failure))
-        end = RunEnd(exit_code=0, stdout=verdict.log, duration=_ms_since(started))
+        end = RunEnd(exit_code=0, stderr=verdict.log, duration=_ms_since(started))
         if verdict.problem is None:
             result = blank_result(hook, end, success=True)
         else:
@@ -212,7 +212,7 @@ def _uid_text(kind: str, name: str) -> str:
 def _action(call: HookCall) -> str:
     if TRAITS[call.event].matched_field != "tool_name":
         return call.event.value
-    name = as_plain(call.input.get("tool_name"))
+    name = call.values().get("tool_name")
     if not isinstance(name, str):
         raise EncodingError("tool_name is not a string")
     return text_of(name)
@@ -225,15 +225,14 @@ def _resource(hook: RegisteredHook, call: HookCall) -> str:
 
 def _context(store: PolicyStore, call: HookCall) -> dict[str, Any]:
     """The fields that a policy looks at or, with a schema, that either one names."""
-    used, given = store.used, call.input
+    used, given = store.used, call.values()
     if store.schema is not None:
         names = given if used is None else used.keys() | store.declared
         used = dict.fromkeys(names)
     elif used is None:
         used = dict.fromkeys(given)
-    plain = {name: as_plain(given[name]) for name in used if name in given}
     try:
-        return _Conversion().record(plain, used, 1)
+        return _Conversion().record(given, used, 1)
     except RecursionError as error:
         raise EncodingError("no room is left on the stack") from error
 
@@ -268,7 +267,7 @@ class _Conversion:
             return value
         if kind is dict:
             return self.record(value, used, level)
-        if kind is list:
+        if kind is list or kind is tuple:
             if used is not None:
                 return []  # no policy looks into it: a set has no fields
             self._enter(value, level)
@@ -277,7 +276,7 @@ class _Conversion:
             return [{} if item is None else item for item in items]
         return None if value is None else _number(value)
 
-    def _enter(self, value: dict[str, Any] | list[Any], level: int) -> None:
+    def _enter(self, value: Collection[Any], level: int) -> None:
         self._cost += len(value) * level
         if level > _MAX_LEVELS:
             raise EncodingError(f"it is nested deeper than {_MAX_LEVELS} levels")
