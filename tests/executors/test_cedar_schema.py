@@ -87,7 +87,7 @@ async def test_policies_that_do_not_fit_the_schema_fail(bench: PolicyBench) -> N
         when {{ context.tool_input has path && context.tool_input.pth == "x" }};"""
     cause, error = failure(await bench.ask(guarded(bench, text), path="a"))
     assert cause is FailureCause.OUTPUT
-    assert f"{bench.folder}/tools.cedar:2: policy typo (tools.cedar): " in error
+    assert f"{bench.folder}/tools.cedar:2: policy typo: " in error
     assert "pth" in error
 
 

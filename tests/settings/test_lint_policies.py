@@ -88,9 +88,9 @@ def test_policies_are_validated_against_the_schema(project: CheckedProject) -> N
         permit(principal, action == Action::"wrte_file", resource);""",
     )
     found = project.check(schema="s.cedarschema")
-    assert f"{WHERE}.policies: /p.cedar:2: policy typo (p.cedar): attribute" in found[0]
+    assert f"{WHERE}.policies: /p.cedar:2: policy typo: attribute" in found[0]
     assert "`tool_input.pth`" in found[0]
-    assert f"{WHERE}.policies: /p.cedar:5: policy policy2 (p.cedar): " in found[1]
+    assert f"{WHERE}.policies: /p.cedar:5: policy policy2: " in found[1]
     assert 'unrecognized action `Action::"wrte_file"`' in found[1]
 
 

@@ -49,10 +49,16 @@ class CedarFile(Struct, frozen=True):
 class Policy(Struct, frozen=True):
     """One policy, as far as a verdict names it."""
 
-    name: str
-    """Its id and its file."""
+    id: str
+    """Its ``@id``, or its number in its file as Cedar gives it."""
+    file: str
     effect: str
     reason: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return f"{self.id} ({self.file})"
 
 
 class PolicyStore(Struct, frozen=True):
@@ -191,8 +197,12 @@ def _parse_policies(file: CedarFile) -> list[_Parsed]:
 
 def _policy(file: CedarFile, number: int, tree: Any) -> Policy:
     notes = tree.get("annotations") or {}
-    name = notes.get("id") or f"policy{number}"
-    return Policy(f"{name} ({file.name})", tree["effect"], notes.get("reason") or None)
+    return Policy(
+        id=notes.get("id") or f"policy{number}",
+        file=file.name,
+        effect=tree["effect"],
+        reason=notes.get("reason") or None,
+    )
 
 
 def _starts(text: str) -> list[int]:
@@ -268,7 +278,7 @@ def _schema_errors(
             continue
         one = known[int(number)]
         problem = error.error.removeprefix(f"for policy `{error.policy_id}`, ")
-        problem = f"policy {one.policy.name}: {_cut(problem)}"
+        problem = f"policy {one.policy.id}: {_cut(problem)}"
         yield SettingsError(problem, one.file.path, one.line)
 
 
