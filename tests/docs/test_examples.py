@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -44,7 +45,18 @@ def test_the_example_of_an_own_loop_hooks_a_plain_function() -> None:
     assert "db.txt: vault: db/main" in output
 
 
-async def test_the_cedar_example_carries_over_policies_of_a_tool_gateway(
+async def credits_of(folder: Path) -> tuple[bool, bool]:
+    """Whether a small and a large credit are blocked."""
+    given = {"order": "7", "currency": "EUR", "complaint": "C-1"}
+    async with HookSystem(Config.load(folder)) as hooks:
+        fire = hooks.event_handler.fire_before_tool_event
+        tool = "OrderDesk___issue_credit"
+        small = await fire(tool, {**given, "cents": 100})
+        large = await fire(tool, {**given, "cents": 90_000})
+    return small.blocked, large.blocked
+
+
+def test_the_cedar_example_carries_over_policies_of_a_tool_gateway(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Issue 13.2: its own cases pass, and each agent has its own limits."""
@@ -59,13 +71,7 @@ async def test_the_cedar_example_carries_over_policies_of_a_tool_gateway(
         given["hooks"]["BeforeTool"][0]["hooks"][0]["principal"] = agent
         settings.write_text(json.dumps(given))
         assert main(["trust", "--yes", str(folder)]) == 0
-        async with HookSystem(Config.load(folder)) as hooks:
-            fire = hooks.event_handler.fire_before_tool_event
-            credit = {"order": "7", "currency": "EUR", "complaint": "C-1"}
-            tool = "OrderDesk___issue_credit"
-            small = await fire(tool, {**credit, "cents": 100})
-            large = await fire(tool, {**credit, "cents": 90_000})
-        verdicts[agent] = (small.blocked, large.blocked)
+        verdicts[agent] = asyncio.run(credits_of(folder))
     assert verdicts == {
         "lead-bot": (False, False),
         "desk-bot": (False, True),
