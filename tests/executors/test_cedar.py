@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookline import Config, HookSystem, Settings
+from hookline.executors.cedar import CedarExecutor
+from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
-from hookline.settings.model import HookSource
+from hookline.settings.load import HookOptions
+from hookline.settings.model import HookConfig, HookSource, HookType, Stamp
 from tests.support.python import run_python
 
 from .policies import PERMIT, PolicyBench, entities, entity, failure, the_hook
@@ -377,6 +383,46 @@ async def test_user_settings_name_the_home_folder(
     async with HookSystem(Config("s-1", bench.folder, chosen)) as hooks:
         result = await hooks.event_handler.fire_before_tool_event("a", {})
     assert the_hook(result).success
+
+
+class OtherBytesApproved:
+    """An approval whose check came before the file was exchanged."""
+
+    def check(self) -> tuple[str | None, Stamp]:
+        return None, ("checked",)
+
+    def unchanged_since(self, stamp: Stamp) -> bool:
+        return True
+
+    def when_changed(self, callback: Callable[[], object]) -> None:
+        """Never called."""
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+    def digest_of(self, path: str) -> str | None:
+        return hashlib.sha256(b"forbid(principal, action, resource);").hexdigest()
+
+
+async def test_bytes_that_were_not_approved_are_not_parsed(bench: PolicyBench) -> None:
+    hook = RegisteredHook(
+        config=HookConfig(type=HookType.CEDAR, name="p", policies=("tools.cedar",)),
+        event=HookEventName.BeforeTool,
+        source=HookSource.PROJECT,
+        options=HookOptions(),
+        project=str(bench.folder),
+        approval=OtherBytesApproved(),
+    )
+    base = {"cwd": str(bench.folder), "session_id": "s"}
+    call = HookCall(hook.event, {**base, "tool_name": "a", "tool_input": {}})
+    bench.write("tools.cedar", PERMIT)
+    result = await CedarExecutor().run(hook, call)
+    assert result.cause is FailureCause.CHANGED
+    bench.write("tools.cedar", "forbid(principal, action, resource);")
+    result = await CedarExecutor().run(hook, call)
+    assert result.success
+    assert result.output is not None
+    assert result.output.is_blocking
 
 
 async def test_only_hosts_with_cedar_hooks_load_the_engine(bench: PolicyBench) -> None:
