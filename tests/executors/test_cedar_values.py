@@ -41,7 +41,7 @@ FORGED = [
     {"__extn": {"fn": "unknown", "args": []}},
     {"__expr": 'Agent::"root"'},
     {"__entity": 1},
-    {"__extn": None, "a": 1},
+    {"__extn": [], "a": 1},
 ]
 
 
@@ -83,6 +83,11 @@ async def test_objects_that_only_look_like_references_are_records(
     assert await bench.allows(text, n={"fn": "decimal", "arg": "1.0"})
 
 
+async def test_reserved_key_without_a_value_is_left_out(bench: PolicyBench) -> None:
+    text = when("context.tool_input.who == {a: 1}")
+    assert await bench.allows(text, who={"__entity": None, "a": 1})
+
+
 async def test_what_no_policy_looks_at_is_not_converted(bench: PolicyBench) -> None:
     """A file's content may hold anything: it fails no guard of paths."""
     deep: Any = 1
@@ -91,6 +96,8 @@ async def test_what_no_policy_looks_at_is_not_converted(bench: PolicyBench) -> N
     content = {"__entity": {"type": "A", "id": "b"}, "deep": deep, "huge": 10**400}
     text = when('context.tool_input.path like "src/*" && context has tool_input')
     assert await bench.allows(text, path="src/a", content=content)
+    many = dict.fromkeys(map(str, range(400_000)), 1)
+    assert await bench.allows(text, path="src/a", **many)
     assert not await bench.allows(text, path="a", content=content)
     text = when("context.tool_input has content && !(context.tool_input has other)")
     assert await bench.allows(text, content=[content])

@@ -45,6 +45,7 @@ DEFAULT_PRINCIPAL = "default"
 
 _RESERVED = frozenset({"__entity", "__extn", "__expr"})
 """Keys by which Cedar's JSON names entities and calls functions."""
+_RESERVED_KEYS = ", ".join(sorted(_RESERVED))
 _MAX_LEVELS = 64
 _MAX_COST = 1_000_000
 """Reading a value takes Cedar time in proportion to its level: at most a second."""
@@ -167,11 +168,14 @@ def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> _Verdic
     answer: cedarpy.AuthzResult = load_engine().is_authorized(
         request, store.policies, store.entities, store.schema
     )
-    numbers = (int(one.removeprefix("policy")) for one in answer.diagnostics.reasons)
-    policies = [store.known[number] for number in sorted(numbers)]
-    log = "\n".join(f"{one.effect}: {one.name}" for one in policies)
-    problem = _problem(answer, store)
-    if answer.allowed:
+    found, decision = answer.diagnostics, answer.decision.name
+    problem = None
+    if found.errors or decision == "NoDecision":
+        problem = _problem(found.errors, decision, store)
+    numbers = sorted([int(one.removeprefix("policy")) for one in found.reasons])
+    policies = [store.known[number] for number in numbers]
+    log = "\n".join([one.log for one in policies])
+    if decision == "Allow":
         return _Verdict(log, None, problem)
     if policies:
         reasons = (one.reason or f"denied by policy {one.name}" for one in policies)
@@ -185,10 +189,9 @@ def _decide(store: PolicyStore, hook: RegisteredHook, call: HookCall) -> _Verdic
     return _Verdict(log, f"no policy permits {asked}")
 
 
-def _problem(answer: cedarpy.AuthzResult, store: PolicyStore) -> str | None:
-    errors = answer.diagnostics.errors
-    if answer.decision.name != "NoDecision":
-        return "; ".join(_explained(one, store) for one in errors[:8]) or None
+def _problem(errors: list[str], decision: str, store: PolicyStore) -> str:
+    if decision != "NoDecision":
+        return "; ".join(_explained(one, store) for one in errors[:8])
     found = re.sub(_WHOLE_CONTEXT, "the context is not valid", "; ".join(errors))
     found = found.removeprefix("failed to build request: ")[:_MAX_TEXT]
     if store.schema is None:
@@ -247,23 +250,22 @@ class _Conversion:
         self, value: dict[str, Any], used: UsedFields, level: int
     ) -> dict[str, Any]:
         """An object, or the parts of it that are used; without what is null."""
-        self._enter(value, level)
-        names: Iterable[str] = value if used is None else used.keys() & value.keys()
-        if not _RESERVED.isdisjoint(names):
-            raise EncodingError(
-                f"it has one of the keys {', '.join(sorted(_RESERVED))}"
-            )
-        part = {} if used is None else used
-        shown = (
-            (name, self._value(value[name], part.get(name), level + 1))
-            for name in names
-            if value[name] is not None
-        )
-        return {name: item for name, item in shown if item is not None}
+        self._enter(value if used is None else used, level)
+        shown: dict[str, Any] = {}
+        for name in value if used is None else used:
+            item = value.get(name)
+            if type(item) is not str:
+                part = None if used is None else used[name]
+                item = self._value(item, part, level + 1)
+            if item is not None:
+                shown[name] = item
+        if not _RESERVED.isdisjoint(shown):
+            raise EncodingError(f"it has one of the keys {_RESERVED_KEYS}")
+        return shown
 
     def _value(self, value: Any, used: UsedFields, level: int) -> Any:
         kind = type(value)
-        if kind is str or kind is bool:
+        if kind is str or kind is bool or value is None:
             return value
         if kind is dict:
             return self.record(value, used, level)
@@ -274,7 +276,7 @@ class _Conversion:
             items = (self._value(item, None, level + 1) for item in value)
             # A set holds no null; without it, it might seem to be empty.
             return [{} if item is None else item for item in items]
-        return None if value is None else _number(value)
+        return _number(value)
 
     def _enter(self, value: Collection[Any], level: int) -> None:
         self._cost += len(value) * level

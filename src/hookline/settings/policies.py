@@ -60,6 +60,11 @@ class Policy(Struct, frozen=True):
         """What people know it by."""
         return f"{self.id} ({self.file})"
 
+    @property
+    def log(self) -> str:
+        """What is recorded where it decides."""
+        return f"{self.effect}: {self.name}"
+
 
 class PolicyStore(Struct, frozen=True):
     """The parsed files of one hook."""
