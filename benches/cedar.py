@@ -37,9 +37,7 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
         name = "1 MB that no policy reads"
         bare = _bare(SMALL, 20), _bare(LARGE, 2)
         return [
-            await compare(
-                GROUP, "small input", small, bare[0], FLOOR, rounds, Bar(1.5)
-            ),
+            await compare(GROUP, "small input", small, bare[0], FLOOR, rounds, Bar(2)),
             await compare(GROUP, name, large, bare[1], FLOOR, few, Bar(1.3)),
         ]
 
