@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hookline import Config, HookSystem
+from hookline.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -37,3 +43,38 @@ def test_the_example_of_an_own_loop_hooks_a_plain_function() -> None:
     output = run("own_loop.py")
     assert "keep passwords out of files" in output
     assert "db.txt: vault: db/main" in output
+
+
+async def credits_of(folder: Path) -> tuple[bool, bool]:
+    """Whether a small and a large credit are blocked."""
+    given = {"order": "7", "currency": "EUR", "complaint": "C-1"}
+    async with HookSystem(Config.load(folder)) as hooks:
+        fire = hooks.event_handler.fire_before_tool_event
+        tool = "OrderDesk___issue_credit"
+        small = await fire(tool, {**given, "cents": 100})
+        large = await fire(tool, {**given, "cents": 90_000})
+    return small.blocked, large.blocked
+
+
+def test_the_cedar_example_carries_over_policies_of_a_tool_gateway(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 13.2: its own cases pass, and each agent has its own limits."""
+    folder = shutil.copytree(EXAMPLES / "cedar", tmp_path / "order-desk")
+    assert main(["check", "--strict", "--cwd", str(folder)]) == 0
+    assert main(["trust", "--yes", str(folder)]) == 0
+    assert main(["test", str(folder)]) == 0, capsys.readouterr().out
+    settings = folder / ".hookline" / "settings.json"
+    given = json.loads(settings.read_text())
+    verdicts = {}
+    for agent in ("lead-bot", "desk-bot", "night-bot", "stranger"):
+        given["hooks"]["BeforeTool"][0]["hooks"][0]["principal"] = agent
+        settings.write_text(json.dumps(given))
+        assert main(["trust", "--yes", str(folder)]) == 0
+        verdicts[agent] = asyncio.run(credits_of(folder))
+    assert verdicts == {
+        "lead-bot": (False, False),
+        "desk-bot": (False, True),
+        "night-bot": (True, True),
+        "stranger": (True, True),
+    }

@@ -21,7 +21,7 @@ from .registry import HookRegistry
 
 _MAX_CACHED = 4096
 _PLAIN_NAMES = (str, type(None))
-_IN_PROCESS = frozenset({HookType.RULE, HookType.PYTHON})
+_IN_PROCESS = frozenset({HookType.RULE, HookType.CEDAR, HookType.PYTHON})
 
 
 class Judgement(StrEnum):

@@ -91,6 +91,11 @@ class HookSystem:
             from hookline.executors.rule import RuleExecutor
 
             executors[HookType.RULE] = RuleExecutor()
+        if _has_type(self._registry, HookType.CEDAR):
+            # Most hosts have no cedar hooks and need not load this module.
+            from hookline.executors.cedar import CedarExecutor
+
+            executors[HookType.CEDAR] = CedarExecutor()
         self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.errors import SettingsError, nearest
+from hookline.errors import MissingExtraError, SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import describe
 from hookline.shelltext.commands import programs
@@ -30,10 +30,11 @@ from .fields import (
     Severity,
     is_number,
     is_text,
+    parse_fields,
     path_text,
 )
 from .locations import PROJECT_FOLDER, SettingsPlaces
-from .model import HookSource, HookType
+from .model import HookConfig, HookSource, HookType
 from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
 
@@ -167,6 +168,8 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
             _check_file(file, project_dir, report.at("command"))
         if project is not None and is_text(command):
             _check_pinning(hook, project, report)
+    if hook.get("type") == HookType.CEDAR:
+        _check_policies(hook, project_dir, report)
     _check_env(hook.get("env"), report.at("env"))
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
@@ -239,6 +242,30 @@ def _slow_start(command: str) -> str | None:
             if re.fullmatch(pattern, name):
                 return language
     return None
+
+
+def _check_policies(
+    hook: dict[str, Any], project_dir: Path | None, report: Report
+) -> None:
+    # Most settings have no such hook and need not load the engine.
+    from .policies import cedar_files, find_mistakes
+
+    event = HookEventName(str(report.path[1]))
+    if not TRAITS[event].can_block:
+        message = f"{event} cannot be blocked: what the policies deny goes on"
+        report.at("policies").add(message, Severity.WARNING)
+    fields = parse_fields(hook, HOOK_FIELDS, Report())
+    if "policies" not in fields:
+        return  # the hook is dropped, and that is reported
+    config = HookConfig(**{"name": "", **fields})
+    folder = None if project_dir is None else str(project_dir)
+    try:
+        for problem in find_mistakes(cedar_files(config, folder)):
+            report.at("policies").add(str(problem))
+    except MissingExtraError as error:
+        report.at("type").add(f"{error}; until then the hook fails")
+    except SettingsError:
+        return  # a relative path, which is reported with the other keys
 
 
 def _check_env(env: Any, report: Report) -> None:

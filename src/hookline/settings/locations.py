@@ -79,6 +79,12 @@ def absolute(path: str | PathLike[str]) -> str:
         return os.path.normpath(known)
 
 
+def resolved(path: str, folder: str) -> str:
+    """The full path of a file that settings name; ``~`` is the user's home."""
+    joined = os.path.join(folder, os.path.expanduser(path))  # noqa: PTH111, PTH118
+    return os.path.normpath(joined)
+
+
 def _with_parents(folder: str) -> list[str]:
     found = [folder]
     while (parent := os.path.dirname(found[-1])) != found[-1]:  # noqa: PTH120

@@ -6,6 +6,7 @@ one warning, a wrong optional field likewise, and the rest works (PROTOCOL 2).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -168,8 +169,20 @@ def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | No
         message = "ignored: a relative path would be that of any project"
         report.at("shell").add(f"{message}: name the whole path", Severity.WARNING)
         del fields["shell"]
+    if source is not HookSource.PROJECT:
+        _report_relative_files(fields, report)
     hook = HookConfig(**{"name": "", **fields})
     return replace(hook, name=hook.name or hook.subject or hook.type.value)
+
+
+def _report_relative_files(fields: dict[str, Any], report: Report) -> None:
+    """The hook stays, and fails: a guard must not go away for a wrong path."""
+    for key in ("policies", "entities", "schema"):
+        given = fields.get(key) or ()
+        for name in (given,) if isinstance(given, str) else given:
+            if not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
+                problem = f"{describe(name)} is relative, so the hook fails"
+                report.at(key).add(f"{problem}: name the whole path")
 
 
 def _is_relative(shell: str | None) -> bool:

@@ -31,11 +31,20 @@ def read_settings(file: str | PathLike[str]) -> dict[str, Any]:
 
 def read_text(file: str | PathLike[str]) -> str:
     """Read a file as UTF-8; refuse one that other users can change."""
+    return decode_text(read_bytes(file), file)
+
+
+def read_bytes(file: str | PathLike[str]) -> bytes:
+    """Read a file without ever waiting; refuse one that other users can change."""
     try:
-        content = _read_bytes(fspath(file))
+        return _read_bytes(fspath(file))
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
         raise SettingsError(f"cannot be read: {problem}", file) from error
+
+
+def decode_text(content: bytes, file: str | PathLike[str]) -> str:
+    """Decode the content of a file as UTF-8."""
     try:
         return content.removeprefix(_BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:

@@ -26,7 +26,7 @@ from itertools import accumulate, islice
 
 from msgspec import Struct
 
-from hookline.settings.locations import PROJECT_FOLDER, is_within
+from hookline.settings.locations import PROJECT_FOLDER, is_within, resolved
 from hookline.settings.model import HookConfig, HookType, SettingsLayer
 from hookline.shelltext.files import command_files
 from hookline.shelltext.parse import project_variables
@@ -153,12 +153,15 @@ def named_paths(hook: HookConfig, project: str) -> NamedPaths:
         found.add(use)
     found.add_function(hook)
     excluded = _excluded(hook, project)
+    policies = _cedar_uses(hook, project, excluded)
+    found.add_policies(policies)
     roles = {
         path: role
         for path, role in found.roles.items()
-        if role is Role.CODE or not any(is_within(path, one) for one in excluded)
+        if role is Role.CODE or not _is_in_any(path, excluded)
     }
-    unpinned = (use for use in uses if use.why or use.role in _DATA)
+    every = (*uses, *policies)
+    unpinned = (use for use in every if use.why or use.role in _DATA)
     return NamedPaths(roles, tuple(found.folders), tuple(unpinned))
 
 
@@ -186,7 +189,8 @@ def hook_files(hook: HookConfig, project: str) -> list[HookFile]:
         elif use.path not in pinned and os.path.isfile(use.path):  # noqa: PTH113
             found.append(HookFile(use.path, Treatment.DATA))
     for path, role in named.roles.items():
-        if role is Role.CODE and _is_python(path) and not is_within(path, own):
+        is_script = role is Role.CODE and hook.type is not HookType.CEDAR
+        if is_script and _is_python(path) and not is_within(path, own):
             found += _unpinned_modules(path, pinned, listed)
     return list(dict.fromkeys(found))
 
@@ -216,9 +220,26 @@ def _excluded(hook: HookConfig, project: str) -> list[str]:
 def _expanded(text: str, project: str) -> str:
     from string import Template
 
-    path = Template(text).safe_substitute(project_variables(project))
-    joined = os.path.join(project, os.path.expanduser(path))  # noqa: PTH111, PTH118
-    return os.path.normpath(joined)
+    return resolved(Template(text).safe_substitute(project_variables(project)), project)
+
+
+def _cedar_uses(
+    hook: HookConfig, project: str, excluded: Collection[str]
+) -> list[FileUse]:
+    """The files of a cedar hook; only entities are data that may be left out."""
+    if hook.type is not HookType.CEDAR:
+        return []
+    names = (*hook.policies, *((hook.schema,) if hook.schema else ()))
+    uses = [FileUse(resolved(name, project), Role.CODE) for name in names]
+    if hook.entities is not None:
+        path = resolved(hook.entities, project)
+        left_out = _is_in_any(path, excluded)
+        uses.append(FileUse(path, Role.READ if left_out else Role.CODE))
+    return uses
+
+
+def _is_in_any(path: str, folders: Iterable[str]) -> bool:
+    return any(is_within(path, one) for one in folders)
 
 
 def names_nothing(hook: HookConfig, project: str) -> bool:
@@ -275,6 +296,12 @@ class _Finder:
             self._add_modules(f"{self._project}/{name}")
             self._add_modules(f"{self._project}/src/{name}")
             self.roles |= dict.fromkeys(_imported_files(hook.function), Role.CODE)
+
+    def add_policies(self, uses: Iterable[FileUse]) -> None:
+        """Add the files of a cedar hook: nothing is loaded from beside them."""
+        for use in uses:
+            if use.role is Role.CODE and self._counts(use.path, use.role):
+                self.roles[use.path] = use.role
 
     def add_path(self, path: str, role: Role, form: Form = Form.FILE) -> None:
         """Add one path, and what running it would load from beside it."""
@@ -526,9 +553,7 @@ def pin_named_files(
         listed = take_tree(path, copies, known, keep_caches=True)
         listed[path] = take_pin(path, copies)
         found |= {
-            one: pin
-            for one, pin in listed.items()
-            if not any(is_within(one, other) for other in excluded)
+            one: pin for one, pin in listed.items() if not _is_in_any(one, excluded)
         }
     return found
 
