@@ -83,6 +83,10 @@ class HookSystem:
             from hookline.executors.rule import RuleExecutor
 
             executors[HookType.RULE] = RuleExecutor()
+        if _has_type(self._registry, HookType.HTTP):
+            from hookline.executors.http import HttpExecutor
+
+            executors[HookType.HTTP] = HttpExecutor()
         self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
