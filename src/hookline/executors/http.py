@@ -32,7 +32,7 @@ from hookline.settings.headers import (
     value_problem,
     variables,
 )
-from hookline.settings.model import Dialect, HookConfig
+from hookline.settings.model import Dialect, HookConfig, shown_url
 
 from .command import environment_text
 from .contract import HookCall, RegisteredHook
@@ -383,13 +383,12 @@ def _parse_url(url: str) -> httpx.URL:
         raise RequestFailedError(FailureCause.SPAWN, problem) from None
     try:
         parsed = httpx.URL(url)
+        if parsed.host:
+            return parsed
     except (httpx.InvalidURL, ValueError):
-        parsed = httpx.URL()
-    if not parsed.host:
-        # The parser's own words would quote a part of it.
-        problem = "cannot be asked: the url is invalid: 'hookline check' shows where"
-        raise RequestFailedError(FailureCause.SPAWN, problem)
-    return parsed
+        pass  # the parser's own words would quote a part of it
+    problem = "cannot be asked: the url is invalid: 'hookline check' shows where"
+    raise RequestFailedError(FailureCause.SPAWN, problem)
 
 
 def _secrets_of_url(url: httpx.URL) -> Iterator[str]:
@@ -496,7 +495,7 @@ def _named(result: HookExecutionResult, config: HookConfig) -> HookExecutionResu
     """A failure says which service it was, and has no exit code."""
     if result.error is None:
         return result
-    error = f"{config.subject} {result.error}"
+    error = f"{shown_url(config.url or '')} {result.error}"
     return structs.replace(result, error=error, exit_code=None)
 
 

@@ -166,12 +166,15 @@ class HookConfig(Struct, frozen=True, kw_only=True):
         return (self.type, self.name, self.subject)
 
 
+INVALID_URL = "(invalid url)"
+
+
 def shown_url(url: str) -> str:
     """A url without user, password, query and fragment, which may be secrets."""
     host = r"[^/?#@:\[\]]+|\[[^/?#@\]]+\]"
     parts = rf"(https?://)(?:[^/?#]*@)?((?:{host})(?::\d*)?)(/[^?#]*)?(?:[?#].*)?"
     found = re.fullmatch(parts, url, re.DOTALL)
-    return "".join(found.groups("")) if found else "(invalid url)"
+    return "".join(found.groups("")) if found else INVALID_URL
 
 
 class HookGroup(Struct, frozen=True, kw_only=True):
