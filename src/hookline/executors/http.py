@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -67,11 +67,11 @@ _MIN_SECRET = 6
 class RequestFailedError(Exception):
     """A request without a usable answer."""
 
-    def __init__(self, cause: FailureCause, problem: str, body: bytes = b"") -> None:
+    def __init__(self, cause: FailureCause, problem: str, page: str = "") -> None:
         super().__init__(problem)
         self.cause = cause
         self.problem = problem
-        self.body = body
+        self.page = page
 
 
 class HttpExecutor:
@@ -94,10 +94,10 @@ class HttpExecutor:
         except TimeoutError:
             result = timed_out_result(hook, _end(started))
         except RequestFailedError as error:
-            end = _end(started, stderr=as_text(error.body))
+            end = _end(started, stderr=error.page)
             result = failed_result(hook, end, error.cause, error.problem)
         result = _named(result, hook.config)
-        return result if question is None else _masked(result, hook, question.secrets)
+        return result if question is None else _masked(result, hook, question.mask)
 
     async def close(self) -> None:
         """Close the connections of this event loop; others close their own."""
@@ -128,7 +128,7 @@ class _Question(Struct, frozen=True, kw_only=True):
     url: httpx.URL
     headers: list[tuple[bytes, bytes]]
     body: bytes
-    secrets: tuple[str, ...]
+    mask: _Mask
 
     @property
     def origin(self) -> str:
@@ -226,7 +226,7 @@ async def _post(
         response = await transport.handle_async_request(request)
         progress.answered = response.status_code
         try:
-            return await _read_response(response, limit)
+            return await _read_response(response, limit, question.mask)
         finally:
             await response.aclose()
     except RequestFailedError:
@@ -234,14 +234,16 @@ async def _post(
     # Foreign code below this: whatever it raises is a failure of the hook, and only
     # what ``_failure`` makes of it is shown.
     except Exception as error:  # noqa: BLE001
-        raise _failure(error, answered=progress.answered is not None) from None
+        why = question.mask.text(_root_of(error))[:_MAX_LINE]
+        raise _failure(error, why, answered=progress.answered is not None) from None
 
 
-async def _read_response(response: httpx.Response, limit: int) -> _Answer:
-    status = response.status_code
+async def _read_response(response: httpx.Response, limit: int, mask: _Mask) -> _Answer:
     if not response.is_success:
         body, _ = await _read_body(response, _MAX_ERROR_BYTES)
-        raise RequestFailedError(FailureCause.CRASH, _describe(status, body), body)
+        page = mask.text(as_text(body))
+        problem = _describe(response.status_code, page)
+        raise RequestFailedError(FailureCause.CRASH, problem, page)
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"", "identity"}:
         problem = f"answered with Content-Encoding {coding[:40]!r}, which is not read"
@@ -263,7 +265,7 @@ async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]
     return b"".join(pieces), False
 
 
-def _describe(status: int, body: bytes) -> str:
+def _describe(status: int, page: str) -> str:
     from http import HTTPStatus
 
     known = status in HTTPStatus._value2member_map_
@@ -271,16 +273,15 @@ def _describe(status: int, body: bytes) -> str:
     if 300 <= status < 400:
         hint = "redirects are not followed: write the final address into url"
         return f"answered {status}{phrase}, and {hint}"
-    lines = (" ".join(line.split()) for line in as_text(body).splitlines())
+    lines = (" ".join(line.split()) for line in page.splitlines())
     line = "".join(filter(str.isprintable, next(filter(None, lines), "")))
     said = f": {line[:_MAX_LINE]}{'...' if len(line) > _MAX_LINE else ''}"
     return f"answered {status}{phrase}{said if line else ''}"
 
 
-def _failure(error: Exception, *, answered: bool) -> RequestFailedError:
+def _failure(error: Exception, why: str, *, answered: bool) -> RequestFailedError:
     import httpx
 
-    why = _root_of(error)
     if answered:
         problem = f"broke off its answer: {why}"
         return RequestFailedError(FailureCause.OUTPUT, problem)
@@ -309,7 +310,7 @@ def _root_of(error: BaseException) -> str:
         elif (cause := error.__cause__ or error.__context__) is not None:
             error = cause
         else:
-            return " ".join(str(error).split())[:_MAX_LINE] or type(error).__name__
+            return " ".join(str(error).split()) or type(error).__name__
 
 
 def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
@@ -362,7 +363,7 @@ def _question(hook: RegisteredHook, call: HookCall) -> _Question:
         url=url,
         headers=[(name.encode(), _header_bytes(sent[name])) for name in sent],
         body=b'{"input":%b}' % call.payload if is_opa else call.payload,
-        secrets=tuple(secrets),
+        mask=_Mask(_forms(tuple(secrets))),
     )
 
 
@@ -500,10 +501,9 @@ def _named(result: HookExecutionResult, config: HookConfig) -> HookExecutionResu
 
 
 def _masked(
-    result: HookExecutionResult, hook: RegisteredHook, secrets: tuple[str, ...]
+    result: HookExecutionResult, hook: RegisteredHook, mask: _Mask
 ) -> HookExecutionResult:
     """The result without the secrets, which a service may have echoed."""
-    mask = _Mask(secrets)
     said = result.raw_output
     kept = (result.stdout, result.stderr, result.error or "", *result.warnings)
     if not mask.finds_any(*kept, "" if said is None else encode(said).decode()):
@@ -528,19 +528,22 @@ def _masked(
 _MAX_DEPTH = 150
 
 
-class _Mask:
+class _Mask(Struct, frozen=True):
     """Replaces secrets in texts and JSON values, however they were escaped."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        known = {form for one in secrets for form in _forms(one)}
-        self._forms = sorted(known, key=len, reverse=True)
+    forms: tuple[str, ...]
 
     def finds_any(self, *texts: str) -> bool:
-        return any(form in text for form in self._forms for text in texts)
+        return any(self.text(text) != text for text in texts)
 
     def text(self, text: str) -> str:
-        for form in self._forms:
+        for form in self.forms:
             text = text.replace(form, _MASK)
+        for form in self.forms:
+            # A text that was cut may end with the beginning of one.
+            for size in range(len(form) - 1, _MIN_SECRET - 1, -1):
+                if text.endswith(form[:size]):
+                    return text[:-size] + _MASK
         return text
 
     def values(self, value: Any, depth: int = 0) -> Any:
@@ -561,16 +564,17 @@ class _Mask:
         return value
 
 
-def _forms(secret: str) -> set[str]:
-    """A secret as it is, and as it reads in JSON, in HTML and in a url."""
-    if len(secret) < _MIN_SECRET:
-        return set()
+@lru_cache(maxsize=64)
+def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Secrets as they are, and as they read in JSON, in HTML and in a url."""
     from html import escape
     from json import dumps
 
-    raw = _header_bytes(secret)
-    texts = {secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")}
-    forms = {form for text in texts for form in (text, quote(text), escape(text))}
-    for text in texts:
-        forms |= {dumps(text)[1:-1], dumps(text, ensure_ascii=False)[1:-1]}
-    return forms | {form.replace("/", "\\/") for form in forms}
+    found: set[str] = set()
+    for secret in (one for one in secrets if len(one) >= _MIN_SECRET):
+        raw = _header_bytes(secret)
+        for text in (secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")):
+            found |= {text, quote(text, errors="replace"), escape(text)}
+            found |= {dumps(text)[1:-1], dumps(text, ensure_ascii=False)[1:-1]}
+    found |= {form.replace("/", "\\/") for form in found}
+    return tuple(sorted(found, key=len, reverse=True))
