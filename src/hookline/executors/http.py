@@ -476,12 +476,13 @@ def _read(hook: RegisteredHook, answer: _Answer, started: float) -> HookExecutio
         return read_end(hook, end)
     denial = hook.config.description or f"denied by {hook.name}"
     try:
-        document, warnings = parse_answer(end.stdout)
+        document, doubts = parse_answer(end.stdout)
+        if doubts:
+            return failed_result(hook, end, FailureCause.OUTPUT, doubts[0])
         said = opa_output(document, denial)
     except ValueError as error:
         return failed_result(hook, end, FailureCause.OUTPUT, str(error))
-    result = structs.replace(blank_result(hook, end, success=True), warnings=warnings)
-    return with_output(result, said)
+    return with_output(blank_result(hook, end, success=True), said)
 
 
 def _end(started: float, stderr: str = "") -> RunEnd:

@@ -217,10 +217,14 @@ def _check_header(name: str, value: str, allowed: list[str], report: Report) -> 
 def _check_url(url: str, report: Report) -> None:
     from urllib.parse import parse_qsl, urlsplit
 
-    if shown_url(url) == INVALID_URL:
+    try:
+        parts = urlsplit(url)
+        valid = shown_url(url) != INVALID_URL and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
         report.add("invalid: expected http:// or https://, a host, a port and a path")
         return
-    parts = urlsplit(url)
     if "${" in url:
         report.add("is sent as written: variables are replaced in headers only")
     keys = [key for key, value in parse_qsl(parts.query) if value]
