@@ -7,6 +7,8 @@ import gc
 import os
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -291,6 +293,38 @@ def test_event_loops_in_several_threads_have_their_own_connections(
         assert verdicts == [True] * 20
         server.wait(lambda: server.open == 0)
         asyncio.run(system.dispose())
+
+
+FORK = """
+import asyncio, os, sys
+from hookline import Config, HookSystem, Settings
+hooks = [{"type": "http", "url": sys.argv[1]}]
+found = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": hooks}]}})
+system = HookSystem(Config("s", ".", found))
+loop = asyncio.new_event_loop()
+loop.run_until_complete(system.initialize())
+def blocked():
+    event = system.event_handler.fire_before_tool_event("write_file", {})
+    return loop.run_until_complete(event).blocked
+assert blocked()
+child = os.fork()
+if child == 0:
+    os._exit(0 if blocked() else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert blocked()
+loop.run_until_complete(system.dispose())
+"""
+
+
+def test_a_fork_does_not_share_the_connections_of_its_parent(
+    workshop: Workshop,
+) -> None:
+    """Two processes on one connection would read each other's verdicts."""
+    with WebServer(reply(DENY)) as server:
+        words = [sys.executable, "-c", FORK, server.url]
+        subprocess.run(words, cwd=workshop.folder, check=True, timeout=60)
+        assert len(server.exchanges) == 3
+        assert server.connections == 2
 
 
 async def test_dispose_closes_connections_of_another_loop_that_still_runs(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -74,11 +74,19 @@ class RequestFailedError(Exception):
         self.page = page
 
 
+_Place = tuple[int, asyncio.AbstractEventLoop]
+
+
+def _here() -> _Place:
+    """A connection belongs to one event loop of one process."""
+    return os.getpid(), asyncio.get_running_loop()
+
+
 class HttpExecutor:
     """Posts events; keeps connections open for each event loop."""
 
     def __init__(self) -> None:
-        self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
+        self._clients: dict[_Place, _Client] = {}
         self._places: dict[str, ProcessSlots] = {}
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
@@ -101,22 +109,26 @@ class HttpExecutor:
 
     async def close(self) -> None:
         """Close the connections of this event loop; others close their own."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        # What is dropped here is closed on its own event loop.
-        self._clients.clear()
+        client = self._clients.pop(_here(), None)
+        self._drop(lambda _: True)
         if client is not None:
             await client.close()
 
     async def _client(self) -> _Client:
-        loop = asyncio.get_running_loop()
-        if (known := self._clients.get(loop)) is not None:
+        here = _here()
+        if (known := self._clients.get(here)) is not None:
             return known
-        for other in list(self._clients):
-            if other.is_closed():
-                self._clients.pop(other, None)
-        client = self._clients[loop] = _Client()
+        self._drop(lambda loop: loop.is_closed())
+        client = self._clients[here] = _Client()
         await client.open()
         return client
+
+    def _drop(self, chosen: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
+        """Forget connections of other event loops, which close them on their own."""
+        for process, loop in list(self._clients):
+            # A fork leaves those of its parent alone: they share what they wait on.
+            if process == os.getpid() and chosen(loop):
+                self._clients.pop((process, loop), None)
 
     def _place(self, origin: str) -> ProcessSlots:
         return self._places.setdefault(origin, ProcessSlots(CONNECTIONS))
