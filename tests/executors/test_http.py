@@ -92,6 +92,15 @@ async def test_no_session_id_breaks_the_request(
     assert "x-evil" not in server.exchanges[0].headers
 
 
+async def test_a_replay_says_so(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOKLINE_REPLAY", "1")
+    with WebServer(reply()) as server:
+        await one(workshop, server)
+    assert server.exchanges[0].headers["x-hookline-replay"] == "1"
+
+
 @pytest.mark.parametrize("event", list(HookEventName))
 async def test_every_event_can_be_posted(
     workshop: Workshop, event: HookEventName

@@ -271,6 +271,34 @@ def test_asyncio_run_several_times_leaves_nothing_behind(workshop: Workshop) -> 
         gc.collect()  # a warning about what is still open would be an error
 
 
+def test_uvloop_leaves_nothing_behind_either(workshop: Workshop) -> None:
+    uvloop = pytest.importorskip("uvloop")
+    with WebServer(reply(DENY)) as server:
+        system = system_of(workshop, hook(server))
+
+        async def use() -> bool:
+            await system.initialize()
+            return (await fire(system)).blocked
+
+        for _ in range(2):
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                assert runner.run(use())
+            server.wait(lambda: server.open == 0)
+        asyncio.run(system.dispose())
+
+
+async def test_a_hook_that_is_not_waited_for_is_sent_all_the_same(
+    workshop: Workshop,
+) -> None:
+    """``"async": true``: it counts for nothing, and dispose() lets it finish."""
+    with WebServer(reply(DENY)) as server:
+        service = {**hook(server), "async": True}
+        async with system_of(workshop, service) as system:
+            assert not (await fire(system)).blocked
+        assert len(server.exchanges) == 1
+        await until(lambda: server.open == 0)
+
+
 def test_event_loops_in_several_threads_have_their_own_connections(
     workshop: Workshop,
 ) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from hookline.settings.fields import Report
 from hookline.settings.lint import lint
-from hookline.settings.model import shown_url
+from hookline.settings.model import HookSource, shown_url
+from hookline.settings.parse import parse_layer
 
 
 def findings(**hook: Any) -> list[str]:
@@ -94,6 +95,26 @@ def test_no_finding_quotes_a_credential() -> None:
     )
     assert len(found) == 4
     assert "hidden" not in "".join(found)
+
+
+@pytest.mark.parametrize("kind", ["http", "command"])
+def test_a_url_that_is_dropped_is_not_quoted(kind: str) -> None:
+    hook = {"type": kind, "command": "true", "url": "https://me:hidden@a.test/ b"}
+    raw = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    [warning] = parse_layer(raw, HookSource.USER).warnings
+    assert "url: " in warning
+    assert "hidden" not in warning
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"X": ["hidden"]}, {"X": "hidden\0"}, ["hidden"], {"X": {"a": "hidden"}}],
+)
+def test_a_header_that_is_dropped_is_not_quoted(headers: Any) -> None:
+    hook = {"type": "http", "url": "https://a.test/", "headers": headers}
+    raw = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    [warning] = parse_layer(raw, HookSource.USER).warnings
+    assert "hidden" not in warning
 
 
 def test_a_missing_httpx_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -552,12 +552,9 @@ class _Mask(Struct, frozen=True):
     def text(self, text: str) -> str:
         for form in self.forms:
             text = text.replace(form, _MASK)
-        for form in self.forms:
-            # A text that was cut may end with the beginning of one.
-            for size in range(len(form) - 1, _MIN_SECRET - 1, -1):
-                if text.endswith(form[:size]):
-                    return text[:-size] + _MASK
-        return text
+        return next(
+            filter(None, (_without_start(text, one) for one in self.forms)), text
+        )
 
     def values(self, value: Any, depth: int = 0) -> Any:
         """A copy; names of fields stay, since a verdict must not be lost."""
@@ -575,6 +572,16 @@ class _Mask(Struct, frozen=True):
         if isinstance(value, list):
             return [self.values(item, depth + 1) for item in value]
         return value
+
+
+def _without_start(text: str, secret: str) -> str | None:
+    """A text that was cut within a secret, without the beginning of it."""
+    at = text.find(secret[:_MIN_SECRET], max(0, len(text) - len(secret)))
+    while at >= 0:
+        if secret.startswith(text[at:]):
+            return text[:at] + _MASK
+        at = text.find(secret[:_MIN_SECRET], at + 1)
+    return None
 
 
 @lru_cache(maxsize=64)
