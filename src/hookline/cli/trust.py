@@ -14,7 +14,7 @@ from hookline.protocol.jsontext import encode
 from hookline.settings.fields import REQUIRED_BY_TYPE
 from hookline.settings.lint import risky_variables
 from hookline.settings.locations import find_workspace, record_path, record_problem
-from hookline.settings.model import HookConfig
+from hookline.settings.model import HookConfig, HookType
 from hookline.trust import records, review
 from hookline.trust.pins import PinKind, Treatment
 
@@ -211,7 +211,10 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
     if reviewed.change is not review.Change.REMOVED:
         for path in reviewed.files:
             yield f"         pins   {_escaped(_relative(path, project))}"
-        if reviewed.names_nothing:
+        if hook.type is HookType.HTTP:
+            pinned = "what it does with them and what it answers is not pinned"
+            yield f"         note   the service sees these events: {pinned}"
+        elif reviewed.names_nothing:
             pinned = "only the command itself is pinned, not the programs it runs"
             yield f"         note   no file of the project is named: {pinned}"
         for file in reviewed.unpinned:
@@ -242,6 +245,9 @@ def _key_lines(definition: review.Definition) -> Iterator[str]:
             yield f"{_escaped(key)}: {_json(value)}"
     for name in risky_variables(hook.env):
         text = "changes which programs or files the command uses: look at it closely"
+        yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
+    for name in hook.allowed_env:
+        text = "of your environment may be sent to this url"
         yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
 
 

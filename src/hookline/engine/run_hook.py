@@ -67,7 +67,9 @@ async def _execute(
             'use another type, such as "command" or "rule"'
         )
         return refused(hook, FailureCause.SPAWN, error)
-    if hook.config.dialect is Dialect.CLAUDE and hook.config.command is not None:
+    if hook.config.dialect is Dialect.CLAUDE and (
+        hook.config.command is not None or hook.config.type is HookType.HTTP
+    ):
         return await _execute_claude(executor, hook, call)
     return await executor.run(hook, call)
 

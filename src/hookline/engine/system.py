@@ -96,6 +96,10 @@ class HookSystem:
             from hookline.executors.cedar import CedarExecutor
 
             executors[HookType.CEDAR] = CedarExecutor()
+        if _has_type(self._registry, HookType.HTTP):
+            from hookline.executors.http import HttpExecutor
+
+            executors[HookType.HTTP] = HttpExecutor()
         self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hookline.errors import HooklineError, nearest
+from hookline.errors import HooklineError, MissingExtraError, nearest
 from hookline.protocol.inputs import EVENT_FIELDS
 
 from . import functions
@@ -23,7 +23,6 @@ from .tree import Call, Constant, Loop, Name, Node, Select, read_tree, walk
 if TYPE_CHECKING:
     from cel_expr_python import cel
 
-INSTALL = "pip install 'hookline[rules]'"
 NOW, EVENT = "now", "event"
 NAMES = frozenset().union(*EVENT_FIELDS.values()) | {NOW, EVENT}
 """What an expression can name."""
@@ -55,7 +54,7 @@ class EngineMissingError(ExpressionError):
     """The library that evaluates expressions is not installed."""
 
     def __init__(self) -> None:
-        super().__init__(f"rules need an engine that is not installed: {INSTALL}")
+        super().__init__(str(MissingExtraError("rules", "cel-expr-python")))
 
     def __str__(self) -> str:
         return self.problem

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias, TypeGuard
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName, Matching
@@ -93,6 +94,13 @@ class KeyType(Struct, frozen=True):
     schema: dict[str, Any]
     fields: dict[str, Any] = {}
     """The keys of the object, where an object is accepted."""
+    is_private: bool = False
+    """Its values may hold credentials and are not quoted."""
+
+    def mismatch(self, value: Any) -> str:
+        """What was expected, and what it got."""
+        got = type(value).__name__ if self.is_private else describe(value)
+        return f"expected {self.expected}, got {got}"
 
 
 class Field(Struct, frozen=True):
@@ -114,8 +122,7 @@ def parse_fields(
             continue
         value = field.type.parse(raw[key], report.at(key))
         if value is UNSET:
-            expected, got = field.type.expected, describe(raw[key])
-            report.at(key).add(f"ignored: expected {expected}, got {got}")
+            report.at(key).add(f"ignored: {field.type.mismatch(raw[key])}")
         elif field.type is not NOT_PARSED:
             found[field.attribute or _snake_case(key)] = value
     return found
@@ -196,7 +203,9 @@ def list_of_text(expected: str, collect: Callable[[list[str]], Any]) -> KeyType:
     return KeyType(expected, parse, {"type": "array", "items": TEXT.schema})
 
 
-def _parse_environment(value: Any, report: Report) -> Any:
+def _parse_environment(
+    value: Any, report: Report, describe: Callable[[Any], str] = describe
+) -> Any:
     if not isinstance(value, dict):
         return UNSET
     found: dict[str, str] = {}
@@ -294,6 +303,15 @@ ENVIRONMENT = KeyType(
         "additionalProperties": {"type": ["string", "number"]},
     },
 )
+HEADERS = KeyType(
+    ENVIRONMENT.expected,
+    # What is wrong in one may be a credential: it is not quoted.
+    lambda value, report: _parse_environment(
+        value, report, lambda it: type(it).__name__
+    ),
+    ENVIRONMENT.schema,
+    is_private=True,
+)
 OBJECT = KeyType("an object", _parse_object, {"type": "object"})
 FILES = KeyType(
     "a path or a list of paths",
@@ -302,10 +320,13 @@ FILES = KeyType(
     ),
     {"anyOf": [TEXT.schema, {**TEXTS.schema, "minItems": 1}]},
 )
-URL = simple(
-    "an address that starts with http:// or https://",
-    {"type": "string", "pattern": _URL},
-    lambda value: is_text(value) and re.match(_URL, value) is not None,
+URL = replace(
+    simple(
+        "an address that starts with http:// or https://, without blanks",
+        {"type": "string", "pattern": _URL},
+        lambda value: is_text(value) and re.match(_URL, value) is not None,
+    ),
+    is_private=True,
 )
 ON_FAILURE = choice(OnFailure)
 CAUSE_FIELDS = {
@@ -365,7 +386,7 @@ HOOK_FIELDS = {
     "schema": Field(TEXT, "The Cedar schema of a cedar hook's policies and events."),
     "principal": Field(TEXT, 'Who asks: Agent::"<principal>"; default: "default".'),
     "url": Field(URL, "Where an http hook posts the event."),
-    "headers": Field(ENVIRONMENT, "Headers of the request; '${NAME}' is a variable."),
+    "headers": Field(HEADERS, "Headers of the request; '${NAME}' is a variable."),
     "allowedEnv": Field(TEXTS, "The variables that headers may name."),
 }
 

@@ -6,8 +6,9 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 
@@ -33,8 +34,16 @@ from .fields import (
     parse_fields,
     path_text,
 )
+from .headers import is_credential, names_problem, value_problem, variables
 from .locations import PROJECT_FOLDER, SettingsPlaces
-from .model import HookConfig, HookSource, HookType
+from .model import (
+    INVALID_URL,
+    Dialect,
+    HookConfig,
+    HookSource,
+    HookType,
+    shown_url,
+)
 from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
 
@@ -170,6 +179,11 @@ def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) 
             _check_pinning(hook, project, report)
     if hook.get("type") == HookType.CEDAR:
         _check_policies(hook, project_dir, report)
+    if hook.get("type") == HookType.HTTP:
+        _check_http(hook, report)
+    elif hook.get("dialect") == Dialect.OPA:
+        message = "has no effect: only http hooks ask Open Policy Agent"
+        report.at("dialect").add(message, Severity.WARNING)
     _check_env(hook.get("env"), report.at("env"))
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
@@ -186,7 +200,8 @@ _ONLY_FOR: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("when", "then"), (HookType.RULE,)),
     **dict.fromkeys(("policies", "entities", "schema", "principal"), (HookType.CEDAR,)),
     **dict.fromkeys(("url", "headers", "allowedEnv"), (HookType.HTTP,)),
-    **dict.fromkeys(("env", "shell", "envPolicy"), (HookType.COMMAND, HookType.WORKER)),
+    **dict.fromkeys(("shell", "envPolicy"), (HookType.COMMAND, HookType.WORKER)),
+    "env": (HookType.COMMAND, HookType.WORKER, HookType.HTTP),  # has words of its own
     "expect": (HookType.COMMAND, HookType.WORKER, HookType.HTTP),
     "pool": (HookType.WORKER,),
 }
@@ -266,6 +281,75 @@ def _check_policies(
         report.at("type").add(f"{error}; until then the hook fails")
     except SettingsError:
         return  # a relative path, which is reported with the other keys
+
+
+def _check_http(hook: dict[str, Any], report: Report) -> None:
+    if find_spec("httpx") is None:
+        report.at("type").add("httpx is missing: run pip install 'hookline[http]'")
+    if is_text(hook.get("url")):
+        _check_url(hook["url"], report.at("url"))
+    if hook.get("env"):
+        message = "has no effect on an http hook: headers use the host's variables"
+        report.at("env").add(message, Severity.WARNING)
+    given, headers = hook.get("allowedEnv"), hook.get("headers")
+    allowed = [name for name in given if is_text(name)] if _is_list(given) else []
+    sent = headers.items() if isinstance(headers, dict) else ()
+    texts = {name: value for name, value in sent if isinstance(value, str)}
+    if problem := names_problem(filter(is_text, texts)):
+        report.at("headers", problem[0]).add(problem[1])
+    for name, value in texts.items():
+        _check_header(name, value, allowed, report.at("headers", name))
+    named = {name for value in texts.values() for name in variables(value)}
+    for name in dict.fromkeys(allowed):
+        if name not in named:
+            message = f"no header names {describe(name)}: remove it"
+            report.at("allowedEnv").add(message, Severity.WARNING)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, list | tuple)
+
+
+def _check_header(name: str, value: str, allowed: list[str], report: Report) -> None:
+    if problem := value_problem(value):
+        report.add(problem)
+    for variable in variables(value):
+        if variable not in allowed:
+            report.add(f"names {describe(variable)}, which is not in allowedEnv")
+        elif not os.environ.get(variable, "").strip():
+            message = f"names {describe(variable)}, which is not set here: export it"
+            report.add(message, Severity.WARNING)
+    if "${" in value and not variables(value) and "$${" not in value:
+        report.add("is sent as written: a variable is '${NAME}'", Severity.WARNING)
+    elif is_credential(name) and value.strip() and not variables(value):
+        message = "holds a credential: name a variable, '${NAME}', and list it in "
+        report.add(f"{message}allowedEnv", Severity.WARNING)
+
+
+def _check_url(url: str, report: Report) -> None:
+    from urllib.parse import parse_qsl, urlsplit
+
+    try:
+        parts = urlsplit(url)
+        valid = shown_url(url) != INVALID_URL and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        report.add("invalid: expected http:// or https://, a host, a port and a path")
+        return
+    if "${" in url:
+        report.add("is sent as written: variables are replaced in headers only")
+    keys = [key for key, value in parse_qsl(parts.query) if value]
+    if parts.password or any(map(is_credential, keys)):
+        message = "holds a credential: send it in a header, from a variable"
+        report.add(message, Severity.WARNING)
+    if parts.scheme == "http" and not _is_local(parts.hostname or ""):
+        message = "is not encrypted: others can read the events and answer them"
+        report.add(f"{message}: use https", Severity.WARNING)
+
+
+def _is_local(host: str) -> bool:
+    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def _check_env(env: Any, report: Report) -> None:

@@ -6,6 +6,7 @@ layers of a run in priority order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, Protocol
@@ -154,14 +155,26 @@ class HookConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        """What it runs, asks or decides by."""
-        given = (self.command, self.function, self.when, self.url)
+        """What it runs, asks or decides by; of a url only what is no credential."""
+        url = None if self.url is None else shown_url(self.url)
+        given = (self.command, self.function, self.when, url)
         return next(filter(None, given), ", ".join(self.policies))
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What a hook is called and what it runs, for records about it."""
         return (self.type, self.name, self.subject)
+
+
+INVALID_URL = "(invalid url)"
+
+
+def shown_url(url: str) -> str:
+    """A url without user, password, query and fragment, which may be secrets."""
+    host = r"[^/?#@:\[\]]+|\[[^/?#@\]]+\]"
+    parts = rf"(https?://)(?:[^/?#]*@)?((?:{host})(?::\d*)?)(/[^?#]*)?(?:[?#].*)?"
+    found = re.fullmatch(parts, url, re.DOTALL)
+    return "".join(found.groups("")) if found else INVALID_URL
 
 
 class HookGroup(Struct, frozen=True, kw_only=True):

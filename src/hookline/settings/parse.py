@@ -204,5 +204,5 @@ def _reason_to_drop(raw: dict[str, Any]) -> str | None:
         return f"a {hook_type} hook needs a {key}"
     value_type = HOOK_FIELDS[key].type
     if value_type.parse(raw[key], silent) is UNSET:
-        return f"{key}: expected {value_type.expected}, got {describe(raw[key])}"
+        return f"{key}: {value_type.mismatch(raw[key])}"
     return None

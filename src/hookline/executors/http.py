@@ -1,0 +1,600 @@
+"""Http hooks: the event is posted to a service, which answers with a verdict.
+
+PROTOCOL section 13. The body of a 2xx answer is read like the stdout of a process that
+exits with 0; anything else is a failure with its cause. One deadline covers a request
+from the wait for a connection to the last byte of the answer.
+
+The transport of httpx is used without its client: so there are no redirects, cookies,
+proxies, ``.netrc`` files or decompression that would have to be switched off. A secret
+from the environment is sent, and masked in everything that is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+from msgspec import Struct, structs
+
+from hookline.processes.process import ProcessSlots
+from hookline.protocol.jsontext import encode
+from hookline.protocol.opa import opa_output
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.settings.headers import (
+    is_credential,
+    names_problem,
+    replace_variables,
+    value_problem,
+    variables,
+)
+from hookline.settings.model import Dialect, HookConfig, shown_url
+
+from .command import environment_text
+from .contract import HookCall, RegisteredHook
+from .exit_table import (
+    RunEnd,
+    as_text,
+    blank_result,
+    failed_result,
+    parse_answer,
+    read_end,
+    timed_out_result,
+    with_output,
+)
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+CONNECTIONS = 32
+"""To one origin at a time; further events wait, which counts against their timeout."""
+INSTALL = "pip install 'hookline[http]'"
+
+_KEEP_ALIVE_S = 30.0
+_MAX_ERROR_BYTES = 4096
+_MAX_LINE = 200
+_MASK = "[masked]"
+_MIN_SECRET = 6
+"""Shorter values are found in too many texts."""
+
+
+class RequestFailedError(Exception):
+    """A request without a usable answer."""
+
+    def __init__(self, cause: FailureCause, problem: str, page: str = "") -> None:
+        super().__init__(problem)
+        self.cause = cause
+        self.problem = problem
+        self.page = page
+
+
+_Place = tuple[int, asyncio.AbstractEventLoop]
+
+
+def _here() -> _Place:
+    """A connection belongs to one event loop of one process."""
+    return os.getpid(), asyncio.get_running_loop()
+
+
+class HttpExecutor:
+    """Posts events; keeps connections open for each event loop."""
+
+    def __init__(self) -> None:
+        self._clients: dict[_Place, _Client] = {}
+        self._places: dict[str, ProcessSlots] = {}
+
+    async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+        """Post the event once; its timeout starts here."""
+        started, question = time.perf_counter(), None
+        try:
+            question = _question(hook, call)
+            client = await self._client()
+            limit = asyncio.timeout(hook.config.timeout_ms / 1000)
+            async with limit, self._place(question.origin):
+                answer = await client.ask(question, hook.options.max_output_bytes)
+            result = _read(hook, answer, started)
+        except TimeoutError:
+            result = timed_out_result(hook, _end(started))
+        except RequestFailedError as error:
+            end = _end(started, stderr=error.page)
+            result = failed_result(hook, end, error.cause, error.problem)
+        result = _named(result, hook.config)
+        return result if question is None else _masked(result, hook, question.mask)
+
+    async def close(self) -> None:
+        """Close the connections of this event loop; others close their own."""
+        client = self._clients.pop(_here(), None)
+        self._drop(lambda _: True)
+        if client is not None:
+            await client.close()
+
+    async def _client(self) -> _Client:
+        here = _here()
+        if (known := self._clients.get(here)) is not None:
+            return known
+        self._drop(lambda loop: loop.is_closed())
+        client = self._clients[here] = _Client()
+        await client.open()
+        return client
+
+    def _drop(self, chosen: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
+        """Forget connections of other event loops, which close them on their own."""
+        for process, loop in list(self._clients):
+            # A fork leaves those of its parent alone: they share what they wait on.
+            if process == os.getpid() and chosen(loop):
+                self._clients.pop((process, loop), None)
+
+    def _place(self, origin: str) -> ProcessSlots:
+        return self._places.setdefault(origin, ProcessSlots(CONNECTIONS))
+
+
+class _Question(Struct, frozen=True, kw_only=True):
+    """What is sent, and what of it must not be shown."""
+
+    url: httpx.URL
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    mask: _Mask
+
+    @property
+    def origin(self) -> str:
+        return f"{self.url.scheme}://{self.url.netloc.decode()}"
+
+
+class _Answer(Struct, frozen=True):
+    """A 2xx answer."""
+
+    body: bytes
+    is_cut: bool
+
+
+class _Client:
+    """The connections of one event loop."""
+
+    def __init__(self) -> None:
+        self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
+        self._lifetime = _close_at_end(self._transports)
+
+    async def open(self) -> None:
+        """Let the event loop close the connections when it ends."""
+        await anext(self._lifetime)
+
+    async def close(self) -> None:
+        await self._lifetime.aclose()
+
+    async def ask(self, question: _Question, limit: int) -> _Answer:
+        """Post once, and again where a connection from before turns out to be dead.
+
+        A service closes idle connections whenever it likes; the question was not
+        answered then, and a question can be asked twice.
+        """
+        progress = _Progress()
+        try:
+            return await _post(self._transport(question), question, limit, progress)
+        except RequestFailedError:
+            if progress.connects or progress.answered not in (None, _REQUEST_TIMEOUT):
+                raise
+        async with _new_transport(question.url.scheme) as fresh:
+            return await _post(fresh, question, limit, _Progress())
+
+    def _transport(self, question: _Question) -> httpx.AsyncHTTPTransport:
+        scheme = question.url.scheme
+        if scheme not in self._transports:
+            self._transports[scheme] = _new_transport(scheme)
+        return self._transports[scheme]
+
+
+async def _close_at_end(
+    transports: dict[str, httpx.AsyncHTTPTransport],
+) -> AsyncGenerator[None]:
+    # Event loops close the generators that were started on them, also those that
+    # nobody refers to any more: asyncio.run() leaves no connection behind.
+    try:
+        yield
+    finally:
+        while transports:
+            await transports.popitem()[1].aclose()
+
+
+_REQUEST_TIMEOUT = 408
+"""Some servers send it to idle connections before they close them."""
+
+
+class _Progress:
+    """How far a request has come."""
+
+    def __init__(self) -> None:
+        self.connects = False
+        """It opens a connection of its own."""
+        self.answered: int | None = None
+
+    async def trace(self, step: str, _: Any) -> None:
+        if step == "connection.connect_tcp.started":
+            self.connects = True
+
+
+async def _post(
+    transport: httpx.AsyncHTTPTransport,
+    question: _Question,
+    limit: int,
+    progress: _Progress,
+) -> _Answer:
+    import httpx
+
+    try:
+        request = httpx.Request(
+            "POST",
+            question.url,
+            headers=question.headers,
+            content=question.body,
+            extensions={"trace": progress.trace},
+        )
+        response = await transport.handle_async_request(request)
+        progress.answered = response.status_code
+        try:
+            return await _read_response(response, limit, question.mask)
+        finally:
+            await response.aclose()
+    except RequestFailedError:
+        raise
+    # Foreign code below this: whatever it raises is a failure of the hook, and only
+    # what ``_failure`` makes of it is shown.
+    except Exception as error:  # noqa: BLE001
+        why = question.mask.text(_root_of(error))[:_MAX_LINE]
+        raise _failure(error, why, answered=progress.answered is not None) from None
+
+
+async def _read_response(response: httpx.Response, limit: int, mask: _Mask) -> _Answer:
+    if not response.is_success:
+        body, _ = await _read_body(response, _MAX_ERROR_BYTES)
+        page = mask.text(as_text(body))
+        problem = _describe(response.status_code, page)
+        raise RequestFailedError(FailureCause.CRASH, problem, page)
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in {"", "identity"}:
+        problem = f"answered with Content-Encoding {coding[:40]!r}, which is not read"
+        hint = "let it answer without compression"
+        raise RequestFailedError(FailureCause.OUTPUT, f"{problem}: {hint}")
+    return _Answer(*await _read_body(response, limit))
+
+
+async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
+    """So many bytes of a body at most, and whether there are more."""
+    pieces: list[bytes] = []
+    left = limit
+    stream = cast("httpx.AsyncByteStream", response.stream)
+    async for piece in stream:
+        pieces.append(piece[:left])
+        if len(piece) > left:
+            return b"".join(pieces), True
+        left -= len(piece)
+    return b"".join(pieces), False
+
+
+def _describe(status: int, page: str) -> str:
+    from http import HTTPStatus
+
+    known = status in HTTPStatus._value2member_map_
+    phrase = f" {HTTPStatus(status).phrase}" if known else ""
+    if 300 <= status < 400:
+        hint = "redirects are not followed: write the final address into url"
+        return f"answered {status}{phrase}, and {hint}"
+    lines = (" ".join(line.split()) for line in page.splitlines())
+    line = "".join(filter(str.isprintable, next(filter(None, lines), "")))
+    said = f": {line[:_MAX_LINE]}{'...' if len(line) > _MAX_LINE else ''}"
+    return f"answered {status}{phrase}{said if line else ''}"
+
+
+def _failure(error: Exception, why: str, *, answered: bool) -> RequestFailedError:
+    import httpx
+
+    if answered:
+        problem = f"broke off its answer: {why}"
+        return RequestFailedError(FailureCause.OUTPUT, problem)
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        hint = "check the url, and that the service runs"
+        if "CERTIFICATE" in why:
+            hint = "name the certificate of its authority in SSL_CERT_FILE"
+        return RequestFailedError(
+            FailureCause.SPAWN, f"cannot be reached: {why}: {hint}"
+        )
+    if isinstance(error, httpx.RemoteProtocolError) and "disconnected" not in why:
+        problem = f"did not answer as an HTTP server does: {why}"
+        return RequestFailedError(FailureCause.OUTPUT, problem)
+    if isinstance(error, httpx.RemoteProtocolError | httpx.NetworkError):
+        problem = "closed the connection without an answer"
+        return RequestFailedError(FailureCause.CRASH, problem)
+    problem = f"could not be asked: {type(error).__name__}: {why}"
+    return RequestFailedError(FailureCause.SPAWN, problem)
+
+
+def _root_of(error: BaseException) -> str:
+    """What the system said, below the wrappers."""
+    while True:
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        elif (cause := error.__cause__ or error.__context__) is not None:
+            error = cause
+        else:
+            return " ".join(str(error).split()) or type(error).__name__
+
+
+def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
+    import httpx
+
+    limits = httpx.Limits(
+        max_connections=None,
+        max_keepalive_connections=None,
+        keepalive_expiry=_KEEP_ALIVE_S,
+    )
+    context = _tls_context() if scheme == "https" else _no_tls()
+    return httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits)
+
+
+def _no_tls() -> ssl.SSLContext:
+    # Without one, httpx would load all authorities for a connection that needs none.
+    import ssl
+
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _tls_context() -> ssl.SSLContext:
+    """Verify by the system's authorities, or by SSL_CERT_FILE and SSL_CERT_DIR."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_default_certs()
+    found = ssl.get_default_verify_paths()
+    chosen = {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()
+    if not (chosen or found.cafile or found.capath):
+        import certifi  # comes with httpx
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _question(hook: RegisteredHook, call: HookCall) -> _Question:
+    """What to send; raises ``RequestFailedError`` where it must not be sent."""
+    url = _parse_url(hook.config.url or "")
+    secrets = list(_secrets_of_url(url))
+    headers = _headers(hook.config, secrets)
+    if url.userinfo and not any(name.lower() == "authorization" for name in headers):
+        headers["Authorization"] = basic = _basic_auth(url)
+        secrets.append(basic.partition(" ")[2])
+    given = {name.lower() for name in headers}
+    ours = {name: _OURS[name] for name in _OURS if name.lower() not in given}
+    sent = {**ours, **headers, **_event_headers(call)}
+    is_opa = hook.config.dialect is Dialect.OPA
+    return _Question(
+        url=url,
+        headers=[(name.encode(), _header_bytes(sent[name])) for name in sent],
+        body=b'{"input":%b}' % call.payload if is_opa else call.payload,
+        mask=_Mask(_forms(tuple(secrets))),
+    )
+
+
+_OURS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "hookline",
+}
+
+
+@lru_cache(maxsize=256)
+def _parse_url(url: str) -> httpx.URL:
+    try:
+        import httpx
+    except ImportError:
+        problem = f"cannot be asked: httpx is missing: run {INSTALL}"
+        raise RequestFailedError(FailureCause.SPAWN, problem) from None
+    try:
+        parsed = httpx.URL(url)
+        if parsed.host:
+            return parsed
+    except (httpx.InvalidURL, ValueError):
+        pass  # the parser's own words would quote a part of it
+    problem = "cannot be asked: the url is invalid: 'hookline check' shows where"
+    raise RequestFailedError(FailureCause.SPAWN, problem)
+
+
+def _secrets_of_url(url: httpx.URL) -> Iterator[str]:
+    yield url.password
+    yield from (value for _, value in url.params.multi_items())
+
+
+def _basic_auth(url: httpx.URL) -> str:
+    from base64 import b64encode
+
+    return f"Basic {b64encode(f'{url.username}:{url.password}'.encode()).decode()}"
+
+
+def _headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
+    """The hook's own headers with their variables; adds the values to the secrets."""
+    if problem := names_problem(config.headers):
+        raise _unsendable("header {!r} {}".format(*problem))
+
+    def look_up(name: str) -> str:
+        value = _variable(name, config)
+        secrets.append(value)
+        return value
+
+    found: dict[str, str] = {}
+    for name, text in config.headers.items():
+        value = replace_variables(text, look_up).strip(" \t")
+        if reason := value_problem(value):
+            raise _unsendable(f"header {name!r} {reason}")
+        if is_credential(name) and not variables(text):
+            secrets.append(value.rpartition(" ")[2])
+        found[name] = value
+    return found
+
+
+def _variable(name: str, config: HookConfig) -> str:
+    if name not in config.allowed_env:
+        raise _unsendable(f"a header names {name!r}, which is not in allowedEnv")
+    value = os.environ.get(name, "").strip(" \t")
+    if not value:
+        raise _unsendable(f"a header names {name!r}, which is not set: export it")
+    if reason := value_problem(value):
+        raise _unsendable(f"the value of {name!r} {reason}")
+    return value
+
+
+def _unsendable(problem: str) -> RequestFailedError:
+    return RequestFailedError(FailureCause.SPAWN, f"was not asked: {problem}")
+
+
+def _event_headers(call: HookCall) -> dict[str, str]:
+    found = {
+        "X-Hookline-Event": call.event.value,
+        "X-Hookline-Session": _header_text(call.session_id),
+        "X-Hookline-Depth": str(call.depth + 1),
+    }
+    if call.recheck:
+        found["X-Hookline-Recheck"] = "1"
+    if "HOOKLINE_REPLAY" in os.environ:
+        found["X-Hookline-Replay"] = "1"
+    return found
+
+
+_PLAIN = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+def _header_text(text: str) -> str:
+    """Percent-encode what is not printable ASCII; cut as in the environment."""
+    return quote(environment_text(text), safe=_PLAIN)
+
+
+def _header_bytes(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _read(hook: RegisteredHook, answer: _Answer, started: float) -> HookExecutionResult:
+    end = RunEnd(
+        exit_code=0,
+        stdout=as_text(answer.body),
+        stdout_truncated=answer.is_cut,
+        truncated=answer.is_cut,
+        duration=_ms_since(started),
+    )
+    if hook.config.dialect is not Dialect.OPA or answer.is_cut:
+        return read_end(hook, end)
+    denial = hook.config.description or f"denied by {hook.name}"
+    try:
+        document, doubts = parse_answer(end.stdout)
+        if doubts:
+            return failed_result(hook, end, FailureCause.OUTPUT, doubts[0])
+        said = opa_output(document, denial)
+    except ValueError as error:
+        return failed_result(hook, end, FailureCause.OUTPUT, str(error))
+    return with_output(blank_result(hook, end, success=True), said)
+
+
+def _end(started: float, stderr: str = "") -> RunEnd:
+    return RunEnd(exit_code=None, stderr=stderr, duration=_ms_since(started))
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000
+
+
+def _named(result: HookExecutionResult, config: HookConfig) -> HookExecutionResult:
+    """A failure says which service it was, and has no exit code."""
+    if result.error is None:
+        return result
+    error = f"{shown_url(config.url or '')} {result.error}"
+    return structs.replace(result, error=error, exit_code=None)
+
+
+def _masked(
+    result: HookExecutionResult, hook: RegisteredHook, mask: _Mask
+) -> HookExecutionResult:
+    """The result without the secrets, which a service may have echoed."""
+    said = result.raw_output
+    kept = (result.stdout, result.stderr, result.error or "", *result.warnings)
+    if not mask.finds_any(*kept, "" if said is None else encode(said).decode()):
+        return result
+    stdout = mask.text(result.stdout)
+    warnings = tuple(map(mask.text, result.warnings))
+    if said is not None:
+        clean = mask.values(said)
+        is_json = parse_answer(result.stdout)[0] is not None
+        if is_json and hook.config.dialect is not Dialect.OPA:
+            stdout = encode(clean).decode()  # still the same answer
+        result = with_output(result, clean)
+    return structs.replace(
+        result,
+        stdout=stdout,
+        stderr=mask.text(result.stderr),
+        error=mask.text(result.error) if result.error else result.error,
+        warnings=warnings,
+    )
+
+
+_MAX_DEPTH = 150
+
+
+class _Mask(Struct, frozen=True):
+    """Replaces secrets in texts and JSON values, however they were escaped."""
+
+    forms: tuple[str, ...]
+
+    def finds_any(self, *texts: str) -> bool:
+        return any(self.text(text) != text for text in texts)
+
+    def text(self, text: str) -> str:
+        for form in self.forms:
+            text = text.replace(form, _MASK)
+        return next(
+            filter(None, (_without_start(text, one) for one in self.forms)), text
+        )
+
+    def values(self, value: Any, depth: int = 0) -> Any:
+        """A copy; names of fields stay, since a verdict must not be lost."""
+        if isinstance(value, str):
+            return self.text(value)
+        if depth > _MAX_DEPTH:
+            return _MASK
+        if isinstance(value, dict):
+            return {
+                key if key.isidentifier() else self.text(key): self.values(
+                    item, depth + 1
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self.values(item, depth + 1) for item in value]
+        return value
+
+
+def _without_start(text: str, secret: str) -> str | None:
+    """A text that was cut within a secret, without the beginning of it."""
+    at = text.find(secret[:_MIN_SECRET], max(0, len(text) - len(secret)))
+    while at >= 0:
+        if secret.startswith(text[at:]):
+            return text[:at] + _MASK
+        at = text.find(secret[:_MIN_SECRET], at + 1)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Secrets as they are, and as they read in JSON, in HTML and in a url."""
+    from html import escape
+    from json import dumps
+
+    found: set[str] = set()
+    for secret in (one for one in secrets if len(one) >= _MIN_SECRET):
+        raw = _header_bytes(secret)
+        for text in (secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")):
+            found |= {text, quote(text, errors="replace"), escape(text)}
+            found |= {dumps(text)[1:-1], dumps(text, ensure_ascii=False)[1:-1]}
+    found |= {form.replace("/", "\\/") for form in found}
+    return tuple(sorted(found, key=len, reverse=True))

@@ -1,0 +1,78 @@
+"""Read the decisions of Open Policy Agent as outputs of a hook.
+
+OPA's Data API answers ``{"result": ...}`` with whatever the rule at the url's path
+gives, and without ``result`` where that is undefined. An undefined decision is not a
+yes, and neither is one of an unexpected type.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .jsontext import encode
+
+_FIELDS = frozenset(
+    {
+        *("decision", "reason", "continue", "stopReason", "suppressOutput"),
+        *("systemMessage", "hookSpecificOutput"),
+    }
+)
+_VERDICTS = frozenset({"allow", "deny"})
+_DECISIONS = frozenset({"allow", "approve", "ask", "block", "deny"})
+_MESSAGES = ("msg", "message", "reason")
+_UNDEFINED = "gave no decision, it is undefined: check the path of the url"
+_EXPECTED = "expected true or false, a list of denials, or an object with a decision"
+
+
+class OpaDecisionError(ValueError):
+    """A decision that is neither a yes nor a no."""
+
+
+def opa_output(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
+    """What a decision means as an output; raises ``OpaDecisionError``.
+
+    ``denial``: the reason where the policy gives none.
+    """
+    if document is None or "result" not in document:
+        raise OpaDecisionError(_UNDEFINED)
+    result = document["result"]
+    if isinstance(result, dict):
+        return _read_object(result, denial)
+    if isinstance(result, bool):
+        return {"decision": "allow"} if result else _denied(True, denial)
+    if isinstance(result, list):
+        return _denied(result, denial) if result else {"decision": "allow"}
+    if isinstance(result, str) and result in _DECISIONS:
+        return {"decision": result}
+    raise OpaDecisionError(f"gave a decision of the wrong type: {_EXPECTED}")
+
+
+def _read_object(result: dict[str, Any], denial: str) -> dict[str, Any]:
+    if result.keys().isdisjoint(_FIELDS | _VERDICTS):
+        raise OpaDecisionError(_UNDEFINED)
+    said = {key: value for key, value in result.items() if key not in _VERDICTS}
+    allow, deny = result.get("allow", True), result.get("deny", False)
+    if not isinstance(allow, bool):
+        raise OpaDecisionError("gave an 'allow' that is neither true nor false")
+    if not isinstance(deny, bool | str | list | dict):
+        raise OpaDecisionError(
+            "gave a 'deny' that is neither a boolean, a text nor a list"
+        )
+    if not allow or deny:
+        return {**said, **_denied(said.get("reason") or deny, denial)}
+    return {"decision": "allow", **said}
+
+
+def _denied(reasons: Any, denial: str) -> dict[str, Any]:
+    given = reasons if isinstance(reasons, list) else [reasons]
+    text = "\n".join(filter(None, map(_message, given)))
+    return {"decision": "deny", "reason": text or denial}
+
+
+def _message(reason: Any) -> str:
+    if isinstance(reason, str):
+        return reason.strip()
+    if isinstance(reason, dict):
+        found = (reason[key] for key in _MESSAGES if isinstance(reason.get(key), str))
+        return next(found, "") or encode(reason).decode()
+    return "" if isinstance(reason, bool) else encode(reason).decode()

@@ -1,0 +1,414 @@
+"""Connections of http hooks: reused, bounded, timed, closed (issue 13.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hookline import HookSystem, ProcessedHookResult
+from hookline.agent import hooked_tool
+from hookline.executors.http import CONNECTIONS
+from hookline.protocol.results import FailureCause
+from tests.support.web import Exchange, WebServer, hook, reply
+from tests.support.workshop import Workshop
+
+DENY = {"decision": "deny", "reason": "no"}
+TOOL = ("write_file", {"path": "a"})
+
+
+def system_of(workshop: Workshop, *hooks: dict[str, Any], **more: Any) -> HookSystem:
+    return HookSystem(workshop.config(workshop.settings("BeforeTool", *hooks, **more)))
+
+
+async def fire(system: HookSystem) -> ProcessedHookResult:
+    return await system.event_handler.fire_before_tool_event(*TOOL)
+
+
+def cause_of(result: ProcessedHookResult) -> FailureCause | None:
+    [found] = result.aggregated.hook_results
+    return found.cause
+
+
+def hang(exchange: Exchange) -> None:
+    """Never answer; ends when the client goes away."""
+    exchange.connection.recv(1)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.002)
+
+
+async def test_events_one_after_the_other_share_a_connection(
+    workshop: Workshop,
+) -> None:
+    with WebServer(reply(DENY)) as server:
+        async with system_of(workshop, hook(server), hook(server, "/b")) as system:
+            for _ in range(10):
+                assert (await fire(system)).blocked
+            assert len(server.exchanges) == 20
+            assert server.connections == 2  # both hooks ask at the same time
+        await until(lambda: server.open == 0)
+
+
+async def test_a_thousand_events_share_a_bounded_number_of_connections(
+    workshop: Workshop,
+) -> None:
+    with WebServer(reply(DENY)) as server:
+        async with system_of(workshop, hook(server)) as system:
+            results = await asyncio.gather(*(fire(system) for _ in range(1000)))
+            assert all(result.blocked for result in results)
+            assert server.connections <= CONNECTIONS
+        await until(lambda: server.open == 0)
+
+
+async def test_waiting_for_a_connection_counts_against_the_deadline(
+    workshop: Workshop,
+) -> None:
+    """One that has no turn in time has timed out, and was never sent."""
+    with WebServer(hang) as server:
+        async with system_of(workshop, hook(server, timeout=300)) as system:
+            events = (fire(system) for _ in range(CONNECTIONS + 20))
+            results = await asyncio.gather(*events)
+            assert {cause_of(result) for result in results} == {FailureCause.TIMEOUT}
+            assert len(server.exchanges) <= CONNECTIONS
+            await until(lambda: server.open == 0)
+
+
+async def test_a_slow_service_holds_up_no_other(workshop: Workshop) -> None:
+    """The limit is for each service."""
+    with WebServer(hang) as slow, WebServer(reply(DENY)) as fast:
+        both = workshop.settings("BeforeAgent", hook(slow, timeout=60_000))
+        both["hooks"]["BeforeTool"] = [{"hooks": [hook(fast)]}]
+        async with HookSystem(workshop.config(both)) as system:
+            handler = system.event_handler
+            waiting = [
+                asyncio.create_task(handler.fire_before_agent_event("hi"))
+                for _ in range(CONNECTIONS + 5)
+            ]
+            await until(lambda: len(slow.exchanges) == CONNECTIONS)
+            assert (await fire(system)).blocked
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+
+DRIPS = [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1",
+    b"HTTP/1.1 200 OK\r\nX-Long: ",
+    b"HTTP/1.1 500 No\r\nContent-Length: 100000\r\n\r\n",
+    b"",
+]
+
+
+@pytest.mark.parametrize(
+    "start", DRIPS, ids=["body", "chunk", "header", "error-page", "silence"]
+)
+async def test_a_server_that_drips_does_not_hold_the_event(
+    workshop: Workshop, start: bytes
+) -> None:
+    """One deadline for all of it, however often a byte arrives."""
+
+    def drip(exchange: Exchange) -> None:
+        exchange.connection.sendall(start)
+        while start and not server.closing.wait(0.02):
+            exchange.connection.sendall(b"0")
+        server.closing.wait()
+
+    with WebServer(drip) as server:
+        async with system_of(workshop, hook(server, timeout=400)) as system:
+            result = await fire(system)
+            [found] = result.aggregated.hook_results
+            assert (found.cause, found.timed_out) == (FailureCause.TIMEOUT, True)
+            assert found.error == f"{server.url}/ timed out after 400 ms"
+            assert found.duration < 30_000
+            if start:
+                await until(lambda: server.open == 0)
+
+
+async def test_a_server_that_never_reads_does_not_hold_the_event(
+    workshop: Workshop,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        service = {"type": "http", "url": url, "timeout": 300}
+        async with system_of(workshop, service) as system:
+            handler = system.event_handler
+            big = {"content": "x" * 20_000_000}
+            result = await handler.fire_before_tool_event("write_file", big)
+            assert cause_of(result) is FailureCause.TIMEOUT
+
+
+async def test_a_service_that_hangs_up_between_events_is_asked_again(
+    workshop: Workshop,
+) -> None:
+    """A kept connection that broke before the answer began is no failed guard."""
+
+    def once(exchange: Exchange) -> bytes | None:
+        return reply(DENY) if exchange.number == 1 else None
+
+    with WebServer(once) as server:
+        async with system_of(workshop, hook(server)) as system:
+            for _ in range(5):
+                assert (await fire(system)).blocked
+        # Each connection but the first was preceded by a try on an older one.
+        assert server.connections > 1
+
+
+async def test_a_reset_of_a_kept_connection_is_asked_again(workshop: Workshop) -> None:
+    def reset(exchange: Exchange) -> bytes | None:
+        if exchange.number == 1:
+            return reply(DENY)
+        linger = struct.pack("ii", 1, 0)
+        exchange.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        return None
+
+    with WebServer(reset) as server:
+        async with system_of(workshop, hook(server)) as system:
+            for _ in range(5):
+                assert (await fire(system)).blocked
+
+
+async def test_a_request_timeout_on_a_kept_connection_is_asked_again(
+    workshop: Workshop,
+) -> None:
+    def tired(exchange: Exchange) -> bytes:
+        return reply(DENY) if exchange.number == 1 else reply("", 408)
+
+    with WebServer(tired) as server:
+        async with system_of(workshop, hook(server)) as system:
+            assert (await fire(system)).blocked
+            assert (await fire(system)).blocked
+
+
+async def test_it_is_asked_again_once_only(workshop: Workshop) -> None:
+    answers = iter([reply(DENY)])
+    with WebServer(lambda _: next(answers, None)) as server:
+        async with system_of(workshop, hook(server)) as system:
+            assert (await fire(system)).blocked
+            assert cause_of(await fire(system)) is FailureCause.CRASH
+        assert len(server.exchanges) == 3
+
+
+async def test_asking_again_does_not_extend_the_deadline(workshop: Workshop) -> None:
+    def late(exchange: Exchange) -> bytes | None:
+        if len(server.exchanges) == 1:
+            return reply(DENY)
+        if exchange.number > 1:
+            server.closing.wait(0.2)
+            return None
+        server.closing.wait()
+        return None
+
+    with WebServer(late) as server:
+        async with system_of(workshop, hook(server, timeout=600)) as system:
+            assert (await fire(system)).blocked
+            assert cause_of(await fire(system)) is FailureCause.TIMEOUT
+
+
+@pytest.mark.parametrize("answer", [reply("", 500), reply("{"), None])
+async def test_an_answer_is_never_asked_for_twice(
+    workshop: Workshop, answer: bytes | None
+) -> None:
+    """Only what had no answer is sent again; half an answer is one."""
+
+    def say(exchange: Exchange) -> bytes | None:
+        if exchange.number == 1:
+            return reply(DENY)
+        half = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"
+        exchange.connection.sendall(half if answer is None else b"")
+        return answer
+
+    with WebServer(say) as server:
+        async with system_of(workshop, hook(server)) as system:
+            await fire(system)
+            assert cause_of(await fire(system)) is not None
+        assert len(server.exchanges) == 2
+
+
+async def test_cancelling_the_caller_closes_the_request(workshop: Workshop) -> None:
+    with WebServer(hang) as server:
+        async with system_of(workshop, hook(server)) as system:
+            before = asyncio.all_tasks()
+            task = asyncio.create_task(fire(system))
+            await until(lambda: len(server.exchanges) == 1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await until(lambda: server.open == 0)
+            assert asyncio.all_tasks() == before
+
+
+def test_asyncio_run_several_times_leaves_nothing_behind(workshop: Workshop) -> None:
+    """The event loop closes the connections that were opened on it."""
+    with WebServer(reply(DENY)) as server:
+        system = system_of(workshop, hook(server))
+
+        async def use() -> bool:
+            await system.initialize()
+            await fire(system)
+            return (await fire(system)).blocked
+
+        for round_ in range(1, 4):
+            assert asyncio.run(use())
+            assert server.connections == round_
+            server.wait(lambda: server.open == 0)
+        asyncio.run(system.dispose())
+        gc.collect()  # a warning about what is still open would be an error
+
+
+def test_uvloop_leaves_nothing_behind_either(workshop: Workshop) -> None:
+    uvloop = pytest.importorskip("uvloop")
+    with WebServer(reply(DENY)) as server:
+        system = system_of(workshop, hook(server))
+
+        async def use() -> bool:
+            await system.initialize()
+            return (await fire(system)).blocked
+
+        for _ in range(2):
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                assert runner.run(use())
+            server.wait(lambda: server.open == 0)
+        asyncio.run(system.dispose())
+
+
+async def test_a_hook_that_is_not_waited_for_is_sent_all_the_same(
+    workshop: Workshop,
+) -> None:
+    """``"async": true``: it counts for nothing, and dispose() lets it finish."""
+    with WebServer(reply(DENY)) as server:
+        service = {**hook(server), "async": True}
+        async with system_of(workshop, service) as system:
+            assert not (await fire(system)).blocked
+        assert len(server.exchanges) == 1
+        await until(lambda: server.open == 0)
+
+
+def test_event_loops_in_several_threads_have_their_own_connections(
+    workshop: Workshop,
+) -> None:
+    verdicts: list[bool] = []
+    with WebServer(reply(DENY)) as server:
+        system = system_of(workshop, hook(server))
+        asyncio.run(system.initialize())
+
+        def work() -> None:
+            async def use() -> list[bool]:
+                return [(await fire(system)).blocked for _ in range(5)]
+
+            verdicts.extend(asyncio.run(use()))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert verdicts == [True] * 20
+        server.wait(lambda: server.open == 0)
+        asyncio.run(system.dispose())
+
+
+FORK = """
+import asyncio, os, sys
+from hookline import Config, HookSystem, Settings
+hooks = [{"type": "http", "url": sys.argv[1]}]
+found = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": hooks}]}})
+system = HookSystem(Config("s", ".", found))
+loop = asyncio.new_event_loop()
+loop.run_until_complete(system.initialize())
+def blocked():
+    event = system.event_handler.fire_before_tool_event("write_file", {})
+    return loop.run_until_complete(event).blocked
+assert blocked()
+child = os.fork()
+if child == 0:
+    os._exit(0 if blocked() else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert blocked()
+loop.run_until_complete(system.dispose())
+"""
+
+
+def test_a_fork_does_not_share_the_connections_of_its_parent(
+    workshop: Workshop,
+) -> None:
+    """Two processes on one connection would read each other's verdicts."""
+    with WebServer(reply(DENY)) as server:
+        words = [sys.executable, "-c", FORK, server.url]
+        subprocess.run(words, cwd=workshop.folder, check=True, timeout=60)
+        assert len(server.exchanges) == 3
+        assert server.connections == 2
+
+
+async def test_dispose_closes_connections_of_another_loop_that_still_runs(
+    workshop: Workshop,
+) -> None:
+    with WebServer(reply(DENY)) as server:
+        system = system_of(workshop, hook(server))
+        await system.initialize()
+        other = asyncio.new_event_loop()
+        thread = threading.Thread(target=other.run_forever)
+        thread.start()
+        used = asyncio.run_coroutine_threadsafe(fire(system), other)
+        assert (await asyncio.wrap_future(used)).blocked
+        assert server.open == 1
+        await system.dispose()
+        await until(lambda: server.open == 0)
+        other.call_soon_threadsafe(other.stop)
+        thread.join()
+        other.close()
+
+
+def test_plain_callers_are_served_too(workshop: Workshop) -> None:
+    """A plain tool fires its hooks on a background loop."""
+    with WebServer(reply(DENY)) as server:
+        config = workshop.config(workshop.settings("BeforeTool", hook(server)))
+
+        @hooked_tool(config)
+        def write_file(path: str) -> str:
+            return path
+
+        for _ in range(3):
+            assert "no" in write_file("a")
+        assert server.connections == 1
+        asyncio.run(config.dispose())
+        server.wait(lambda: server.open == 0)
+
+
+async def test_no_descriptor_and_no_task_is_left_by_failures(
+    workshop: Workshop,
+) -> None:
+    def fail(exchange: Exchange) -> bytes | None:
+        kind = len(server.exchanges) % 4
+        if kind == 0:
+            return None
+        if kind == 1:
+            server.closing.wait(0.2)
+        return reply("{" if kind == 2 else "", 200 if kind == 2 else 500)
+
+    with WebServer(fail) as server:
+        async with system_of(
+            workshop, hook(server, timeout=100), config={"breaker": False}
+        ) as system:
+            await fire(system)
+            before, tasks = len(os.listdir("/proc/self/fd")), asyncio.all_tasks()
+            for _ in range(20):
+                await fire(system)
+            await until(lambda: server.open <= 1)
+            assert len(os.listdir("/proc/self/fd")) <= before + 1
+            assert asyncio.all_tasks() == tasks

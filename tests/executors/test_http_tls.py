@@ -1,0 +1,155 @@
+"""TLS, and settings of the environment that are not used (issue 13.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import HookSystem
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from tests.bus.test_nats_tls import make_certificates
+from tests.support.web import WebServer, hook, reply
+from tests.support.workshop import Workshop
+
+DENY = {"decision": "deny", "reason": "no"}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificates(folder)
+    return folder
+
+
+def sealed(certificates: Path, who: str = "node") -> WebServer:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / f"{who}.pem", certificates / f"{who}.key")
+    return WebServer(reply(DENY), context)
+
+
+async def one(
+    workshop: Workshop, server: WebServer, **more: Any
+) -> HookExecutionResult:
+    result = await workshop.fire("BeforeTool", hook(server, **more))
+    [found] = result.aggregated.hook_results
+    return found
+
+
+@pytest.mark.parametrize("who", ["node", "ca"])
+async def test_a_certificate_of_an_unknown_authority_is_refused(
+    workshop: Workshop, certificates: Path, who: str
+) -> None:
+    """One signed by an authority of its own, and one signed by itself."""
+    with sealed(certificates, who) as server:
+        result = await one(workshop, server)
+        closed = await workshop.fire("BeforeTool", hook(server, onError="block"))
+    assert server.exchanges == []
+    assert result.cause is FailureCause.SPAWN
+    assert result.error is not None
+    assert "CERTIFICATE_VERIFY_FAILED" in result.error
+    assert "SSL_CERT_FILE" in result.error
+    assert closed.blocked
+
+
+async def test_an_authority_named_in_ssl_cert_file_is_accepted(
+    workshop: Workshop, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
+    with sealed(certificates) as server:
+        settings = workshop.settings("BeforeTool", hook(server), hook(server, "/b"))
+        result = await workshop.fire_on(settings, "BeforeTool")
+    assert result.reason == "no\nno"
+
+
+async def test_a_certificate_for_another_name_is_refused(
+    workshop: Workshop, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
+    with sealed(certificates) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        result = await workshop.fire("BeforeTool", {"type": "http", "url": url})
+    [found] = result.aggregated.hook_results
+    assert server.exchanges == []
+    assert found.cause is FailureCause.SPAWN
+    assert found.error is not None
+    assert "Hostname mismatch" in found.error
+
+
+async def test_a_port_without_tls_is_no_answer(workshop: Workshop) -> None:
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        service = {"type": "http", "url": f"https://127.0.0.1:{port}/"}
+        result = await workshop.fire("BeforeTool", service)
+    [found] = result.aggregated.hook_results
+    assert found.cause is FailureCause.SPAWN
+
+
+async def test_connections_with_tls_are_reused_and_closed(
+    workshop: Workshop, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
+    with sealed(certificates) as server:
+        config = workshop.config(workshop.settings("BeforeTool", hook(server)))
+        async with HookSystem(config) as hooks:
+            handler = hooks.event_handler
+            for _ in range(5):
+                event = handler.fire_before_tool_event("write_file", {})
+                assert (await event).blocked
+            assert server.connections == 1
+        await asyncio.to_thread(server.wait, lambda: server.open == 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
+        *("ALL_PROXY", "all_proxy"),
+    ],
+)
+async def test_proxies_of_the_environment_are_not_used(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whoever sets a variable must not answer in the service's place."""
+    with (
+        WebServer(reply({"decision": "allow"})) as proxy,
+        WebServer(reply(DENY)) as server,
+    ):
+        monkeypatch.setenv(name, proxy.url)
+        assert (await workshop.fire("BeforeTool", hook(server))).blocked
+    assert proxy.connections == 0
+
+
+async def test_netrc_and_cookies_are_not_used(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password hidden\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with WebServer(reply(DENY, Set_Cookie="id=1; Path=/")) as server:
+        config = workshop.config(workshop.settings("BeforeTool", hook(server)))
+        async with HookSystem(config) as hooks:
+            for _ in range(2):
+                await hooks.event_handler.fire_before_tool_event("write_file", {})
+    assert len(server.exchanges) == 2
+    for exchange in server.exchanges:
+        assert not {"authorization", "cookie"} & exchange.headers.keys()
+
+
+async def test_a_compressed_answer_is_not_expanded(workshop: Workshop) -> None:
+    """A gzip bomb: 200 MB of blanks in 200 KB, with a verdict in it."""
+    bomb = gzip.compress(json.dumps(DENY).encode() + b" " * 200_000_000)
+    with WebServer(reply(bomb, Content_Encoding="gzip")) as server:
+        result = await one(workshop, server)
+    assert server.exchanges[0].headers["accept-encoding"] == "identity"
+    assert (result.cause, result.stdout) == (FailureCause.OUTPUT, "")
