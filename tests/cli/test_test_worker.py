@@ -47,8 +47,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_check_is_a_line_and_all_passed_is_status_zero(folder: Path) -> None:
-    ended = hookline("test", "--worker", f"{PYTHON} guard.py", cwd=folder)
-    lines = [f"ok    {PYTHON} guard.py: {name}" for name in NAMES]
+    command = '"$HOOKLINE_PYTHON" guard.py'
+    ended = hookline("test", "--worker", command, cwd=folder)
+    lines = [f"ok    {command}: {name}" for name in NAMES]
     assert ended.stdout.splitlines() == [*lines, "10 passed"]
     assert (ended.returncode, ended.stderr) == (0, "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -14,9 +15,10 @@ import pytest
 from hookline import Config, HookSystem, Settings
 from hookline.testing.run import CaseResult
 from hookline.testing.worker import exercise
+from tests.docs.pages import ROOT, anchors_of
 from tests.support.processes import marked, none_left
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "workers"
+EXAMPLES = ROOT / "examples" / "workers"
 WORKER = """
 import json, os, subprocess, sys, signal, time
 if os.environ.get("HOOKLINE_WORKER") != "1":
@@ -69,6 +71,12 @@ def script(folder: Path, body: str, end: str = "") -> str:
 
 def failed(results: list[CaseResult]) -> dict[str, str]:
     return {one.name: one.problems[0] for one in results if not one.passed}
+
+
+def names_a_rule(problem: str) -> bool:
+    """Whether it ends with a section that is on the page."""
+    named = re.search(r"; see docs/workers\.md#([a-z-]+)$", problem)
+    return named is not None and named[1] in anchors_of(ROOT / "docs" / "workers.md")
 
 
 GOOD = {
@@ -153,7 +161,7 @@ async def test_a_bad_worker_fails_the_check_of_its_rule(
     check = name or "answers its first request"
     assert check in found
     assert text in found[check]
-    assert "see docs/workers.md#" in found[check]
+    assert names_a_rule(found[check])
     if kind == "detached child":  # of processes that ended by themselves
         for pid in marked(mark):
             os.kill(pid, signal.SIGKILL)
@@ -193,6 +201,7 @@ async def test_a_program_that_is_no_worker_gets_one_message(
     (result,) = await exercised(command, tmp_path, env=env)
     assert "did not answer the worker handshake: " in result.problems[0]
     assert text in result.problems[0]
+    assert names_a_rule(result.problems[0])
     assert marked(mark) == []
 
 
@@ -209,6 +218,7 @@ async def test_what_hookline_can_do_without_is_a_warning(tmp_path: Path) -> None
         "answers an event that it does not know",
         "gives the same verdict as a command",
     ]
+    assert all(map(names_a_rule, warned.values()))
     assert "got: it ended; see docs/workers.md" in next(iter(warned.values()))
     assert "as a worker it says block, as a command allow" in [*warned.values()][1]
 

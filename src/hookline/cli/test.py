@@ -20,10 +20,20 @@ from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
 from .common import Options, Parser, at_least, file_errors
-from .terminal import Progress, paint, paint_diff, print_json, printable
+from .terminal import (
+    Progress,
+    one_line,
+    paint,
+    paint_diff,
+    print_json,
+    printable,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from hookline.executors.contract import RegisteredHook
+
+_MAX_COMMAND = 60
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
@@ -118,7 +128,8 @@ def _worker_hook(words: list[str]) -> RegisteredHook:
             if hook.config.command != command:  # else it is what the user typed
                 hint = "review it with 'hookline trust'"
                 raise HooklineError(f"hook {hook.name!r} is not trusted: {hint}")
-    made = {"type": "worker", "command": command, "name": command}
+    shown = shorten(one_line(command), _MAX_COMMAND)
+    made = {"type": "worker", "command": command, "name": shown}
     settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [made]}]}})
     return HookSystem(Config(None, ".", settings)).get_all_hooks()[0]
 

@@ -58,6 +58,7 @@ class _BrokenRuleError(Exception):
 
     def __init__(self, problem: str, section: str, *, warning: bool = False) -> None:
         super().__init__(f"{problem}; see docs/workers.md#{section}")
+        self.problem = problem
         self.warning = warning
 
 
@@ -125,7 +126,11 @@ class _Subject:
 
     def process(self) -> WarmProcess:
         """The one that has answered so far, or a new one."""
-        if self._process is None or not self._process.usable:
+        if self._process is not None and not self._process.usable:
+            fault = self._process.fault or WorkerLostError("it ended")
+            self._process = None
+            raise _broken(fault)
+        if self._process is None:
             spec = command_spec(self.hook, self.call(), 0, warm=True)
             try:
                 self._process = WarmProcess(spec, lambda _: None)
@@ -144,7 +149,7 @@ class _Subject:
         try:
             return await process.ask(payload, env, HANDSHAKE_S)
         except (TimeoutError, WorkerLostError, WorkerOutputLimitError) as error:
-            await process.kill()
+            await self.end()
             raise _broken(error) from error
 
     async def run_to_the_end(self, limit_s: float) -> tuple[ProcessOutcome, int]:
@@ -155,8 +160,10 @@ class _Subject:
         return await run_process(structs.replace(spec, stdin=line)), number
 
     async def end(self) -> None:
+        """Kill the process; the next request gets another one."""
         if self._process is not None:
-            await self._process.kill()
+            process, self._process = self._process, None
+            await process.kill()
 
 
 def _broken(error: Exception) -> _BrokenRuleError:
@@ -196,7 +203,7 @@ async def _answers_first(subject: _Subject) -> None:
         asking.cancel()
         await asyncio.wait({asking})
         if asking.cancelled() or asking.exception() is not None:
-            await process.kill()
+            await subject.end()
     error = None if asking.cancelled() else asking.exception()
     if asking.cancelled() or error is not None:
         raise _no_handshake(error, outcome, number)
@@ -236,7 +243,8 @@ async def _answers_a_burst(subject: _Subject) -> None:
         try:
             await subject.ask(subject.call(f"text {count}", f"file-{count}.txt"))
         except _BrokenRuleError as error:
-            raise _BrokenRuleError(f"request {count + 1}: {error}", "order") from error
+            problem = f"request {count + 1}: {error.problem}"
+            raise _BrokenRuleError(problem, "order") from error
         if time.monotonic() - started > _BURST_S:
             return
 
@@ -260,7 +268,7 @@ async def _answers_an_unknown_event(subject: _Subject) -> None:
     try:
         await subject.send(handshake_input(call), subject.environment(call))
     except _BrokenRuleError as error:
-        raise _BrokenRuleError(str(error), "handshake", warning=True) from error
+        raise _BrokenRuleError(error.problem, "handshake", warning=True) from error
 
 
 async def _prints_only_answers(subject: _Subject) -> None:
@@ -304,7 +312,7 @@ async def _ends_when_terminated(subject: _Subject) -> None:
     finally:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
-        await process.kill()
+        await subject.end()
         left = [pid for pid in children if _kill(pid)]
     if not ended:
         problem = f"still running {GRACE_S:g} s after SIGTERM"
