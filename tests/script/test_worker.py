@@ -88,6 +88,15 @@ def test_worker_answers_one_event_after_the_other(start: Start) -> None:
     assert json.loads(worker.ask({"why": "third"})["stdout"])["reason"] == "third"
 
 
+def test_handshake_is_answered_without_the_hook(start: Start) -> None:
+    """Issue 13.6: it must not wait for what a hook does with an event."""
+    worker = start("run(lambda event: os._exit(3))")
+    answered = {"exit_code": 0, "stdout": "", "stderr": ""}
+    for number in (1, 2):
+        said = worker.ask({"hook_event_name": "Handshake"})
+        assert said == {"id": number, **answered}
+
+
 def test_worker_ends_with_its_input(start: Start) -> None:
     worker = start("run(lambda event: None)")
     worker.ask()

@@ -1,20 +1,39 @@
-"""``hookline test``: run hooktest files."""
+"""``hookline test``: run hooktest files, or exercise a worker."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
+from argparse import REMAINDER
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from hookline.config import Config
 from hookline.errors import HooklineError
+from hookline.settings.load import Settings
 from hookline.settings.locations import PROJECT_FOLDER, find_workspace
+from hookline.settings.model import HookType, TrustStatus
 from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
 from .common import Options, Parser, at_least, file_errors
-from .terminal import Progress, paint, paint_diff, print_json, printable
+from .terminal import (
+    Progress,
+    one_line,
+    paint,
+    paint_diff,
+    print_json,
+    printable,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from hookline.executors.contract import RegisteredHook
+
+_MAX_COMMAND = 60
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
@@ -25,6 +44,12 @@ the projects that apply in it.
   hookline test
   hookline test .hookline/hooks/secret_scan.hooktest.toml -v
   hookline test --junit results.xml
+
+With --worker the program of a worker hook is exercised instead: a command, or the name
+of a worker hook in the settings. --worker comes last; only --json and -v may follow.
+
+  hookline test --worker node guard.mjs
+  hookline test --worker "python3 -u guard.py" --json
 
 A case in such a file, which tests the script of the same name in the same directory:
 
@@ -37,7 +62,7 @@ A case in such a file, which tests the script of the same name in the same direc
   expect = "block"          # allow (the default), block, ask or stop
   message = "keep secrets"  # a regular expression
 
-exit status: 0 all cases passed, 1 a case failed or usage error"""
+exit status: 0 all cases or checks passed, 1 one failed, or usage error"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -48,6 +73,9 @@ def add_arguments(parser: Parser) -> None:
     text = "cases to run at the same time (default: twice the number of processors)"
     parser.add_option("--jobs N", text, type=at_least(1))
     parser.add_option("--junit FILE", "also write JUnit XML to this file")
+    text = "exercise a worker: ids, bursts, cancellation, end of input"
+    metavar = ("COMMAND", "ARG")
+    parser.add_argument("--worker", nargs=REMAINDER, metavar=metavar, help=text)
     parser.add_flag("--json", "print a JSON list")
     parser.add_flag("-v --verbose", "also name the cases that pass")
 
@@ -56,7 +84,11 @@ def run(options: Options) -> int:
     """Run the cases and print those that fail."""
     # Some cases test hooks that fail on purpose.
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
-    results = asyncio.run(_run(_select(options), options.jobs))
+    if options.worker is not None:
+        words = _worker_words(options)
+        results = asyncio.run(_exercise(_worker_hook(words)))
+    else:
+        results = asyncio.run(_run(_select(options), options.jobs))
     if options.junit:
         with file_errors(f"--junit {options.junit}"):
             write_junit(results, Path(options.junit))
@@ -65,6 +97,52 @@ def run(options: Options) -> int:
     else:
         _print_results(results, options.verbose)
     return 0 if all(result.passed for result in results) else 1
+
+
+def _worker_words(options: Options) -> list[str]:
+    """The words of ``--worker`` without the options behind them."""
+    words = list(options.worker)
+    if words[:1] == ["--"]:
+        del words[0]
+    elif not words:  # behind "--"
+        words, options.files = options.files, []
+    while len(words) > 1 and words[-1] in {"--json", "-v", "--verbose"}:
+        options.json = words.pop() == "--json" or options.json
+    if not words or not words[0].strip():
+        raise HooklineError("--worker needs a command, or the name of a worker hook")
+    if options.files or options.k or options.jobs:
+        raise HooklineError("--worker cannot be used with FILE, -k or --jobs")
+    options.verbose = True
+    return words
+
+
+def _worker_hook(words: list[str]) -> RegisteredHook:
+    """A worker hook of the settings, or one made of the command."""
+    from hookline.engine.system import HookSystem
+
+    command = words[0] if len(words) == 1 else shlex.join(words)
+    for hook in HookSystem(Config.load()).get_all_hooks():
+        if hook.config.type is HookType.WORKER and hook.name == command:
+            if hook.trust is TrustStatus.TRUSTED:
+                return hook
+            if hook.config.command != command:  # else it is what the user typed
+                hint = "review it with 'hookline trust'"
+                raise HooklineError(f"hook {hook.name!r} is not trusted: {hint}")
+    shown = shorten(one_line(command), _MAX_COMMAND)
+    made = {"type": "worker", "command": command, "name": shown}
+    settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [made]}]}})
+    return HookSystem(Config(None, ".", settings)).get_all_hooks()[0]
+
+
+async def _exercise(hook: RegisteredHook) -> list[CaseResult]:
+    from hookline.testing.worker import exercise
+
+    results = []
+    with Progress("exercising the worker") as progress:
+        async for result in exercise(hook, str(Path.cwd())):
+            results.append(result)
+            progress.step()
+    return results
 
 
 def _select(options: Options) -> list[HookTestFile]:

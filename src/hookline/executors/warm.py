@@ -1,4 +1,4 @@
-"""One warm process: ask it, read its answer, end it."""
+"""One warm process: ask it, read its answer, end it (docs/workers.md)."""
 
 from __future__ import annotations
 
@@ -42,6 +42,19 @@ class Answer(Struct, frozen=True):
 class WorkerLostError(Exception):
     """The worker died or gave an invalid answer."""
 
+    def __init__(self, why: str, output: bytes = b"") -> None:
+        super().__init__(why)
+        self.output = output
+        """What it printed instead; for those who test it, never for a log."""
+
+
+class HandshakeError(TimeoutError):
+    """The program has never answered: it is not a worker."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"did not answer the worker handshake within {limit_s:g} s")
+        self.limit_s = limit_s
+
 
 class WorkerOutputLimitError(Exception):
     """The answer is longer than ``maxOutputBytes`` allows."""
@@ -64,6 +77,10 @@ class WarmProcess:
         pid, pipes = start(spec)
         self._stdin, self._stdout, stderr = pipes
         self._open = True
+        self.answered = False
+        """Whether it has answered a request."""
+        self.fault: Exception | None = None
+        """Why it cannot be used any more; None also if it was ended on purpose."""
         self._asked = 0
         self._pieces: list[bytes] = []
         self._read_bytes = 0
@@ -78,6 +95,11 @@ class WarmProcess:
         self._stderr = Collector(self.loop, stderr, _STDERR_BYTES, lambda: None)
         self._stderr.watch()
         self.loop.add_reader(self._stdout, self._readable)
+
+    @property
+    def pid(self) -> int:
+        """The process, which leads a group of its own."""
+        return self._group.pid
 
     @property
     def usable(self) -> bool:
@@ -95,14 +117,18 @@ class WarmProcess:
         self._answer = answer
         timer = self.loop.call_later(timeout_s, _expire, answer)
         try:
-            self._send(
-                b'{"id":%d,"input":%b,"env":%b}\n' % (self._asked, event_input, env)
-            )
-            return await answer
+            self._send(request_line(self._asked, event_input, env))
+            found = await answer
+            self.answered = True
+            return found
         finally:
             timer.cancel()
             self._answer = None
             self.idle_since = self.loop.time()
+
+    def give_up(self, error: Exception) -> None:
+        """Let the request in progress fail."""
+        self._fail(error)
 
     async def end(self) -> None:
         """Close its input, then terminate and finally kill the group."""
@@ -171,7 +197,7 @@ class WarmProcess:
         if not piece:
             self._lose("it ended")
         elif self._answer is None or self._answer.done():
-            self._lose("unexpected output")
+            self._lose("unexpected output", piece)
         else:
             self._collect(piece)
 
@@ -189,19 +215,20 @@ class WarmProcess:
         try:
             answer = _parse(line)
         except ValueError as error:
-            self._lose(f"invalid answer: {error}")
+            self._lose(f"invalid answer: {error}", line)
             return
         if answer.id != self._asked:
-            self._lose("answer to another request")
+            self._lose("answer to another request", line)
         elif self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 
-    def _lose(self, why: str) -> None:
-        self._fail(WorkerLostError(why))
+    def _lose(self, why: str, output: bytes = b"") -> None:
+        self._fail(WorkerLostError(why, output))
 
     def _fail(self, error: Exception) -> None:
         """Stop listening; a waiting caller gets the error."""
         waiting = self._answer
+        self.fault = error
         self._close()
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
@@ -232,6 +259,25 @@ class WarmProcess:
             self.loop.remove_writer(self._stdin)
             self._stderr.close()
         close_own(self._stdout, self._stdin)
+
+
+_LINE_ENDS = {
+    b"\xe2\x80\xa8": rb"\u2028",
+    b"\xe2\x80\xa9": rb"\u2029",
+    b"\xc2\x85": rb"\u0085",
+}
+
+
+def request_line(number: int, event_input: bytes, env: bytes) -> bytes:
+    """One request as it is sent: one line to the line readers of all languages.
+
+    Node ends a line at U+2028, others at U+0085; JSON allows both inside a text.
+    """
+    line = b'{"id":%d,"input":%b,"env":%b}\n' % (number, event_input, env)
+    if not line.isascii():
+        for character, escaped in _LINE_ENDS.items():
+            line = line.replace(character, escaped)
+    return line
 
 
 def _expire(answer: asyncio.Future[Answer]) -> None:

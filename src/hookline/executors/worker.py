@@ -4,6 +4,10 @@ Each hook has up to ``pool`` processes; an event takes one that is idle, or wait
 turn, which does not count against its timeout. A hang is a timeout like any other. A
 worker that dies or gives an invalid answer is replaced, and its event is run
 cold within the time that is left, so that no verdict is lost.
+
+The first answer is the handshake: until then nothing says that a program is a worker.
+If it stays silent, another process of it is sent an event that needs no work. If that
+is silent too, the program is no worker, and the hook fails long before its timeout.
 """
 
 from __future__ import annotations
@@ -13,21 +17,47 @@ import os
 import time
 import weakref
 from collections.abc import Iterable
+from subprocess import SubprocessError
 
 from msgspec import structs
 
 from hookline.log import logger
 from hookline.processes.process import ProcessSlots, run_process
+from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.jsontext import encode
-from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.pins import named_paths, trust_paths
 from hookline.trust.stamps import file_stamp
 
 from .command import command_spec, read_outcome, request_environment
 from .contract import HookCall, RegisteredHook
-from .exit_table import RunEnd, read_end, timed_out_result, trimmed
-from .warm import Answer, WarmProcess, WorkerLostError, WorkerOutputLimitError
+from .exit_table import RunEnd, failed_result, read_end, timed_out_result, trimmed
+from .warm import (
+    Answer,
+    HandshakeError,
+    WarmProcess,
+    WorkerLostError,
+    WorkerOutputLimitError,
+)
+
+NO_HANDSHAKE = "did not answer the worker handshake: see docs/workers.md"
+HANDSHAKE_S = 10.0
+_HANDSHAKE_SHARE = 1 / 6
+"""Of the hook's timeout, if that is more: for workers that take long to start."""
+_SILENT_S = 60.0
+"""How long a program that is no worker is not asked again, unless it changes."""
+
+
+def handshake_limit_s(hook: RegisteredHook) -> float:
+    """How long a program may take for its first answer before it is given up."""
+    return max(HANDSHAKE_S, hook.config.timeout_ms / 1000 * _HANDSHAKE_SHARE)
+
+
+def handshake_input(call: HookCall) -> bytes:
+    """An event that no hook knows, with the fields that all events have."""
+    base = {name: call.input.get(name, "") for name in sorted(BASE_FIELDS)}
+    return encode(base | {"hook_event_name": "Handshake"})
 
 
 class WorkerPool:
@@ -40,6 +70,10 @@ class WorkerPool:
         self._live = live
         self._idle: list[WarmProcess] = []
         self._stamps: dict[WarmProcess, Stamp] = {}
+        self._known: Stamp | None = None
+        """The files of a process that has answered."""
+        self._silent: tuple[Stamp, float] | None = None
+        """The files of a program that is no worker, and until when it is not asked."""
         self._ending: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
@@ -48,7 +82,10 @@ class WorkerPool:
             hook.approval.when_changed(self._abandon_idle)
 
     def take(self, call: HookCall) -> WarmProcess:
-        """An idle worker that is up to date, or a new one; raises ``OSError``."""
+        """An idle worker that is up to date, or a new one; raises ``OSError``.
+
+        That is a ``HandshakeError`` for a program that is no worker.
+        """
         loop = asyncio.get_running_loop()
         while self._idle:
             worker = self._idle.pop()
@@ -66,6 +103,43 @@ class WorkerPool:
         # A timer of an event loop that is closed never fires.
         if self._idle_timer is None or self._idle_loop is not worker.loop:
             self._watch_idle(self._idle_s)
+
+    def is_known(self, worker: WarmProcess) -> bool:
+        """Whether a process with the same files has answered before."""
+        return self._known is not None and self._stamps.get(worker) == self._known
+
+    def know(self, worker: WarmProcess) -> None:
+        """Remember that it has answered."""
+        self._known = self._stamps.get(worker)
+
+    async def shake_hands(
+        self, silent: WarmProcess, call: HookCall, env: bytes
+    ) -> None:
+        """Tell a slow hook from a program that is no worker, and give up on the latter.
+
+        Another process is asked: the silent one is busy, or does not read.
+        """
+        limit_s = handshake_limit_s(self._hook)
+        try:
+            other = self._start(call)
+        except HandshakeError as error:  # the same was found meanwhile
+            silent.give_up(error)
+            return
+        except (OSError, ValueError, SubprocessError):
+            return
+        stamp = self._stamps[other]
+        same = stamp == self._stamps.get(silent)
+        try:
+            await other.ask(handshake_input(call), env, limit_s / 2)
+            self.know(other)
+        except TimeoutError:
+            if same:
+                self._silent = stamp, time.monotonic() + _SILENT_S
+                silent.give_up(HandshakeError(limit_s))
+        except (WorkerLostError, WorkerOutputLimitError):
+            pass  # it answers what it does not know by dying: no proof either way
+        finally:
+            await other.kill()
 
     def start_ahead(self, call: HookCall) -> None:
         """Start a worker before the first event."""
@@ -106,11 +180,19 @@ class WorkerPool:
     def _start(self, call: HookCall) -> WarmProcess:
         # Before the worker reads its files: no change after that is missed.
         stamp = self._files.stamp()
+        self._refuse_silent(stamp)
         spec = command_spec(self._hook, call, 0, warm=True)
         worker = WarmProcess(spec, self._forget)
         self._stamps[worker] = stamp
         self._live.add(worker)
         return worker
+
+    def _refuse_silent(self, stamp: Stamp) -> None:
+        if self._silent is not None:
+            found, until = self._silent
+            if found == stamp and time.monotonic() < until:
+                raise HandshakeError(handshake_limit_s(self._hook))
+            self._silent = None
 
     def _forget(self, worker: WarmProcess) -> None:
         """A worker has ended."""
@@ -221,19 +303,30 @@ class _Request:
     async def run(self) -> HookExecutionResult:
         try:
             worker = self._pool.take(self._call)
+        except HandshakeError as error:
+            return self._no_handshake(error.limit_s)
         except (OSError, ValueError):
             return await self._run_cold(reran=False)  # reports why it cannot start
         try:
             env = encode(request_environment(self._hook, self._call))
-            answer = await worker.ask(self._call.payload, env, self._left())
-        except TimeoutError:
+            if worker.answered:
+                answer = await worker.ask(self._call.payload, env, self._left())
+            else:
+                answer = await self._ask_first(worker, env)
+        except HandshakeError as error:
             await worker.terminate()
+            return self._no_handshake(error.limit_s)
+        except TimeoutError:
+            known = worker.answered or self._pool.is_known(worker)
+            await worker.terminate()
+            if not known:
+                return self._no_handshake(self._hook.config.timeout_ms / 1000)
             return timed_out_result(self._hook, self._end())
         except WorkerOutputLimitError:
             await worker.kill()
             return read_end(self._hook, self._end(0, cut=True))
         except WorkerLostError as error:
-            logger.warning("worker %r is replaced: %s", self._hook.name, error)
+            self._warn(worker, error)
             await worker.kill()
             return await self._run_cold(reran=True)
         except asyncio.CancelledError:
@@ -241,6 +334,35 @@ class _Request:
             raise
         self._pool.give_back(worker)
         return read_end(self._hook, self._read(answer))
+
+    async def _ask_first(self, worker: WarmProcess, env: bytes) -> Answer:
+        """Ask a process that has not answered yet; its silence is looked into."""
+        payload, watch = self._call.payload, None
+        wait_s = handshake_limit_s(self._hook) / 2
+        if not self._pool.is_known(worker) and 2 * wait_s < self._left():
+            watch = asyncio.create_task(self._look_into(worker, env, wait_s))
+        try:
+            answer = await worker.ask(payload, env, self._left())
+            self._pool.know(worker)
+        finally:
+            if watch is not None:
+                watch.cancel()
+                await asyncio.wait({watch})
+        return answer
+
+    async def _look_into(self, worker: WarmProcess, env: bytes, wait_s: float) -> None:
+        await asyncio.sleep(wait_s)
+        await self._pool.shake_hands(worker, self._call, env)
+
+    def _no_handshake(self, limit_s: float) -> HookExecutionResult:
+        # As a timeout: whoever has it block must not be let through by its kind.
+        error = f"timed out after {limit_s * 1000:g} ms: {NO_HANDSHAKE}"
+        return failed_result(self._hook, self._end(), FailureCause.TIMEOUT, error)
+
+    def _warn(self, worker: WarmProcess, error: WorkerLostError) -> None:
+        known = worker.answered or self._pool.is_known(worker)
+        hint = "" if known else f"; it {NO_HANDSHAKE}"
+        logger.warning("worker %r is replaced: %s%s", self._hook.name, error, hint)
 
     async def _run_cold(self, *, reran: bool) -> HookExecutionResult:
         if self._left() <= 0:
