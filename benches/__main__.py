@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from . import inprocess, memory, plot, processes, startup, workers
+from . import inprocess, memory, plot, processes, rules, startup, workers
 from .floor import Floors
 from .measure import Figure
 
@@ -30,6 +30,7 @@ ROUNDS = 200
 GROUPS: dict[str, Callable[[Floors, Path, int], Awaitable[list[Figure]]]] = {
     "processes": processes.figures,
     "inprocess": inprocess.figures,
+    "rules": rules.figures,
     "workers": workers.figures,
     "startup": startup.figures,
 }
