@@ -247,6 +247,22 @@ async def test_a_server_that_hangs_up_is_a_crash(workshop: Workshop) -> None:
     assert len(server.exchanges) == 1  # a new connection is not tried twice
 
 
+async def test_what_the_host_was_handling_is_not_taken_for_the_reason(
+    workshop: Workshop,
+) -> None:
+    """Python makes it the context of whatever is raised meanwhile."""
+    closed = {"type": "http", "url": "http://127.0.0.1:1/"}
+    with WebServer(lambda _: None) as server:
+        try:
+            int("a secret of the host")
+        except ValueError:
+            crashed = await workshop.fire("BeforeTool", hook(server))
+            other = await workshop.fire("BeforeTool", closed)
+    assert crashed.aggregated.hook_results[0].cause is FailureCause.CRASH
+    assert other.aggregated.hook_results[0].cause is FailureCause.SPAWN
+    assert "a secret of the host" not in f"{crashed} {other}"
+
+
 async def test_half_an_answer_is_never_read(workshop: Workshop) -> None:
     def cut(exchange: Exchange) -> None:
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"

@@ -22,7 +22,6 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from hookline.processes.process import ProcessSlots
-from hookline.protocol.jsontext import encode
 from hookline.protocol.opa import opa_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.headers import (
@@ -46,6 +45,7 @@ from .exit_table import (
     timed_out_result,
     with_output,
 )
+from .masking import Mask
 
 if TYPE_CHECKING:
     import ssl
@@ -59,9 +59,6 @@ INSTALL = "pip install 'hookline[http]'"
 _KEEP_ALIVE_S = 30.0
 _MAX_ERROR_BYTES = 4096
 _MAX_LINE = 200
-_MASK = "[masked]"
-_MIN_SECRET = 6
-"""Shorter values are found in too many texts."""
 
 
 class RequestFailedError(Exception):
@@ -105,7 +102,7 @@ class HttpExecutor:
             end = _end(started, stderr=error.page)
             result = failed_result(hook, end, error.cause, error.problem)
         result = _named(result, hook.config)
-        return result if question is None else _masked(result, hook, question.mask)
+        return result if question is None else question.mask.result(result)
 
     async def close(self) -> None:
         """Close the connections of this event loop; others close their own."""
@@ -140,7 +137,7 @@ class _Question(Struct, frozen=True, kw_only=True):
     url: httpx.URL
     headers: list[tuple[bytes, bytes]]
     body: bytes
-    mask: _Mask
+    mask: Mask
 
     @property
     def origin(self) -> str:
@@ -250,7 +247,7 @@ async def _post(
         raise _failure(error, why, answered=progress.answered is not None) from None
 
 
-async def _read_response(response: httpx.Response, limit: int, mask: _Mask) -> _Answer:
+async def _read_response(response: httpx.Response, limit: int, mask: Mask) -> _Answer:
     if not response.is_success:
         body, _ = await _read_body(response, _MAX_ERROR_BYTES)
         page = mask.text(as_text(body))
@@ -280,8 +277,7 @@ async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]
 def _describe(status: int, page: str) -> str:
     from http import HTTPStatus
 
-    known = status in HTTPStatus._value2member_map_
-    phrase = f" {HTTPStatus(status).phrase}" if known else ""
+    phrase = next((f" {one.phrase}" for one in HTTPStatus if one == status), "")
     if 300 <= status < 400:
         hint = "redirects are not followed: write the final address into url"
         return f"answered {status}{phrase}, and {hint}"
@@ -317,12 +313,16 @@ def _failure(error: Exception, why: str, *, answered: bool) -> RequestFailedErro
 def _root_of(error: BaseException) -> str:
     """What the system said, below the wrappers."""
     while True:
+        below = error.__cause__
         if isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        elif (cause := error.__cause__ or error.__context__) is not None:
-            error = cause
-        else:
+            below = error.exceptions[0]
+        elif type(error).__name__ == "ConnectError":
+            # The pool cuts the cause off. Of no other error: there the context may be
+            # what the host was handling when it fired the event.
+            below = below or error.__context__
+        if below is None:
             return " ".join(str(error).split()) or type(error).__name__
+        error = below
 
 
 def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
@@ -333,26 +333,27 @@ def _new_transport(scheme: str) -> httpx.AsyncHTTPTransport:
         max_keepalive_connections=None,
         keepalive_expiry=_KEEP_ALIVE_S,
     )
-    context = _tls_context() if scheme == "https" else _no_tls()
-    return httpx.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits)
+    return httpx.AsyncHTTPTransport(verify=_tls(scheme), trust_env=False, limits=limits)
 
 
-def _no_tls() -> ssl.SSLContext:
-    # Without one, httpx would load all authorities for a connection that needs none.
+def _tls(scheme: str) -> ssl.SSLContext:
     import ssl
 
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if scheme != "https":
+        # Without one, httpx would load all authorities for nothing.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return _verified_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
-def _tls_context() -> ssl.SSLContext:
+@lru_cache(maxsize=4)
+def _verified_tls(*chosen: str | None) -> ssl.SSLContext:
     """Verify by the system's authorities, or by SSL_CERT_FILE and SSL_CERT_DIR."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_default_certs()
     found = ssl.get_default_verify_paths()
-    chosen = {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()
-    if not (chosen or found.cafile or found.capath):
+    if not any((*chosen, found.cafile, found.capath)):
         import certifi  # comes with httpx
 
         context.load_verify_locations(certifi.where())
@@ -375,7 +376,7 @@ def _question(hook: RegisteredHook, call: HookCall) -> _Question:
         url=url,
         headers=[(name.encode(), _header_bytes(sent[name])) for name in sent],
         body=b'{"input":%b}' % call.payload if is_opa else call.payload,
-        mask=_Mask(_forms(tuple(secrets))),
+        mask=Mask.of(secrets),
     )
 
 
@@ -511,90 +512,3 @@ def _named(result: HookExecutionResult, config: HookConfig) -> HookExecutionResu
         return result
     error = f"{shown_url(config.url or '')} {result.error}"
     return structs.replace(result, error=error, exit_code=None)
-
-
-def _masked(
-    result: HookExecutionResult, hook: RegisteredHook, mask: _Mask
-) -> HookExecutionResult:
-    """The result without the secrets, which a service may have echoed."""
-    said = result.raw_output
-    kept = (result.stdout, result.stderr, result.error or "", *result.warnings)
-    if not mask.finds_any(*kept, "" if said is None else encode(said).decode()):
-        return result
-    stdout = mask.text(result.stdout)
-    warnings = tuple(map(mask.text, result.warnings))
-    if said is not None:
-        clean = mask.values(said)
-        is_json = parse_answer(result.stdout)[0] is not None
-        if is_json and hook.config.dialect is not Dialect.OPA:
-            stdout = encode(clean).decode()  # still the same answer
-        result = with_output(result, clean)
-    return structs.replace(
-        result,
-        stdout=stdout,
-        stderr=mask.text(result.stderr),
-        error=mask.text(result.error) if result.error else result.error,
-        warnings=warnings,
-    )
-
-
-_MAX_DEPTH = 150
-
-
-class _Mask(Struct, frozen=True):
-    """Replaces secrets in texts and JSON values, however they were escaped."""
-
-    forms: tuple[str, ...]
-
-    def finds_any(self, *texts: str) -> bool:
-        return any(self.text(text) != text for text in texts)
-
-    def text(self, text: str) -> str:
-        for form in self.forms:
-            text = text.replace(form, _MASK)
-        return next(
-            filter(None, (_without_start(text, one) for one in self.forms)), text
-        )
-
-    def values(self, value: Any, depth: int = 0) -> Any:
-        """A copy; names of fields stay, since a verdict must not be lost."""
-        if isinstance(value, str):
-            return self.text(value)
-        if depth > _MAX_DEPTH:
-            return _MASK
-        if isinstance(value, dict):
-            return {
-                key if key.isidentifier() else self.text(key): self.values(
-                    item, depth + 1
-                )
-                for key, item in value.items()
-            }
-        if isinstance(value, list):
-            return [self.values(item, depth + 1) for item in value]
-        return value
-
-
-def _without_start(text: str, secret: str) -> str | None:
-    """A text that was cut within a secret, without the beginning of it."""
-    at = text.find(secret[:_MIN_SECRET], max(0, len(text) - len(secret)))
-    while at >= 0:
-        if secret.startswith(text[at:]):
-            return text[:at] + _MASK
-        at = text.find(secret[:_MIN_SECRET], at + 1)
-    return None
-
-
-@lru_cache(maxsize=64)
-def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Secrets as they are, and as they read in JSON, in HTML and in a url."""
-    from html import escape
-    from json import dumps
-
-    found: set[str] = set()
-    for secret in (one for one in secrets if len(one) >= _MIN_SECRET):
-        raw = _header_bytes(secret)
-        for text in (secret, raw.decode("utf-8", "replace"), raw.decode("latin-1")):
-            found |= {text, quote(text, errors="replace"), escape(text)}
-            found |= {dumps(text)[1:-1], dumps(text, ensure_ascii=False)[1:-1]}
-    found |= {form.replace("/", "\\/") for form in found}
-    return tuple(sorted(found, key=len, reverse=True))
