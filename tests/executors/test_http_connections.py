@@ -80,11 +80,21 @@ async def test_waiting_for_a_connection_counts_against_the_deadline(
 ) -> None:
     """One that has no turn in time has timed out, and was never sent."""
     with WebServer(hang) as server:
-        async with system_of(workshop, hook(server, timeout=300)) as system:
-            events = (fire(system) for _ in range(CONNECTIONS + 20))
-            results = await asyncio.gather(*events)
+        both = workshop.settings("BeforeAgent", hook(server, timeout=60_000))
+        both["hooks"]["BeforeTool"] = [{"hooks": [hook(server, timeout=200)]}]
+        async with HookSystem(workshop.config(both)) as system:
+            handler = system.event_handler
+            busy = [
+                asyncio.create_task(handler.fire_before_agent_event("hi"))
+                for _ in range(CONNECTIONS)
+            ]
+            await until(lambda: len(server.exchanges) == CONNECTIONS)
+            results = await asyncio.gather(*(fire(system) for _ in range(5)))
             assert {cause_of(result) for result in results} == {FailureCause.TIMEOUT}
-            assert len(server.exchanges) <= CONNECTIONS
+            assert len(server.exchanges) == CONNECTIONS
+            for task in busy:
+                task.cancel()
+            await asyncio.gather(*busy, return_exceptions=True)
             await until(lambda: server.open == 0)
 
 
@@ -215,7 +225,7 @@ async def test_asking_again_does_not_extend_the_deadline(workshop: Workshop) -> 
         return None
 
     with WebServer(late) as server:
-        async with system_of(workshop, hook(server, timeout=600)) as system:
+        async with system_of(workshop, hook(server, timeout=2000)) as system:
             assert (await fire(system)).blocked
             assert cause_of(await fire(system)) is FailureCause.TIMEOUT
 

@@ -40,7 +40,7 @@ async def test_each_cause_of_failure_has_its_policy(
         return reply("{", 200) if cause == "output" else reply("", 500)
 
     with WebServer(fail) as server:
-        more: dict[str, Any] = {"timeout": 300}
+        more: dict[str, Any] = {"timeout": 300} if cause == "timeout" else {}
         if cause == "spawn":
             more = {"url": "http://127.0.0.1:1/"}
         others = dict.fromkeys(("spawn", "crash", "timeout", "output"), "block")
