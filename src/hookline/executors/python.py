@@ -24,6 +24,9 @@ from hookline.settings.model import Approval
 from .contract import HookCall, HookFunction, OneDeeper, RegisteredHook
 from .exit_table import RunEnd, failed_result, read_end, timed_out_result, with_output
 
+if sys.version_info < (3, 12):
+    from .eager import start_eagerly
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
@@ -134,8 +137,10 @@ async def _call(
         with OneDeeper(call.depth):
             answer = function(event)
             if answer is not None and type(answer) is not dict and isawaitable(answer):
-                timeout_s = hook.config.timeout_ms / 1000
-                answer = await _TimedCall(answer, timeout_s).result()
+                running = _TimedCall(answer)
+                if not running.is_over:
+                    await running.wait(_seconds_left(hook, started))
+                answer = running.result()
     except TimeoutError as error:
         if not isinstance(error, _HookTimeout):
             return _crashed(hook, error, started)
@@ -155,68 +160,87 @@ class _HookTimeout(TimeoutError):  # noqa: N818 - never leaves this module
 class _TimedCall:
     """An async hook in a task of its own, cancelled at its timeout.
 
-    A hook that swallows the cancellation has timed out all the same; one that goes on
-    for longer than a grace period is left behind.
+    One that does not wait has ended after its first step, without a turn of the event
+    loop. One that swallows the cancellation has timed out all the same; one that goes
+    on for longer than a grace period is left behind.
     """
 
-    def __init__(self, answer: Awaitable[Any], timeout_s: float) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._outcome: asyncio.Future[Any] = self._loop.create_future()
-        self._expired = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._task = _start(self._report(answer), self._loop)
-        if not self._task.done():
-            self._timer = self._loop.call_later(timeout_s, self._expire)
+    _answer: Any = None
+    _error: BaseException | None = None
+    _ended = False
+    _expired = False
+    _outcome: asyncio.Future[None] | None = None
+    """Done when there is no more to wait for."""
+    _timer: asyncio.TimerHandle
 
-    async def result(self) -> Any:
-        """What the hook returns or raises; raises ``_HookTimeout``."""
+    def __init__(self, answer: Awaitable[Any]) -> None:
+        self._loop = loop = asyncio.get_running_loop()
+        self._task = task = _start(self._report(answer), loop)
+        self.is_over = task is None or task.done()
+        """Whether there is nothing to wait for."""
+
+    async def wait(self, deadline_s: float) -> None:
+        """Wait for its end, or until so many seconds have passed."""
+        assert self._task is not None  # else it is over
+        if self._ended:
+            await asyncio.sleep(0)  # all that is left is for its task to end
+            return
+        self._outcome = self._loop.create_future()
+        self._timer = self._loop.call_later(deadline_s, self._expire)
         try:
-            return await self._outcome
+            await self._outcome
         except asyncio.CancelledError:
             self._task.cancel()
             raise
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            self._timer.cancel()
+
+    def result(self) -> Any:
+        """What the hook returned or raises; raises ``_HookTimeout``."""
+        if self._expired:
+            raise _HookTimeout
+        if self._error is None:
+            return self._answer
+        try:
+            raise self._error
+        finally:
+            self._error = None  # no cycle with its traceback
 
     def _expire(self) -> None:
-        self._expired = True
-        self._timer = self._loop.call_later(_CANCEL_GRACE_S, self._give_up)
-        self._task.cancel()
+        if not self._ended:
+            self._expired = True
+            self._timer = self._loop.call_later(_CANCEL_GRACE_S, self._stop_waiting)
+            assert self._task is not None  # else nothing expires
+            self._task.cancel()
 
-    def _give_up(self) -> None:
-        if not self._outcome.done():
-            self._outcome.set_exception(_HookTimeout())
+    def _stop_waiting(self) -> None:
+        if self._outcome is not None and not self._outcome.done():
+            self._outcome.set_result(None)
 
     async def _report(self, answer: Awaitable[Any]) -> None:
-        error: BaseException | None = None
-        value = None
         try:
-            value = await answer
+            self._answer = await answer
         except asyncio.CancelledError:
-            if self._outcome.cancelled():
+            if self._outcome is not None and self._outcome.cancelled():
                 raise  # the caller is gone
-            error = RuntimeError("the hook cancelled itself")
+            self._error = RuntimeError("the hook cancelled itself")
         # What the hook raises is for the caller to read, SystemExit too.
         except BaseException as raised:  # noqa: BLE001
-            error = raised
-        if self._outcome.done():
-            return
-        if self._expired:
-            self._outcome.set_exception(_HookTimeout())
-        elif error is not None:
-            self._outcome.set_exception(error)
-        else:
-            self._outcome.set_result(value)
+            self._error = raised
+        self._ended = True
+        self._stop_waiting()
 
 
 def _start(
     work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-) -> asyncio.Task[None]:
-    # From Python 3.12 on, a hook that awaits nothing needs no turn of the event loop.
-    if sys.version_info >= (3, 12) and loop.get_task_factory() is None:
+) -> asyncio.Task[None] | None:
+    """Start a hook; None if it has ended and needs no task."""
+    if loop.get_task_factory() is not None:
+        return loop.create_task(work)
+    # A hook that does not wait needs no turn of the event loop.
+    if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
-    return loop.create_task(work)
+    return start_eagerly(work, loop)
 
 
 def _read_answer(
@@ -271,6 +295,10 @@ def _one_line(error: BaseException) -> str:
     import traceback
 
     return traceback.format_exception_only(error)[-1].strip()
+
+
+def _seconds_left(hook: RegisteredHook, started: float) -> float:
+    return started + hook.config.timeout_ms / 1000 - time.perf_counter()
 
 
 def _ms_since(started: float) -> float:
