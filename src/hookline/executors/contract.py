@@ -35,7 +35,8 @@ from hookline.settings.model import (
 DEPTH_VARIABLE = "HOOKLINE_DEPTH"
 """Counts up in the environment of every hook's process."""
 
-_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
+depth_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
+"""How deep what runs here, and the tasks it starts, is nested in Python hooks."""
 _MAX_DIGITS = 9
 _raw_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 _RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
@@ -43,28 +44,13 @@ _RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
 
 def current_depth() -> int:
     """How deep the caller is nested in hooks: in processes, and in this one."""
-    inside = max(_inside.get(), marked_depth())
+    inside = max(depth_inside.get(), marked_depth())
     # Most hosts are at depth 0: the raw mapping tells that a microsecond faster.
     if _RAW_NAME not in _raw_environment:
         return inside
     text = os.environ.get(DEPTH_VARIABLE, "")
     outside = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
     return max(outside, inside)
-
-
-class OneDeeper:
-    """Counts what runs inside, and the tasks it starts, as one hook deeper."""
-
-    __slots__ = ("_depth", "_token")
-
-    def __init__(self, depth: int) -> None:
-        self._depth = depth + 1
-
-    def __enter__(self) -> None:
-        self._token = _inside.set(self._depth)
-
-    def __exit__(self, *_: object) -> None:
-        _inside.reset(self._token)
 
 
 HookFunction = Callable[[dict[str, Any]], Any]

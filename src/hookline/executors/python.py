@@ -21,7 +21,7 @@ from hookline.protocol.jsontext import as_plain
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Approval
 
-from .contract import HookCall, HookFunction, OneDeeper, RegisteredHook
+from .contract import HookCall, HookFunction, RegisteredHook, depth_inside
 from .exit_table import RunEnd, failed_result, read_end, timed_out_result, with_output
 
 if sys.version_info < (3, 12):
@@ -133,14 +133,14 @@ async def _call(
     function: HookFunction, hook: RegisteredHook, call: HookCall, started: float
 ) -> HookExecutionResult:
     event = call.plain_input()  # a guard that cannot be shown it is no mere crash
+    outside = depth_inside.set(call.depth + 1)
     try:
-        with OneDeeper(call.depth):
-            answer = function(event)
-            if answer is not None and type(answer) is not dict and isawaitable(answer):
-                running = _TimedCall(answer)
-                if not running.is_over:
-                    await running.wait(_seconds_left(hook, started))
-                answer = running.result()
+        answer = function(event)
+        if answer is not None and type(answer) is not dict and isawaitable(answer):
+            running = _TimedCall(answer)
+            if not running.is_over:
+                await running.wait(_seconds_left(hook, started))
+            answer = running.result()
     except TimeoutError as error:
         if not isinstance(error, _HookTimeout):
             return _crashed(hook, error, started)
@@ -150,6 +150,8 @@ async def _call(
     # The hook is the author's code and may raise anything: a result, no exception.
     except Exception as error:  # noqa: BLE001
         return _crashed(hook, error, started)
+    finally:
+        depth_inside.reset(outside)
     return _read_answer(hook, answer, started)
 
 
