@@ -36,6 +36,9 @@ from hookline.settings.locations import (
 )
 from hookline.settings.model import Breaker, HookSource
 
+# On Python 3.11 finding a member in its enum costs more than a call.
+_RUNTIME, _TIMEOUT = HookSource.RUNTIME, FailureCause.TIMEOUT
+
 
 def refusal(
     hook: RegisteredHook,
@@ -127,7 +130,7 @@ class CircuitBreaker:
         breaker = hook.options.breaker
         if breaker is None or hook.config.managed:
             return
-        if cause is FailureCause.TIMEOUT:
+        if cause is _TIMEOUT:
             self._count(hook, tool, breaker)
         elif self._find(hook, tool).count:
             self._change(hook, lambda known: _set(known, hook, tool, None))
@@ -190,7 +193,7 @@ class CircuitBreaker:
         return self._stored
 
     def _is_shared(self, hook: RegisteredHook) -> bool:
-        return self._path is not None and hook.source is not HookSource.RUNTIME
+        return self._path is not None and hook.source is not _RUNTIME
 
     def _change(
         self,

@@ -7,6 +7,7 @@ hook's failure never takes another's output away.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from msgspec import structs
@@ -39,21 +40,32 @@ def aggregate(
     tool_selection: ToolSelection = ToolSelection.UNION,
 ) -> AggregatedHookResult:
     """Merge the results of one event (HOOK-166)."""
-    counted = [result for result in results if not result.observed]
-    outputs = [result.output for result in counted if result.output is not None]
-    ordered = outputs
-    if any(result.closed for result in counted):
-        # Later outputs win: what a policy closed goes last, so nothing reopens it.
-        by_weight = sorted(counted, key=lambda result: result.closed)
-        ordered = [result.output for result in by_weight if result.output is not None]
+    outputs, closed, errors = [], [], []
+    success = True
+    for result in results:  # one loop: this runs for every event
+        if result.observed:
+            continue
+        success = success and result.success
+        if result.output is not None:
+            outputs.append(result.output)
+            closed.append(result.closed)
+        if result.cause is not None:
+            errors.append(_error(result))
+    ordered = _closed_last(outputs, closed) if True in closed else outputs
     return AggregatedHookResult(
-        success=all(result.success for result in counted),
+        success=success,
         final_output=_final(ordered, event, event_input, tool_selection),
         all_outputs=outputs,
-        errors=[_error(result) for result in counted if result.cause is not None],
+        errors=errors,
         hook_results=results,
         total_duration=total_duration,
     )
+
+
+def _closed_last(outputs: list[HookOutput], closed: list[bool]) -> list[HookOutput]:
+    """Later outputs win: what a policy closed goes last, so nothing reopens it."""
+    by_weight = sorted(zip(closed, outputs, strict=True), key=itemgetter(0))
+    return [output for _, output in by_weight]
 
 
 def merge_outputs(
@@ -75,7 +87,7 @@ def _final(
         return None
     final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
     specific = final.hook_specific_output
-    if TRAITS[event].chain is not Chain.TOOL_INPUT or "tool_input" not in specific:
+    if "tool_input" not in specific or TRAITS[event].chain is not Chain.TOOL_INPUT:
         return final
     whole = final_input(event_input, outputs, Chain.TOOL_INPUT)["tool_input"]
     specific = {**specific, "replacesToolInput": True}

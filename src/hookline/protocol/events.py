@@ -97,6 +97,8 @@ class Merge(StrEnum):
     TOOL_SELECTION = "tool selection"
     LAST_WINS = "last wins"
 
+    __hash__ = str.__hash__  # as above
+
 
 class Chain(StrEnum):
     """Which field of the next hook's input a hook's output changes."""

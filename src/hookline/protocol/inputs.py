@@ -181,12 +181,13 @@ def base_fields(
     return {
         "session_id": session_id,
         "cwd": cwd,
-        "hook_event_name": event.value,
+        "hook_event_name": event._value_,  # a plain attribute; value is a property
         "timestamp": timestamp(time.time_ns() // 1_000_000),
         "transcript_path": transcript_path,
     }
 
 
+@lru_cache(maxsize=2)
 def timestamp(milliseconds: int) -> str:
     """Format a time for hooks: ISO 8601, UTC, milliseconds, ``Z``."""
     seconds, rest = divmod(milliseconds, 1000)

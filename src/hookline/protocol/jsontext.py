@@ -191,9 +191,12 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 def _has_tuple(value: Any) -> bool:
     kind = type(value)
-    if kind is dict:
-        return any(map(_has_tuple, value.values()))
-    return kind is tuple or (kind is list and any(map(_has_tuple, value)))
+    if kind is tuple or kind in _PLAIN_SCALARS:
+        return kind is tuple
+    for item in value.values() if kind is dict else value:
+        if type(item) not in _PLAIN_SCALARS and _has_tuple(item):
+            return True
+    return False
 
 
 def _reject_constant(name: str) -> NoReturn:

@@ -75,6 +75,9 @@ _FIELDS = frozenset(
     }
 )
 _BLOCKING = frozenset({Decision.BLOCK, Decision.DENY})
+_ASK = (
+    Decision.ASK
+)  # on Python 3.11 finding a member in its enum costs more than a call
 
 
 class HookOutput(Struct, frozen=True, kw_only=True):
@@ -101,7 +104,8 @@ class HookOutput(Struct, frozen=True, kw_only=True):
     @property
     def asks(self) -> bool:
         """Whether it leaves the decision to a person."""
-        return not self.is_blocking and Decision.ASK in (self.decision, self.permission)
+        asked = self.decision is _ASK or self.permission is _ASK
+        return asked and not self.is_blocking
 
     @property
     def stops(self) -> bool:
@@ -203,11 +207,10 @@ def read_output(
     """Read what a hook returned; the second value is a warning per ignored field."""
     fields = _Reader(wire)
     decision = fields.decision("decision")
-    specific = _Reader(
-        fields.take("hookSpecificOutput", _object) or {}, "hookSpecificOutput."
-    )
+    given = fields.take("hookSpecificOutput", _object)
+    specific = _Reader(given, "hookSpecificOutput.") if given else _NOTHING
     permission = permission_reason = None
-    if TRAITS[event].reads_permission_decision:
+    if specific.wire and TRAITS[event].reads_permission_decision:
         permission = specific.decision("permissionDecision")
         permission_reason = specific.take("permissionDecisionReason", _string)
     output = HookOutput(
@@ -218,7 +221,9 @@ def read_output(
         suppress_output=fields.take("suppressOutput", _boolean),
         system_message=fields.take("systemMessage", _string),
         hook_specific_output=_read_specific(specific),
-        extra={k: v for k, v in wire.items() if k not in _FIELDS},
+        extra={}
+        if _FIELDS.issuperset(wire)
+        else {k: v for k, v in wire.items() if k not in _FIELDS},
         permission=permission,
         permission_reason=permission_reason,
     )
@@ -329,6 +334,9 @@ class _Reader:
 
     def decision(self, name: str) -> Decision | None:
         return _DECISIONS.get(self.take(name, _decision))
+
+
+_NOTHING = _Reader({})
 
 
 def _nearest_key(name: str, known: frozenset[str]) -> str | None:
@@ -503,5 +511,7 @@ _MAX_UNKNOWN, _MAX_KEY, _NEAR = 20, 64, 0.75
 
 
 def _first_reason(*reasons: str | None) -> str:
-    said = (reason.strip() for reason in reasons if reason)
-    return next(filter(None, said), NO_REASON)
+    for reason in reasons:
+        if reason and (said := reason.strip()):
+            return said
+    return NO_REASON
