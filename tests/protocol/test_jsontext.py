@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.protocol.jsontext import TooDeepError, decode, encode
+from hookline.protocol.jsontext import (
+    TooDeepError,
+    copy_flat,
+    decode,
+    encode,
+    encode_whole,
+    is_flat,
+)
 
 anything: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -101,3 +108,35 @@ def test_subclasses_of_plain_types_are_encoded_as_their_base() -> None:
     assert decode(encode({Word("k"): [Word("v"), Count(5), True]})) == {
         "k": ["v", 5, True]
     }
+
+
+scalars: st.SearchStrategy[Any] = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters() | st.characters(categories=["Cs"]))
+)
+flat: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
+    st.text(), scalars | st.dictionaries(st.text(), scalars)
+)
+
+
+@given(flat)
+def test_the_copy_of_a_flat_event_is_what_json_makes_of_it(
+    event: dict[str, Any],
+) -> None:
+    """Issue 13.8: hooks see the same whether or not the event was encoded."""
+    if is_flat(event):
+        copy = copy_flat(event)
+        assert copy == decode(encode_whole(event))
+        assert encode(copy) == encode_whole(event)
+        inner = [key for key, item in event.items() if isinstance(item, dict)]
+        assert all(copy[key] is not event[key] for key in inner)
+
+
+@given(anything)
+def test_what_counts_as_flat_can_be_shown_whole(value: Any) -> None:
+    event = {"tool_input": value}
+    if is_flat(event):
+        encode_whole(event)

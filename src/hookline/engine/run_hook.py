@@ -23,6 +23,9 @@ from .on_error import apply_policy, block_unseen
 
 Executors = Mapping[HookType, Executor]
 
+# On Python 3.11 finding a member in its enum costs more than a call.
+_OBSERVE, _CLAUDE = HookMode.OBSERVE, Dialect.CLAUDE
+
 
 async def run_hook(
     hook: RegisteredHook,
@@ -52,7 +55,7 @@ async def run_hook(
     except Exception as error:  # noqa: BLE001
         message = f"could not be run: {type(error).__name__}: {error}"
         result = apply_policy(refused(hook, FailureCause.CRASH, message), hook)
-    if hook.config.mode is HookMode.OBSERVE:
+    if hook.config.mode is _OBSERVE:
         return _observed(result, hook)
     return result
 
@@ -67,7 +70,7 @@ async def _execute(
             'use another type, such as "command" or "rule"'
         )
         return refused(hook, FailureCause.SPAWN, error)
-    if hook.config.dialect is Dialect.CLAUDE and (
+    if hook.config.dialect is _CLAUDE and (
         hook.config.command is not None or hook.config.type is HookType.HTTP
     ):
         return await _execute_claude(executor, hook, call)

@@ -95,22 +95,17 @@ def is_flat(event: dict[str, Any]) -> bool:
 
 def copy_flat(event: dict[str, Any]) -> dict[str, Any]:
     """A copy of such an event, as it would be read from JSON."""
-    return {
-        key: (
-            {name: _shown(value) for name, value in item.items()}
-            if type(item) is dict
-            else _shown(item)
-        )
-        for key, item in event.items()
-    }
-
-
-def _shown(value: Any) -> Any:
-    if type(value) is str:
-        return value if value.isascii() else text_of(value)
-    if type(value) is float and (value != value or value in _INFINITE):
-        return None
-    return value
+    copy = event.copy()
+    for key, item in event.items():  # this runs for every hook: no call for a value
+        kind = type(item)
+        if kind is str:
+            if not item.isascii():
+                copy[key] = text_of(item)
+        elif kind is dict:
+            copy[key] = copy_flat(item)
+        elif kind is float and (item != item or item in _INFINITE):
+            copy[key] = None
+    return copy
 
 
 def as_plain(value: Any) -> Any:
