@@ -20,7 +20,18 @@ from typing import Any
 
 import msgspec
 
-from . import inprocess, memory, plot, processes, standby, startup, workers
+from . import (
+    cedar,
+    inprocess,
+    memory,
+    plot,
+    processes,
+    rules,
+    services,
+    standby,
+    startup,
+    workers,
+)
 from .floor import Floors
 from .measure import Figure
 
@@ -30,6 +41,9 @@ ROUNDS = 200
 GROUPS: dict[str, Callable[[Floors, Path, int], Awaitable[list[Figure]]]] = {
     "processes": processes.figures,
     "inprocess": inprocess.figures,
+    "rules": rules.figures,
+    "cedar": cedar.figures,
+    "http": services.figures,
     "workers": workers.figures,
     "standby": standby.figures,
     "startup": startup.figures,

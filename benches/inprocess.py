@@ -25,9 +25,10 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
     return [
         await _silent("no match", folder, {}, rounds),
         await _silent(f"no match among {MANY:,} hooks", folder, _many(), rounds),
-        await _hooked("plain function", folder, _plain, rounds, Bar(15, "us")),
+        await _hooked("plain function", folder, _plain, rounds, Bar(12, "us")),
         await _hooked("plain function that blocks", folder, _blocks, rounds),
-        await _hooked("async function", folder, _async, rounds),
+        await _hooked("async function", folder, _async, rounds, Bar(12, "us")),
+        await _hooked("async function that blocks", folder, _async_blocks, rounds),
         await _hooked("async function that waits", folder, _waits, rounds),
     ]
 
@@ -85,6 +86,10 @@ def _blocks(_: dict[str, Any]) -> dict[str, Any]:
 
 async def _async(_: dict[str, Any]) -> None:
     pass
+
+
+async def _async_blocks(_: dict[str, Any]) -> dict[str, Any]:
+    return {"decision": "block", "reason": "no"}
 
 
 async def _waits(_: dict[str, Any]) -> None:

@@ -114,10 +114,12 @@ async def fired(
     sequential: bool = False,
     kind: str = "command",
     repeat: int = 1,
+    **options: Any,
 ) -> AsyncIterator[Timed]:
     """A system of equal hooks, and one whole fire on it as something to time."""
     hooks = [
-        {"type": kind, "command": command, "name": f"hook {n}"} for n in range(count)
+        {"type": kind, "command": command, "name": f"hook {n}", **options}
+        for n in range(count)
     ]
     group = {"hooks": hooks, "sequential": sequential}
     settings = Settings.from_mapping(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from .floor import Floors
@@ -15,6 +18,8 @@ from .measure import Bar, Figure, Timed, compare, timed_plain
 from .processes import SMALL, fired
 
 GROUP = "workers"
+CALLERS, EACH, POOL = 100, 5, 2
+"""Callers at once, events of each, and workers."""
 HOOK = """
 from hookline.script import block, run
 def no_env_files(event):
@@ -48,11 +53,47 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
         faster = Bar(100, "speedup")
         name = "warm hook over cold one"
         against = await compare(GROUP, name, warm, cold, "the same cold", few, faster)
-    return [whole, against]
+    return [whole, against, await _crowd(folder, command, few)]
+
+
+async def _crowd(folder: Path, command: str, rounds: int) -> Figure:
+    """Many callers at once on a pool of workers; times are per event."""
+    with ExitStack() as stack:
+        pipes = [stack.enter_context(_pipe()) for _ in range(POOL)]
+        threads = stack.enter_context(ThreadPoolExecutor(POOL))
+
+        async def bare() -> float:
+            started = time.perf_counter()
+            list(threads.map(_ask_many, pipes))
+            return (time.perf_counter() - started) / (CALLERS * EACH)
+
+        async with fired(
+            folder, command, 1, SMALL, kind="worker", repeat=EACH, pool=POOL
+        ) as caller:
+
+            async def callers() -> float:
+                started = time.perf_counter()
+                await asyncio.gather(*(caller() for _ in range(CALLERS)))
+                return (time.perf_counter() - started) / (CALLERS * EACH)
+
+            name = f"{CALLERS} callers on {POOL} workers"
+            line = f"lines of JSON to {POOL} Python processes and back"
+            return await compare(GROUP, name, callers, bare, line, rounds, Bar(1.3))
 
 
 @contextmanager
 def _echo() -> Iterator[Timed]:
+    with _pipe() as ask:
+        yield timed_plain(ask)
+
+
+def _ask_many(ask: Callable[[], None]) -> None:
+    for _ in range(CALLERS * EACH // POOL):
+        ask()
+
+
+@contextmanager
+def _pipe() -> Iterator[Callable[[], None]]:
     frame = {"id": 1, "input": {"tool_name": "write_file", "tool_input": SMALL}}
     line = json.dumps(frame).encode() + b"\n"
     with subprocess.Popen(
@@ -69,5 +110,5 @@ def _echo() -> Iterator[Timed]:
             stdin.write(line)
             stdout.readline()
 
-        yield timed_plain(ask)
+        yield ask
         stdin.close()
