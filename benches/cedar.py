@@ -34,10 +34,10 @@ async def figures(_: Floors, folder: Path, rounds: int) -> list[Figure]:
         few = max(9, rounds // 10)
         small = timed(lambda: fire("write_file", SMALL), 20)
         large = timed(lambda: fire("write_file", LARGE), 2)
-        name = "1 MB that no policy reads"
+        name = "cedar hook beside 1 MB"
         bare = _bare(SMALL, 20), _bare(LARGE, 2)
         return [
-            await compare(GROUP, "small input", small, bare[0], FLOOR, rounds, Bar(2)),
+            await compare(GROUP, "cedar hook", small, bare[0], FLOOR, rounds, Bar(2)),
             await compare(GROUP, name, large, bare[1], FLOOR, few, Bar(1.3)),
         ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hookline import HookEventName
+from hookline import Config, HookEventName, HookSystem
 
 from .support import (
     command,
@@ -18,6 +18,7 @@ from .support import (
     on,
     only_entry,
     record,
+    settings_with,
     system_at,
     targets,
     wait_until,
@@ -157,6 +158,38 @@ async def test_a_payload_that_no_translator_knows_changes_no_verdict(
         result = await system.event_handler.fire_before_model_event(object())
     assert result.aggregated.success
     assert "object object" in only_entry(journal).input["llm_request"]
+
+
+OPENAI = {
+    "model": "gpt",
+    "temperature": 0.5,
+    "messages": [
+        {"role": "assistant", "content": "hi"},
+        {"role": "user", "content": [{"type": "text", "text": "and \ud800?"}]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [command("true"), {"type": "rule", "when": "llm_request.model == 'x'"}],
+    ids=["command", "rule"],
+)
+async def test_a_model_request_is_recorded_as_hooks_saw_it(
+    tmp_path: Path, hook: dict[str, Any]
+) -> None:
+    """Issue 13: whether or not a hook needs the event as text."""
+    journal = tmp_path / "j.sqlite"
+    settings = settings_with(journal, on("BeforeModel", hook))
+    config = Config("s-1", tmp_path, settings, translator="openai")
+    async with HookSystem(config) as system:
+        await system.event_handler.fire_before_model_event(OPENAI)
+    seen = only_entry(journal).input["llm_request"]
+    assert seen["config"] == {"temperature": 0.5}
+    assert seen["messages"] == [
+        {"role": "model", "content": "hi"},
+        {"role": "user", "content": "and \ufffd?"},
+    ]
 
 
 async def test_an_event_on_which_hookline_failed_is_recorded(tmp_path: Path) -> None:

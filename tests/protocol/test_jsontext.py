@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from hookline.protocol.jsontext import (
     TooDeepError,
-    copy_flat,
+    copy_shown,
     decode,
     encode,
     encode_whole,
-    is_flat,
+    is_showable,
 )
 
 anything: st.SearchStrategy[Any] = st.recursive(
@@ -110,33 +110,62 @@ def test_subclasses_of_plain_types_are_encoded_as_their_base() -> None:
     }
 
 
-scalars: st.SearchStrategy[Any] = (
+showable: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats()
-    | st.text(st.characters() | st.characters(categories=["Cs"]))
-)
-flat: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
-    st.text(), scalars | st.dictionaries(st.text(), scalars)
+    | st.text(st.characters() | st.characters(categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner)
+    ),
+    max_leaves=10,
 )
 
 
-@given(flat)
-def test_the_copy_of_a_flat_event_is_what_json_makes_of_it(
-    event: dict[str, Any],
-) -> None:
+@given(st.dictionaries(st.text(), showable))
+def test_the_copy_of_an_event_is_what_json_makes_of_it(event: dict[str, Any]) -> None:
     """Issue 13.8: hooks see the same whether or not the event was encoded."""
-    if is_flat(event):
-        copy = copy_flat(event)
+    if is_showable(event):
+        copy = copy_shown(event)
         assert copy == decode(encode_whole(event))
         assert encode(copy) == encode_whole(event)
-        inner = [key for key, item in event.items() if isinstance(item, dict)]
-        assert all(copy[key] is not event[key] for key in inner)
+        assert _is_private(copy, event)
+
+
+def _is_private(copy: Any, value: Any) -> bool:
+    if isinstance(value, dict):
+        return copy is not value and all(_is_private(copy[k], value[k]) for k in value)
+    if isinstance(value, list | tuple):
+        return copy is not value and all(map(_is_private, copy, value))
+    return True
 
 
 @given(anything)
-def test_what_counts_as_flat_can_be_shown_whole(value: Any) -> None:
+def test_what_counts_as_showable_can_be_shown_whole(value: Any) -> None:
     event = {"tool_input": value}
-    if is_flat(event):
-        encode_whole(event)
+    if is_showable(event):
+        assert decode(encode_whole(event)) == copy_shown(event)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a\ud800": 1, "b": 2},
+        {1: "x"},
+        {"deep": [{"a\udfff": 1}]},
+        b"bytes",
+        {"set": {1}},
+        object(),
+    ],
+)
+def test_what_may_be_shown_as_something_else_is_left_to_the_encoder(value: Any) -> None:
+    assert not is_showable(value)
+
+
+def test_deep_values_are_left_to_the_encoder() -> None:
+    deep: Any = "x"
+    for _ in range(500):
+        deep = [deep]
+    assert is_showable(deep)
+    assert not is_showable([deep])

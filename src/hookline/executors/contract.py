@@ -15,12 +15,12 @@ from hookline.processes.spawn import marked_depth
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import (
     TooDeepError,
-    copy_flat,
+    copy_shown,
     decode,
     encode,
     encode_whole,
-    is_flat,
     is_plain,
+    is_showable,
 )
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.load import HookOptions
@@ -136,8 +136,8 @@ class HookCall:
     """One event on its way to its hooks; encoded once for all of them."""
 
     __slots__ = (
-        *("_in_process", "_is_flat", "_plain", "cwd", "depth", "event", "input"),
-        *("origin", "payload", "recheck", "session_id"),
+        *("_in_process", "_plain", "cwd", "depth", "event", "input"),
+        *("origin", "payload", "recheck", "session_id", "translated"),
     )
 
     def __init__(
@@ -160,7 +160,9 @@ class HookCall:
         """Whether hooks are asked again, on the input after all changes."""
         self.payload = b""
         """The input as JSON; empty where no hook needs it."""
-        self._in_process = self._is_flat = False
+        self.translated = False
+        """Whether model payloads are in the stable shape; so they are for hooks."""
+        self._in_process = False
         self._plain: dict[str, Any] | None = None
 
     def encode(self, in_process: bool = False) -> None:
@@ -168,15 +170,15 @@ class HookCall:
 
         ``in_process``: only where it is not plain to see that all of it can be shown.
         """
+        self.translated = True
         self._in_process = in_process
-        self._is_flat = in_process and is_flat(self.input)
-        if not self._is_flat:
+        if in_process and is_showable(self.input):
+            self._plain = self.input
+        else:
             self.payload = encode_whole(self.input)
 
     def values(self) -> dict[str, Any]:
         """The input as plain values, to be read only; text may hold lone surrogates."""
-        if self._is_flat:
-            return self.input
         if self._plain is None:
             self._plain = self.input if is_plain(self.input) else self.plain_input()
         return self._plain
@@ -186,11 +188,11 @@ class HookCall:
 
         Raises ``EncodingError`` where the stack has no room left for it.
         """
-        if self._is_flat:
-            return copy_flat(self.input)
         try:
-            copy: dict[str, Any] = decode(self.payload)
-        except TooDeepError as error:
+            copy: dict[str, Any] = (
+                decode(self.payload) if self.payload else copy_shown(self.input)
+            )
+        except (TooDeepError, RecursionError) as error:
             raise EncodingError(f"the input cannot be copied: {error}") from error
         return copy
 

@@ -76,35 +76,61 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def is_flat(event: dict[str, Any]) -> bool:
-    """Whether an event can certainly be shown: scalars, or objects of scalars."""
-    for key, item in event.items():
-        if type(key) is not str or not key.isascii():
-            return False
-        if type(item) in _PLAIN_SCALARS:
-            continue
-        if type(item) is not dict:
-            return False
-        for name, value in item.items():
-            if type(name) is not str or not name.isascii():
+def is_showable(value: Any) -> bool:
+    """Whether a value can certainly be shown whole, told by its types and names."""
+    try:
+        return _is_showable(value, 0)
+    except RecursionError:
+        return False
+
+
+def _is_showable(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if depth >= _MAX_DEPTH:
+        return False
+    if kind is dict:
+        for key, item in value.items():
+            # Two names with lone surrogates may be shown as one.
+            if type(key) is not str or not (key.isascii() or _is_text(key)):
                 return False
-            if type(value) not in _PLAIN_SCALARS:
+            if type(item) not in _PLAIN_SCALARS and not _is_showable(item, depth + 1):
                 return False
+        return True
+    if kind is list or kind is tuple:
+        for item in value:
+            if type(item) not in _PLAIN_SCALARS and not _is_showable(item, depth + 1):
+                return False
+        return True
+    return kind in _PLAIN_SCALARS
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
     return True
 
 
-def copy_flat(event: dict[str, Any]) -> dict[str, Any]:
-    """A copy of such an event, as it would be read from JSON."""
-    copy = event.copy()
-    for key, item in event.items():  # this runs for every hook: no call for a value
+def copy_shown(value: Any) -> Any:
+    """A copy of such a value, as it would be read from JSON."""
+    # This runs for every hook: no call for a text or a number.
+    if type(value) is dict:
+        copy: Any = value.copy()
+        pairs: Any = value.items()
+    else:
+        copy = list(value)
+        pairs = enumerate(value)
+    for key, item in pairs:
         kind = type(item)
         if kind is str:
             if not item.isascii():
                 copy[key] = text_of(item)
-        elif kind is dict:
-            copy[key] = copy_flat(item)
-        elif kind is float and (item != item or item in _INFINITE):
-            copy[key] = None
+        elif kind is float:
+            if item != item or item in _INFINITE:
+                copy[key] = None
+        elif kind is dict or kind is list or kind is tuple:
+            copy[key] = copy_shown(item)
     return copy
 
 
