@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SHELLS = known.SHELLS | {"$SHELL", "${SHELL}", "$BASH"}
 _RUN_LINES = SHELLS | {"su", "runuser", "script", "sg", ".", "source", "flock", "npx"}
 _INTERPRETER = r"(python|perl|ruby|node|php|lua|osascript)[\d.]*"
+_WINDOWS_SHELL = r"(?i)(cmd|powershell|pwsh)(\.exe)?"
 _RESERVED = known.KEYWORDS - {"coproc"} | {"}"}
 _HEADS = (["for"], ["select"], ["case"])
 _ASSIGNMENT = r"\w+\+?="
@@ -50,7 +51,12 @@ class Command:
         self.writes: list[str] = []
         self.reads: list[str] = []
         self.piped = False
+        self.source: Command | None = None
+        """The command that is piped into it."""
         self.fed: str | None = None
+        """A here-document or here-string."""
+        self.piped_text = ""
+        """What its source prints, if an echo or a here-document says so."""
         self.opaque = False
         """What it will run cannot be told by reading."""
         self.appended = False
@@ -60,6 +66,11 @@ class Command:
     def name(self) -> str:
         """The program, without its folder."""
         return self.words[0].rsplit("/", 1)[-1] if self.words else ""
+
+    @property
+    def input_text(self) -> str:
+        """What it reads from its standard input, as far as the line says so."""
+        return self.piped_text if self.fed is None else self.fed
 
     @property
     def args(self) -> list[str]:
@@ -152,15 +163,28 @@ def _expanded(
 ) -> list[Command]:
     found: list[Command] = []
     expander = _Expander(variables, budget)
+    before = Command()
     for simple in simple_commands:
         budget.missed = budget.missed or depth > _MAX_DEPTH
         if budget.is_spent or depth > _MAX_DEPTH:
             break
-        found += _unwrapped(expander.command(simple), variables, depth, budget)
+        command = expander.command(simple)
+        if command.piped:
+            command.source, command.piped_text = before, _printed_text(before)
+        before = command
+        found += _unwrapped(command, variables, depth, budget)
         for piece in _pieces(simple.all_words):
             budget.missed = budget.missed or piece.unread
             found += _expanded(piece.commands, variables, depth + 1, budget)
     return found
+
+
+def _printed_text(command: Command) -> str:
+    """What a command prints, if it is plain to see."""
+    if command.name in known.PRINTERS:
+        words = [word for word in command.args if not re.fullmatch("-[neE]+|--", word)]
+        return " ".join(words).replace("\\n", "\n")
+    return command.input_text if command.name == "cat" else ""
 
 
 def _pieces(words: Iterable[Word]) -> Iterator[Piece]:
@@ -370,14 +394,27 @@ def _inner_line(command: Command) -> str | None:
         return _find_commands(args)
     if name == "parallel" and ":::" in args:
         return " ".join(["xargs", *args[: args.index(":::")]])
+    if re.fullmatch(_WINDOWS_SHELL, name):
+        return _windows_line(command)
     lines = {
         "eval": args,
         "env": args[1:],
         "watch": operands,
         "ssh": operands[1:],
+        "tmux": operands[1:],
         "trap": args[:1],
     }
     return " ".join(lines[name]) if name in lines else None
+
+
+def _windows_line(command: Command) -> str | None:
+    for index, word in enumerate(command.args):
+        if re.fullmatch(r"(?i)/[ck]|-c(ommand)?", word):
+            return " ".join(command.args[index + 1 :])
+        # A command in base64, under any abbreviation of its name.
+        is_encoded = re.fullmatch(r"(?i)-e(nc\w*|c)?", word) is not None
+        command.opaque = command.opaque or is_encoded
+    return None
 
 
 def _reads_program(command: Command) -> bool:

@@ -8,7 +8,13 @@ each of its commands is known to read, writes to no file and hides nothing.
 import re
 from typing import Any
 
-from hookline.recipes.toolinput import env_list, is_shell, only_reads, placed_commands
+from hookline.recipes.toolinput import (
+    env_list,
+    is_shell,
+    only_reads,
+    placed_commands,
+    shell_line_of,
+)
 from hookline.script import Output, block, run
 from hookline.shelltext.commands import SHELLS, Command
 
@@ -42,8 +48,11 @@ def check(event: dict[str, Any]) -> Output | None:
     if tool in env_list("READ_ONLY_ALLOW"):
         return None
     reasons = [changes(command) for command, _ in placed_commands(event)]
-    if not is_shell(tool) and not only_reads(tool):
-        reasons = [f"{tool} may change things"]
+    if not is_shell(tool):
+        reads = only_reads(tool, event["tool_input"])
+        reasons = [None if reads else f"{tool} may change things"]
+    elif not shell_line_of(event):
+        reasons = [f"what {tool} runs is hidden"]
     why = next(filter(None, reasons), None)
     return block(f"read-only mode: {why}") if why else None
 
