@@ -204,6 +204,8 @@ def env_list(name: str, default: str = "") -> list[str]:
 
 def visible_text(text: str) -> str:
     """A text without invisible characters, and with plain letters for fancy ones."""
+    if text.isascii():
+        return text
     import unicodedata
 
     normal = unicodedata.normalize("NFKC", text)

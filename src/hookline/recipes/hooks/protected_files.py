@@ -1,9 +1,8 @@
 """Block access to secrets, and changes to git's and Hookline's own files.
 
-Paths are resolved first (links, dots, ``~``, wildcards, invisible characters), also
-those inside patches. ``.env`` files and keys may be neither read nor changed; ``.git``,
-``.hookline`` and lock files may be read. ``PROTECTED_FILES`` adds patterns of the
-second kind, separated by commas.
+Paths are resolved first (links, dots, ``~``, wildcards), those in patches too. ``.env``
+files and keys may be neither read nor changed; ``.git``, ``.hookline`` and lock files
+may be read. ``PROTECTED_FILES`` adds patterns of the second kind, with commas.
 """
 
 import os
@@ -129,7 +128,7 @@ def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
     place = resolved(path, cwd).removeprefix(os.path.realpath(cwd))
     parts = {*Path(place).parts, *Path(os.path.normpath(path)).parts}
     if patterns is SECRET and {Path(place).suffix, Path(path).suffix} == {".pub"}:
-        return False
+        return False  # the public half of a key, in the folder of the private one
     return any(_matches(name, patterns) for part in parts for name in _names(part))
 
 
