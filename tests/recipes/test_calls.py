@@ -82,11 +82,16 @@ def test_every_guard_has_calls_of_both_kinds() -> None:
         assert min(verdicts.count("block"), verdicts.count("allow")) >= 50
 
 
+SHELLS = ("Bash", "run_shell_command", "shell", "execute_command", "run_in_terminal")
+WRITERS = ("Write", "write_file", "Edit", "MultiEdit", "apply_patch", "replace")
+
+
 @pytest.mark.parametrize(
     "name", [name for name, one in RECIPES.items() if one.places[0].matcher]
 )
 def test_a_matcher_knows_the_tools_of_other_agents(name: str) -> None:
-    matches = searcher(RECIPES[name].places[0].matcher or "")
-    assert all(
-        map(matches, ("Write", "write_file", "Edit", "MultiEdit", "apply_patch"))
-    )
+    """Issue 13.7: ``Bash`` is not ``bash``."""
+    matcher = RECIPES[name].places[0].matcher or ""
+    assert "shell" in matcher or "write" in matcher
+    tools = (*(SHELLS if "shell" in matcher else ()), *(WRITERS * ("write" in matcher)))
+    assert all(map(searcher(matcher), tools))

@@ -48,6 +48,8 @@ def _letters_of(members: Any) -> str:
             found += "".join(map(chr, range(value[0], value[1] + 1)))
         elif str(kind) == "LITERAL":
             found += chr(value)
+        elif "SPACE" in str(value):
+            found += " "
         else:
             found += string.digits if "DIGIT" in str(value) else LETTERS
     return "".join(char for char in LETTERS if char in found) or found

@@ -19,7 +19,9 @@ _ROWS = """
 aws: s3 rb --force | s3 rm --recursive | s3 sync --delete | * terminate-* | * purge-*
 aws: * delete-* | * deregister-* | * schedule-key-deletion
 gcloud: ** delete | storage rm -r,-R,--recursive
-gsutil: rm -r,-R | rb | rsync -d
+gsutil: rm -r,-R | rm *[*][*]* | rb | rsync -d
+rclone s3cmd mc: purge | delete | rb --force | del -r,--recursive | rm -r,--recursive
+borg: delete
 az: ** delete | ** delete-batch | ** purge
 bq: rm
 doctl: ** delete | ** rm
@@ -41,18 +43,18 @@ kubectl oc k: delete sts* | delete statefulset* | delete secret* --all | replace
 helm: uninstall | delete | del | un
 terraform tofu terragrunt: destroy | apply -destroy,--destroy | run-all destroy
 terragrunt: run destroy | stack destroy
-pulumi: destroy | stack rm
+pulumi: destroy | down | stack rm
 cdk cdktf sst copilot amplify: destroy | remove | delete
 serverless sls: remove
 sam: delete
 eksctl: delete
 ansible-galaxy: remove
-nomad: ** purge | system gc | namespace delete
+nomad: job stop -purge,--purge | namespace delete
 vault: ** disable | kv metadata delete | kv destroy
 consul etcdctl: kv delete -recurse | del --prefix
 docker podman nerdctl: system prune -a,--all,--volumes | volume rm | volume remove
 docker podman nerdctl: volume prune | system reset | compose down -v,--volumes
-docker podman nerdctl: stack rm | swarm leave --force,-f | builder prune -a,--all
+docker podman nerdctl: compose * down -v,--volumes | stack rm | swarm leave --force,-f
 docker-compose podman-compose: down -v,--volumes
 dropdb: | * | **
 mysqladmin: drop | ** drop
@@ -94,6 +96,8 @@ git: stash clear | filter-branch | filter-repo | reflog delete | prune
 git: reset --hard,--merge | checkout -f,--force | reflog expire --expire,--all
 git: switch -f,--force,--discard-changes
 git: push -f,--force,--mirror,--delete,-d,--prune
+svn: revert -R,--recursive
+hg: update -C,--clean | purge | revert -a,--all | strip
 """
 _MILD = """
 aws: s3api delete-object | * delete-tags | sqs delete-message* | dynamodb delete-item
@@ -102,7 +106,13 @@ gcloud az: config * | configure *
 gcloud: compute firewall-rules delete | run revisions delete | app versions delete
 az: role assignment delete | ad app credential delete
 """
+_STARTERS = r"(python|php|ruby)[\d.]*|yarn|pnpm|bun"
 _DRY = ("--dry-run", "--dryrun", "--what-if", "--help", "-WhatIf", "--noop")
+_DELETES_GIVEN = (
+    r"^(docker|podman) (volume |container |image )?rmi?\b|^(kubectl|oc) .*\bdelete\b"
+    r"|^redis-cli .*\b(?i:del|unlink)\b|^git branch .*-D"
+)
+_WHOLE = r":9200/(_all|\*)|(^|\s)/?repos/[^/\s]+/[^/\s]+(\s|$)"
 _RESTORED = (".", "./", ":/", "*", "./*")
 _STAGED = {"staged", "S"}
 
@@ -152,7 +162,10 @@ _TOOL = re.compile(rf"(?:^|_)(?:{_VERBS})_(?:\w+_)?(?:{_THINGS})(?:_|$)")
 _BROAD = {"/", "~", ".", "..", "*", ".*", "$HOME", "${HOME}", "$PWD", "$OLDPWD", "*.*"}
 _DELETERS = {"rm", "unlink", "shred", "srm", "rimraf", "truncate"}
 _NARROW = {"-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-empty"}
-_SYSTEM = re.compile(r"/(bin|boot|dev|etc|home|lib\w*|opt|root|sbin|srv|sys|usr|var)")
+_SYSTEM = re.compile(
+    r"/(bin|boot|dev|etc|home|lib\w*|opt|root|sbin|srv|sys|usr|var|mnt|media|Users"
+    r"|Volumes|Library|System|Applications)(/|$)"
+)
 _DRIVE = re.compile(r"(?i)[a-z]:([\\\\/*]|$|users|windows|program)|%\\w+%|\\$env:")
 
 
@@ -183,7 +196,11 @@ def _rows(table: str) -> dict[str, list[_Row]]:
 def _has_one(command: Command, options: list[str]) -> bool:
     short = {name[1] for name in options if len(name) == 2}
     given = {word.partition("=")[0] for word in command.args}
-    return bool(given & set(options)) or bool(command.flags & short)
+    # Long options may be cut short.
+    cut = any(
+        len(one) > 4 and name.startswith(one) for one in given for name in options
+    )
+    return cut or bool(given & set(options)) or bool(command.flags & short)
 
 
 def _begins(args: list[str], words: list[str]) -> bool:
@@ -216,7 +233,7 @@ PROGRAMS = frozenset(_DESTROYS) | {"psql", "mysql", "mongosh"}
 def destroys(command: Command) -> str | None:
     """What a command destroys, or None."""
     name, inner = command.name.lower().removesuffix(".exe"), command
-    if re.fullmatch(r"(python|php|ruby)[\d.]*", name) and command.operands:
+    if re.fullmatch(_STARTERS, name) and command.operands:
         inner = _script(command)  # python manage.py flush
         name = inner.name.lower()
     if any(word.startswith(_DRY) for word in inner.args):
@@ -242,10 +259,11 @@ def _special(name: str, command: Command) -> str | None:
     if _CLIENTS.fullmatch(name):
         texts = (*command.args, command.input_text)
         return next(filter(None, map(sql_destruction, texts)), None)
-    if name in ("docker", "podman") and command.args[:1] in (["rm"], ["rmi"]):
-        return "this removes every container" if "$()" in command.operands else None
-    if name in ("kubectl", "oc") and command.appended and "delete" in command.args:
+    given = command.appended or "$()" in command.operands
+    if given and re.search(_DELETES_GIVEN, f"{name} {words}"):
         return "this deletes whatever it is given"
+    if name in ("curl", "gh") and "DELETE" in words and re.search(_WHOLE, words):
+        return "this deletes everything there"
     return _git(command) if name == "git" else None
 
 
@@ -339,6 +357,12 @@ def _deletion(command: Command) -> str | None:
         deep = command.flags & {"r", "R", "recursive"}
         broad = command.appended or any(map(_is_kept, command.operands))
         return "this deletes too much" if found or (deep and broad) else None
+    if name in ("fd", "fdfind") and _deletes(command.args):
+        before = takewhile(
+            lambda word: not re.match("-[xX]|--exec", word), command.args
+        )
+        chosen = [word for word in before if word[:1] != "-" and len(word) > 1]
+        return None if chosen else "this deletes everything it finds"
     if fnmatch("find", name) and _deletes(command.args) and _finds_all(command):
         return "this deletes everything it finds"
     return None
@@ -358,7 +382,8 @@ def _finds_all(command: Command) -> bool:
     if command.name != "find":
         return False
     starts = list(takewhile(lambda word: word[:1] not in "-(!", command.args))
-    narrow = _NARROW & set(command.args)
+    pairs = zip(["", *command.args], command.args, strict=False)
+    narrow = any(one in _NARROW and no not in ("-not", "!") for no, one in pairs)
     return any(is_root(one) or (is_broad(one) and not narrow) for one in starts or ".")
 
 
@@ -379,6 +404,7 @@ def _windows(command: Command) -> str | None:
 
 def is_broad(target: str) -> bool:
     """Whether a target is a whole project, home or system."""
+    target = re.sub(r"^\$\{(\w+)\}", r"$\1", target)
     if target in _BROAD or (target.startswith(("$()", "~")) and "/" not in target[2:]):
         return True
     plain = target.rstrip("*/") or ("/" if target.startswith("/") else "*")

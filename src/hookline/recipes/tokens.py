@@ -8,6 +8,7 @@ one class of characters: a megabyte is searched in a few hundredths of a second.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _ROWS = r"""
 an AWS access key | AKIA | AKIA[A-Z0-9]{16}(?![A-Z0-9])
 an AWS access key | ASIA | ASIA[A-Z0-9]{16}(?![A-Z0-9])
 an AWS access key | ABIA | ABIA[A-Z0-9]{16}(?![A-Z0-9])
+an AWS secret | aws_secret | aws_secret\w{0,20}["'\s:=]{1,6}[A-Za-z0-9/+]{40}
 an AWS Bedrock key | ABSK | ABSK[A-Za-z0-9+/]{80,}
 an AWS Bedrock key | bedrock-api | bedrock-api-key-[A-Za-z0-9+/=]{40,}
 an Alibaba key | LTAI | LTAI@{16,24}(?!@)
@@ -166,19 +168,19 @@ _EXAMPLE = re.compile(
 _NAMES = ("passw", "passphrase", "secret", "key", "token", "credential")
 # A value that a name calls a secret; what it looks like decides.
 _NAMED = re.compile(
-    r"(?i)(?:password|passwd|passphrase|secret|api_?key|access_?key|private_?key|auth_?key"
-    r"|account_?key|(?<!page_)(?<!page)(?<!csrf_)(?<!next_)token|credential)s?"
+    r"(?i)(?:password|passwd|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
+    r"|account[_-]?key|(?<!page_)(?<!page)(?<!csrf_)(?<!next_)token|credential)s?"
     r"(?:_(?:key|id|value|prod|live|access|base|base64|hash))?"
     r"[\"'\]]{0,2}\s{0,4}(?:=>|:=|[:=])\s{0,4}"
     r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{10,200})(?P=quote)"
     r"|(?P<bare>[A-Za-z0-9+/=_~.-]{16,200})(?![\w(\[]))"
 )
 _ADDRESS = re.compile(
-    r"\b[a-z][a-z0-9+]{1,20}://[^\s/:@]{1,100}:([^\s/:@]{6,200})@[\w.-]"
+    r"\b[a-z][a-z0-9+]{1,20}://[^\s/:@]{0,100}:([^\s/:@]{6,200})@[\w.-]"
 )
 _HEADER = re.compile(
-    r"(?i)authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:bearer|basic|token)\s{1,4}"
-    r"(?P<value>[A-Za-z0-9._~+/=-]{16,})"
+    r"(?i)(?:authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:bearer|basic|token)\s{1,4}"
+    r"|\s(?:-u|--user)[ =][\"']?[\w.@-]{1,60}:)(?P<value>[A-Za-z0-9._~+/=-]{12,})"
 )
 
 
@@ -243,7 +245,7 @@ def secrets_in(text: str) -> Iterator[tuple[str, str]]:
         yield from _named_secrets(text)
     if "://" in text:
         yield from _secrets_in_addresses(text)
-    if "authorization" in lowered:
+    if "authorization" in lowered or "curl" in lowered:
         yield from _secrets_in_headers(text)
 
 
@@ -255,7 +257,7 @@ def _secrets_in_addresses(text: str) -> Iterator[tuple[str, str]]:
 
 def _secrets_in_headers(text: str) -> Iterator[tuple[str, str]]:
     for found in _HEADER.finditer(text):
-        if _is_random(found["value"]) and not is_example(found["value"]):
+        if _is_opaque(found["value"]) and not is_example(found["value"]):
             yield "a credential in a header", found[0]
 
 
@@ -275,14 +277,23 @@ def _is_password(value: str) -> bool:
     )
 
 
+def _is_opaque(value: str) -> bool:
+    """Whether a value is longer than a word, has a digit and does not repeat itself."""
+    longest = max(map(len, re.split(r"[._/-]", value)))
+    return longest > 11 and len(set(value)) > 7 and any(map(str.isdigit, value))
+
+
 def _is_random(value: str) -> bool:
     """Whether a bare value is no name, number, path or version."""
-    digits = sum(char.isdigit() for char in value)
-    letters = sum(char.isalpha() for char in value)
-    pieces = re.split(r"[._/-]", value)
-    return (
-        digits > 2
-        and letters > 2
-        and max(map(len, pieces)) > 11
-        and len(set(value)) > 7
-    )
+    kinds = [_kind_of(char) for char in value]
+    if not _is_opaque(value) or len(set(kinds)) < 2:
+        return False
+    # Words in one name change from small to capital letters less often.
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return kinds.count("digit") > 2 or 3 * changes > len(value)
+
+
+def _kind_of(char: str) -> str:
+    if char.isdigit():
+        return "digit"
+    return "capital" if char.isupper() else "small" if char.islower() else "other"

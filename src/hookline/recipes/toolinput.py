@@ -39,6 +39,8 @@ _WRITE_TOOL = re.compile(
     r"|append|save|put|copy|(^|_)(merge|commit|push|send|post|publish|deploy|run|kill"
     r"|stop|start|set|add|apply|drop|clear|reset|upload|import|sync|install|close)(_|$)"
 )
+_SEARCHERS = {"grep", "egrep", "fgrep", "rg", "ag", "ack"}
+_MENTIONS = {"echo", "printf", "test", "[", "[["}  # they open no file
 # The first line of a file's part in a patch, as git, diff and Codex write it.
 _PATCHED = re.compile(
     r"(?m)^[ \t>]*(?:\*{3} (?:Update|Add|Delete) File: |\*{3} Move to: "
@@ -227,7 +229,7 @@ def written_paths(event: dict[str, Any], writers: Container[str]) -> Iterator[st
 def patched_in(tool_input: Any) -> Iterator[str]:
     """The files that the patches in a tool's input name."""
     for key, text in fields_in(tool_input):
-        if re.search(r"(?i)patch|diff|^input$", key):
+        if re.search(r"(?i)patch|diff|change|^input$|^$", key):
             yield from patched_paths(text)
 
 
@@ -252,6 +254,23 @@ def placed_commands(event: dict[str, Any]) -> Iterator[tuple[Command, str]]:
         yield command, cwd
         if command.name in ("cd", "pushd") and command.operands:
             cwd = resolved(command.operands[0], cwd)
+
+
+def file_words(command: Command) -> Iterator[str]:
+    """The words that may name a file, also the value of ``--file=x`` or ``-d@x``."""
+    words = [] if command.name in _MENTIONS else command.words
+    words = words + command.wrapper_args
+    words = words + command.piped_text.split() if command.appended else words
+    if command.name == "git" and {"check-ignore", "--cached"} & set(words):
+        return
+    if command.args[:1] == ["grep"]:
+        words = words[3:]  # git grep word
+    if command.name in _SEARCHERS and not command.flags & {"e", "f", "regexp", "file"}:
+        words = [word for word in words if word not in command.operands[:1]]
+    for before, word in zip(["", *words], words, strict=False):
+        left_out = re.match("--(exclude|ignore)", word) or word.startswith((":!", ":("))
+        if word and not left_out and not re.fullmatch("--(exclude|ignore).*", before):
+            yield from (word, *filter(None, re.split(r"[=@:]", word)[1:]))
 
 
 def expanded(word: str, cwd: str) -> list[str]:

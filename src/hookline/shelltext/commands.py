@@ -47,6 +47,8 @@ class Command:
         self.words: list[str] = []
         self.wrappers: list[str] = []
         """The programs that start it: ``sudo``, ``xargs``."""
+        self.wrapper_args: list[str] = []
+        """Their own arguments."""
         self.assigned: list[str] = []
         self.writes: list[str] = []
         self.reads: list[str] = []
@@ -292,6 +294,8 @@ class _Expander:
         words = [
             field for one in simple_commands[0].words for field in self._fields(one)
         ]
+        if words[:1] == ["mktemp"]:
+            return "/tmp/mktemp"  # noqa: S108 - a name to read, not to open
         found = re.fullmatch(_PRINTS, " ".join(words))
         return found[1] if found else _UNKNOWN
 
@@ -304,6 +308,7 @@ def _unwrapped(
     while rest := _wrapped_words(command):
         command.appended = command.appended or command.name == "xargs"
         command.wrappers.append(command.name)
+        command.wrapper_args += command.args[: len(command.args) - len(rest)]
         command.words = rest
         _drop_prefixes(command)
     line = _inner_line(command)
@@ -390,7 +395,7 @@ def _inner_line(command: Command) -> str | None:
     is_unknown = name == _UNKNOWN or (name == "eval" and _UNKNOWN in " ".join(args))
     if is_unknown or (re.fullmatch(_INTERPRETER, name) and _reads_program(command)):
         command.opaque = True
-    if name == "find":
+    if name in ("find", "fd", "fdfind"):
         return _find_commands(args)
     if name == "parallel" and ":::" in args:
         return " ".join(["xargs", *args[: args.index(":::")]])
@@ -402,6 +407,7 @@ def _inner_line(command: Command) -> str | None:
         "watch": operands,
         "ssh": operands[1:],
         "tmux": operands[1:],
+        "ansible": args[args.index("-a") + 1 :][:1] if "-a" in args else [],
         "trap": args[:1],
     }
     return " ".join(lines[name]) if name in lines else None
@@ -450,6 +456,6 @@ def _find_commands(args: list[str]) -> str | None:
     lines = [
         join(takewhile(lambda one: one not in (";", "+"), rest))
         for word in rest
-        if word in ("-exec", "-execdir", "-ok", "-okdir")
+        if word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec")
     ]
     return "\n".join(lines) or None

@@ -26,10 +26,21 @@ from hookline.recipes.toolinput import (
 from hookline.script import Output, block, run
 from hookline.shelltext.commands import Command, commands
 
-NEVER = {"mkfs", "wipefs", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted"}
+NEVER = {
+    "mkfs",
+    "mkswap",
+    "wipefs",
+    "shutdown",
+    "reboot",
+    "halt",
+    "poweroff",
+    "fdisk",
+    "parted",
+}
 DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper)")
-VITAL = re.compile(r"/(bin|boot|etc|lib\w*|sbin|sys|usr)(/|$)")
+VITAL = re.compile(r"/(bin|boot|etc|lib\w*|proc|sbin|sys|usr)(/|$)")
 INTERPRETER = r"(python|perl|ruby|node|php|awk|gawk|osascript|deno|bun)[\d.]*"
+PERMISSIONS = {"chmod", "chown", "chgrp", "chattr", "setfacl"}
 CODE = re.compile(
     r"rmtree|unlink|rmSync|rmdirSync|remove_dir_all|removedirs|rm_rf|\brm\("
 )
@@ -87,7 +98,7 @@ def _moving(command: Command) -> str | None:
 
 def _permissions(command: Command) -> str | None:
     broad = any(map(is_broad, command.operands[1:]))
-    recursive = command.name in ("chmod", "chown") and command.flags & {
+    recursive = command.name in PERMISSIONS and command.flags & {
         "R",
         "recursive",
     }

@@ -17,6 +17,7 @@ from hookline.recipes.toolinput import (
     env_list,
     expanded,
     fields_in,
+    file_words,
     is_patcher,
     is_shell,
     only_reads,
@@ -31,7 +32,7 @@ from hookline.script import Output, block, run
 from hookline.shelltext.commands import Command
 
 SECRET = (
-    *(".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
+    *(".env", ".env.*", ".env~", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.keystore"),
     *(".ssh", ".gnupg", ".aws", ".kube", ".npmrc", ".pypirc", ".netrc", ".pgpass"),
     *(".git-credentials", "credentials.json", "application_default_credentials.json"),
@@ -48,8 +49,7 @@ NO_KEY = re.compile(
 READABLE = (".git", ".hookline", "package-lock.json", "poetry.lock", "uv.lock")
 WRITERS = {"rm", "mv", "cp", "tee", "dd", "truncate", "chmod", "chown", "ln", "touch"}
 WRITERS |= {"install", "rsync", "shred", "unlink", "rmdir", "sponge", "patch", "ed"}
-SEARCHERS = {"grep", "egrep", "fgrep", "rg", "ag", "ack"}
-MENTIONS = {"echo", "printf", "test", "[", "[["}  # they open no file
+WRITERS |= {"vi", "vim", "nvim", "nano", "emacs"}
 INTERPRETER = re.compile(r"(python|perl|ruby|node|php|awk|gawk|deno|bun)[\d.]*")
 WORDS = re.compile(r"[\w./~*-]*[\w~][\w./~*-]*")
 
@@ -72,7 +72,7 @@ def check(event: dict[str, Any]) -> Output | None:
 
 def _named_otherwise(tool_input: Any, cwd: str) -> Iterator[str]:
     for key, text in fields_in(tool_input):
-        if key in ("from", "to", "glob", "include"):
+        if key in ("from", "to", "glob", "include", "name"):
             yield from expanded(text, cwd)
         elif key == "code":
             yield from WORDS.findall(text)
@@ -81,7 +81,7 @@ def _named_otherwise(tool_input: Any, cwd: str) -> Iterator[str]:
 def _check_command(
     command: Command, cwd: str, place: str, applies: bool
 ) -> Output | None:
-    words = list(_file_words(command))
+    words = list(file_words(command))
     is_program = bool(INTERPRETER.fullmatch(command.name))
     if is_program:
         # A program in the command may name files anywhere in its text.
@@ -94,20 +94,6 @@ def _check_command(
     if place != ".":  # after a cd
         touched, written = _moved(touched, place), _moved(written, place)
     return _check_paths(touched, cwd, writes) or _check_paths(written, cwd, writes=True)
-
-
-def _file_words(command: Command) -> Iterator[str]:
-    """The words that may name a file, also the value of ``--file=x`` or ``-d@x``."""
-    words = [] if command.name in MENTIONS else command.words
-    words = words + command.piped_text.split() if command.appended else words
-    if command.name == "git" and {"check-ignore", "--cached"} & set(words):
-        return
-    if command.name in SEARCHERS and not command.flags & {"e", "f", "regexp", "file"}:
-        words = [word for word in words if word not in command.operands[:1]]
-    for before, word in zip(["", *words], words, strict=False):
-        left_out = re.match("--(exclude|ignore)", word) or word.startswith((":!", ":("))
-        if word and not left_out and not re.fullmatch("--(exclude|ignore).*", before):
-            yield from (word, *filter(None, re.split(r"[=@:]", word)[1:]))
 
 
 def _moved(names: Iterable[str], place: str) -> list[str]:
@@ -134,8 +120,9 @@ def _any_part(path: str, cwd: str, patterns: Iterable[str]) -> bool:
 
 def _names(part: str) -> set[str]:
     """A name as it is written, and as a file system or a reader may take it."""
-    plain = visible_text(part).partition("::")[0].strip().rstrip(". ")
-    return {name.casefold() for name in (part, plain, unquote(plain))}
+    plain = visible_text(part).partition("::")[0].strip("\"' \t\r\n").rstrip(". ")
+    names = (part, plain, unquote(plain), *plain.split("\\"))
+    return {name.casefold() for name in names}
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -28,6 +28,10 @@ GIT_READERS = """
     status log diff show blame grep ls-files ls-tree rev-parse describe shortlog
     cat-file for-each-ref rev-list name-rev merge-base count-objects
 """
+WRAPPERS = """
+    command builtin exec env sudo doas timeout nice ionice stdbuf setsid xargs busybox
+    toybox caffeinate
+"""
 FIND = {"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"}
 WRITING = {
     "sort": {"o", "output"},
@@ -68,6 +72,8 @@ def changes(command: Command) -> str | None:
         return f"{set_to[0]!r} may change what {line!r} does"
     if command.opaque:
         return f"what {line!r} runs is hidden"
+    if not set(command.wrappers) <= set(WRAPPERS.split()):
+        return f"{command.wrappers[0]!r} may change something"
     if not command.words or (command.name in SHELLS and "c" in command.flags):
         return None  # an assignment; or a shell, and its line is checked separately
     if command.name not in READERS.split() or not _is_installed(command.words[0]):
