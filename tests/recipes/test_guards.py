@@ -341,6 +341,11 @@ READ_ONLY_BLOCKS = [
     "read x < a",
     "git show HEAD:x | sh",
     "type ls; touch b",
+    "npx cat a",
+    "uv run ls",
+    "docker exec web ls",
+    "strace -o log ls",
+    "nohup ls",
 ]
 READ_ONLY_ALLOWS = [
     "ls -la",

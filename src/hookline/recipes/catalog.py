@@ -94,7 +94,7 @@ class Recipe(Struct, frozen=True, eq=False):
 STARTER = Recipe(
     "no-env-files",
     "keep secrets out of .env files",
-    (Place(HookEventName.BeforeTool, "write_file|replace|edit"),),
+    (Place(HookEventName.BeforeTool, "(?i)write|replace|edit"),),
     guards=True,
     folder="starter",
 )

@@ -8,7 +8,6 @@ from typing import Any
 from hookline.errors import nearest
 from hookline.expressions.program import (
     EVENT,
-    NOW,
     ExpressionError,
     Program,
     Uses,
@@ -80,7 +79,8 @@ def _doubts(program: Program, event: HookEventName) -> Iterator[Doubt]:
         if name == EVENT and below:
             found = _doubtful_keys(below, event)
             yield from (((EVENT, *path), problem) for path, problem in found)
-        elif name not in {NOW, EVENT}:
+        elif any(name in fields for fields in EVENT_FIELDS.values()):
+            # Any other name that compiles is one of CEL's: a type, or the time.
             yield from _doubtful_keys(Uses({name: below}), event)
 
 

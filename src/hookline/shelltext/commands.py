@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SHELLS = known.SHELLS | {"$SHELL", "${SHELL}", "$BASH"}
 _RUN_LINES = SHELLS | {"su", "runuser", "script", "sg", ".", "source", "flock", "npx"}
 _INTERPRETER = r"(python|perl|ruby|node|php|lua|osascript)[\d.]*"
+_WINDOWS_SHELL = r"(?i)(cmd|powershell|pwsh)(\.exe)?"
 _RESERVED = known.KEYWORDS - {"coproc"} | {"}"}
 _HEADS = (["for"], ["select"], ["case"])
 _ASSIGNMENT = r"\w+\+?="
@@ -46,11 +47,18 @@ class Command:
         self.words: list[str] = []
         self.wrappers: list[str] = []
         """The programs that start it: ``sudo``, ``xargs``."""
+        self.wrapper_args: list[str] = []
+        """Their own arguments."""
         self.assigned: list[str] = []
         self.writes: list[str] = []
         self.reads: list[str] = []
         self.piped = False
+        self.source: Command | None = None
+        """The command that is piped into it."""
         self.fed: str | None = None
+        """A here-document or here-string."""
+        self.piped_text = ""
+        """What its source prints, if an echo or a here-document says so."""
         self.opaque = False
         """What it will run cannot be told by reading."""
         self.appended = False
@@ -60,6 +68,11 @@ class Command:
     def name(self) -> str:
         """The program, without its folder."""
         return self.words[0].rsplit("/", 1)[-1] if self.words else ""
+
+    @property
+    def input_text(self) -> str:
+        """What it reads from its standard input, as far as the line says so."""
+        return self.piped_text if self.fed is None else self.fed
 
     @property
     def args(self) -> list[str]:
@@ -152,15 +165,28 @@ def _expanded(
 ) -> list[Command]:
     found: list[Command] = []
     expander = _Expander(variables, budget)
+    before = Command()
     for simple in simple_commands:
         budget.missed = budget.missed or depth > _MAX_DEPTH
         if budget.is_spent or depth > _MAX_DEPTH:
             break
-        found += _unwrapped(expander.command(simple), variables, depth, budget)
+        command = expander.command(simple)
+        if command.piped:
+            command.source, command.piped_text = before, _printed_text(before)
+        before = command
+        found += _unwrapped(command, variables, depth, budget)
         for piece in _pieces(simple.all_words):
             budget.missed = budget.missed or piece.unread
             found += _expanded(piece.commands, variables, depth + 1, budget)
     return found
+
+
+def _printed_text(command: Command) -> str:
+    """What a command prints, if it is plain to see."""
+    if command.name in known.PRINTERS:
+        words = [word for word in command.args if not re.fullmatch("-[neE]+|--", word)]
+        return " ".join(words).replace("\\n", "\n")
+    return command.input_text if command.name == "cat" else ""
 
 
 def _pieces(words: Iterable[Word]) -> Iterator[Piece]:
@@ -268,6 +294,8 @@ class _Expander:
         words = [
             field for one in simple_commands[0].words for field in self._fields(one)
         ]
+        if words[:1] == ["mktemp"]:
+            return "/tmp/mktemp"  # noqa: S108 - a name to read, not to open
         found = re.fullmatch(_PRINTS, " ".join(words))
         return found[1] if found else _UNKNOWN
 
@@ -280,6 +308,7 @@ def _unwrapped(
     while rest := _wrapped_words(command):
         command.appended = command.appended or command.name == "xargs"
         command.wrappers.append(command.name)
+        command.wrapper_args += command.args[: len(command.args) - len(rest)]
         command.words = rest
         _drop_prefixes(command)
     line = _inner_line(command)
@@ -366,18 +395,32 @@ def _inner_line(command: Command) -> str | None:
     is_unknown = name == _UNKNOWN or (name == "eval" and _UNKNOWN in " ".join(args))
     if is_unknown or (re.fullmatch(_INTERPRETER, name) and _reads_program(command)):
         command.opaque = True
-    if name == "find":
+    if name in ("find", "fd", "fdfind"):
         return _find_commands(args)
     if name == "parallel" and ":::" in args:
         return " ".join(["xargs", *args[: args.index(":::")]])
+    if re.fullmatch(_WINDOWS_SHELL, name):
+        return _windows_line(command)
     lines = {
         "eval": args,
         "env": args[1:],
         "watch": operands,
         "ssh": operands[1:],
+        "tmux": operands[1:],
+        "ansible": args[args.index("-a") + 1 :][:1] if "-a" in args else [],
         "trap": args[:1],
     }
     return " ".join(lines[name]) if name in lines else None
+
+
+def _windows_line(command: Command) -> str | None:
+    for index, word in enumerate(command.args):
+        if re.fullmatch(r"(?i)/[ck]|-c(ommand)?", word):
+            return " ".join(command.args[index + 1 :])
+        # A command in base64, under any abbreviation of its name.
+        is_encoded = re.fullmatch(r"(?i)-e(nc\w*|c)?", word) is not None
+        command.opaque = command.opaque or is_encoded
+    return None
 
 
 def _reads_program(command: Command) -> bool:
@@ -413,6 +456,6 @@ def _find_commands(args: list[str]) -> str | None:
     lines = [
         join(takewhile(lambda one: one not in (";", "+"), rest))
         for word in rest
-        if word in ("-exec", "-execdir", "-ok", "-okdir")
+        if word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec")
     ]
     return "\n".join(lines) or None

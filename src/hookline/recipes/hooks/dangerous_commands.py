@@ -1,39 +1,73 @@
-"""Block shell commands that delete or overwrite too much.
+"""Block shell commands and statements that delete or overwrite too much.
 
 It checks the commands that would really run, through quoting, wrappers, ``bash -c``,
 substitutions and variables (``hookline.shelltext.commands``). Deleting a folder of the
-project passes; deleting the project, the home directory or the system does not.
+project passes; deleting the project, the home directory or the system does not, nor
+what destroys as much in a cloud, a database or git (``hookline.recipes.destruction``).
 """
 
-import os
 import re
-from fnmatch import fnmatch
 from typing import Any
 
-from hookline.recipes.toolinput import shell_line
+from hookline.recipes.destruction import (
+    deletes_too_much,
+    destroys,
+    is_broad,
+    is_root,
+    program_line,
+    tool_destruction,
+)
+from hookline.recipes.toolinput import (
+    fields_in,
+    only_reads,
+    shell_line_of,
+    snake_case,
+)
 from hookline.script import Output, block, run
 from hookline.shelltext.commands import Command, commands
 
-NEVER = {"mkfs", "wipefs", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted"}
-BROAD = {"/", "~", ".", "..", "*", ".*", "$HOME", "${HOME}", "$PWD", "$OLDPWD", "{}"}
-SYSTEM = re.compile(r"/(bin|boot|dev|etc|home|lib\w*|opt|root|sbin|srv|sys|usr|var)")
+NEVER = {
+    "mkfs",
+    "mkswap",
+    "wipefs",
+    "shutdown",
+    "reboot",
+    "halt",
+    "poweroff",
+    "fdisk",
+    "parted",
+}
 DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper)")
-VITAL = re.compile(r"/(bin|boot|etc|lib\w*|sbin|sys|usr)(/|$)")
-CODE = re.compile(r"rmtree|unlink|rmSync|rmdirSync|remove_dir_all|removedirs")
-QUOTED = re.compile(r"""(["'])(.*?)\1""")
-FORK_BOMB = re.compile(r"(\S+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
+VITAL = re.compile(r"/(bin|boot|etc|lib\w*|proc|sbin|sys|usr)(/|$)")
+INTERPRETER = r"(python|perl|ruby|node|php|awk|gawk|osascript|deno|bun)[\d.]*"
+PERMISSIONS = {"chmod", "chown", "chgrp", "chattr", "setfacl"}
+CODE = re.compile(
+    r"rmtree|unlink|rmSync|rmdirSync|remove_dir_all|removedirs|rm_rf|\brm\("
+)
+HOME = re.compile(r"expanduser|Path\.home|process\.env\.HOME|os\.homedir|ENV\[.HOME")
+RUNS = re.compile(r"subprocess|exec|spawn|system|popen|shell|check_call|passthru|`|qx")
+QUOTED = re.compile(r"""(["'`])(.*?)\1""")
+FORK_BOMB = re.compile(
+    r"(?<![\w:.])([\w:.]{1,40})\s{0,9}\(\)\s{0,9}\{[^}]{0,99}\1\s{0,9}\|\s{0,9}\1"
+)
 
 
 def check(event: dict[str, Any]) -> Output | None:
     """Block the first dangerous command in the line."""
-    line = shell_line(event.get("tool_input") or {})
+    name, tool_input = event["tool_name"], event["tool_input"]
+    tool, fields = snake_case(name), list(fields_in(tool_input))
+    line = program_line(tool, shell_line_of(event))
     if FORK_BOMB.search(line):
         return block("this is a fork bomb")
     for command in commands(line):
         if why := danger(command):
             text = " ".join(command.words)[:120] or line[:120]
             return block(f"{why}: {text!r}. Ask the user to run it if it is needed.")
-    return None
+    if why := None if only_reads(name, tool_input) else tool_destruction(tool, fields):
+        return block(f"{why}. Ask the user to do it if it is needed.")
+    code = [text for key, text in fields if key == "code"]
+    why = next(filter(None, map(code_danger, code)), None)
+    return block(f"{why}. Ask the user to run it if it is needed.") if why else None
 
 
 def danger(command: Command) -> str | None:
@@ -45,37 +79,26 @@ def danger(command: Command) -> str | None:
         return f"agents may not run {name}"
     if command.opaque:
         return "what this will run is hidden"
-    judges = (_deletion, _moving, _permissions, _machine, _git, _code)
+    judges = (deletes_too_much, _moving, _permissions, _machine, _code, destroys)
     return next(filter(None, (judge(command) for judge in judges)), None)
-
-
-def _deletion(command: Command) -> str | None:
-    name = command.name.lower()  # it may hold wildcards
-    if fnmatch("rm", name) and command.flags & {"r", "R", "recursive"}:
-        broad = command.appended or any(is_broad(one) for one in command.operands)
-        return "this deletes too much" if broad else None
-    if fnmatch("find", name) and {"-delete", "-exec", "-execdir"} & set(command.args):
-        starts = [word for word in command.args[:1] if not word.startswith("-")]
-        if any(is_broad(s) for s in starts or ["."]) and "-name" not in command.args:
-            return "this deletes everything it finds"
-    return None
 
 
 def _moving(command: Command) -> str | None:
     targets = command.operands
-    if command.name == "mv" and any(_is_root(target) for target in targets[:-1]):
+    if command.name == "mv" and any(is_root(target) for target in targets[:-1]):
         return "this moves a home or system directory"
     if command.name == "rsync" and any(f.startswith("delete") for f in command.flags):
-        emptied = targets and _is_root(targets[-1])
+        emptied = targets and is_broad(targets[-1])
         return "this deletes everything that is not in the source" if emptied else None
-    if command.name in ("shred", "truncate") and any(map(VITAL.match, targets)):
+    vital = any(VITAL.match(one) or DISK.match(one) or is_broad(one) for one in targets)
+    if command.name in ("shred", "truncate") and vital:
         return "this destroys a part of the system"
     return None
 
 
 def _permissions(command: Command) -> str | None:
     broad = any(map(is_broad, command.operands[1:]))
-    recursive = command.name in ("chmod", "chown") and command.flags & {
+    recursive = command.name in PERMISSIONS and command.flags & {
         "R",
         "recursive",
     }
@@ -93,42 +116,20 @@ def _machine(command: Command) -> str | None:
     return None
 
 
-def _git(command: Command) -> str | None:
-    if command.name != "git":
-        return None
-    if "clean" in command.args and "f" in command.flags and command.flags & {"d", "x"}:
-        return "this deletes files that git cannot restore"
-    if "push" not in command.args:
-        return None
-    forced = command.flags & {"force", "f", "mirror", "delete", "d"}
-    plus = any(word.startswith("+") for word in command.args)
-    return "this rewrites published history" if forced or plus else None
-
-
 def _code(command: Command) -> str | None:
-    if not re.fullmatch(r"(python|perl|ruby|node|php)[\d.]*", command.name):
-        return None
-    code = " ".join(command.args) + (command.fed or "")
+    if re.fullmatch(INTERPRETER, command.name):
+        return code_danger(" ".join((*command.args, command.input_text)))
+    return None
+
+
+def code_danger(code: str) -> str | None:
+    """Why a program in another language is dangerous, or None."""
     texts = [text for _, text in QUOTED.findall(code)]
-    if CODE.search(code) and any(is_broad(text) for text in texts):
+    if CODE.search(code) and (HOME.search(code) or any(map(is_broad, texts))):
         return "this code deletes a whole tree"
+    texts = [*texts, " ".join(texts)] if RUNS.search(code) else []
     lines = (inner for text in texts if " " in text for inner in commands(text))
     return next(filter(None, map(danger, lines)), None)
-
-
-def is_broad(target: str) -> bool:
-    """Whether a target is a whole project, home or system."""
-    if target in BROAD or (target.startswith(("$()", "~")) and "/" not in target[2:]):
-        return True
-    plain = target.rstrip("*/") or ("/" if target.startswith("/") else "*")
-    plain = os.path.normpath(plain)
-    if plain in BROAD or plain.startswith("../.."):
-        return True
-    return bool(SYSTEM.match(plain)) and plain.count("/") <= 2
-
-
-def _is_root(target: str) -> bool:
-    return is_broad(target) and target.startswith(("/", "~", "$"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,13 @@ each of its commands is known to read, writes to no file and hides nothing.
 import re
 from typing import Any
 
-from hookline.recipes.toolinput import env_list, is_shell, only_reads, placed_commands
+from hookline.recipes.toolinput import (
+    env_list,
+    is_shell,
+    only_reads,
+    placed_commands,
+    shell_line_of,
+)
 from hookline.script import Output, block, run
 from hookline.shelltext.commands import SHELLS, Command
 
@@ -21,6 +27,10 @@ READERS = """
 GIT_READERS = """
     status log diff show blame grep ls-files ls-tree rev-parse describe shortlog
     cat-file for-each-ref rev-list name-rev merge-base count-objects
+"""
+WRAPPERS = """
+    command builtin exec env sudo doas timeout nice ionice stdbuf setsid xargs busybox
+    toybox caffeinate
 """
 FIND = {"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"}
 WRITING = {
@@ -42,8 +52,11 @@ def check(event: dict[str, Any]) -> Output | None:
     if tool in env_list("READ_ONLY_ALLOW"):
         return None
     reasons = [changes(command) for command, _ in placed_commands(event)]
-    if not is_shell(tool) and not only_reads(tool):
-        reasons = [f"{tool} may change things"]
+    if not is_shell(tool):
+        reads = only_reads(tool, event["tool_input"])
+        reasons = [None if reads else f"{tool} may change things"]
+    elif not shell_line_of(event):
+        reasons = [f"what {tool} runs is hidden"]
     why = next(filter(None, reasons), None)
     return block(f"read-only mode: {why}") if why else None
 
@@ -59,6 +72,8 @@ def changes(command: Command) -> str | None:
         return f"{set_to[0]!r} may change what {line!r} does"
     if command.opaque:
         return f"what {line!r} runs is hidden"
+    if not set(command.wrappers) <= set(WRAPPERS.split()):
+        return f"{command.wrappers[0]!r} may change something"
     if not command.words or (command.name in SHELLS and "c" in command.flags):
         return None  # an assignment; or a shell, and its line is checked separately
     if command.name not in READERS.split() or not _is_installed(command.words[0]):
