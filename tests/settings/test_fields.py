@@ -43,6 +43,10 @@ def with_hook(**fields: Any) -> dict[str, Any]:
     return {"hooks": {"BeforeTool": [{"hooks": [{**HOOK, **fields}]}]}}
 
 
+def of_type(hook_type: str, **fields: Any) -> dict[str, Any]:
+    return {"hooks": {"BeforeTool": [{"hooks": [{"type": hook_type, **fields}]}]}}
+
+
 def problems_in(raw: dict[str, Any]) -> list[str]:
     """What parse and lint report, without the checks of files."""
     report = Report()
@@ -100,10 +104,13 @@ def test_parse_reads_every_option_of_the_schema(key: str) -> None:
         pytest.param({}, id="empty"),
         pytest.param({"$schema": "./s.json", "enableHooks": False}, id="top level"),
         pytest.param(with_hook(), id="hook"),
-        pytest.param(with_hook(timeout=1500.5, pool=2.0, env={"A": 5}), id="numbers"),
+        pytest.param(with_hook(type="worker", timeout=1500.5, pool=2.0), id="numbers"),
         pytest.param(with_hook(onError={"crash": "block"}), id="policy"),
         pytest.param(with_hook(type="plugin"), id="plugin"),
-        pytest.param(with_hook(type="python", function="a.b:c"), id="python"),
+        pytest.param(with_hook(env={"A": 5}), id="environment"),
+        pytest.param(of_type("python", function="a.b:c"), id="python"),
+        pytest.param(of_type("rule", when="true", then={}), id="rule"),
+        pytest.param(of_type("http", url="http://127.0.0.1/"), id="http"),
         pytest.param({"hooksConfig": {"breaker": False}}, id="breaker off"),
         pytest.param({"hooksConfig": {"journal": "j.db"}}, id="journal"),
     ],

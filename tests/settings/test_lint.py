@@ -142,7 +142,12 @@ def test_mistake_in_a_hook_is_found(
 ) -> None:
     (project.folder / "plain.sh").write_text("#!/bin/sh\n")
     project.write_hook(**hook)
-    (finding,) = check.findings(project.file)
+    # The command of the template has no effect on a hook of another type.
+    (finding,) = [
+        one
+        for one in check.findings(project.file)
+        if "has no effect on" not in one["message"]
+    ]
     assert finding["severity"] == severity
     assert finding["where"] == f"hooks.BeforeTool[0].hooks[0]{where}"
     assert message in finding["message"]

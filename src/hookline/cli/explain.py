@@ -184,7 +184,7 @@ class _Explainer:
             judgement = "skipped"
             why = f"planned, but would not run: {refused.error}"
         is_rule = hook.config.type is HookType.RULE
-        condition = self._explained(hook, hook.config.condition)
+        condition = self._explained(hook, hook.config.condition) if planned else None
         if planned and condition is not None and condition.outcome.startswith(FALSE):
             judgement = "condition false"
             why = f"{why}, but its 'if' is {condition.outcome}"
