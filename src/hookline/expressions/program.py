@@ -121,7 +121,8 @@ class Program:
 
     def used_values(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that it uses and that are there, by their paths."""
-        found = _paths(self.uses, {**event, EVENT: event})
+        given = {**event, EVENT: event, NOW: event.get("timestamp")}
+        found = _paths(self.uses, given)
         return {path: value for path, value in found if value is not _ABSENT}
 
     def place_of(self, *path: str) -> tuple[int, int]:
