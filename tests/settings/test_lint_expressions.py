@@ -31,6 +31,7 @@ def rule(when: str = "true", **more: Any) -> dict[str, Any]:
     [
         ("BeforeTool", rule("tool_input.path.endsWith('x')"), None),
         ("BeforeTool", rule("tool_input.ticket_number == 5"), None),
+        ("BeforeTool", rule("type(tool_input.x) in [string, list] || now > now"), None),
         (
             "BeforeTool",
             rule("tool_input.pth == 'x'"),

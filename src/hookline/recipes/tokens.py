@@ -263,8 +263,12 @@ def _secrets_in_headers(text: str) -> Iterator[tuple[str, str]]:
 
 def _named_secrets(text: str) -> Iterator[tuple[str, str]]:
     for found in _NAMED.finditer(text):
-        value = found["quoted"] or found["bare"]
-        is_secret = _is_random(value) if found["bare"] else _is_password(value)
+        if found["bare"]:
+            # In ``NAME=value`` of a shell nothing but a value can follow.
+            is_variable = re.match(r"[A-Z_]+=", found[0]) is not None
+            is_secret = (_is_opaque if is_variable else _is_random)(found["bare"])
+        else:
+            is_secret = _is_password(found["quoted"])
         if is_secret and not is_example(found[0]):
             yield "a password or key", found[0]
 
@@ -278,9 +282,10 @@ def _is_password(value: str) -> bool:
 
 
 def _is_opaque(value: str) -> bool:
-    """Whether a value is longer than a word, has a digit and does not repeat itself."""
+    """Whether a value is longer than a word, mixed and does not repeat itself."""
     longest = max(map(len, re.split(r"[._/-]", value)))
-    return longest > 11 and len(set(value)) > 7 and any(map(str.isdigit, value))
+    is_mixed = any(map(str.isdigit, value)) or _changes(value) > 0.4
+    return longest > 11 and len(set(value)) > 7 and is_mixed
 
 
 def _is_random(value: str) -> bool:
@@ -288,9 +293,13 @@ def _is_random(value: str) -> bool:
     kinds = [_kind_of(char) for char in value]
     if not _is_opaque(value) or len(set(kinds)) < 2:
         return False
-    # Words in one name change from small to capital letters less often.
-    changes = sum(one != other for one, other in pairwise(kinds))
-    return kinds.count("digit") > 2 or 3 * changes > len(value)
+    return kinds.count("digit") > 2 or _changes(value) > 0.34
+
+
+def _changes(value: str) -> float:
+    """How often the kind of character changes: in names of several words less often."""
+    kinds = [_kind_of(char) for char in value]
+    return sum(one != other for one, other in pairwise(kinds)) / len(value)
 
 
 def _kind_of(char: str) -> str:
