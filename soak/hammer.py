@@ -14,11 +14,16 @@ from hookline.protocol.results import FailureCause
 
 from .bus import bother_bus
 from .faults import FAULTS, Fault, settings, wrong_verdict
+from .rules import bother_rules
+from .services import bother_services
 from .standby import bother_standby
 from .tally import Tally
 from .watch import Held, held, settle
 from .workers import bother_workers
 
+_OTHERS = (
+    *(bother_workers, bother_bus, bother_standby, bother_rules, bother_services),
+)
 AT_ONCE = 10
 ROUND_S = 20.0
 BIG = "x" * 300_000
@@ -60,7 +65,7 @@ async def _round(
         for _ in range(AT_ONCE):
             group.create_task(fire_on())
         group.create_task(pull_the_ground_away())
-        for bother in (bother_workers, bother_bus, bother_standby):
+        for bother in _OTHERS:
             group.create_task(bother(random.Random(chance.random()), tally, until))
 
 
