@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 
 from hookline.expressions.program import (
     EvaluationError,
@@ -12,6 +13,7 @@ from hookline.expressions.program import (
     compile_expression,
 )
 from hookline.expressions.template import render
+from hookline.log import logger
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import HookConfig
 
@@ -68,8 +70,14 @@ def is_met(hook: RegisteredHook, call: HookCall) -> bool:
         return program.is_true(scope_of(hook, call))
     except MissingFieldError:
         return False
-    except (ExpressionError, EvaluationError):
+    except (ExpressionError, EvaluationError) as error:
+        _warn_once(hook.name, str(error))
         return True
+
+
+@lru_cache(maxsize=1024)
+def _warn_once(hook: str, problem: str) -> None:
+    logger.warning("hook %r runs: its 'if' cannot be evaluated: %s", hook, problem)
 
 
 def _end(started: float, stderr: str = "") -> RunEnd:
