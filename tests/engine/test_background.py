@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hookline import HookSystem
+from hookline import HookBusClient, HookSystem, InMemoryMessageBus, RemoteHooks
 from hookline.engine.background import MAX_RUNNING
 from hookline.journal.query import EventFilter, read_journal
 from tests.support.commandline import hookline
@@ -152,6 +152,19 @@ async def test_what_it_said_is_recorded(
     hook = full.hooks[0]
     assert (hook["async"], hook["ended"], hook["blocked"]) == (True, True, False)
     assert hook["output"]["decision"] == "deny"
+
+
+async def test_it_is_shown_over_a_bus(workshop: Workshop) -> None:
+    """PROTOCOL 8: a verdict means the same on both paths."""
+    hooks = (later("true"), workshop.says({"decision": "deny", "reason": "no"}))
+    bus = InMemoryMessageBus()
+    config = workshop.config(workshop.settings("BeforeTool", *hooks))
+    async with HookSystem(config, message_bus=bus):
+        remote = RemoteHooks(HookBusClient(bus))
+        result = await remote.fire("BeforeTool", TOOL)
+    assert (result.blocked, result.reason) == (True, "no")
+    assert [h.is_async for h in result.aggregated.hook_results] == [True, False]
+    assert result.aggregated.success
 
 
 def fire(folder: Path, hook: dict[str, Any], *words: str) -> Any:

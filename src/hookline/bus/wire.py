@@ -192,6 +192,9 @@ _UNNAMED = {"name": "", "type": "", "source": "", "success": False}
 
 
 def _hook_result(wire: dict[str, Any], event: HookEventName) -> HookExecutionResult:
+    if wire.get("async") is True:
+        # Nobody waited for it, so what it did is null.
+        wire = {"success": True} | {k: v for k, v in wire.items() if v is not None}
     known = {**_UNNAMED, **wire, "event": event, "parsed_output": None}
     result = convert(known, HookExecutionResult)
     if result.raw_output is None:

@@ -59,6 +59,7 @@ _RESULT_NAMES = {
     "duration": "duration_ms",
     "raw_output": "output",
     "output": "parsed_output",
+    "is_async": "async",
 }
 
 
