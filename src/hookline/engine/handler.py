@@ -347,6 +347,8 @@ class Reporter:
         self, event: HookEventName, result: ProcessedHookResult
     ) -> None:
         traits = TRAITS[event]
+        if traits.can_block and traits.can_stop:
+            return
         outputs = result.aggregated.all_outputs
         ignored = []
         if not traits.can_block and any(output.is_blocking for output in outputs):

@@ -72,9 +72,10 @@ def merge_outputs(
     outputs: Outputs, merge: Merge, tool_selection: ToolSelection = ToolSelection.UNION
 ) -> HookOutput:
     """Merge at least one output."""
-    if merge is Merge.TOOL_SELECTION:
+    found = _MERGES.get(merge)
+    if found is None:
         return _merge_tool_selection(outputs, tool_selection)
-    return _MERGES[merge](outputs)
+    return found(outputs)
 
 
 def _final(

@@ -251,7 +251,7 @@ def _read_answer(
     if answer is None:
         return _silent(hook, started)
     problem = f"returned {type(answer).__name__}, expected None or a dict"
-    if isinstance(answer, Mapping):
+    if type(answer) is dict or isinstance(answer, Mapping):
         try:
             # Plain values as in JSON: an enum or another mapping must not be ignored.
             return with_output(_silent(hook, started), as_plain(dict(answer)))
