@@ -227,6 +227,40 @@ async def test_unchanged_files_are_read_once(bench: PolicyBench) -> None:
     assert sorted(opened) == ["agents.json", "tools.cedar"]
 
 
+async def test_hooks_of_no_project_are_parsed_once_for_all_folders(
+    bench: PolicyBench, tmp_path: Path
+) -> None:
+    """Their paths are absolute: a server with many folders keeps one copy."""
+    file = bench.write("tools.cedar", PERMIT)
+    _let_it_settle(file)
+    hook = RegisteredHook(
+        config=HookConfig(type=HookType.CEDAR, name="p", policies=(str(file),)),
+        event=HookEventName.BeforeTool,
+        source=HookSource.USER,
+        options=HookOptions(),
+    )
+    executor = CedarExecutor()
+    for number in range(3):
+        given = {"cwd": str(tmp_path / str(number)), "session_id": "s"}
+        tool = {"tool_name": "a", "tool_input": {}}
+        assert (await executor.run(hook, HookCall(hook.event, given | tool))).success
+        if number == 0:
+            reads = _count_reads(file)
+    assert reads == []
+
+
+def _count_reads(path: Path) -> list[str]:
+    """The times that a file is opened from now on."""
+    found: list[str] = []
+
+    def note(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open" and str(args[0]) == str(path):
+            found.append(event)
+
+    sys.addaudithook(note)
+    return found
+
+
 def _let_it_settle(path: Path) -> None:
     """Wait until a second change of the file could be told from the first one."""
     while time.time_ns() - path.stat().st_ctime_ns < 100_000_000:
@@ -423,6 +457,26 @@ async def test_bytes_that_were_not_approved_are_not_parsed(bench: PolicyBench) -
     assert result.success
     assert result.output is not None
     assert result.output.is_blocking
+
+
+class Panic(BaseException):
+    """What a Rust library raises where it gives up: not an ``Exception``."""
+
+
+async def test_panic_of_the_engine_is_a_failure_that_blocks(
+    bench: PolicyBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends neither the host nor the other hooks."""
+
+    def panic(*_: object) -> None:
+        raise Panic("called `Option::unwrap()` on a `None` value")
+
+    monkeypatch.setattr("cedarpy.is_authorized", panic)
+    result = await bench.ask(bench.hook(PERMIT))
+    assert result.blocked
+    cause, error = failure(result)
+    assert cause is FailureCause.CRASH
+    assert "Panic: called `Option::unwrap()`" in error
 
 
 async def test_only_hosts_with_cedar_hooks_load_the_engine(bench: PolicyBench) -> None:

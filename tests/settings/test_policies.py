@@ -8,6 +8,7 @@ import pytest
 
 from hookline.errors import SettingsError
 from hookline.settings.policies import CedarFile, UsedFields, find_mistakes, parse_files
+from tests.support.python import run_python
 
 HEAD = "permit(principal, action, resource)"
 
@@ -94,3 +95,40 @@ def test_all_mistakes_are_found_at_once(tmp_path: Path) -> None:
     (tmp_path / "schema").unlink()
     [unread] = find_mistakes(files)
     assert "cannot be read" in str(unread)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("policies", f"{HEAD} when {{ {'true && ' * 20_000} true }};"),
+        ("policies", f"{HEAD} when {{ {'(' * 2_000}true{')' * 2_000} }};"),
+        ("policies", f"{HEAD} when {{ {'[' * 2_000}1{']' * 2_000} == 1 }};"),
+        ("policies", f"{HEAD} when {{ context{'.a' * 20_000} }};"),
+        ("policies", f"{HEAD} when {{ context has a{'.a' * 20_000} }};"),
+        ("policies", f"{HEAD} when {{ {'if true then ' * 9_000} true }};"),
+        ("policies", f"{HEAD} when {{ 1{'+1' * 20_000} == 1 }};"),
+        ("policies", f"{HEAD} when {{ {') ' * 2_000}{'(' * 2_000} }};"),
+        ("schema", f"entity A = {{a: {'Set<' * 9_000}Long{'>' * 9_000}}};"),
+        ("schema", f"entity A = {'{a: ' * 9_000}Long{'}' * 9_000};"),
+    ],
+)
+def test_no_text_uses_up_the_stack_of_the_process(
+    tmp_path: Path, key: str, text: str
+) -> None:
+    """Cedar's parser would end the process: nothing can catch that (issue 13.2)."""
+    (tmp_path / "p.cedar").write_text(f"// one\n{text}")
+    code = f"""
+        from hookline.settings.policies import CedarFile, find_mistakes
+        file = CedarFile({key!r}, "p.cedar", {str(tmp_path / "p.cedar")!r})
+        print(*find_mistakes([file]))
+    """
+    done = run_python(code)
+    assert done.returncode == 0, done.returncode
+    assert "p.cedar:2: nested too deeply" in done.stdout
+
+
+def test_long_lists_and_many_policies_are_not_deep() -> None:
+    """Brackets and operators in texts and comments do not count."""
+    words = ", ".join(f'"(((a{n}.b && c"' for n in range(5000))
+    one = f"{HEAD} when {{ context.a < 3 && [{words}].contains(context.b) }}; // (((\n"
+    parse_files([policies(one + f"{HEAD} when {{ context.a.b.c > 1 }};\n" * 2000)])

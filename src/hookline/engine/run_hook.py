@@ -7,6 +7,7 @@ touched.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Mapping
 
 from msgspec import structs
@@ -25,6 +26,7 @@ Executors = Mapping[HookType, Executor]
 
 # On Python 3.11 finding a member in its enum costs more than a call.
 _OBSERVE, _CLAUDE = HookMode.OBSERVE, Dialect.CLAUDE
+_ENDS = (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 _TRANSLATED = frozenset({HookType.COMMAND, HookType.WORKER, HookType.HTTP})
 
 
@@ -52,8 +54,11 @@ async def run_hook(
             result = apply_policy(result, hook)
     except EncodingError as error:
         result = block_unseen(hook, error)
-    # The edge of one hook: nothing that breaks here may reach the others.
-    except Exception as error:  # noqa: BLE001
+    except _ENDS:
+        raise
+    # The edge of one hook: nothing that breaks here may reach the others. A panic of a
+    # native library is not an ``Exception``.
+    except BaseException as error:  # noqa: BLE001
         message = f"could not be run: {type(error).__name__}: {error}"
         result = apply_policy(refused(hook, FailureCause.CRASH, message), hook)
     if hook.config.mode is _OBSERVE:

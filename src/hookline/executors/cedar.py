@@ -89,7 +89,7 @@ class CedarExecutor:
     """Asks the policies of a hook; files are parsed again only after a change."""
 
     def __init__(self) -> None:
-        self._loaded: dict[tuple[int, str], _Loaded] = {}
+        self._loaded: dict[tuple[int, str | None], _Loaded] = {}
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Decide about one event; nothing here waits."""
@@ -114,7 +114,9 @@ class CedarExecutor:
         self._loaded.clear()
 
     def _current(self, hook: RegisteredHook, call: HookCall) -> PolicyStore:
-        folder = hook.project or call.cwd
+        # Only the paths of a project's hook depend on where the event is fired.
+        is_own = hook.source is HookSource.PROJECT
+        folder = hook.project or call.cwd if is_own else None
         known = self._loaded.get((hook.serial, folder))
         if known is None or known.stamps != _stamps(known.paths):
             known = _load(hook, folder)
@@ -122,11 +124,10 @@ class CedarExecutor:
         return known.store
 
 
-def _load(hook: RegisteredHook, folder: str) -> _Loaded:
+def _load(hook: RegisteredHook, folder: str | None) -> _Loaded:
     try:
         load_engine()
-        is_own = hook.source is HookSource.PROJECT
-        files = cedar_files(hook.config, folder if is_own else None)
+        files = cedar_files(hook.config, folder)
         paths = tuple(file.path for file in files)
         stamps, now_ns = _stamps(paths), time.time_ns()
         read = [_read(file, hook) for file in files]

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 RELATIVE_PATH = "a relative path would be that of any project: name the whole path"
 
 _TOKENS = r'//[^\n]*|"(?:[^"\\]|\\.)*"|;|[^\s;"/]+|["/]'
+_NESTING = r'//[^\r\n]*|"(?:[^"\\]|\\.)*"|;|[\[({<>})\]]|&&|\|\||[-+*.]|\b(?:if|has)\b'
+_POLICY_BRACKETS, _SCHEMA_BRACKETS = ("([{", ")]}"), ("([{<", ")]}>")
+_MAX_LEVELS = 100
+_MAX_OPERATORS = 3000
+"""In one policy. Cedar's parser calls itself for each, and does not mind the stack:
+thousands of them would end the process."""
+_TOO_DEEP = "nested too deeply: use [...].contains(...), or several policies"
 _MAX_ERROR = 500
 
 _T = TypeVar("_T")
@@ -181,11 +188,11 @@ class _Parsed(Struct, frozen=True):
 
 def _parse_policies(file: CedarFile) -> list[_Parsed]:
     engine = load_engine()
+    _refuse_deep(file, *_POLICY_BRACKETS)
     try:
         written = decode(engine.policies_to_json_str(file.text))
     except TooDeepError:
-        problem = "nested too deeply: use [...].contains(...), or several policies"
-        raise SettingsError(problem, file.path) from None
+        raise SettingsError(_TOO_DEEP, file.path) from None
     except ValueError as error:
         raise _syntax_error(engine, file, error) from error
     if written["templates"]:
@@ -198,6 +205,23 @@ def _parse_policies(file: CedarFile) -> list[_Parsed]:
         _Parsed(_policy(file, number, tree), tree, file, number)
         for number, tree in enumerate(ordered)
     ]
+
+
+def _refuse_deep(file: CedarFile, opening: str, closing: str) -> None:
+    level = operators = 0
+    for found in re.finditer(_NESTING, file.text, re.DOTALL):
+        mark = found[0]
+        if mark in opening:
+            level += 1
+        elif mark in closing:
+            level = max(0, level - 1)
+        elif mark == ";":
+            operators = operators if level else 0
+        elif mark[0] not in '/"':
+            operators += 1
+        if level > _MAX_LEVELS or operators > _MAX_OPERATORS:
+            line = file.text.count("\n", 0, found.start()) + 1
+            raise SettingsError(_TOO_DEEP, file.path, line)
 
 
 def _policy(file: CedarFile, number: int, tree: Any) -> Policy:
@@ -240,6 +264,8 @@ def _parse_schema(file: CedarFile | None) -> Any:
         return None
     schema = load_engine().Schema
     is_json = file.path.endswith(".json")
+    if not is_json:
+        _refuse_deep(file, *_SCHEMA_BRACKETS)
     try:
         return (schema.from_json_str if is_json else schema.from_str)(file.text)
     except ValueError as error:
