@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -294,3 +298,97 @@ def test_list_shows_the_url_without_what_may_be_secret(
         out, err = capsys.readouterr()
         assert "https://guard.test:8443/v1/ask" in out
         assert "hidden" not in out + err
+
+
+ODD = "c4N/ry+T0k=n\"<\u00e9&'x y"
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        quote,
+        lambda text: quote(text, safe=""),
+        quote_plus,
+        lambda text: re.sub("%..", lambda found: found[0].lower(), quote_plus(text)),
+        lambda text: html.escape(text).replace("&#x27;", "&#39;"),
+        lambda text: html.escape(text).replace("&#x27;", "&apos;"),
+        lambda text: html.escape(json.dumps(text)),
+        lambda text: json.dumps(text).replace("<", "\\u003C").replace("/", "\\/"),
+        lambda text: json.dumps(json.dumps(text)),
+        repr,
+        lambda text: repr(text.encode()),
+        ascii,
+    ],
+)
+async def test_a_secret_is_masked_in_every_way_of_writing_text(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, escape: Callable[[str], str]
+) -> None:
+    """Also where the page is cut in the middle of it (issue 13.3)."""
+    monkeypatch.setenv("GUARD_TOKEN", ODD)
+    shown = escape(ODD)
+    for before in (0, 4096 - shown.index("ry") - 6):
+        with WebServer(reply("-" * before + f"{shown} y", 500)) as server:
+            asked = {"headers": AUTH, "allowedEnv": ["GUARD_TOKEN"]}
+            result = await one(workshop, server, **asked)
+        assert "[masked]" in result.stderr
+        assert not re.search("c4N|T0k", f"{result}")
+
+
+@pytest.mark.parametrize(
+    ("value", "page"),
+    [
+        ("Bearer canary-1", "unknown token 'canary-1'"),
+        ("Basic bWU6Y2FuYXJ5LTE=", "wrong password: canary-1"),
+        ("basic bWU6Y2FuYXJ5LTE=", "wrong password: canary-1"),
+    ],
+)
+async def test_a_part_of_a_credential_is_masked_too(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, value: str, page: str
+) -> None:
+    """Services show a token without its scheme, or what it holds."""
+    monkeypatch.setenv("GUARD_TOKEN", value)
+    headers = {"Authorization": "${GUARD_TOKEN}"}
+    with WebServer(reply(page, 401)) as server:
+        result = await one(
+            workshop, server, headers=headers, allowedEnv=["GUARD_TOKEN"]
+        )
+    assert server.exchanges[0].headers["authorization"] == value
+    assert "[masked]" in result.stderr
+    assert "canary" not in str(result)
+
+
+async def test_a_secret_is_masked_as_the_name_of_a_field(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GUARD_TOKEN", "canary12")
+    said = {"systemMessage": "hi", "hookSpecificOutput": {"canary12": 1}}
+    with WebServer(reply(said)) as server:
+        result = await one(workshop, server, headers=AUTH, allowedEnv=["GUARD_TOKEN"])
+    assert "canary" not in str(result)
+
+
+async def test_what_the_event_holds_is_not_masked_in_a_changed_input(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool must not be called with ``[masked]`` in the place of a word."""
+    monkeypatch.setenv("STAGE", "production")
+    monkeypatch.setenv("GUARD_TOKEN", "canary-1")
+
+    def rewrite(exchange: Exchange) -> bytes:
+        changed = {**exchange.event["tool_input"], "content": "canary-1"}
+        return reply({"hookSpecificOutput": {"tool_input": changed}})
+
+    with WebServer(rewrite) as server:
+        service = hook(
+            server,
+            headers={**AUTH, "X-Stage": "${STAGE}"},
+            allowedEnv=["STAGE", "GUARD_TOKEN"],
+        )
+        given = {"tool_name": "write_file", "tool_input": {"path": "production/a"}}
+        result = await workshop.fire("BeforeTool", service, given=given)
+    said = result.aggregated.hook_results[0].output
+    assert said is not None
+    assert said.tool_input == {
+        "path": "production/a",
+        "content": "[masked]",
+    }

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from hookline.processes.process import ProcessSlots
+from hookline.protocol.jsontext import encode
 from hookline.protocol.opa import opa_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.headers import (
@@ -29,7 +30,6 @@ from hookline.settings.headers import (
     names_problem,
     replace_variables,
     value_problem,
-    variables,
 )
 from hookline.settings.model import Dialect, HookConfig, shown_url
 
@@ -376,7 +376,8 @@ def _question(hook: RegisteredHook, call: HookCall) -> _Question:
         url=url,
         headers=[(name.encode(), _header_bytes(sent[name])) for name in sent],
         body=b'{"input":%b}' % call.payload if is_opa else call.payload,
-        mask=Mask.of(secrets),
+        # What the event holds is no secret, and a changed input must stay whole.
+        mask=Mask.of(one for one in secrets if encode(one)[1:-1] not in call.payload),
     )
 
 
@@ -431,10 +432,23 @@ def _headers(config: HookConfig, secrets: list[str]) -> dict[str, str]:
         value = replace_variables(text, look_up).strip(" \t")
         if reason := value_problem(value):
             raise _unsendable(f"header {name!r} {reason}")
-        if is_credential(name) and not variables(text):
-            secrets.append(value.rpartition(" ")[2])
+        if is_credential(name):
+            secrets += _parts_of(value)
         found[name] = value
     return found
+
+
+def _parts_of(credential: str) -> Iterator[str]:
+    """What a service may show of it: without its scheme, or the password in it."""
+    from base64 import b64decode
+
+    scheme, _, rest = credential.rpartition(" ")
+    yield rest
+    if scheme.lower() == "basic":
+        try:
+            yield b64decode(rest).decode().partition(":")[2]
+        except ValueError:
+            return  # not what it says it is
 
 
 def _variable(name: str, config: HookConfig) -> str:
