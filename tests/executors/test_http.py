@@ -320,6 +320,30 @@ async def test_expect_json_is_honoured(
     assert result.cause == cause
 
 
+@pytest.mark.parametrize(
+    ("head", "cause"),
+    [
+        (b"HTTP/1.0 200 OK\r\n\r\n", "output"),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n \n", "output"),
+        (b"HTTP/1.0 200 OK\r\n\r\n{}", None),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", None),
+        (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", None),
+    ],
+)
+async def test_a_service_that_crashes_before_its_body_gave_no_answer(
+    workshop: Workshop, head: bytes, cause: str | None
+) -> None:
+    """Nothing tells it from an empty answer that ends with the connection."""
+
+    def crash(exchange: Exchange) -> None:
+        exchange.connection.sendall(head)
+
+    with WebServer(crash) as server:
+        result = await one(workshop, server, expect="json")
+        assert result.cause == cause
+        assert (await one(workshop, server)).cause is None
+
+
 async def test_without_httpx_the_hook_fails_with_the_command_that_installs_it(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

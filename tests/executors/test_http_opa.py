@@ -120,8 +120,9 @@ async def test_what_denies(workshop: Workshop, result: Any, reason: str) -> None
     [
         *(True, [], "allow", {"allow": True}, {"deny": []}, {"deny": {}}),
         *({"deny": False}, {"deny": ""}, {"allow": True, "deny": []}),
-        *({"allow": True, "reason": "r"}, {"systemMessage": "m"}),
-        *({"decision": "allow"}, {"decision": "ask"}, "ask", {"reason": None}),
+        *({"allow": True, "reason": "r"}, {"continue": True, "systemMessage": "m"}),
+        *({"decision": "allow"}, {"decision": "ask"}, "ask"),
+        {"hookSpecificOutput": {"permissionDecision": "allow"}},
     ],
 )
 async def test_what_does_not_deny(workshop: Workshop, result: Any) -> None:
@@ -138,6 +139,19 @@ async def test_what_does_not_deny(workshop: Workshop, result: Any) -> None:
         *({"result": None}, {"result": 1}, {"result": "yes"}, {"result": ""}),
         *({"result": {"allow": "true"}}, {"result": {"allow": None}}),
         *({"result": {"deny": 1}}, {"result": {"deny": None}}, {"allow": True}, True),
+        # The rule that decides has no value, others of the package have one.
+        *(
+            {"result": {"reason": "not on the list"}},
+            {"result": {"systemMessage": "m"}},
+        ),
+        {"result": {"hookSpecificOutput": {"tool_input": {"path": "b"}}}},
+        *({"result": {"decision": "DENY"}}, {"result": {"decision": None}}),
+        *(
+            {"result": {"allow": True, "decision": ["deny"]}},
+            {"result": {"continue": 0}},
+        ),
+        {"result": {"allow": True, "hookSpecificOutput": "deny"}},
+        {"result": {"hookSpecificOutput": {"permissionDecision": "DENY"}}},
         *([], b"", b"true", b"fine", b'{"result": tru'),
         *(b'{"result": true, "result": false}', b'{"result": false, "result": true}'),
     ],

@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -31,7 +32,7 @@ from hookline.settings.headers import (
     replace_variables,
     value_problem,
 )
-from hookline.settings.model import Dialect, HookConfig, shown_url
+from hookline.settings.model import Dialect, Expect, HookConfig, shown_url
 
 from .command import environment_text
 from .contract import HookCall, RegisteredHook
@@ -149,6 +150,8 @@ class _Answer(Struct, frozen=True):
 
     body: bytes
     is_cut: bool
+    has_end: bool
+    """Whether the service marked its end, rather than close the connection."""
 
 
 class _Client:
@@ -258,7 +261,9 @@ async def _read_response(response: httpx.Response, limit: int, mask: Mask) -> _A
         problem = f"answered with Content-Encoding {coding[:40]!r}, which is not read"
         hint = "let it answer without compression"
         raise RequestFailedError(FailureCause.OUTPUT, f"{problem}: {hint}")
-    return _Answer(*await _read_body(response, limit))
+    framed = {"content-length", "transfer-encoding"} & response.headers.keys()
+    has_end = bool(framed) or response.status_code == HTTPStatus.NO_CONTENT
+    return _Answer(*await _read_body(response, limit), has_end)
 
 
 async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
@@ -275,8 +280,6 @@ async def _read_body(response: httpx.Response, limit: int) -> tuple[bytes, bool]
 
 
 def _describe(status: int, page: str) -> str:
-    from http import HTTPStatus
-
     phrase = next((f" {one.phrase}" for one in HTTPStatus if one == status), "")
     if 300 <= status < 400:
         hint = "redirects are not followed: write the final address into url"
@@ -499,6 +502,10 @@ def _read(hook: RegisteredHook, answer: _Answer, started: float) -> HookExecutio
         truncated=answer.is_cut,
         duration=_ms_since(started),
     )
+    is_doubtful = not (end.stdout or answer.has_end)
+    if is_doubtful and hook.config.expect is Expect.JSON:
+        problem = "answered nothing, without Content-Length: it may have broken off"
+        return failed_result(hook, end, FailureCause.OUTPUT, problem)
     if hook.config.dialect is not Dialect.OPA or answer.is_cut:
         return read_end(hook, end)
     denial = hook.config.description or f"denied by {hook.name}"

@@ -11,12 +11,6 @@ from typing import Any
 
 from .jsontext import encode
 
-_FIELDS = frozenset(
-    {
-        *("decision", "reason", "continue", "stopReason", "suppressOutput"),
-        *("systemMessage", "hookSpecificOutput"),
-    }
-)
 _VERDICTS = frozenset({"allow", "deny"})
 _DECISIONS = frozenset({"allow", "approve", "ask", "block", "deny"})
 _MESSAGES = ("msg", "message", "reason")
@@ -48,12 +42,16 @@ def opa_output(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
 
 
 def _read_object(result: dict[str, Any], denial: str) -> dict[str, Any]:
-    if result.keys().isdisjoint(_FIELDS | _VERDICTS):
+    # A rule without a value is left out of the object of its package: what is beside
+    # it, such as a reason, is no decision.
+    if not _decisions(result) and result.keys().isdisjoint(_VERDICTS | {"continue"}):
         raise OpaDecisionError(_UNDEFINED)
     said = {key: value for key, value in result.items() if key not in _VERDICTS}
     allow, deny = result.get("allow", True), result.get("deny", False)
     if not isinstance(allow, bool):
         raise OpaDecisionError("gave an 'allow' that is neither true nor false")
+    if not isinstance(result.get("continue", True), bool):
+        raise OpaDecisionError("gave a 'continue' that is neither true nor false")
     if not isinstance(deny, bool | str | list | dict):
         raise OpaDecisionError(
             "gave a 'deny' that is neither a boolean, a text nor a list"
@@ -61,6 +59,18 @@ def _read_object(result: dict[str, Any], denial: str) -> dict[str, Any]:
     if not allow or deny:
         return {**said, **_denied(said.get("reason") or deny, denial)}
     return {"decision": "allow", **said}
+
+
+def _decisions(result: dict[str, Any]) -> list[str]:
+    specific = result.get("hookSpecificOutput", {})
+    if not isinstance(specific, dict):
+        raise OpaDecisionError("gave a 'hookSpecificOutput' that is not an object")
+    places = ((result, "decision"), (specific, "permissionDecision"))
+    given = [part[name] for part, name in places if name in part]
+    if not all(isinstance(one, str) and one in _DECISIONS for one in given):
+        known = ", ".join(sorted(_DECISIONS))
+        raise OpaDecisionError(f"gave a decision that is none of {known}")
+    return given
 
 
 def _denied(reasons: Any, denial: str) -> dict[str, Any]:
