@@ -250,6 +250,25 @@ async def test_an_answer_is_never_asked_for_twice(
         assert len(server.exchanges) == 2
 
 
+async def test_a_second_answer_is_not_taken_for_the_next_one(
+    workshop: Workshop,
+) -> None:
+    """Each event gets its own, from a service that says everything twice."""
+
+    def twice(exchange: Exchange) -> bytes:
+        denies = {"decision": "deny", "reason": exchange.event["tool_input"]["path"]}
+        return reply(denies) * 2
+
+    with WebServer(twice) as server:
+        async with system_of(workshop, hook(server)) as system:
+            ask = system.event_handler.fire_before_tool_event
+            for number in range(6):
+                assert (await ask("a", {"path": f"{number}"})).reason == f"{number}"
+            several = [ask("a", {"path": f"{number}"}) for number in range(20)]
+            found = [result.reason for result in await asyncio.gather(*several)]
+    assert found == [f"{number}" for number in range(20)]
+
+
 async def test_cancelling_the_caller_closes_the_request(workshop: Workshop) -> None:
     with WebServer(hang) as server:
         async with system_of(workshop, hook(server)) as system:

@@ -14,7 +14,7 @@ import pytest
 from hookline import HookSystem
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from tests.bus.test_nats_tls import make_certificates
-from tests.support.web import WebServer, hook, reply
+from tests.support.web import Answer, Exchange, WebServer, hook, reply
 from tests.support.workshop import Workshop
 
 DENY = {"decision": "deny", "reason": "no"}
@@ -27,10 +27,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def sealed(certificates: Path, who: str = "node") -> WebServer:
+def sealed(
+    certificates: Path, who: str = "node", answer: Answer | bytes | None = None
+) -> WebServer:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / f"{who}.pem", certificates / f"{who}.key")
-    return WebServer(reply(DENY), context)
+    return WebServer(reply(DENY) if answer is None else answer, context)
 
 
 async def one(
@@ -107,6 +109,28 @@ async def test_connections_with_tls_are_reused_and_closed(
                 assert (await event).blocked
             assert server.connections == 1
         await asyncio.to_thread(server.wait, lambda: server.open == 0)
+
+
+@pytest.mark.parametrize("length", [1, 20_000])
+async def test_a_second_answer_is_not_taken_for_the_next_one_with_tls_either(
+    workshop: Workshop,
+    certificates: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    length: int,
+) -> None:
+    """Whether it comes in the same record or in the next one."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
+
+    def twice(exchange: Exchange) -> bytes:
+        reason = exchange.event["tool_input"]["path"]
+        return reply({"decision": "deny", "reason": reason, "x": "y" * length}) * 2
+
+    with sealed(certificates, answer=twice) as server:
+        settings = workshop.settings("BeforeTool", hook(server))
+        async with HookSystem(workshop.config(settings)) as system:
+            ask = system.event_handler.fire_before_tool_event
+            for number in range(6):
+                assert (await ask("a", {"path": f"{number}"})).reason == f"{number}"
 
 
 @pytest.mark.parametrize(

@@ -213,10 +213,25 @@ class _Progress:
         self.connects = False
         """It opens a connection of its own."""
         self.answered: int | None = None
+        self._has_waited = False
 
     async def trace(self, step: str, _: Any) -> None:
         if step == "connection.connect_tcp.started":
             self.connects = True
+        elif step == "http11.receive_response_headers.started":
+            asyncio.get_running_loop().call_soon(self._note_wait)
+        elif step == "http11.receive_response_headers.complete":
+            self._refuse_early_answer()
+
+    def _refuse_early_answer(self) -> None:
+        # Reading from the network always lets the event loop go on. What was there
+        # without that came with the answer before: it answers no question.
+        if not self._has_waited:
+            problem = "sent an answer before it was asked"
+            raise RequestFailedError(FailureCause.OUTPUT, problem)
+
+    def _note_wait(self) -> None:
+        self._has_waited = True
 
 
 async def _post(
