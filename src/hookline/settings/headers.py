@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 _VARIABLE = r"(?<!\$)\$\{([^{}]*)\}"
+_MISTAKEN = r"(?<!\$)\$(?:\{|[A-Z_]{2})"
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CONTROL = r"[\x00-\x08\x0a-\x1f\x7f]"
 _CREDENTIAL = r"auth|token|secret|key|cookie|passw|credential|signature"
@@ -23,6 +24,11 @@ OWN_PREFIX = "x-hookline-"
 def variables(value: str) -> list[str]:
     """The names between ``${`` and ``}``, in order; ``$${`` starts none."""
     return re.findall(_VARIABLE, value)
+
+
+def looks_like_variable(value: str) -> bool:
+    """Whether ``$NAME`` or ``${NAME`` is sent as written, and probably by mistake."""
+    return not variables(value) and re.search(_MISTAKEN, value) is not None
 
 
 def replace_variables(value: str, look_up: Callable[[str], str]) -> str:

@@ -34,7 +34,13 @@ from .fields import (
     parse_fields,
     path_text,
 )
-from .headers import is_credential, names_problem, value_problem, variables
+from .headers import (
+    is_credential,
+    looks_like_variable,
+    names_problem,
+    value_problem,
+    variables,
+)
 from .locations import PROJECT_FOLDER, SettingsPlaces
 from .model import (
     INVALID_URL,
@@ -319,7 +325,7 @@ def _check_header(name: str, value: str, allowed: list[str], report: Report) -> 
         elif not os.environ.get(variable, "").strip():
             message = f"names {describe(variable)}, which is not set here: export it"
             report.add(message, Severity.WARNING)
-    if "${" in value and not variables(value) and "$${" not in value:
+    if looks_like_variable(value):
         report.add("is sent as written: a variable is '${NAME}'", Severity.WARNING)
     elif is_credential(name) and value.strip() and not variables(value):
         message = "holds a credential: name a variable, '${NAME}', and list it in "
@@ -349,7 +355,12 @@ def _check_url(url: str, report: Report) -> None:
 
 
 def _is_local(host: str) -> bool:
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    from ipaddress import ip_address
+
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name, such as 127.0.0.1.example.com
 
 
 def _check_env(env: Any, report: Report) -> None:

@@ -81,7 +81,7 @@ def _read_bytes(file: str) -> bytes:
 
 def _refuse_unsafe(file: str, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise SettingsError("is a directory, not a settings file", file)
+        raise SettingsError("is a directory, not a file", file)
     if not stat.S_ISREG(found.st_mode):
         raise SettingsError("is not a regular file", file)
     if os.name == "nt":
