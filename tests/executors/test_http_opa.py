@@ -195,3 +195,15 @@ async def test_an_error_of_opa_is_a_crash(
     assert found.blocked
     assert found.reason is not None
     assert code in found.reason
+
+
+async def test_an_answer_of_opa_without_its_dialect_is_pointed_out(
+    workshop: Workshop,
+) -> None:
+    """It is no verdict: a guard would be open without anybody knowing."""
+    with WebServer(reply({"result": False})) as server:
+        found = await workshop.fire("BeforeTool", hook(server, "/v1/data/x"))
+    [result] = found.aggregated.hook_results
+    assert result.warnings == (
+        'result: unknown key, ignored: Open Policy Agent needs "dialect": "opa"',
+    )

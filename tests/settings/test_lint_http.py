@@ -172,3 +172,10 @@ def test_wrong_types_are_no_crash(hook: dict[str, Any]) -> None:
 )
 def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+def test_opa_needs_its_dialect() -> None:
+    url = "https://guard.test/v1/data/guard/deny"
+    assert findings(url=url, dialect="opa") == []
+    [found] = findings(url=url)
+    assert found.startswith("warning url: looks like Open Policy Agent")

@@ -271,8 +271,8 @@ async def _read_response(response: httpx.Response, limit: int, mask: Mask) -> _A
         page = mask.text(as_text(body))
         problem = _describe(response.status_code, page)
         raise RequestFailedError(FailureCause.CRASH, problem, page)
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
-    if coding not in {"", "identity"}:
+    coding = mask.text(response.headers.get("content-encoding", "identity").strip())
+    if coding.lower() not in {"", "identity"}:
         problem = f"answered with Content-Encoding {coding[:40]!r}, which is not read"
         hint = "let it answer without compression"
         raise RequestFailedError(FailureCause.OUTPUT, f"{problem}: {hint}")
@@ -522,7 +522,7 @@ def _read(hook: RegisteredHook, answer: _Answer, started: float) -> HookExecutio
         problem = "answered nothing, without Content-Length: it may have broken off"
         return failed_result(hook, end, FailureCause.OUTPUT, problem)
     if hook.config.dialect is not Dialect.OPA or answer.is_cut:
-        return read_end(hook, end)
+        return _with_hint(read_end(hook, end))
     denial = hook.config.description or f"denied by {hook.name}"
     try:
         document, doubts = parse_answer(end.stdout)
@@ -532,6 +532,13 @@ def _read(hook: RegisteredHook, answer: _Answer, started: float) -> HookExecutio
     except ValueError as error:
         return failed_result(hook, end, FailureCause.OUTPUT, str(error))
     return with_output(blank_result(hook, end, success=True), said)
+
+
+def _with_hint(result: HookExecutionResult) -> HookExecutionResult:
+    if "result" not in (result.raw_output or {}):
+        return result
+    hint = 'result: unknown key, ignored: Open Policy Agent needs "dialect": "opa"'
+    return structs.replace(result, warnings=(*result.warnings, hint))
 
 
 def _end(started: float, stderr: str = "") -> RunEnd:

@@ -294,6 +294,11 @@ def _check_http(hook: dict[str, Any], report: Report) -> None:
         report.at("type").add("httpx is missing: run pip install 'hookline[http]'")
     if is_text(hook.get("url")):
         _check_url(hook["url"], report.at("url"))
+        if "/v1/data/" in hook["url"] and hook.get("dialect") != Dialect.OPA:
+            message = (
+                'looks like Open Policy Agent, whose answers need "dialect": "opa"'
+            )
+            report.at("url").add(message, Severity.WARNING)
     if hook.get("env"):
         message = "has no effect on an http hook: headers use the host's variables"
         report.at("env").add(message, Severity.WARNING)
