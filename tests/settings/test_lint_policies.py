@@ -61,8 +61,8 @@ def test_missing_files_are_found(project: CheckedProject) -> None:
     project.write("p.cedar", PERMIT)
     found = project.check(policies=["p.cedar", "q.cedar"], entities="e.json")
     assert found == [
-        f"{WHERE}.policies: /{name}: cannot be read: No such file or directory"
-        for name in ("q.cedar", "e.json")
+        f"{WHERE}.{key}: /{name}: cannot be read: No such file or directory"
+        for key, name in (("policies", "q.cedar"), ("entities", "e.json"))
     ]
 
 
@@ -72,7 +72,7 @@ def test_syntax_errors_are_found_in_every_file(project: CheckedProject) -> None:
     project.write("e.json", '[{"uid": 1}]')
     found = project.check(policies=["p.cedar", "q.cedar"], entities="e.json")
     assert [line.split(": ")[2] for line in found] == [
-        *("/e.json", "/p.cedar:3", "/q.cedar:1"),
+        *("/p.cedar:3", "/q.cedar:1", "/e.json"),
     ]
 
 
@@ -98,9 +98,7 @@ def test_broken_schema_is_found(project: CheckedProject) -> None:
     project.write("p.cedar", PERMIT)
     project.write("s.cedarschema", "entity Agent")
     [found] = project.check(schema="s.cedarschema")
-    assert found.startswith(
-        f"{WHERE}.policies: /s.cedarschema: not a valid Cedar schema"
-    )
+    assert found.startswith(f"{WHERE}.schema: /s.cedarschema: not a valid Cedar schema")
 
 
 def test_event_that_cannot_be_blocked_is_pointed_out(project: CheckedProject) -> None:

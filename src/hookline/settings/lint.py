@@ -281,8 +281,10 @@ def _check_policies(
     config = HookConfig(**{"name": "", **fields})
     folder = None if project_dir is None else str(project_dir)
     try:
-        for problem in find_mistakes(cedar_files(config, folder)):
-            report.at("policies").add(str(problem))
+        files = cedar_files(config, folder)
+        keys = {file.path: file.key for file in files}
+        for problem in find_mistakes(files):
+            report.at(keys.get(problem.file or "", "policies")).add(str(problem))
     except MissingExtraError as error:
         report.at("type").add(f"{error}; until then the hook fails")
     except SettingsError:
