@@ -98,6 +98,11 @@ def rule(when: str = "true", **more: Any) -> dict[str, Any]:
         ),
         (
             "BeforeTool",
+            rule(dialect="claude"),
+            "warning: dialect: has no effect on a rule hook: it sees Hookline's names",
+        ),
+        (
+            "BeforeTool",
             rule(pool=3),
             "warning: pool: has no effect on a rule hook",
         ),

@@ -22,7 +22,7 @@ from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
 from hookline.executors.rule import scope_of
-from hookline.expressions.explain import FALSE, Explained, explain
+from hookline.expressions.reasons import FALSE, Explained, explain
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import EVENT_FIELDS, base_fields
 from hookline.protocol.outputs import HookOutput

@@ -12,7 +12,7 @@ from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
 from hookline.protocol.jsontext import encode
 from hookline.settings.fields import REQUIRED_BY_TYPE
-from hookline.settings.lint import risky_variables
+from hookline.settings.lint_hooks import risky_variables
 from hookline.settings.locations import find_workspace, record_path, record_problem
 from hookline.settings.model import HookConfig, HookType
 from hookline.trust import records, review

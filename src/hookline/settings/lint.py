@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from importlib.util import find_spec
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from msgspec import Struct
 
-from hookline.errors import MissingExtraError, SettingsError, nearest
+from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import describe
-from hookline.shelltext.commands import programs
-from hookline.shelltext.files import command_files
-from hookline.shelltext.parse import ExecutedFile, executed_files, project_variables
-from hookline.shelltext.programs import NODES, PYTHON
-from hookline.shelltext.uses import Form, Role, modules_beside
 
 from .fields import (
     GROUP_FIELDS,
@@ -29,34 +22,15 @@ from .fields import (
     Field,
     Report,
     Severity,
-    is_number,
-    is_text,
-    parse_fields,
     path_text,
 )
-from .headers import (
-    is_credential,
-    looks_like_variable,
-    names_problem,
-    value_problem,
-    variables,
-)
+from .lint_hooks import check_hook
 from .locations import PROJECT_FOLDER, SettingsPlaces
 from .model import (
-    INVALID_URL,
-    Dialect,
-    HookConfig,
     HookSource,
-    HookType,
-    shown_url,
 )
 from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
-
-LOOKS_LIKE_SECONDS_BELOW = 100
-EXPRESSIONS = frozenset({"if", "when", "then"})
-"""The keys that hold expressions."""
-_TYPES = frozenset(HookType)
 
 _LEVELS = {
     "the top level": ROOT_FIELDS,
@@ -64,36 +38,6 @@ _LEVELS = {
     "a hook": HOOK_FIELDS,
     "hooksConfig": OPTION_FIELDS,
 }
-
-
-_RISKY_NAMES = """
-BASH_ENV ENV PATH CDPATH IFS PS4 SHELLOPTS BASHOPTS PROMPT_COMMAND ZDOTDIR FPATH HOME
-NODE_OPTIONS NODE_PATH CLASSPATH JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS _JAVA_OPTIONS
-GCONV_PATH MAKEFLAGS MAKEFILES AWKPATH AWKLIBPATH LESSOPEN LESSCLOSE TCLLIBPATH
-EDITOR VISUAL PAGER PHPRC PHP_INI_SCAN_DIR SSL_CERT_FILE SSL_CERT_DIR
-"""
-_RISKY_PREFIXES = (
-    *("LD_", "DYLD_", "PYTHON", "PERL", "RUBY", "GEM_", "BUNDLE_", "GIT_", "LUA_"),
-    *("BASH_FUNC_", "npm_config_", "NPM_CONFIG_", "XDG_", "HOOKLINE_"),
-)
-_HARMLESS_NAMES = (
-    *("PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED"),
-    "PYTHONDONTWRITEBYTECODE",
-)
-
-
-def risky_variables(env: Iterable[str]) -> list[str]:
-    """The variables that make a shell or an interpreter run or load something else."""
-    return [
-        name
-        for name in env
-        if name not in _HARMLESS_NAMES
-        and (
-            name in _RISKY_NAMES.split()
-            or name.startswith(_RISKY_PREFIXES)
-            or name.endswith("_PROJECT_DIR")
-        )
-    ]
 
 
 def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> None:
@@ -110,15 +54,8 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
             _check_keys(group, GROUP_FIELDS, there)
             _check_matcher(event, group.get("matcher"), there.at("matcher"))
             for number, hook in _objects(group.get("hooks")):
-                below = there.at("hooks", number)
-                _check_hook(hook, project_dir, below)
-                _check_effects(hook, below)
-                _check_start(hook, event, below)
-                if not EXPRESSIONS.isdisjoint(hook):
-                    # Few settings have any, and the engine takes time to load.
-                    from .lint_expressions import check_expressions
-
-                    check_expressions(hook, event, below)
+                _check_keys(hook, HOOK_FIELDS, there.at("hooks", number))
+                check_hook(hook, event, project_dir, there.at("hooks", number))
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -170,282 +107,6 @@ def _regex_problem(pattern: str) -> str | None:
     except (re.error, OverflowError, RecursionError) as error:
         return str(error) or type(error).__name__
     return None
-
-
-def _check_hook(hook: dict[str, Any], project_dir: Path | None, report: Report) -> None:
-    _check_keys(hook, HOOK_FIELDS, report)
-    _check_timeout(hook, report.at("timeout"))
-    if hook.get("type") in (HookType.COMMAND, HookType.WORKER):
-        command = hook.get("command")
-        project = None if project_dir is None else str(project_dir)
-        files = executed_files(command, project) if is_text(command) else []
-        for file in files:
-            _check_file(file, project_dir, report.at("command"))
-        if project is not None and is_text(command):
-            _check_pinning(hook, project, report)
-    if hook.get("type") == HookType.CEDAR:
-        _check_policies(hook, project_dir, report)
-    if hook.get("type") == HookType.HTTP:
-        _check_http(hook, report)
-    elif hook.get("dialect") == Dialect.OPA:
-        message = "has no effect: only http hooks ask Open Policy Agent"
-        report.at("dialect").add(message, Severity.WARNING)
-    _check_env(hook.get("env"), report.at("env"))
-    shell = hook.get("shell")
-    if is_text(shell) and "/" in shell:
-        _check_file(ExecutedFile(shell, is_program=True), None, report.at("shell"))
-    names = hook.get("trustFiles")
-    for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
-        if is_text(name):
-            _check_trust_file(name, project_dir, report.at("trustFiles", index))
-
-
-_ONLY_FOR: dict[str, tuple[str, ...]] = {
-    "command": (HookType.COMMAND, HookType.WORKER, HookType.PLUGIN),
-    "function": (HookType.PYTHON, HookType.PLUGIN),
-    **dict.fromkeys(("when", "then"), (HookType.RULE,)),
-    **dict.fromkeys(("policies", "entities", "schema", "principal"), (HookType.CEDAR,)),
-    **dict.fromkeys(("url", "headers", "allowedEnv"), (HookType.HTTP,)),
-    **dict.fromkeys(("shell", "envPolicy"), (HookType.COMMAND, HookType.WORKER)),
-    "env": (HookType.COMMAND, HookType.WORKER, HookType.HTTP),  # has words of its own
-    "expect": (HookType.COMMAND, HookType.WORKER, HookType.HTTP),
-    "pool": (HookType.WORKER,),
-}
-
-
-def _check_effects(hook: dict[str, Any], report: Report) -> None:
-    """Warn about keys that a hook of this type does not have, and about async ones."""
-    hook_type = hook.get("type")
-    for key in hook:
-        types = _ONLY_FOR.get(key, (hook_type,))
-        if is_text(hook_type) and hook_type in _TYPES and hook_type not in types:
-            message = f"has no effect on a {hook_type} hook"
-            report.at(key).add(message, Severity.WARNING)
-    closes = hook.get("onError") == "block" or (
-        isinstance(hook.get("onError"), dict) and "block" in hook["onError"].values()
-    )
-    if hook.get("async") is True and closes:
-        message = "has no effect: nobody waits for an async hook"
-        report.at("onError").add(message, Severity.WARNING)
-
-
-def _check_start(hook: dict[str, Any], event: HookEventName, report: Report) -> None:
-    """Report a standby without effect, and what would profit from one."""
-    kind, is_async = hook.get("type"), hook.get("async") is True
-    if hook.get("standby"):
-        if kind != HookType.COMMAND or is_async:
-            why = "not waited for" if is_async else f"no command, but a {kind}"
-            message = f"no effect: the hook is {why}"
-            report.at("standby").add(message, Severity.WARNING)
-        return
-    command, traits = hook.get("command"), TRAITS[event]
-    is_frequent = traits.matched_field == "tool_name" or traits.model_fields
-    if kind != HookType.COMMAND or is_async or not is_frequent or not is_text(command):
-        return
-    if language := _slow_start(command):
-        report.at("command").add(
-            f"starts {language} for every {event}: "
-            '"type": "worker" or "standby": 1 saves its start-up time',
-            Severity.HINT,
-        )
-
-
-_LANGUAGES = {"Python": rf"{PYTHON}|.*\.py", "Node": r".*\.[cm]?[jt]s"}
-
-
-def _slow_start(command: str) -> str | None:
-    """The language of a program that takes long to start, if a command starts one."""
-    known = re.sub(r"\$(?:HOOKLINE_PYTHON\b|\{HOOKLINE_PYTHON\})", "python3", command)
-    for name in programs(known):
-        if name in NODES:
-            return "Node"
-        for language, pattern in _LANGUAGES.items():
-            if re.fullmatch(pattern, name):
-                return language
-    return None
-
-
-def _check_policies(
-    hook: dict[str, Any], project_dir: Path | None, report: Report
-) -> None:
-    # Most settings have no such hook and need not load the engine.
-    from .policies import cedar_files, find_mistakes
-
-    event = HookEventName(str(report.path[1]))
-    if not TRAITS[event].can_block:
-        message = f"{event} cannot be blocked: what the policies deny goes on"
-        report.at("policies").add(message, Severity.WARNING)
-    fields = parse_fields(hook, HOOK_FIELDS, Report())
-    if "policies" not in fields:
-        return  # the hook is dropped, and that is reported
-    config = HookConfig(**{"name": "", **fields})
-    folder = None if project_dir is None else str(project_dir)
-    try:
-        files = cedar_files(config, folder)
-        keys = {file.path: file.key for file in files}
-        for problem in find_mistakes(files):
-            report.at(keys.get(problem.file or "", "policies")).add(str(problem))
-    except MissingExtraError as error:
-        report.at("type").add(f"{error}; until then the hook fails")
-    except SettingsError:
-        return  # a relative path, which is reported with the other keys
-
-
-def _check_http(hook: dict[str, Any], report: Report) -> None:
-    if find_spec("httpx") is None:
-        report.at("type").add("httpx is missing: run pip install 'hookline[http]'")
-    if is_text(hook.get("url")):
-        _check_url(hook["url"], report.at("url"))
-        if "/v1/data/" in hook["url"] and hook.get("dialect") != Dialect.OPA:
-            message = (
-                'looks like Open Policy Agent, whose answers need "dialect": "opa"'
-            )
-            report.at("url").add(message, Severity.WARNING)
-    if hook.get("env"):
-        message = "has no effect on an http hook: headers use the host's variables"
-        report.at("env").add(message, Severity.WARNING)
-    given, headers = hook.get("allowedEnv"), hook.get("headers")
-    allowed = [name for name in given if is_text(name)] if _is_list(given) else []
-    sent = headers.items() if isinstance(headers, dict) else ()
-    texts = {name: value for name, value in sent if isinstance(value, str)}
-    if problem := names_problem(filter(is_text, texts)):
-        report.at("headers", problem[0]).add(problem[1])
-    for name, value in texts.items():
-        _check_header(name, value, allowed, report.at("headers", name))
-    named = {name for value in texts.values() for name in variables(value)}
-    for name in dict.fromkeys(allowed):
-        if name not in named:
-            message = f"no header names {describe(name)}: remove it"
-            report.at("allowedEnv").add(message, Severity.WARNING)
-
-
-def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    return isinstance(value, list | tuple)
-
-
-def _check_header(name: str, value: str, allowed: list[str], report: Report) -> None:
-    if problem := value_problem(value):
-        report.add(problem)
-    for variable in variables(value):
-        if variable not in allowed:
-            report.add(f"names {describe(variable)}, which is not in allowedEnv")
-        elif not os.environ.get(variable, "").strip():
-            message = f"names {describe(variable)}, which is not set here: export it"
-            report.add(message, Severity.WARNING)
-    if looks_like_variable(value):
-        report.add("is sent as written: a variable is '${NAME}'", Severity.WARNING)
-    elif is_credential(name) and value.strip() and not variables(value):
-        message = "holds a credential: name a variable, '${NAME}', and list it in "
-        report.add(f"{message}allowedEnv", Severity.WARNING)
-
-
-def _check_url(url: str, report: Report) -> None:
-    from urllib.parse import parse_qsl, urlsplit
-
-    try:
-        parts = urlsplit(url)
-        valid = shown_url(url) != INVALID_URL and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        report.add("invalid: expected http:// or https://, a host, a port and a path")
-        return
-    if "${" in url:
-        report.add("is sent as written: variables are replaced in headers only")
-    keys = [key for key, value in parse_qsl(parts.query) if value]
-    if parts.password or any(map(is_credential, keys)):
-        message = "holds a credential: send it in a header, from a variable"
-        report.add(message, Severity.WARNING)
-    if parts.scheme == "http" and not _is_local(parts.hostname or ""):
-        message = "is not encrypted: others can read the events and answer them"
-        report.add(f"{message}: use https", Severity.WARNING)
-
-
-def _is_local(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name, such as 127.0.0.1.example.com
-
-
-def _check_env(env: Any, report: Report) -> None:
-    for name in risky_variables(env if isinstance(env, dict) else ()):
-        message = "changes which programs or files the command uses"
-        report.at(name).add(message, Severity.WARNING)
-
-
-def _check_pinning(hook: dict[str, Any], project: str, report: Report) -> None:
-    """Warn about code that an approval cannot pin, unless ``trustFiles`` is used."""
-    names = hook.get("trustFiles")
-    given = names if isinstance(names, list | tuple) else ()
-    if any(is_text(name) and not name.startswith("!") for name in given):
-        return
-    env, shell = hook.get("env"), hook.get("shell")
-    given_env = env.items() if isinstance(env, dict) else ()
-    own = {name: value for name, value in given_env if is_text(value)}
-    variables = {**project_variables(project), "HOOKLINE_PYTHON": "python3", **own}
-    shell = shell if is_text(shell) else None
-    for use in command_files(hook["command"], project, variables, shell, own):
-        if use.why:
-            message = f"{describe(use.path)} cannot be pinned by trust: {use.why}"
-            report.at("command").add(message, Severity.WARNING)
-        elif use.role is Role.CODE and use.form is Form.PYTHON:
-            _check_imports(use.path, project, report.at("command"))
-
-
-def _check_imports(script: str, project: str, report: Report) -> None:
-    inside = script.startswith(f"{project}/{PROJECT_FOLDER}/")
-    module = next(modules_beside(script), None)
-    if inside or module is None or not script.startswith(f"{project}/"):
-        return
-    shown, beside = (os.path.relpath(path, project) for path in (script, module))
-    report.add(
-        f"{describe(shown)} can import the modules beside it, such as "
-        f"{describe(beside)}, and those it does not name are not pinned by trust: "
-        f"move them into {PROJECT_FOLDER}, or list them in trustFiles",
-        Severity.WARNING,
-    )
-
-
-def _check_trust_file(name: str, project_dir: Path | None, report: Report) -> None:
-    if name.startswith("!"):
-        if f"/{PROJECT_FOLDER}/" in f"/{name[1:].removeprefix('./')}/":
-            message = f"{describe(name)} has no effect: everything in {PROJECT_FOLDER} "
-            report.add(f"{message}is pinned", Severity.WARNING)
-        return
-    path = Path(name) if project_dir is None else project_dir / name
-    certain = path.is_absolute() and "$" not in name and not name.startswith("~")
-    if certain and not os.path.exists(path):  # noqa: PTH110 - odd names are no error
-        report.add(f"{describe(name)} does not exist")
-
-
-def _check_timeout(hook: dict[str, Any], report: Report) -> None:
-    timeout = hook.get("timeout")
-    if not is_number(timeout) or not 0 < timeout < LOOKS_LIKE_SECONDS_BELOW:
-        return
-    # A function in this process can be that fast; starting a process takes longer.
-    is_function = hook.get("type") == HookType.PYTHON
-    report.add(
-        f"{describe(timeout)} looks like seconds: it is in milliseconds, "
-        f"for {describe(timeout)} s write {describe(int(timeout * 1000))}",
-        Severity.WARNING if is_function else Severity.ERROR,
-    )
-
-
-def _check_file(file: ExecutedFile, project_dir: Path | None, report: Report) -> None:
-    path = Path(file.path)
-    if not path.is_absolute():
-        if project_dir is None:
-            return  # it depends on the project
-        path = project_dir / path
-    if not os.path.exists(path):  # noqa: PTH110 - false, not an error, for odd names
-        report.add(f"{describe(file.path)} does not exist")
-    elif path.is_dir():
-        report.add(f"{describe(file.path)} is a directory")
-    elif file.is_program and not os.access(path, os.X_OK):
-        report.add(f"{describe(file.path)} is not executable: run chmod +x on it")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
