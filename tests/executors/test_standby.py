@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 import pytest
 
 from hookline import Config, HookSystem, Settings
+from hookline.executors.contract import HookCall
+from hookline.executors.standby import StandbyExecutor
+from hookline.processes.process import ProcessSlots
+from hookline.processes.watcher import watcher
 from hookline.protocol.results import FailureCause
 
 from .bench import (
@@ -346,6 +351,46 @@ async def test_another_event_loop_runs_cold(bench: StandbyBench) -> None:
         assert lives(ahead)
         result = await fire("x", {})
         assert (result.reason, hits(result)) == (str(ahead), [True])
+
+
+async def test_one_that_has_an_event_is_not_killed_by_another_thread(
+    bench: StandbyBench,
+) -> None:
+    """Another thread may have seen it waiting, and make room a moment too late."""
+    source = STANDBY + "while not os.path.exists('go'): pass"
+    async with bench.system(bench.hook(source)) as hooks:
+        await bench.started(1)
+        assert hooks._standby is not None
+        (seen,) = hooks._standby._waiting
+        firing = asyncio.ensure_future(hooks.event_handler.fire("BeforeTool", TOOL))
+        await until(lambda: bool(bench.pids("read")))
+        await asyncio.to_thread(seen.discard)
+        bench.folder.joinpath("go").touch()
+        result = await firing
+    assert (result.blocked, hits(result)) == (True, [True])
+
+
+async def test_threads_that_start_them_at_once_start_n_in_all(
+    bench: StandbyBench,
+) -> None:
+    """PROTOCOL 13: n in all."""
+    hooks = bench.system(bench.hook(standby=2)).get_all_hooks()
+    executor = StandbyExecutor(ProcessSlots(20))
+    call = HookCall(hooks[0].event, {"cwd": str(bench.folder), "session_id": "s"})
+    ready = threading.Barrier(4)
+
+    async def start() -> None:
+        ready.wait()
+        executor.start(hooks, call)
+        for _ in range(6):
+            await asyncio.sleep(0)
+
+    work = [asyncio.to_thread(asyncio.run, start()) for _ in range(4)]
+    await asyncio.gather(*work)
+    waiting = len(executor._waiting)
+    await executor.close()
+    watcher.stop()
+    assert waiting == 2
 
 
 async def test_a_hook_that_is_switched_off_keeps_no_process(

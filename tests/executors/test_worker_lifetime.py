@@ -6,13 +6,18 @@ import asyncio
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from hookline import ProcessedHookResult
+from hookline.executors.contract import HookCall
+from hookline.executors.worker import WorkerExecutor, WorkerPool
+from hookline.processes.process import ProcessSlots
 from hookline.protocol.results import FailureCause, HookExecutionResult
 
 from .bench import TOOL, WorkerBench, has_children, lives, open_descriptors, until
@@ -342,3 +347,21 @@ async def test_cancelled_dispose_is_finished_by_the_next(bench: WorkerBench) -> 
     assert lives(pid)
     await hooks.dispose()
     assert not lives(pid)
+
+
+async def test_threads_with_their_first_events_at_once_share_one_pool(
+    bench: WorkerBench,
+) -> None:
+    """The workers of a pool that is not kept would never end."""
+    (hook,) = bench.system(bench.hook("")).get_all_hooks()
+    call = HookCall(hook.event, {"cwd": str(bench.folder), "session_id": "s"})
+    ready = threading.Barrier(4)
+
+    def pool_of(executor: WorkerExecutor) -> WorkerPool:
+        ready.wait()
+        return executor._pool(hook, call)
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(200):
+            executor = WorkerExecutor(ProcessSlots(4))
+            assert len(set(threads.map(pool_of, [executor] * 4))) == 1

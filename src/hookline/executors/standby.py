@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 import weakref
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ from msgspec import structs
 from hookline.log import logger
 from hookline.processes.process import Child, ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import ProcessSpec
+from hookline.processes.watcher import fork_lock
 from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.stamps import file_stamp
@@ -97,7 +99,9 @@ class StandbyExecutor:
         self._disown_after_fork()
         pool = self._pools.get(hook.serial)
         if pool is None:
-            pool = self._pools[hook.serial] = _Pool(hook, self._waiting)
+            # Another thread may have been faster.
+            new = _Pool(hook, self._waiting)
+            pool = self._pools.setdefault(hook.serial, new)
         return pool
 
     async def _use_one(
@@ -124,8 +128,7 @@ class StandbyExecutor:
                 continue
             elif one.spec != wanted or not one.is_current():
                 one.discard()
-            elif not one.child.group.has_ended():
-                one.take()
+            elif not one.child.group.has_ended() and one.take():
                 return one
         return None
 
@@ -145,9 +148,11 @@ class StandbyExecutor:
         hook = pool.hook
         if self._pools.get(hook.serial) is not pool or pool.has_given_up:
             return
-        missing = hook.config.standby - len(pool.waiting())
-        room = self._slots.free - len(_wanted(self._waiting))
-        if min(missing, room) > 0 and pool.start(call):
+        with fork_lock:  # no other thread starts any meanwhile
+            missing = hook.config.standby - len(pool.waiting())
+            room = self._slots.free - len(_wanted(self._waiting))
+            started = min(missing, room) > 0 and pool.start(call)
+        if started:
             asyncio.get_running_loop().call_soon(self._fill, pool, call)
 
     def _disown_after_fork(self) -> None:
@@ -237,7 +242,10 @@ class _Pool:
 
 
 class _Waiting:
-    """A process that waits for its event."""
+    """A process that waits for its event.
+
+    Threads share them: each goes to one event, or to one thread that kills it.
+    """
 
     def __init__(
         self,
@@ -250,6 +258,7 @@ class _Waiting:
         self.spec = spec
         self.session = _session_of(call)
         self.is_unwanted = False
+        self._taken = threading.Lock()
         self._files, self._stamp = files
         self._place = _place(spec)
         self.child = Child(spec, self._ended_unused)
@@ -262,27 +271,40 @@ class _Waiting:
         in_place = self._place == _place(self.spec)
         return in_place and self._files.unchanged_since(self._stamp)
 
-    def take(self) -> None:
-        """It waits no more."""
-        self._idle_timer.cancel()
-        self.pool.remove(self)
+    def take(self) -> bool:
+        """Whether the caller is the one to have it; it waits no more."""
+        taken = self._taken.acquire(blocking=False)
+        if taken:
+            self._forget()
+        return taken
 
     def discard(self) -> None:
         """Kill it, from any thread; its own event loop closes its pipes after that."""
-        self.is_unwanted = True
-        if self.child.loop.is_closed():
-            self.abandon()
-        else:
-            self.child.group.kill()
+        if self._is_to_be_killed():
+            if self.child.loop.is_closed():
+                self.abandon()
+            else:
+                self.child.group.kill()
 
     def abandon(self) -> None:
         """Kill and reap it at once, without its event loop."""
-        self.take()
-        self.child.abandon()
+        if self._is_to_be_killed():
+            self._forget()
+            self.child.abandon()
+
+    def _is_to_be_killed(self) -> bool:
+        """Whether no event has it, nor will have."""
+        if self._taken.acquire(blocking=False):
+            self.is_unwanted = True
+        return self.is_unwanted
+
+    def _forget(self) -> None:
+        self._idle_timer.cancel()
+        self.pool.remove(self)
 
     def _ended_unused(self) -> None:
-        self.take()
-        if not self.is_unwanted:
+        self._forget()
+        if self._taken.acquire(blocking=False):
             self.pool.give_up(f"ended (exit status {self.child.group.exit_code})")
 
 

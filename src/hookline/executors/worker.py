@@ -283,11 +283,12 @@ class WorkerExecutor:
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
         key = (hook.serial, call.cwd)
-        if key not in self._pools:
-            cwd = hook.project or call.cwd
-            pool = WorkerPool(hook, cwd, self._live)
-            self._pools[key] = pool
-        return self._pools[key]
+        pool = self._pools.get(key)
+        if pool is None:
+            # Another thread may have been faster.
+            new = WorkerPool(hook, hook.project or call.cwd, self._live)
+            pool = self._pools.setdefault(key, new)
+        return pool
 
 
 class _Request:
