@@ -6,6 +6,7 @@ These hold on every version of Python, whoever takes the first step.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any
@@ -356,6 +357,26 @@ def test_hooks_run_in_debug_mode(
         return (await fire_with(lambda _: wait())).reason
 
     assert asyncio.run(main(), debug=True) == "seen"
+
+
+@pytest.mark.parametrize("debug", [False, True], ids=["", "debug"])
+def test_another_thread_may_look_at_all_tasks_during_the_first_step(
+    debug: bool,
+) -> None:
+    """As monitors and profilers do."""
+
+    async def guard(event: dict[str, Any]) -> dict[str, str]:
+        loop = asyncio.get_running_loop()
+        looking = threading.Thread(target=asyncio.all_tasks, args=[loop])
+        looking.start()
+        looking.join()
+        await asyncio.sleep(0)
+        return BLOCK
+
+    async def main() -> str | None:
+        return (await fire_with(guard, timeout_ms=2000)).reason
+
+    assert asyncio.run(main(), debug=debug) == "seen"
 
 
 async def test_hooks_that_run_at_once_have_a_task_each() -> None:

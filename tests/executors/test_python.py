@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hookline import (
     HookEventName,
     HookSystem,
     ProcessedHookResult,
+    Settings,
 )
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.results import FailureCause
@@ -104,6 +106,51 @@ async def test_a_function_that_raises_fails_open() -> None:
     )
     assert "KeyError: 'missing'" in (hook.error or "")
     assert "broken" in hook.stderr
+
+
+class OutcomeError(BaseException):
+    """As test frameworks raise them, past ``except Exception``."""
+
+
+@pytest.mark.parametrize(
+    "error", [OutcomeError, GeneratorExit, asyncio.CancelledError, StopIteration]
+)
+@pytest.mark.parametrize("waits", [None, False, True], ids=["plain", "async", "waits"])
+async def test_whatever_a_function_raises_is_a_crash_and_others_still_block(
+    error: type[BaseException], waits: bool | None
+) -> None:
+    """PROTOCOL 4: one that raises has failed; PROTOCOL 5: no output is lost by that."""
+
+    async def broken(event: dict[str, Any]) -> None:
+        if waits:
+            await asyncio.sleep(0)
+        raise error
+
+    def plain(event: dict[str, Any]) -> None:
+        raise error
+
+    async with HookSystem(Config()) as hooks:
+        hooks.on("BeforeTool")(plain if waits is None else broken)
+        hooks.on("BeforeTool")(lambda _: {"decision": "block", "reason": "no"})
+        result = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert (result.blocked, result.reason) == (True, "no")
+    assert result.aggregated.hook_results[0].cause is FailureCause.CRASH
+
+
+async def test_a_module_that_exits_when_it_is_imported_cannot_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("exits_at_once.py").write_text("import sys; sys.exit()")
+    monkeypatch.syspath_prepend(tmp_path)
+    hook = {"type": "python", "function": "exits_at_once:guard", "onError": "block"}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    config = Config("s", tmp_path, Settings.from_mapping(settings))
+    async with HookSystem(config) as hooks:
+        result = await hooks.event_handler.fire_before_tool_event("x", {})
+    assert (result.blocked, result.aggregated.hook_results[0].cause) == (
+        True,
+        FailureCause.SPAWN,
+    )
 
 
 async def test_a_timeout_error_of_the_functions_own_is_a_crash() -> None:

@@ -106,8 +106,10 @@ class PythonExecutor:
         started = time.perf_counter()
         try:
             function = hook.function or self._find(hook)
-        # Importing a hook's module runs the author's code.
-        except Exception as error:  # noqa: BLE001
+        except KeyboardInterrupt:
+            raise
+        # Importing a hook's module runs the author's code, which may call exit().
+        except BaseException as error:  # noqa: BLE001
             problem = f"could not load {hook.config.function!r}: {_one_line(error)}"
             return failed_result(hook, _end(started), FailureCause.SPAWN, problem)
         return await _call(function, hook, call, started)
@@ -134,21 +136,25 @@ async def _call(
 ) -> HookExecutionResult:
     event = call.plain_input()  # a guard that cannot be shown it is no mere crash
     outside = depth_inside.set(call.depth + 1)
+    waits = False
     try:
         answer = function(event)
         if answer is not None and type(answer) is not dict and isawaitable(answer):
             running = _TimedCall(answer)
             if not running.is_over:
+                waits = True
                 await running.wait(_seconds_left(hook, started))
+                waits = False
             answer = running.result()
-    except TimeoutError as error:
-        if not isinstance(error, _HookTimeout):
-            return _crashed(hook, error, started)
+    except _HookTimeout:
         return timed_out_result(hook, _end(started))
     except SystemExit as error:
         return read_end(hook, _exit_end(error, started))
     # The hook is the author's code and may raise anything: a result, no exception.
-    except Exception as error:  # noqa: BLE001
+    except BaseException as error:
+        # Ctrl-C, and what ends the caller while it waits, are not the hook's.
+        if waits or isinstance(error, KeyboardInterrupt):
+            raise
         return _crashed(hook, error, started)
     finally:
         depth_inside.reset(outside)
@@ -242,6 +248,9 @@ def _start(
     # A hook that does not wait needs no turn of the event loop.
     if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
+    if loop.get_debug():
+        # Another thread that looks at a task builds it, which debug mode refuses.
+        return loop.create_task(work)
     return start_eagerly(work, loop)
 
 
@@ -274,7 +283,7 @@ def _silent(hook: RegisteredHook, started: float) -> HookExecutionResult:
 
 
 def _crashed(
-    hook: RegisteredHook, error: Exception, started: float
+    hook: RegisteredHook, error: BaseException, started: float
 ) -> HookExecutionResult:
     import traceback
 
