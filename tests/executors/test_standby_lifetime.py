@@ -159,6 +159,35 @@ async def test_an_event_is_never_lost_on_a_process_that_ends_at_any_moment(
             assert (result.blocked, result.reason) == (True, "no")
 
 
+@pytest.mark.parametrize("size", [1, 1_000_000], ids=["small", "big"])
+async def test_one_that_ends_without_reading_its_event_has_not_answered(
+    bench: StandbyBench, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It gave up waiting just before; what ends unused is no answer (PROTOCOL 13)."""
+    source = """
+    import os, sys, time
+    waits = not os.path.exists("given")
+    open("started", "a").write(f"{os.getpid()}\\n")
+    while waits and not os.path.exists("given"):
+        time.sleep(0.001)
+    if not waits:
+        print(len(sys.stdin.read()), file=sys.stderr)
+        sys.exit(2)
+    """
+    async with bench.system(bench.hook(source)) as hooks:
+        await bench.started(1)
+        fire = hooks.event_handler.fire_before_tool_event("x", {"content": "x" * size})
+        firing = asyncio.ensure_future(fire)
+        standby = hooks._standby
+        assert standby is not None
+        await until(lambda: not standby._waiting)
+        bench.folder.joinpath("given").touch()
+        result = await firing
+    assert (result.blocked, hits(result)) == (True, [False])
+    assert int(result.reason or 0) > size
+    assert "ended without reading its event" in caplog.text
+
+
 async def test_no_other_process_holds_the_input_of_one_that_waits(
     bench: StandbyBench,
 ) -> None:

@@ -60,11 +60,13 @@ class StandbyExecutor:
                 return read_outcome(hook, await run_process(spec))
         try:
             async with self._slots:
+                deadline = time.perf_counter() + spec.timeout_s
                 outcome = await self._use_one(pool, call, spec)
                 hit = outcome is not None
                 if outcome is None:
                     self._make_room()
-                    outcome = await run_process(spec)
+                    left_s = max(deadline - time.perf_counter(), 0)
+                    outcome = await run_process(structs.replace(spec, timeout_s=left_s))
         finally:
             # Not earlier: a process that starts takes time from the one that answers.
             self._fill_soon(pool, call)
@@ -111,10 +113,14 @@ class StandbyExecutor:
         while (one := self._take(pool, call, spec)) is not None:
             started = time.perf_counter()
             if one.child.feed(spec.stdin):
-                return await one.child.finish(started)
-            pool.give_up("closed its stdin")
-            await one.child.abort()
-            one.child.close()
+                outcome = await one.child.finish(started)
+                if one.child.has_read or outcome.timed_out:
+                    return outcome
+                pool.give_up("ended without reading its event")
+            else:
+                pool.give_up("closed its stdin before it was given an event")
+                await one.child.abort()
+                one.child.close()
         return None
 
     def _take(self, pool: _Pool, call: HookCall, spec: ProcessSpec) -> _Waiting | None:
@@ -221,7 +227,7 @@ class _Pool:
         """Start no more of them: this one was not there for its event."""
         self.has_given_up = True
         self._warn_once(
-            f"{what} before it was given an event, and is no longer started ahead: "
+            f"{what}, and is no longer started ahead: "
             '"standby" needs a script that waits for its input on stdin'
         )
 
@@ -305,7 +311,10 @@ class _Waiting:
     def _ended_unused(self) -> None:
         self._forget()
         if self._taken.acquire(blocking=False):
-            self.pool.give_up(f"ended (exit status {self.child.group.exit_code})")
+            code = self.child.group.exit_code
+            self.pool.give_up(
+                f"ended (exit status {code}) before it was given an event"
+            )
 
 
 def _wanted(waiting: list[_Waiting]) -> list[_Waiting]:

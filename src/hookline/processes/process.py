@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -186,14 +187,21 @@ class Feeder:
         self._loop = loop
         self._fd = fd
         self._rest = memoryview(b"")
+        self._size = 0
         self._open = True
         self._waiting = False
         self.failed = False
         """Nobody can read it any more."""
 
+    @property
+    def written(self) -> int:
+        """How many bytes are in the pipe, or were."""
+        return self._size - len(self._rest)
+
     def write(self, payload: bytes) -> None:
         """Write all of it, now or when there is room, then close the pipe."""
         self._rest = memoryview(payload)
+        self._size = len(payload)
         if len(payload) > PIPE_SIZE:
             _enlarge(self._fd)
         self._write()
@@ -305,6 +313,13 @@ def _enlarge(fd: int) -> None:
             fcntl.fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
 
 
+def _unread(fd: int) -> int:
+    """How many bytes are in a pipe."""
+    from termios import FIONREAD  # only for processes that were started ahead
+
+    return int.from_bytes(fcntl.ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
+
+
 DRAIN_S = 0.25
 """How long output is still read after the child exits."""
 
@@ -368,6 +383,9 @@ class Child:
         self._spec = spec
         self._on_unfed_end = on_unfed_end
         self._keeper = 0
+        self._other_end: int | None = None
+        self.has_read = True
+        """Whether its input was read, once it has ended; known if it was held."""
         if on_unfed_end is None:
             pid, pipes = start(spec)
         else:
@@ -401,6 +419,7 @@ class Child:
         self._stdin.write(payload)
         self._on_unfed_end = None
         if self._keeper:
+            self._other_end = watcher.other_end(self._keeper)
             # Not before the event is written: if the host dies now, it ends as well.
             watcher.end_keeper(self._keeper, wait=False)
         return not self._stdin.failed
@@ -440,6 +459,10 @@ class Child:
         """Close the pipes and timers; a child still running is reaped when it ends."""
         for timer in self._timers:
             timer.cancel()
+        if self._other_end is not None:
+            self.has_read = _unread(self._other_end) < self._stdin.written
+            close_own(self._other_end)
+            self._other_end = None
         self._stdin.close()
         self._out.close()
         self._err.close()

@@ -123,6 +123,15 @@ class Watcher:
         self._keepers.add(pid)
         return pid
 
+    def other_end(self, keeper: int) -> int | None:
+        """Open the reading end of the pipe that it keeps; None where that fails."""
+        flags = os.O_RDONLY | os.O_NONBLOCK
+        with fork_lock, suppress(OSError):  # not Linux, or the keeper is gone
+            fd = os.open(f"/proc/{keeper}/fd/1", flags)
+            own_fds.add(fd)
+            return fd
+        return None
+
     def end_keeper(self, pid: int, *, wait: bool = True) -> None:
         """End a keeper; its pipe is closed a moment later, or at once with ``wait``."""
         if pid in self._keepers:
