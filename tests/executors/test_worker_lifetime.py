@@ -349,6 +349,26 @@ async def test_cancelled_dispose_is_finished_by_the_next(bench: WorkerBench) -> 
     assert not lives(pid)
 
 
+async def test_the_answer_of_a_worker_is_no_output_of_a_cold_run(
+    bench: WorkerBench,
+) -> None:
+    """Issue 13.6: a program that is a worker only fails, whatever it makes of it."""
+    source = """
+    import json, os, sys
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            os._exit(1)
+        answer = {"exit_code": 2, "stdout": "", "stderr": "no input"}
+        print(json.dumps({"id": request.get("id"), **answer}), flush=True)
+    """
+    async with bench.system(bench.hook(source, onError="block")) as hooks:
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+    ran = _ran(result)
+    assert (result.blocked, ran.cause, ran.reran) == (True, FailureCause.OUTPUT, True)
+    assert "docs/workers.md#cold-runs" in (ran.error or "")
+
+
 async def test_threads_with_their_first_events_at_once_share_one_pool(
     bench: WorkerBench,
 ) -> None:

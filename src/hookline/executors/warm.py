@@ -280,6 +280,17 @@ def request_line(number: int, event_input: bytes, env: bytes) -> bytes:
     return line
 
 
+def is_answer(output: bytes) -> bool:
+    """Whether a command printed what only a worker says."""
+    if b'"exit_code"' not in output:
+        return False
+    try:
+        found = decode(output)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "exit_code" in found
+
+
 def _expire(answer: asyncio.Future[Answer]) -> None:
     if not answer.done():
         answer.set_exception(TimeoutError())

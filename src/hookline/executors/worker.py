@@ -39,9 +39,11 @@ from .warm import (
     WarmProcess,
     WorkerLostError,
     WorkerOutputLimitError,
+    is_answer,
 )
 
 NO_HANDSHAKE = "did not answer the worker handshake: see docs/workers.md"
+NO_COMMAND = "answered as a worker when run as a command: see docs/workers.md#cold-runs"
 HANDSHAKE_S = 10.0
 _HANDSHAKE_SHARE = 1 / 6
 """Of the hook's timeout, if that is more: for workers that take long to start."""
@@ -371,7 +373,16 @@ class _Request:
         spec = command_spec(self._hook, self._call, self._left())
         outcome = await run_process(spec)
         whole = structs.replace(outcome, duration_ms=self._took())
-        return read_outcome(self._hook, whole, reran=reran)
+        result = read_outcome(self._hook, whole, reran=reran)
+        if result.success and is_answer(outcome.stdout):
+            return structs.replace(
+                result,
+                success=False,
+                output=None,
+                error=NO_COMMAND,
+                cause=FailureCause.OUTPUT,
+            )
+        return result
 
     def _read(self, answer: Answer) -> RunEnd:
         limit = self._hook.options.max_output_bytes
