@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -221,6 +222,22 @@ async def test_what_hookline_can_do_without_is_a_warning(tmp_path: Path) -> None
     assert all(map(names_a_rule, warned.values()))
     assert "got: it ended; see docs/workers.md" in next(iter(warned.values()))
     assert "as a worker it says block, as a command allow" in [*warned.values()][1]
+
+
+async def test_a_worker_that_answers_as_one_when_run_as_a_command_is_warned_about(
+    tmp_path: Path,
+) -> None:
+    source = """
+    import json, sys
+    for line in sys.stdin:
+        said = {"id": json.loads(line).get("id"), "exit_code": 0}
+        print(json.dumps({**said, "stdout": "", "stderr": ""}), flush=True)
+    """
+    (tmp_path / "subject.py").write_text(dedent(source))
+    command = f"{shlex.quote(sys.executable)} subject.py"
+    results = await exercised(command, tmp_path)
+    (warning,) = [text for one in results for text in one.warnings]
+    assert "says allow, as a command nothing (answered as a worker" in warning
 
 
 @pytest.mark.parametrize("event", ["AfterModel", "BeforeAgent", "Notification"])

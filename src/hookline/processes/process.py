@@ -317,7 +317,10 @@ def _unread(fd: int) -> int:
     """How many bytes are in a pipe."""
     from termios import FIONREAD  # only for processes that were started ahead
 
-    return int.from_bytes(fcntl.ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
+    try:
+        return int.from_bytes(fcntl.ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
+    except OSError:  # no pipe: the process that kept it was replaced by another
+        return 0
 
 
 DRAIN_S = 0.25

@@ -28,9 +28,15 @@ from hookline.executors.warm import (
     WarmProcess,
     WorkerLostError,
     WorkerOutputLimitError,
+    is_answer,
     request_line,
 )
-from hookline.executors.worker import HANDSHAKE_S, NO_HANDSHAKE, handshake_input
+from hookline.executors.worker import (
+    HANDSHAKE_S,
+    NO_COMMAND,
+    NO_HANDSHAKE,
+    handshake_input,
+)
 from hookline.processes.process import ProcessOutcome, run_process
 from hookline.processes.spawn import GRACE_S
 from hookline.processes.watcher import group_lives
@@ -286,6 +292,8 @@ async def _works_as_a_command(subject: _Subject) -> None:
     warm = _verdict(read_end(hook, end))
     outcome = await run_process(command_spec(hook, call, HANDSHAKE_S))
     cold = _verdict(read_outcome(hook, outcome))
+    if is_answer(outcome.stdout):
+        cold = f"nothing ({NO_COMMAND.partition(':')[0]})"
     if cold != warm:
         problem = f"as a worker it says {warm}, as a command {cold}"
         raise _BrokenRuleError(problem, "cold-runs", warning=True)
