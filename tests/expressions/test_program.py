@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,18 @@ def test_only_what_is_used_is_converted() -> None:
         "tool_input.n.filter(i, i > 0).size() == 1",
         "tool_input.parts.exists(p, tool_input.parts.exists(q, q.contains(p + 'y')))",
         "tool_input.n.all(i, tool_input.parts.all(p, p.matches('(z+)+y')))",
+        # What a macro or a list literal gives is as large as what it is made of.
+        "tool_input.lines.map(x, x).exists(x, x.programs().size() > 9999)",
+        "[tool_input.text].exists(x, tool_input.n.exists(i, x.contains('b')))",
+        # Repeats are copies, which random text makes the engine try one by one.
+        "tool_input.bits.matches('[ab]*a[ab]{500}c')",
+        "tool_input.bits.matches('[ab]*a([ab]{25}){20}c')",
+        "tool_input.bits.matches(tool_input.repeats + 'c')",
+        # Classes of Unicode take a millisecond each to compile, every time.
+        r"tool_input.parts.exists(p, p.matches(r'\pL\p{Greek}'))",
+        "tool_input.classes.exists(c, 'a'.matches(c))",
+        "tool_input.globs.exists(g, tool_input.deep.glob(g))",
+        "tool_input.deep.glob(tool_input.stars)",
     ],
 )
 def test_what_would_take_too_long_is_refused(source: str) -> None:
@@ -187,6 +200,13 @@ def test_what_would_take_too_long_is_refused(source: str) -> None:
         "n": list(range(9000)),
         "text": "z" * 1_000_000,
         "parts": ["z" * 1000] * 1000,
+        "lines": [f"{'ls;' * 300}{number}" for number in range(400)],
+        "bits": "".join(random.Random(1).choices("ab", k=300_000)),
+        "repeats": "[ab]*a[ab]{1000}",
+        "classes": [rf"(?i)(\pL{{30}}){{30}}{number}" for number in range(30)],
+        "deep": "a/" * 2000,
+        "globs": [f"{'*a' * 400}{{b,c,d,e}}{number}" for number in range(20)],
+        "stars": "**/a/" * 180 + "b",
     }
     started = time.perf_counter()
     with pytest.raises(EvaluationError, match="would cost"):
@@ -202,12 +222,15 @@ def test_what_would_take_too_long_is_refused(source: str) -> None:
         "tool_input.messages.filter(m, m.role == 'user').size() > 2000",
         "tool_input.messages.map(m, m.content).join(' ').matches('(?i)pass *[a-z]+9')",
         "tool_input.text.contains('secret') || tool_input.text.matches('[A-Z]{20}')",
+        "tool_input.paths.exists(p, ['**/.env', '**/*.pem'].exists(g, p.glob(g)))",
+        "tool_input.paths.exists(p, p.matches('AKIA[0-9A-Z]{16}') || p.within('/no'))",
     ],
 )
 def test_large_events_of_every_day_are_no_problem(source: str) -> None:
     messages = [{"role": "user", "content": "word " * 200}] * 1000
     text = "line of text\n" * 100_000
-    assert evaluate(source, messages=messages, text=text) is False
+    paths = [f"src/package/module{number}.py" for number in range(300)]
+    assert evaluate(source, messages=messages, text=text, paths=paths) is False
 
 
 def nested(levels: int) -> Any:

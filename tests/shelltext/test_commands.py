@@ -170,6 +170,12 @@ def test_flags_and_operands_are_separated() -> None:
     assert commands("/usr/bin/rm x")[0].name == "rm"
 
 
+def test_a_long_chain_of_wrappers_is_opaque() -> None:
+    """Each is taken off one after the other, which takes time (issue 13.1)."""
+    assert "rm" in programs("sudo " * 90 + "rm x")
+    assert commands("sudo " * 200 + "rm x")[-1].opaque
+
+
 def test_deep_nesting_is_opaque() -> None:
     assert commands("echo $(" * 30 + "true" + ")" * 30)[-1].opaque
 

@@ -8,12 +8,13 @@ maximum of the other.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from .functions import MAX_EXPANDED
+from .patterns import Pattern, measure
 from .tree import Call, Constant, Literal, Loop, Name, Node, Select, walk
 
 LIMIT = 100_000_000
@@ -21,8 +22,10 @@ LIMIT = 100_000_000
 _MAX_SIZE = 64_000_000
 _STEP, _ROUND, _COMPARE, _COPY = 50, 150, 20, 40
 _NEEDLE = 32  # bytes that a search compares at a time
-_OURS = frozenset({"programs", "within", "glob"})
-_CALL_OF_OURS, _PER_CHARACTER = 50_000, 1000
+_OURS = {"programs": 1500, "within": 1000, "glob": 1000}
+"""The functions of ours, and what a character costs them."""
+_CALL_OF_OURS, _PER_GLOB = 40_000, 25
+_COMPILING_GLOB = 20_000
 
 
 class Mean(Struct, frozen=True):
@@ -68,7 +71,7 @@ def size_of(values: list[Any]) -> Size:
     return Size(_mean(weights), _mean(counts), values)
 
 
-def _mean(numbers: list[int]) -> Mean:
+def _mean(numbers: Sequence[float]) -> Mean:
     return Mean(sum(numbers) / len(numbers), max(numbers))
 
 
@@ -92,14 +95,17 @@ class CostModel:
         self._nodes = len(nodes)
         self._own = 1 + sum(map(_constant_factor, nodes))
         self._degree = 1 + _degree(root)
-        self._ours = sum(isinstance(n, Call) and n.function in _OURS for n in nodes)
+        calls = [n for n in nodes if isinstance(n, Call) and n.function in _OURS]
+        self._ours = len(calls)
+        self._per_character = sum(map(_per_character, calls))
         self._patterns = sum(map(_compile_cost, nodes))
         self._has_loop = any(isinstance(node, Loop) for node in nodes)
 
     def is_cheap(self, weight: int) -> bool:
         """Whether no input of this weight can be expensive."""
         scanned = self._own * float(weight + self._own) ** self._degree
-        calls = self._ours * (_CALL_OF_OURS + _PER_CHARACTER * weight) + self._patterns
+        calls = self._ours * _CALL_OF_OURS + self._per_character * weight
+        calls += self._patterns
         rounds = weight + self._own if self._has_loop else 1
         return self._nodes * (_ROUND + scanned) + calls * rounds <= LIMIT
 
@@ -109,26 +115,25 @@ class CostModel:
         return _Estimate(known).cost_of(self._root)
 
 
+def _per_character(node: Call) -> float:
+    long = node.args[-1].size if isinstance(node.args[-1], Constant) else 0
+    return _OURS[node.function] + _PER_GLOB * long
+
+
 def _constant_factor(node: Node) -> float:
     if not isinstance(node, Constant):
         return 0
     text = Size(_exactly(node.size), _NOTHING, [node.value])
-    return node.size / 16 + _pattern_weight(text).most / 16
+    return node.size / 16 + _pattern_weight(text).most
 
 
 def _compile_cost(node: Node) -> float:
     if not isinstance(node, Call) or node.function != "matches":
         return 0
     text = node.args[-1]
-    return _pattern_cost(text.value if isinstance(text, Constant) else None)
-
-
-def _pattern_cost(pattern: str | None) -> float:
-    """What compiling a regular expression costs: the engine does it every time."""
-    if pattern is None:
+    if not isinstance(text, Constant) or text.value is None:
         return _UNKNOWN_PATTERN
-    repeats = sum(int(number[:4]) for number in re.findall(r"\d+(?=[,}])", pattern))
-    return _STEP * len(pattern) * (8 + repeats)
+    return measure(text.value).compiling
 
 
 def _degree(node: Node) -> int:
@@ -148,10 +153,12 @@ class _Estimate:
     def __init__(self, names: Mapping[str, Size]) -> None:
         self._names = dict(names)
         self._cost = _NOTHING
+        self._once = 0.0
+        """What is not spent again in every round of a loop."""
 
     def cost_of(self, root: Node) -> float:
         self._size(root)
-        return self._cost.mean
+        return self._cost.mean + self._once
 
     def _spend(self, cost: Mean) -> None:
         self._cost += cost
@@ -175,8 +182,12 @@ class _Estimate:
         for arg in args:
             self._spend(arg.weight + arg.count * _exactly(_COMPARE))
         if node.function in _OURS:
-            per_character = args[0].weight * _exactly(_PER_CHARACTER)
+            per_character = args[0].weight * _exactly(_OURS[node.function])
             self._spend(_exactly(_CALL_OF_OURS) + per_character)
+        if node.function == "glob":
+            self._spend(args[0].weight * args[1].weight * _exactly(_PER_GLOB))
+            if not isinstance(node.args[1], Constant):
+                self._once += _compiling_globs(args[1])
         found = _RESULTS.get(node.function, _sum)(args)
         if node.function in _SEARCHES and len(args) > 1:
             needle = Mean(args[1].weight.mean / _NEEDLE, args[1].weight.most / _NEEDLE)
@@ -204,6 +215,7 @@ class _Estimate:
         after = _Estimate(self._names | {node.result_name: grown})
         result = after._size(node.result)
         self._spend(after._cost)
+        self._once += inner._once + after._once
         return result
 
 
@@ -223,7 +235,10 @@ def _part(whole: Size) -> Size:
 def _element(over: Size) -> Size:
     """What a loop sees one after another: the items of a list, the keys of a map."""
     if over.values is None:
-        return Size(Mean(1, over.weight.most), Mean(1, over.weight.most))
+        # All of them together weigh as much as the whole.
+        mean = over.weight.mean / max(1, over.count.mean)
+        weight = Mean(max(1, mean), over.weight.most)
+        return Size(weight, weight)
     known = (value for value in over.values if isinstance(value, list | dict))
     return size_of([element for value in known for element in value])
 
@@ -271,24 +286,35 @@ def _truth(_: list[Size]) -> Size:
 
 
 def _pattern_weight(pattern: Size) -> Mean:
-    """How many states a regular expression has at most."""
-    text = (pattern.values or [None])[0]
-    if not isinstance(text, str) or len(pattern.values or ()) > 1:
-        return Mean(4 + pattern.weight.mean, 4 + pattern.weight.most * 1000)
-    repeats = sum(int(number[:4]) for number in re.findall(r"\d+(?=[,}])", text))
-    # Most patterns are matched with an automaton, one step for each character.
-    return _exactly(4 + len(text) / 16 + len(text) * repeats / 64)
+    """What a regular expression costs for each character."""
+    found = _measured(pattern)
+    if not found:
+        return pattern.weight * _exactly(_UNKNOWN_WEIGHT) + _exactly(4)
+    return _mean([one.per_character for one in found])
 
 
 def _compiling(pattern: Size) -> Mean:
+    found = _measured(pattern)
+    return _mean([one.compiling for one in found] or [_UNKNOWN_PATTERN])
+
+
+def _compiling_globs(pattern: Size) -> float:
+    """What all the patterns cost that this can be: each is compiled once."""
     if pattern.values is None:
-        return _exactly(_UNKNOWN_PATTERN)
-    costs = [_pattern_cost(v) for v in pattern.values if isinstance(v, str)]
-    return Mean(sum(costs) / len(costs), max(costs)) if costs else _ONE
+        return _COMPILING_GLOB * pattern.weight.most
+    texts = [text for text in pattern.values if isinstance(text, str)]
+    sizes = (len(text) * (1 + text.count(",")) ** 2 for text in texts)
+    return _COMPILING_GLOB * sum(min(size, MAX_EXPANDED) for size in sizes)
 
 
-_UNKNOWN_PATTERN = 10_000_000
-"""A pattern that an event brings may be costly to compile."""
+def _measured(pattern: Size) -> list[Pattern]:
+    """What is known about a regular expression; nothing about very long ones."""
+    texts = [text for text in pattern.values or () if isinstance(text, str)]
+    return [measure(text) for text in texts] if sum(map(len, texts)) < 20_000 else []
+
+
+_UNKNOWN_PATTERN, _UNKNOWN_WEIGHT = 50_000_000, 500
+"""A pattern that is put together may be costly, ``x{1000}`` as well as ``\\pL{90}``."""
 
 _GROWING = frozenset({"replace", "join", "format"})
 _SEARCHES = frozenset({"contains", "indexOf", "lastIndexOf", "replace", "split"})

@@ -15,6 +15,7 @@ from typing import Any
 _MAX_PATH = 4096
 _MAX_PATTERN = 1000
 _MAX_CHOICES = 100
+MAX_EXPANDED = 2000
 
 
 class _Folders(local):
@@ -188,4 +189,8 @@ def _choices(pattern: str) -> list[str]:
             raise ValueError(f"a pattern has at most {_MAX_CHOICES} choices")
         before, after = text[: braces.start()], text[braces.end() :]
         left += [f"{before}{one}{after}" for one in braces[1].split(",")]
+    if sum(map(len, found)) > MAX_EXPANDED:
+        raise ValueError(
+            f"the choices of a pattern have at most {MAX_EXPANDED} characters in all"
+        )
     return found

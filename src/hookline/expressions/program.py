@@ -157,7 +157,7 @@ class Program:
         cost = self._cost.bound(values)
         if cost > LIMIT:
             much = (
-                f"{cost / LIMIT:.0f} times" if math.isfinite(cost) else "far more than"
+                f"{cost / LIMIT:.1f} times" if math.isfinite(cost) else "far more than"
             )
             raise EvaluationError(
                 f"would cost {much} the limit for this event: use shorter lists, fewer "

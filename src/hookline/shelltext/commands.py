@@ -37,6 +37,7 @@ MAX_LINE = 131_072
 """Characters: Linux starts no program with a longer argument."""
 _MAX_DEPTH = 12
 _MAX_WORDS = 10_000
+_MAX_WRAPPERS = 100
 _MAX_VALUE = 100_000
 
 
@@ -306,6 +307,9 @@ def _unwrapped(
     """A command without what stands before it, and the commands that it runs."""
     _drop_prefixes(command)
     while rest := _wrapped_words(command):
+        if len(command.wrappers) == _MAX_WRAPPERS:
+            budget.missed = True
+            return [command]
         command.appended = command.appended or command.name == "xargs"
         command.wrappers.append(command.name)
         command.wrapper_args += command.args[: len(command.args) - len(rest)]
