@@ -233,6 +233,47 @@ def test_large_events_of_every_day_are_no_problem(source: str) -> None:
     assert evaluate(source, messages=messages, text=text, paths=paths) is False
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tool_input.file == 'x' || tool_input.n.endsWith('x')",
+        "tool_input.n.endsWith('x') || tool_input.file == 'x'",
+        "tool_input.file == 'x' || tool_input.path == 'x' || tool_input.n > 'x'",
+        "tool_input.file == 'x' || tool_input.n",
+        "(tool_input.file == 'x' || tool_input.n > 'x') && tool_name != ''",
+        "tool_name != '' && (tool_input.file == 'x' || tool_input.n > 'x')",
+        "!(tool_input.file == 'x' || tool_input.n > 'x')",
+        "(tool_input.file == 'x' || tool_input.n > 'x') ? true : false",
+    ],
+)
+def test_a_missing_field_does_not_hide_what_fails_beside_it(source: str) -> None:
+    """Nobody passes by making one side of ``||`` fail (PROTOCOL 13)."""
+    with pytest.raises(EvaluationError) as caught:
+        evaluate(source, n=5)
+    assert not isinstance(caught.value, MissingFieldError)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tool_input.file == 'x' || tool_input.n == 6",
+        "tool_input.file == 'x' && tool_input.n.endsWith('x')",
+        "(tool_input.file == 'x' || tool_input.path == 'y') && tool_input.n > 'x'",
+        "tool_input.n == 5 ? tool_input.file == 'x' || tool_input.n == 6 : true",
+    ],
+)
+def test_a_missing_field_alone_is_no_failure(source: str) -> None:
+    with pytest.raises(MissingFieldError, match=r"tool_input\.file"):
+        evaluate(source, n=5)
+
+
+def test_no_key_takes_the_place_of_another() -> None:
+    """Both are seen as ``b`` with U+FFFD: one of the values would not be seen."""
+    odd = {f"b{chr(0xD800)}": "secret", f"b{chr(0xD801)}": "harmless"}
+    with pytest.raises(EvaluationError, match="two keys differ only"):
+        evaluate("tool_input.odd.exists(k, tool_input.odd[k] == 'secret')", odd=odd)
+
+
 def nested(levels: int) -> Any:
     value: Any = "end"
     for _ in range(levels):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hookline.errors import HooklineError, MissingExtraError, nearest
@@ -18,7 +18,7 @@ from hookline.protocol.inputs import EVENT_FIELDS
 
 from . import functions
 from .cost import LIMIT, CostModel, weight_of
-from .tree import Call, Constant, Loop, Name, Node, Select, read_tree, walk
+from .tree import Call, Constant, Loop, Name, Node, Select, read_tree, split, walk
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -27,6 +27,7 @@ NOW, EVENT = "now", "event"
 NAMES = frozenset().union(*EVENT_FIELDS.values()) | {NOW, EVENT}
 """What an expression can name."""
 _MAX_LENGTH = 20_000
+_OR, _AND, _NOT, _IF = "_||_", "_&&_", "!_", "_?_:_"
 _LOST = "\ufffd"
 _FINDING = r"ERROR: <input>:(-?\d+):(-?\d+): (.*)"
 _MISSING = (
@@ -89,7 +90,9 @@ class Program:
     def __init__(self, source: str, expression: cel.Expression) -> None:
         self.source = source
         self._eval = expression.eval
-        self.tree = read_tree(expression.serialize())
+        saved = expression.serialize()
+        self.tree = read_tree(saved)
+        self._saved = saved if _has_choice(self.tree) else None
         self.uses = find_uses(self.tree)
         self._cost = CostModel(self.tree)
 
@@ -109,7 +112,10 @@ class Program:
         except Exception as error:  # noqa: BLE001
             raise EvaluationError(_without_code(str(error))) from None
         if type(value) is str and found.type().name() == "ERROR":
-            raise self._failure(value, scope.event)
+            failure = self._failure(value, scope.event)
+            if self._saved is not None and isinstance(failure, MissingFieldError):
+                failure = self._worst(failure, scope)
+            raise failure
         return value
 
     def is_true(self, scope: Scope) -> bool:
@@ -163,6 +169,27 @@ class Program:
                 f"would cost {much} the limit for this event: use shorter lists, fewer "
                 "nested macros or simpler patterns"
             )
+
+    def _worst(self, missing: MissingFieldError, scope: Scope) -> EvaluationError:
+        """What failed beside a missing field: of ``a || b`` the engine names only a."""
+        for operand in self._operands:
+            try:
+                operand.is_true(scope)
+            except MissingFieldError:
+                if not _is_call(self.tree, _OR):
+                    break  # a && b is false, whatever b is
+            except EvaluationError as error:
+                return error
+        return missing
+
+    @cached_property
+    def _operands(self) -> list[Program]:
+        assert self._saved is not None  # asked only where there is a choice
+        function, operands = split(self._saved)
+        if function == _IF:
+            operands = operands[:1]
+        load = _environment().deserialize
+        return [Program(self.source, load(operand)) for operand in operands]
 
     def _failure(self, error: str, event: Mapping[str, Any]) -> EvaluationError:
         found = re.fullmatch(_MISSING, error, re.DOTALL)
@@ -239,7 +266,7 @@ FUNCTIONS = frozenset(
         *("within", "glob", "programs", "contains", "startsWith", "endsWith"),
         *("matches", "size", "exists", "all", "exists_one", "map", "filter", "has"),
         *("charAt", "indexOf", "lastIndexOf", "join", "lowerAscii", "upperAscii"),
-        *("replace", "split", "substring", "trim", "reverse", "format", "quote"),
+        *("replace", "split", "substring", "trim", "reverse", "format"),
         *("int", "uint", "double", "string", "bytes", "bool", "type", "dyn"),
         *("timestamp", "duration", "getDate", "getDayOfMonth", "getDayOfWeek"),
         *("getDayOfYear", "getFullYear", "getHours", "getMilliseconds", "getMinutes"),
@@ -300,6 +327,16 @@ def _without_code(error: str) -> str:
     """An error of the engine without its codes."""
     text = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$", "", error.strip())
     return text.replace(" : ", ": ").partition("\n")[0]
+
+
+def _is_call(node: Node, *functions: str) -> bool:
+    return isinstance(node, Call) and node.function in functions
+
+
+def _has_choice(node: Node) -> bool:
+    """Whether a missing field can hide that something else fails."""
+    below = _is_call(node, _AND, _NOT, _IF) and any(map(_has_choice, node.parts()))
+    return _is_call(node, _OR) or below
 
 
 def find_uses(root: Node) -> Uses:
@@ -385,7 +422,10 @@ def _clean(value: Any) -> Any:
     if kind is str:
         return value if value.isascii() and "\0" not in value else _clean_text(value)
     if kind is dict:
-        return {_clean(key): _clean(item) for key, item in value.items()}
+        found = {_clean(key): _clean(item) for key, item in value.items()}
+        if len(found) < len(value):
+            raise EvaluationError("two keys differ only in characters that are no text")
+        return found
     if kind is list or kind is tuple:
         return [_clean(item) for item in value]
     if kind is int and not -(2**63) <= value < 2**64:

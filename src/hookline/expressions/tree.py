@@ -14,6 +14,7 @@ from msgspec import Struct
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _TEXT, _RAW = 6, 7
+_CHECKED, _EXPRESSION, _CALL, _ARGS = 2, 4, 6, 3
 
 
 class Node(Struct, kw_only=True):
@@ -91,13 +92,23 @@ class Loop(Node):
 
 def read_tree(saved: bytes) -> Node:
     """Read what ``Expression.serialize()`` gives."""
-    checked = _fields(_last(_fields(saved), 2))
+    checked = _fields(_last(_fields(saved), _CHECKED))
     info = _fields(_last(checked, 5))
     positions = dict(map(_position, info.get(4, ())))
-    root = _read(_last(checked, 4))
+    root = _read(_last(checked, _EXPRESSION))
     for node in walk(root):
         node.at = positions.get(node.id, -1)
     return root
+
+
+def split(saved: bytes) -> tuple[str, list[bytes]]:
+    """The outermost function of an expression, and its operands as expressions."""
+    whole = _fields(saved)
+    checked = _fields(_last(whole, _CHECKED))
+    call = _fields(_last(_fields(checked.pop(_EXPRESSION)[-1]), _CALL))
+    rest = _saved(checked)
+    operands = (rest + _saved({_EXPRESSION: [arg]}) for arg in call.get(_ARGS, ()))
+    return _text(call, 2), [_saved({**whole, _CHECKED: [one]}) for one in operands]
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -127,6 +138,23 @@ def _fields(message: bytes) -> Fields:
             value, at = message[at : at + size], at + size
         found.setdefault(tag >> 3, []).append(value)
     return found
+
+
+def _saved(fields: Fields) -> bytes:
+    """A message of fields that are bytes all of them."""
+    return b"".join(
+        bytes((number << 3 | _BYTES,)) + _as_varint(len(value)) + value
+        for number, values in fields.items()
+        for value in values
+    )
+
+
+def _as_varint(number: int) -> bytes:
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*found, number))
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
@@ -221,7 +249,7 @@ _READERS = {
     3: _read_constant,
     4: _read_name,
     5: _read_select,
-    6: _read_call,
+    _CALL: _read_call,
     7: _read_list,
     8: _read_map,
     9: _read_loop,
