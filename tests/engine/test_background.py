@@ -128,6 +128,34 @@ async def test_only_so_many_run_at_a_time_in_order(workshop: Workshop) -> None:
     assert most == MAX_RUNNING
 
 
+async def test_another_event_loop_takes_nothing_away(workshop: Workshop) -> None:
+    """Several threads may each have a loop, as plain functions of an agent have."""
+    ran: list[int] = []
+    gate = asyncio.Event()
+    async with HookSystem(workshop.config(workshop.settings("BeforeTool"))) as hooks:
+
+        async def busy(event: dict[str, Any]) -> None:
+            if event["tool_name"] == "here":
+                await gate.wait()
+            ran.append(event["tool_input"]["n"])
+
+        async def start(tool: str, number: int) -> None:
+            given = {"tool_name": tool, "tool_input": {"n": number}}
+            await hooks.event_handler.fire("BeforeTool", given)
+
+        async def elsewhere() -> None:
+            await start("elsewhere", -1)
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others)
+
+        hooks.on("BeforeTool", asynchronous=True)(busy)
+        for number in range(MAX_RUNNING + 10):
+            await start("here", number)
+        await asyncio.to_thread(lambda: asyncio.run(elsewhere()))
+        gate.set()
+    assert ran == [-1, *range(MAX_RUNNING + 10)]
+
+
 @pytest.mark.parametrize("slow", [False, True], ids=["late", "early"])
 async def test_what_it_said_is_recorded(
     workshop: Workshop, tmp_path: Path, slow: bool

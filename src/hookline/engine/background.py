@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol
 
 from hookline.executors.contract import HookCall, RegisteredHook
 from hookline.protocol.results import HookExecutionResult
@@ -13,6 +15,9 @@ from .admission import CircuitBreaker
 from .run_hook import Executors, run_hook
 
 MAX_RUNNING = 64
+"""In each event loop."""
+
+Run = Callable[[], Coroutine[Any, Any, None]]
 
 
 class LateResults(Protocol):
@@ -28,20 +33,14 @@ class BackgroundHooks:
     def __init__(self, executors: Executors, breaker: CircuitBreaker) -> None:
         self._executors = executors
         self._breaker = breaker
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._running: set[asyncio.Task[None]] = set()
-        self._waiting: deque[tuple[RegisteredHook, HookCall]] = deque()
+        self._queues: dict[asyncio.AbstractEventLoop, _Queue] = {}
         self.results: LateResults | None = None
 
     def start(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Start a hook, now or when others have ended; its result is not known."""
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            # What was started in another event loop has ended with it.
-            self._loop, self._running, self._waiting = loop, set(), deque()
         # The host may change its objects once the event has been answered.
-        self._waiting.append((hook, call.with_input(call.plain_input())))
-        self._start_more()
+        call = call.with_input(call.plain_input())
+        self._queue().add(partial(self._run, hook, call))
         return HookExecutionResult(
             hook_name=hook.name,
             hook_type=hook.config.type,
@@ -53,8 +52,39 @@ class BackgroundHooks:
 
     async def finish(self, limit_s: float | None = None) -> None:
         """Let all hooks of this event loop end; cancel what is left after the limit."""
-        if self._loop is not asyncio.get_running_loop():
-            return
+        queue = self._queues.get(asyncio.get_running_loop())
+        if queue is not None:
+            await queue.finish(limit_s)
+
+    def _queue(self) -> _Queue:
+        """The hooks of this event loop: several threads may each have one."""
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(loop)
+        if queue is None:
+            # What was started in a loop that is closed has ended with it.
+            left = {one: q for one, q in self._queues.items() if not one.is_closed()}
+            self._queues = left | {loop: (queue := _Queue(loop))}
+        return queue
+
+    async def _run(self, hook: RegisteredHook, call: HookCall) -> None:
+        result = await run_hook(hook, call, self._executors, self._breaker)
+        if self.results is not None:
+            self.results.late(call, result)
+
+
+class _Queue:
+    """The hooks of one event loop: those that run, and those that wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Run] = deque()
+
+    def add(self, run: Run) -> None:
+        self._waiting.append(run)
+        self._start_more()
+
+    async def finish(self, limit_s: float | None) -> None:
         deadline = None if limit_s is None else self._loop.time() + limit_s
         while self._running:
             left = None if deadline is None else max(0, deadline - self._loop.time())
@@ -70,8 +100,7 @@ class BackgroundHooks:
 
     def _start_more(self) -> None:
         while self._waiting and len(self._running) < MAX_RUNNING:
-            assert self._loop is not None  # set before anything waits
-            task = self._loop.create_task(self._run(*self._waiting.popleft()))
+            task = self._loop.create_task(self._waiting.popleft()())
             self._running.add(task)
             task.add_done_callback(self._ended)
 
@@ -79,8 +108,3 @@ class BackgroundHooks:
         self._running.discard(task)
         if not task.cancelled():
             self._start_more()
-
-    async def _run(self, hook: RegisteredHook, call: HookCall) -> None:
-        result = await run_hook(hook, call, self._executors, self._breaker)
-        if self.results is not None:
-            self.results.late(call, result)
