@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,25 +55,28 @@ def pieces(text: str) -> Iterator[tuple[str, str | None]]:
         yield text[at:], None
 
 
+_TOKEN = re.compile(
+    r"""
+    //[^\n]*                                          # a comment
+    | [rR]\w?(?:\'{3}.*?\'{3}|"{3}.*?"{3}|'[^']*'|"[^"]*")  # a raw text
+    | \'{3}(?:\\.|.)*?\'{3} | "{3}(?:\\.|.)*?"{3}
+    | '(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*"
+    | \w+ | .
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
 def _closing(text: str, at: int) -> int | None:
     """Where an expression ends: at its ``}``, not at one in a text or a map."""
-    depth, quote = 0, ""
-    while at < len(text):
-        character = text[at]
-        if quote:
-            if character == "\\":
-                at += 1
-            elif character == quote:
-                quote = ""
-        elif character in "'\"":
-            quote = character
-        elif character == "{":
+    depth = 0
+    for token in _TOKEN.finditer(text, at):
+        if token[0] == "{":
             depth += 1
-        elif character == "}":
+        elif token[0] == "}":
             if not depth:
-                return at
+                return token.start()
             depth -= 1
-        at += 1
     return None
 
 
