@@ -327,6 +327,31 @@ class TestPaths:
         return compile_expression(f"tool_input.path.{call}").evaluate(scope)
 
     @pytest.mark.parametrize(
+        ("path", "inside"),
+        [
+            ("file:///etc/passwd", False),
+            ("FILE://localhost/etc/passwd", False),
+            ("file://{project}/src/%2e%2e/secrets/key", True),
+            ("file://{project}/%2e%2e/outside", False),
+        ],
+    )
+    def test_a_file_url_is_the_path_in_it(
+        self, project: Path, path: str, inside: bool
+    ) -> None:
+        """Tools that take paths often take these too (issue 13.1)."""
+        path = path.format(project=project)
+        assert self.check(project, path, "within('.')") is inside
+
+    @pytest.mark.parametrize("path", [" /etc/passwd", "secrets/key ", ".env\n"])
+    @pytest.mark.parametrize("call", ["within('.')", "glob('**/.env')"])
+    def test_blanks_around_a_path_fail(
+        self, project: Path, path: str, call: str
+    ) -> None:
+        """A tool that removes them opens another file than one that does not."""
+        with pytest.raises(EvaluationError, match="blanks around a path"):
+            self.check(project, path, call)
+
+    @pytest.mark.parametrize(
         ("path", "expected"),
         [
             ("secrets/key", True),
@@ -384,7 +409,6 @@ class TestPaths:
             ("src/alias.txt", "secrets/*", True),
             ("link/key", "secrets/key", True),
             ("a.PY", "*.py", False),
-            ("secrets/key\n", "secrets/key", False),
         ],
     )
     def test_globs(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +132,19 @@ def test_the_line_in_the_file_is_shown(tmp_path: Path) -> None:
     (finding,) = check_file(file).findings
     assert finding.line == 4
     assert finding.message == "line 2, column 1: the expression ends too early"
+
+
+def test_a_missing_engine_is_named_once_for_a_rule(tmp_path: Path) -> None:
+    """Not for each text in it (PROTOCOL 13)."""
+    then = {"decision": "deny", "reason": "${tool_name}: ${tool_input.path}"}
+    rule = {"type": "rule", "when": "true", "name": "r", "then": then}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"hooks": {"BeforeTool": [{"hooks": [rule]}]}}))
+    code = (
+        "import sys; sys.modules['cel_expr_python'] = None\n"
+        "from hookline.cli.main import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code, "check", str(settings)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert (found.stdout + found.stderr).count("pip install 'hookline[rules]'") == 1

@@ -77,6 +77,12 @@ def _real(path: str, start: str) -> str:
 def _absolute(path: str, start: str) -> str:
     if len(path) > _MAX_PATH:
         raise ValueError(f"a path has at most {_MAX_PATH} characters")
+    if path != path.strip():
+        raise ValueError("blanks around a path: some tools remove them, others do not")
+    if path[:7].lower() == "file://":
+        from urllib.parse import unquote, urlsplit
+
+        path = unquote(urlsplit(path).path)
     return os.path.join(start, os.path.expanduser(path))  # noqa: PTH111, PTH118
 
 

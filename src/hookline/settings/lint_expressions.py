@@ -8,6 +8,7 @@ from typing import Any
 from hookline.errors import nearest
 from hookline.expressions.program import (
     EVENT,
+    EngineMissingError,
     ExpressionError,
     Program,
     Uses,
@@ -62,6 +63,10 @@ def _check(
     inside = "" if where is None else f"in {describe('${' + where + '}')}: "
     try:
         program = compile_expression(source)
+    except EngineMissingError as error:
+        if where is None:  # once for a rule, not for each of its texts
+            report.add(str(error))
+        return
     except ExpressionError as error:
         report.add(f"{inside}{error}")
         return
