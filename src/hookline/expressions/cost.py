@@ -121,10 +121,14 @@ def _per_character(node: Call) -> float:
 
 
 def _constant_factor(node: Node) -> float:
-    if not isinstance(node, Constant):
+    if isinstance(node, Constant):
+        return node.size / 16
+    if not isinstance(node, Call) or node.function != "matches":
         return 0
-    text = Size(_exactly(node.size), _NOTHING, [node.value])
-    return node.size / 16 + _pattern_weight(text).most
+    text = node.args[-1]
+    if not isinstance(text, Constant) or text.value is None:
+        return 0
+    return measure(text.value).per_character
 
 
 def _compile_cost(node: Node) -> float:

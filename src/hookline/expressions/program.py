@@ -172,11 +172,15 @@ class Program:
 
     def _worst(self, missing: MissingFieldError, scope: Scope) -> EvaluationError:
         """What failed beside a missing field: of ``a || b`` the engine names only a."""
-        for operand in self._operands:
+        operands, is_or = self._operands, _is_call(self.tree, _OR)
+        if is_or and not _has_choice(operands[0].tree):
+            # It is what misses a field, or it is false.
+            operands = operands[1:]
+        for operand in operands:
             try:
                 operand.is_true(scope)
             except MissingFieldError:
-                if not _is_call(self.tree, _OR):
+                if not is_or:
                     break  # a && b is false, whatever b is
             except EvaluationError as error:
                 return error
