@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hookline.shelltext.commands import MAX_LINE, commands, programs
@@ -208,6 +208,7 @@ def test_any_mix_of_shell_characters_is_read_without_an_error(line: str) -> None
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5))
+@example(["\ue000a\ue001b\ue002"])
 @settings(max_examples=200)
 def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
     line = shlex.join(["program", *words])

@@ -148,3 +148,13 @@ def test_files_under_another_name_of_the_project_are_pinned(tmp_path: Path) -> N
     (tmp_path / "link").symlink_to(project)
     named = named_paths(hook(f"mytool {tmp_path}/link/a.txt"), str(project)).roles
     assert f"{tmp_path}/link/a.txt" in named
+
+
+@pytest.mark.parametrize("name", ["a\ue12ab.sh", "a\ue000b.sh", "a\ue12b.sh"])
+def test_no_letter_in_a_name_hides_a_script(tmp_path: Path, name: str) -> None:
+    """Also those of the private area, which stood for marks of the reader once."""
+    (tmp_path / name).write_text("exit 2")
+    hook = HookConfig(type=HookType.COMMAND, name="n", command=f"bash {name}")
+    found = hook_files(hook, str(tmp_path))
+    pinned = [one.path for one in found if one.treatment is Treatment.PINNED]
+    assert pinned == [str(tmp_path / name)]

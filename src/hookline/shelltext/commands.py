@@ -27,7 +27,7 @@ _RESERVED = known.KEYWORDS - {"coproc"} | {"}"}
 _HEADS = (["for"], ["select"], ["case"])
 _ASSIGNMENT = r"\w+\+?="
 # Unquoted braces, commas and blanks, while a word is put together.
-_OPEN, _COMMA, _CLOSE, _BREAK = "\ue000", "\ue001", "\ue002", "\ue003"
+_OPEN, _COMMA, _CLOSE, _BREAK = "\ud800", "\ud801", "\ud802", "\ud803"
 _MARKED = str.maketrans({"{": _OPEN, ",": _COMMA, "}": _CLOSE})
 _UNMARKED = str.maketrans({_OPEN: "{", _COMMA: ",", _CLOSE: "}"})
 _BRACES = f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}"
@@ -104,7 +104,9 @@ class Command:
 def commands(line: str) -> list[Command]:
     """All commands that a line runs; those in substitutions follow their command."""
     budget = _Budget()
-    found = _commands(line, {}, 0, budget)
+    # Halves of surrogate pairs are marks in here, and no text for a shell.
+    text = line if line.isascii() else line.encode("utf-8", "replace").decode()
+    found = _commands(text, {}, 0, budget)
     if budget.is_spent or budget.missed:
         found.append(Command())  # for what was not read
         found[-1].opaque = True

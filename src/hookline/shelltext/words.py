@@ -14,7 +14,7 @@ from .parse import Piece, SimpleCommand, Word
 from .programs import KEYWORDS
 
 UNKNOWN = "\0"
-SPLIT = "\ue000"
+SPLIT = "\ud804"
 """A blank in the value of an unquoted variable."""
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MAX_VALUES = 64
@@ -22,9 +22,9 @@ _MAX_LENGTH = 100_000
 _MAX_LOOKUPS = 20_000
 
 _SPECIAL = "*?[]{},~"
-_PROTECT = str.maketrans({char: chr(0xE100 + ord(char)) for char in _SPECIAL})
-_REVEAL = str.maketrans({chr(0xE100 + ord(char)): char for char in _SPECIAL})
-_AS_GLOB = str.maketrans({chr(0xE100 + ord(char)): f"[{char}]" for char in "*?["})
+_PROTECT = str.maketrans({char: chr(0xD900 + ord(char)) for char in _SPECIAL})
+_REVEAL = str.maketrans({chr(0xD900 + ord(char)): char for char in _SPECIAL})
+_AS_GLOB = str.maketrans({chr(0xD900 + ord(char)): f"[{char}]" for char in "*?["})
 _BRACES = r"\{([^{}]*,[^{}]*)\}|\{(-?\d{1,6})\.\.(-?\d{1,6})\}"
 
 
