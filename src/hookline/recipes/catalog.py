@@ -81,7 +81,8 @@ class Recipe(Struct, frozen=True, eq=False):
     def _hook(self, script: str) -> dict[str, Any]:
         own_name = script.removesuffix(".py").replace("_", "-")
         hook = {
-            "type": "command",
+            # Guards are asked at every step: they are kept running.
+            "type": "worker" if self.guards else "command",
             "name": own_name if self.own_scripts else self.name,
             "description": self.description,
             "command": f'"$HOOKLINE_PYTHON" .hookline/hooks/{script}',
