@@ -294,6 +294,19 @@ def test_an_expression_is_compiled_once() -> None:
     assert compile_expression(source) is compile_expression(source)
 
 
+def test_a_mistake_is_raised_anew_each_time() -> None:
+    """One exception for all events would keep their frames, and so the events."""
+    errors = []
+    for _ in range(2):
+        with pytest.raises(ExpressionError) as caught:
+            compile_expression("tool_name ==")
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]
+    assert (
+        str(errors[0]) == str(errors[1]) == "column 13: the expression ends too early"
+    )
+
+
 def test_the_limit_is_about_a_tenth_of_a_second() -> None:
     """What is just allowed must end soon: the loop cannot be interrupted."""
     source = "tool_input.parts.exists(p, p.contains('zzzzzzzzzy'))"

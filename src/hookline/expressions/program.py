@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,7 +55,7 @@ class ExpressionError(HooklineError):
 class EngineMissingError(ExpressionError):
     """The library that evaluates expressions is not installed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *_: object) -> None:
         super().__init__(str(MissingExtraError("rules", "cel-expr-python")))
 
     def __str__(self) -> str:
@@ -212,7 +213,8 @@ def compile_expression(source: str) -> Program:
     """Compile an expression; raises ``ExpressionError``."""
     found = _compile(source)
     if isinstance(found, ExpressionError):
-        raise found
+        # One that is raised again would keep the frames of every time.
+        raise copy(found)
     return found
 
 
