@@ -26,6 +26,7 @@ _OTHERS = (
 )
 AT_ONCE = 10
 ROUND_S = 20.0
+WARM_S = 5.0
 BIG = "x" * 300_000
 _MEMORY_KIB = 64 * 1024
 
@@ -38,7 +39,9 @@ async def hammer(seconds: float, seed: int, tally: Tally) -> None:
         config = Config("soak", folder, Settings.from_mapping(settings()))
         async with HookSystem(config) as hooks:
             register_functions(hooks)
-            await _fire_one(hooks, chance, tally)  # opens what stays open
+            # Opens what stays open and loads what stays loaded.
+            warm = time.monotonic() + min(WARM_S, seconds)
+            await _round(hooks, chance, tally, warm)
             await settle()
             first = held()
             while (now := time.monotonic()) < ends:

@@ -294,6 +294,53 @@ def test_an_expression_is_compiled_once() -> None:
     assert compile_expression(source) is compile_expression(source)
 
 
+@pytest.mark.parametrize(
+    ("source", "calls"),
+    [
+        ("tool_input.path.glob('**/.env') || tool_name.within('.')", 2),
+        ("'git' in tool_input.path.programs()", 1),
+        ("tool_input.path.programs().exists(p, p == 'git')", 1),
+        ("[tool_name].exists(p, p.within('.'))", 0),
+        ("[tool_name].exists(p, tool_input.path.within(p))", 0),
+    ],
+)
+def test_functions_outside_of_macros_are_called_without_the_engine(
+    source: str, calls: int
+) -> None:
+    """It leaks what it hands to a function: megabytes with long commands."""
+    program = compile_expression(source)
+    assert len(program._calls) == calls
+    assert program.evaluate(Scope(EVENT, "/work", "/work")) in {True, False}
+
+
+@pytest.mark.parametrize(
+    ("tool_input", "outcome"),
+    [
+        ({"a": "x/.env"}, True),
+        ({"b": "x/.env"}, True),
+        ({"a": "x", "b": "y"}, False),
+        ({"a": "x"}, MissingFieldError),
+        ({}, MissingFieldError),
+        ({"a": 5, "b": "x/.env"}, True),
+        ({"a": 5, "b": "x"}, EvaluationError),
+        ({"b": "x", "a": "a" * 5000}, EvaluationError),
+    ],
+)
+def test_what_such_a_function_cannot_judge_counts_as_in_the_engine(
+    tool_input: dict[str, Any], outcome: Any
+) -> None:
+    program = compile_expression(
+        "tool_input.a.glob('**/.env') || tool_input.b.glob('**/.env')"
+    )
+    scope = Scope({**EVENT, "tool_input": tool_input}, "/work", "/work")
+    if isinstance(outcome, bool):
+        assert program.is_true(scope) is outcome
+    else:
+        with pytest.raises(outcome) as caught:
+            program.is_true(scope)
+        assert type(caught.value) is outcome
+
+
 def test_a_mistake_is_raised_anew_each_time() -> None:
     """One exception for all events would keep their frames, and so the events."""
     errors = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from threading import local
 from typing import Any
@@ -63,6 +64,20 @@ def programs_of_words(words: list[Any]) -> list[str]:
     import shlex
 
     return programs(shlex.join(map(str, words)))
+
+
+NAMES = frozenset({"within", "glob", "programs"})
+"""How expressions call them."""
+
+
+def find(name: str, args: list[Any]) -> Callable[..., Any] | None:
+    """The function for such arguments; None if there is none."""
+    if name == "programs" and len(args) == 1 and isinstance(args[0], list):
+        return programs_of_words
+    if not all(type(arg) is str for arg in args):
+        return None
+    known: dict[str, Callable[..., Any]] = {"within": within, "glob": glob}
+    return known.get(name, programs)
 
 
 def real_path(path: str) -> str:

@@ -19,7 +19,20 @@ from hookline.protocol.inputs import EVENT_FIELDS
 
 from . import functions
 from .cost import LIMIT, CostModel, weight_of
-from .tree import Call, Constant, Loop, Name, Node, Select, read_tree, split, walk
+from .tree import (
+    LIFTED,
+    Call,
+    Constant,
+    Lifted,
+    Loop,
+    Name,
+    Node,
+    Select,
+    lift,
+    read_tree,
+    split,
+    walk,
+)
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -34,7 +47,7 @@ _FINDING = r"ERROR: <input>:(-?\d+):(-?\d+): (.*)"
 _MISSING = (
     r"NOT_FOUND: Key not found in map : (?P<key>.*)"
     r"|UNKNOWN: Index error: index=(?P<index>-?\d+) size=\d+"
-    r"|UNKNOWN: No value with name \"(?P<name>\w+)\" found in Activation"
+    r"|UNKNOWN: No value with name \"(?P<name>[@\w]+)\" found in Activation"
 )
 
 
@@ -90,15 +103,22 @@ class Program:
 
     def __init__(self, source: str, expression: cel.Expression) -> None:
         self.source = source
-        self._eval = expression.eval
         saved = expression.serialize()
         self.tree = read_tree(saved)
+        # The engine leaks what it hands to a function of ours, so that we call those
+        # outside of macros before it evaluates the rest.
+        saved, lifted = lift(saved, functions.NAMES)
+        self._calls = [_Call(source, one) for one in lifted]
+        self._eval = _load(saved).eval if lifted else expression.eval
         self._saved = saved if _has_choice(self.tree) else None
         self.uses = find_uses(self.tree)
         self._cost = CostModel(self.tree)
 
-    def evaluate(self, scope: Scope) -> Any:
-        """The value for an event; raises ``EvaluationError``."""
+    def evaluate(self, scope: Scope, called: Called | None = None) -> Any:
+        """The value for an event; raises ``EvaluationError``.
+
+        ``called``: what the functions gave that were called for the whole of it.
+        """
         try:
             values, weight = self._values(scope)
             if not self._cost.is_cheap(weight):
@@ -106,22 +126,34 @@ class Program:
         except RecursionError:
             raise EvaluationError("a value is nested too deeply") from None
         functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
+        called = called or self._call(scope)
         try:
-            found = self._eval(data=values)
+            found = self._eval(data={**values, **called.values})
             value = found.plain_value()
         # The engine raises for what it cannot read, and for its own limits.
         except Exception as error:  # noqa: BLE001
             raise EvaluationError(_without_code(str(error))) from None
         if type(value) is str and found.type().name() == "ERROR":
-            failure = self._failure(value, scope.event)
+            failure = self._failure(value, scope.event, called)
             if self._saved is not None and isinstance(failure, MissingFieldError):
-                failure = self._worst(failure, scope)
+                failure = self._worst(failure, scope, called)
             raise failure
         return value
 
-    def is_true(self, scope: Scope) -> bool:
+    def _call(self, scope: Scope) -> Called:
+        if not self._calls:
+            return _NOT_CALLED
+        called = Called({}, {})
+        for call in self._calls:
+            try:
+                called.values[call.name] = call.result(scope)
+            except EvaluationError as error:
+                called.errors[call.name] = error
+        return called
+
+    def is_true(self, scope: Scope, called: Called | None = None) -> bool:
         """Whether it is true; raises ``EvaluationError``, also for no boolean."""
-        value = self.evaluate(scope)
+        value = self.evaluate(scope, called)
         if value is True or value is False:
             return value
         raise EvaluationError(f"gives {_kind(value)}, neither true nor false")
@@ -142,7 +174,8 @@ class Program:
     def missing_from(self, event: Mapping[str, Any]) -> list[str]:
         """The paths that it uses and the event does not have."""
         found = _paths(self.uses, {**event, EVENT: event})
-        return [path for path, value in found if value is _ABSENT and path != NOW]
+        absent = [path for path, value in found if value is _ABSENT]
+        return [path for path in absent if path != NOW and not path.startswith(LIFTED)]
 
     def _values(self, scope: Scope) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
@@ -171,7 +204,9 @@ class Program:
                 "nested macros or simpler patterns"
             )
 
-    def _worst(self, missing: MissingFieldError, scope: Scope) -> EvaluationError:
+    def _worst(
+        self, missing: MissingFieldError, scope: Scope, called: Called
+    ) -> EvaluationError:
         """What failed beside a missing field: of ``a || b`` the engine names only a."""
         operands, is_or = self._operands, _is_call(self.tree, _OR)
         if is_or and not _has_choice(operands[0].tree):
@@ -179,7 +214,7 @@ class Program:
             operands = operands[1:]
         for operand in operands:
             try:
-                operand.is_true(scope)
+                operand.is_true(scope, called)
             except MissingFieldError:
                 if not is_or:
                     break  # a && b is false, whatever b is
@@ -193,20 +228,58 @@ class Program:
         function, operands = split(self._saved)
         if function == _IF:
             operands = operands[:1]
-        load = _environment().deserialize
-        return [Program(self.source, load(operand)) for operand in operands]
+        return [Program(self.source, _load(operand)) for operand in operands]
 
-    def _failure(self, error: str, event: Mapping[str, Any]) -> EvaluationError:
+    def _failure(
+        self, error: str, event: Mapping[str, Any], called: Called
+    ) -> EvaluationError:
         found = re.fullmatch(_MISSING, error, re.DOTALL)
         if found is None:
             return EvaluationError(_without_code(error))
         if found["name"]:
-            return MissingFieldError(found["name"])
+            failed = called.errors.get(found["name"])
+            return failed or MissingFieldError(found["name"])
         if found["index"]:
             return MissingFieldError(f"index {found['index']}")
         key = found["key"].strip('"')
         paths = self.missing_from(event)
         return MissingFieldError(next((p for p in paths if _ends(p, key)), key))
+
+
+class Called(NamedTuple):
+    """What functions of ours gave for an event, by the names that stand for them."""
+
+    values: dict[str, Any]
+    errors: dict[str, EvaluationError]
+
+
+_NOT_CALLED = Called({}, {})
+
+
+class _Call:
+    """A function of ours, called outside of the engine."""
+
+    def __init__(self, source: str, lifted: Lifted) -> None:
+        self.name = lifted.name
+        self._function = lifted.function
+        self._args = [Program(source, _load(one)) for one in lifted.args]
+
+    def result(self, scope: Scope) -> Any:
+        """What it gives for an event; raises ``EvaluationError``."""
+        args = [arg.evaluate(scope) for arg in self._args]
+        functions.folders.cwd, functions.folders.project = scope.cwd, scope.project
+        function = functions.find(self._function, args)
+        if function is None:
+            kinds = ", ".join(map(_kind, args))
+            raise EvaluationError(f"{self._function}() does not take {kinds}")
+        try:
+            return _clean(function(*args))
+        except (ValueError, OSError) as error:
+            raise EvaluationError(f"{self._function}(): {error}") from None
+
+
+def _load(saved: bytes) -> cel.Expression:
+    return _environment().deserialize(saved)
 
 
 def compile_expression(source: str) -> Program:

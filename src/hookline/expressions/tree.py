@@ -15,6 +15,11 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _TEXT, _RAW = 6, 7
 _CHECKED, _EXPRESSION, _CALL, _ARGS = 2, 4, 6, 3
+_REFERENCES, _IDENT = 2, 4
+_PARTS = {_CALL: (1, 3), 5: (1,), 7: (1,), 9: (2, 4)}
+"""Where calls, fields, lists and macros hold what is evaluated once."""
+LIFTED = "@call"
+"""How the names of such variables start; no expression can name one."""
 
 
 class Node(Struct, kw_only=True):
@@ -111,6 +116,68 @@ def split(saved: bytes) -> tuple[str, list[bytes]]:
     return _text(call, 2), [_saved({**whole, _CHECKED: [one]}) for one in operands]
 
 
+class Lifted(Struct, frozen=True):
+    """A call that was taken out of an expression; a variable stands in its place."""
+
+    name: str
+    function: str
+    args: tuple[bytes, ...]
+    """As expressions."""
+
+
+def lift(saved: bytes, functions: frozenset[str]) -> tuple[bytes, list[Lifted]]:
+    """Replace the calls of these functions by variables, but for those in macros."""
+    whole = _fields(saved)
+    checked = _fields(_last(whole, _CHECKED))
+    calls: list[tuple[str, bytes, str, list[bytes]]] = []
+    root = _lifted(checked.pop(_EXPRESSION)[-1], functions, calls)
+    rest = _saved(checked)
+
+    def as_saved(expression: bytes, more: bytes = b"") -> bytes:
+        inner = rest + more + _saved({_EXPRESSION: [expression]})
+        return _saved({**whole, _CHECKED: [inner]})
+
+    found = [
+        Lifted(name, function, tuple(map(as_saved, args)))
+        for name, _, function, args in calls
+    ]
+    if not found:
+        return saved, []
+    # Later entries of a map replace earlier ones: the call's id names a variable now.
+    names = [_saved({1: [_id(node)], 2: [_named(name)]}) for name, node, *_ in calls]
+    return as_saved(root, _saved({_REFERENCES: names})), found
+
+
+def _lifted(
+    message: bytes,
+    functions: frozenset[str],
+    calls: list[tuple[str, bytes, str, list[bytes]]],
+) -> bytes:
+    """An expression with its calls replaced; what holds none stays as it is."""
+    fields = _fields(message)
+    kind = next((one for one in _PARTS if one in fields), None)
+    if kind is None:
+        return message
+    node = _fields(fields[kind][-1])
+    if kind == _CALL and (function := _text(node, 2)) in functions:
+        name = f"{LIFTED}{len(calls)}"
+        calls.append((name, message, function, [*node.get(1, ()), *node.get(3, ())]))
+        return _saved({2: [_id(message)], _IDENT: [_named(name)]})
+    for number in _PARTS[kind]:
+        parts = node.get(number, ())
+        node[number] = [_lifted(one, functions, calls) for one in parts]
+    return _saved({**fields, kind: [_saved(node)]})
+
+
+def _id(message: bytes) -> int:
+    number: int = _last(_fields(message), 2, 0)
+    return number
+
+
+def _named(name: str) -> bytes:
+    return _saved({1: [name.encode()]})
+
+
 def walk(node: Node) -> Iterator[Node]:
     """A node and all nodes below it."""
     yield node
@@ -141,12 +208,16 @@ def _fields(message: bytes) -> Fields:
 
 
 def _saved(fields: Fields) -> bytes:
-    """A message of fields that are bytes all of them."""
+    """A message of fields that are bytes or whole numbers."""
     return b"".join(
-        bytes((number << 3 | _BYTES,)) + _as_varint(len(value)) + value
-        for number, values in fields.items()
-        for value in values
+        _field(number, value) for number, values in fields.items() for value in values
     )
+
+
+def _field(number: int, value: bytes | int) -> bytes:
+    if isinstance(value, int):
+        return bytes((number << 3 | _VARINT,)) + _as_varint(value)
+    return bytes((number << 3 | _BYTES,)) + _as_varint(len(value)) + value
 
 
 def _as_varint(number: int) -> bytes:
