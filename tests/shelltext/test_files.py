@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hookline.shelltext.files import command_files
@@ -400,6 +400,8 @@ def test_no_command_takes_forever_or_is_taken_as_harmless(command: str) -> None:
 
 
 @given(st.text(alphabet="ab/.-$~'\"`;|&()<>{}[]=*, \n\\#!", max_size=40))
+@example('~"~')
+@example("~'*'")
 def test_any_command_is_read_without_an_error(command: str) -> None:
     uses(command)
     uses(f"bash -c '{command}' | xargs python3 -c {command} < <({command})")

@@ -171,7 +171,9 @@ class Words:
         user, slash, rest = text.partition("/")
         if text[:1] != "~" or UNKNOWN in user:
             return text
-        home = os.path.expanduser(user)  # noqa: PTH111
+        # A name with a quoted letter in it is nobody's.
+        is_quoted = reveal(user) != user
+        home = user if is_quoted else os.path.expanduser(user)  # noqa: PTH111
         if user == "~":
             home = self._given.get("HOME", user)
         elif user == "~+":
