@@ -17,6 +17,7 @@ from hookline.errors import EncodingError
 _MAX_DEPTH = 500  # as in ``values``, which is not loaded for plain events
 _DIGITS_AT_ONCE = 4000  # CPython refuses to convert more than 4300 digits in one go.
 _PLAIN_SCALARS = frozenset({str, int, float, bool, type(None)})
+_PLAIN_CONTAINERS = frozenset({dict, list, tuple})
 _INFINITE = (float("inf"), float("-inf"))
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
@@ -79,29 +80,9 @@ def is_plain(value: Any) -> bool:
 def is_showable(value: Any) -> bool:
     """Whether a value can certainly be shown whole, told by its types and names."""
     try:
-        return _is_showable(value, 0)
+        return _is_plain(value, 0, whole=True)
     except RecursionError:
         return False
-
-
-def _is_showable(value: Any, depth: int) -> bool:
-    kind = type(value)
-    if depth >= _MAX_DEPTH:
-        return False
-    if kind is dict:
-        for key, item in value.items():
-            # Two names with lone surrogates may be shown as one.
-            if type(key) is not str or not (key.isascii() or _is_text(key)):
-                return False
-            if type(item) not in _PLAIN_SCALARS and not _is_showable(item, depth + 1):
-                return False
-        return True
-    if kind is list or kind is tuple:
-        for item in value:
-            if type(item) not in _PLAIN_SCALARS and not _is_showable(item, depth + 1):
-                return False
-        return True
-    return kind in _PLAIN_SCALARS
 
 
 def _is_text(text: str) -> bool:
@@ -188,26 +169,28 @@ class TooDeepError(ValueError):
     """JSON that may be valid but is nested too deeply for the parser."""
 
 
-def _is_plain(value: Any, depth: int) -> bool:
+def _is_plain(value: Any, depth: int, *, whole: bool = False) -> bool:
+    """``whole``: also that no two names with lone surrogates are shown as one."""
     kind = type(value)
     if kind in _PLAIN_SCALARS:
         return True
-    if depth >= _MAX_DEPTH:
+    if depth >= _MAX_DEPTH or kind not in _PLAIN_CONTAINERS:
         return False
     # Loops, not generators: this runs for every event and every message.
+    items = value
     if kind is dict:
-        for key, item in value.items():
+        for key in value:
             if type(key) is not str:
                 return False
-            if type(item) not in _PLAIN_SCALARS and not _is_plain(item, depth + 1):
+            if whole and not key.isascii() and not _is_text(key):
                 return False
-        return True
-    if kind is list or kind is tuple:
-        for item in value:
-            if type(item) not in _PLAIN_SCALARS and not _is_plain(item, depth + 1):
-                return False
-        return True
-    return False
+        items = value.values()
+    for item in items:
+        if type(item) not in _PLAIN_SCALARS and not _is_plain(
+            item, depth + 1, whole=whole
+        ):
+            return False
+    return True
 
 
 def _has_tuple(value: Any) -> bool:

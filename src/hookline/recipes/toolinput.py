@@ -166,17 +166,11 @@ def names_path(key: str) -> bool:
     return bool(_PATH_KEY.search(snake)) and not _CONTENT_KEY.search(snake)
 
 
-def paths_in(value: Any, named: bool = False) -> Iterator[str]:
+def paths_in(value: Any) -> Iterator[str]:
     """Every string in a field that holds a path, at any depth."""
-    if isinstance(value, str):
-        if named or value.startswith("file://"):
-            yield value.removeprefix("file://")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from paths_in(item, names_path(key))
-    elif isinstance(value, list):
-        for item in value:
-            yield from paths_in(item, named)
+    for key, text in fields_in(value):
+        if names_path(key) or text.startswith("file://"):
+            yield text.removeprefix("file://")
 
 
 def resolved(path: str, cwd: str) -> str:
