@@ -184,12 +184,17 @@ async def test_cancellation_at_any_point_leaves_nothing(
 @pytest.fixture
 def hardly_any_descriptor() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
+    held = {int(name) for name in os.listdir("/proc/self/fd")}
+    # A shell may leave high ones open: what is free below them would count too.
+    filled = [os.open(os.devnull, os.O_RDONLY) for _ in range(max(held) - len(held))]
+    used = max(held | set(filled)) + 1
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 2, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in filled:
+            os.close(fd)
 
 
 @POLICIES
@@ -198,8 +203,8 @@ async def test_descriptors_exhausted(
 ) -> None:
     settings = workshop.settings("BeforeTool", hook("true", onError=policy))
     async with HookSystem(workshop.config(settings)) as hooks:
-        before = descriptors()
         request.getfixturevalue("hardly_any_descriptor")
+        before = descriptors()
         result = await hooks.event_handler.fire_before_tool_event("x", {})
         assert causes(result) == [FailureCause.SPAWN]
         assert result.blocked is (policy == "block")
