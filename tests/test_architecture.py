@@ -75,7 +75,7 @@ BROAD = {
     # The three edges: the handler, the triggers, the command line.
     "engine/handler.py": 3,
     "bus/server.py": 2,
-    "agent/triggers.py": 2,
+    "agent/firing.py": 3,
     "cli/main.py": 1,
     # A hook beside others: what breaks around it must not take their verdicts.
     "engine/registry.py": 1,
@@ -88,7 +88,7 @@ BROAD = {
     # Foreign code: hooks in this process, subscribers and carriers, extensions,
     # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
     "agent/model_calls.py": 1,
-    "agent/client.py": 1,
+    "agent/client_genai.py": 1,
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 2,
     "bus/client.py": 2,

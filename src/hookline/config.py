@@ -1,4 +1,4 @@
-"""Config: one session's settings, working directory and lazy HookSystem."""
+"""Config: a host's settings, working directory, sessions and lazy HookSystem."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .settings.load import Settings
 from .settings.locations import absolute, find_workspace
 
 if TYPE_CHECKING:
+    from .agent.session import Session
     from .engine.system import HookSystem
 
 
 class Config:
-    """One session of a host, and its hook system."""
+    """The settings of a host, its hook system, and its first session."""
 
     def __init__(
         self,
@@ -76,6 +77,18 @@ class Config:
 
             HookSystem(self)
         return self._hook_system
+
+    def session(
+        self, session_id: object = None, *, transcript_path: str = ""
+    ) -> Session:
+        """One of many conversations that share the hook system; cheap to make.
+
+        Without an id it gets a new one.
+        """
+        from .agent.session import Session
+
+        given = str(uuid.uuid4()) if session_id is None else session_id
+        return Session(self, given, transcript_path)
 
     def refuse_second_system(self) -> None:
         """Raise if this config already has a HookSystem."""

@@ -12,6 +12,8 @@
     ├── EncodingError                   an input that cannot be encoded as JSON
     ├── TranslationError                a model payload of unknown shape
     ├── UnseenResponseError             an option that hides responses (ValueError too)
+    ├── UnknownClientError              a client that hooked() does not know (TypeError)
+    ├── ToolBlockedError                a hook refused the call of a tool
     ├── JournalError                    a journal file that cannot be used
     ├── BusConnectionError              no connection to a bus (ConnectionError too)
     └── MissingExtraError               optional package missing (ImportError too)
@@ -136,6 +138,31 @@ class UnseenResponseError(HooklineError, ValueError):
     def __str__(self) -> str:
         why = "AfterModel hooks cannot read or change such a response"
         return f"{self.option} is not allowed on a hooked client: {why}; remove it"
+
+
+class UnknownClientError(HooklineError, TypeError):
+    """A client that ``hooked`` does not know."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        super().__init__(kind)
+
+    def __str__(self) -> str:
+        return (
+            f"unknown client {self.kind!r}: expected one of google-genai, openai or "
+            "anthropic; for another framework see hookline.adapters"
+        )
+
+
+class ToolBlockedError(HooklineError):
+    """A hook refused the call of a tool."""
+
+    def __init__(self, tool_name: str, reason: str) -> None:
+        self.tool_name, self.reason = tool_name, reason
+        super().__init__(tool_name, reason)
+
+    def __str__(self) -> str:
+        return f"{self.tool_name}: {self.reason}"
 
 
 class JournalError(HooklineError):

@@ -13,8 +13,9 @@ from google import genai
 from google.genai import types
 
 from hookline import Config
-from hookline.agent import hooked, hooked_tool
-from hookline.agent.client import ClientHooks, HookedCall
+from hookline.agent import hooked, hooked_tool, session_of
+from hookline.agent.client import ClientHooks
+from hookline.agent.client_genai import GenAICall
 from hookline.agent.decorator import iterate_to_end
 from hookline.testing.modelapi import Answer, ModelServer
 
@@ -313,7 +314,7 @@ async def test_a_message_after_the_model_goes_into_the_next_inner_request(
 
 def streamed(config: Config, chunks: list[Any]) -> list[Any]:
     """What a hooked call makes of the chunks that the SDK yields."""
-    call = HookedCall(ClientHooks(config), is_async=False)
+    call = GenAICall(ClientHooks(session_of(config)), is_async=False)
     given = {"model": "m", "contents": "hi", "config": None}
     made = list(iterate_to_end(call.stream(lambda **_: iter(chunks), given)))
     asyncio.run(config.dispose())
@@ -360,10 +361,10 @@ async def test_hooked_clients_are_closed_like_their_own(tmp_path: Path) -> None:
 async def test_mcp_servers_without_tool_hooks_are_warned_about_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hooks = ClientHooks(config_of(tmp_path, {}))
+    hooks = ClientHooks(session_of(config_of(tmp_path, {})))
     config = {"tools": [{"mcp_servers": [{"name": "far"}]}]}
     for _ in range(2):
-        HookedCall(hooks, is_async=True).with_hooked_tools(config)
+        GenAICall(hooks, is_async=True).with_hooked_tools(config)
     assert [r.getMessage()[:20] for r in caplog.records] == ["tools of mcp_servers"]
 
 

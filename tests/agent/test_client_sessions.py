@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from hookline import Config
-from hookline.agent.client import (
-    ClientHooks,
-    HookedCall,
-    HookedSession,
-    is_session,
-)
+from hookline.agent import session_of
+from hookline.agent.client import ClientHooks
+from hookline.agent.client_genai import GenAICall, HookedSession, is_session
 
 from .scenes import config_of, events, names, runs, says, specific, told
 
@@ -33,8 +30,8 @@ class Session:
         return {"content": "3"}
 
 
-def hooked_session(config: Config) -> tuple[HookedSession, Session, HookedCall]:
-    session, call = Session(), HookedCall(ClientHooks(config), is_async=True)
+def hooked_session(config: Config) -> tuple[HookedSession, Session, GenAICall]:
+    session, call = Session(), GenAICall(ClientHooks(session_of(config)), is_async=True)
     return HookedSession(session, call), session, call
 
 
@@ -79,7 +76,7 @@ async def test_a_stop_over_a_session_ends_the_call(tmp_path: Path) -> None:
     hooked, session, call = hooked_session(config)
     async with config:
         await hooked.call_tool("add", {})
-        assert call.stop_reason == "enough"
+        assert call.run.stop_reason == "enough"
         assert await hooked.call_tool("add", {}) == "Not run: enough"
     assert session.called == []
     assert names(tmp_path) == ["BeforeTool"]

@@ -14,7 +14,7 @@ import pytest
 
 from hookline import Config, Settings
 from hookline.agent import hooked_tool
-from hookline.agent.decorator import run_sync
+from hookline.engine.background_loop import run_sync
 
 from .scenes import BROKEN, config_of, events, names, runs, says, specific, told
 

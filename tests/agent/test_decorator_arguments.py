@@ -173,7 +173,10 @@ async def test_self_is_not_shown_whatever_its_name(tmp_path: Path) -> None:
     assert inputs[4:] == [{"cls": "b", "path": "a"}, {"owner": 5, "path": "a"}]
 
 
-async def test_a_generator_is_neither_consumed_nor_replaced(tmp_path: Path) -> None:
+async def test_a_generator_stays_one_and_carries_text_that_hooks_add(
+    tmp_path: Path,
+) -> None:
+    """DESIGN: hooked_tool works on generators; what it is given is not consumed."""
     hooks = {"BeforeTool": says({"systemMessage": "hm"}), "AfterTool": runs("true")}
     config = config_of(tmp_path, hooks)
     tool = hooked_tool(config)
@@ -187,6 +190,6 @@ async def test_a_generator_is_neither_consumed_nor_replaced(tmp_path: Path) -> N
         yield 1
 
     async with config:
-        assert list(lines(iter("ab"))) == ["a", "b"]
+        assert list(lines(iter("ab"))) == ["a", "b", "[System] hm"]
         assert [page async for page in pages()] == [1]
     assert "iterator" in events(tmp_path)[0]["tool_input"]["source"]

@@ -10,7 +10,7 @@ import pytest
 
 from hookline import Config, Settings
 from hookline.agent import Agent, Ending, Role, ScriptedModel, ScriptedReply
-from hookline.agent.loop import MAX_REJECTIONS
+from hookline.agent.turn import MAX_REJECTIONS
 
 from .scenes import BROKEN, config_of, events, names, runs, says, specific
 

@@ -241,7 +241,7 @@ def test_remote_hooks_have_the_fire_methods_of_the_handler() -> None:
     public = {name for name in dir(HookEventHandler) if name.startswith("fire_")}
     ours = {name for name in dir(RemoteHooks) if name.startswith("fire_")}
     assert public - {"fire_validated"} == ours
-    assert len(ours) == len(HookEventName)
+    assert len(ours - {"fire_fields"}) == len(HookEventName)
     for name in ours:
         assert signature(getattr(RemoteHooks, name)) == signature(
             getattr(HookEventHandler, name)

@@ -35,8 +35,11 @@ PACKAGES = [
 ]
 """In the order of imports: a package imports only those before it."""
 
-BUILDS_WHAT_LIES_BELOW = {("hookline.config", "hookline.engine.system")}
-"""``Config.get_hook_system()`` makes the system that is built from the config."""
+BUILDS_WHAT_LIES_BELOW = {
+    ("hookline.config", "hookline.engine.system"),
+    ("hookline.config", "hookline.agent.session"),
+}
+"""``Config.get_hook_system()`` and ``session()`` make what is built from the config."""
 
 
 def sources() -> Iterator[Path]:

@@ -238,7 +238,7 @@ def test_limited_tools_are_the_named_functions_and_nothing_else() -> None:
         return path
 
     search = types.Tool(google_search=types.GoogleSearch())
-    tools = [read_file, write_file, search]
+    tools: list[Any] = [read_file, write_file, search]
     request = GenerateContentRequest(
         "m", "hi", types.GenerateContentConfig(tools=tools)
     )

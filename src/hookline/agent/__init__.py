@@ -14,14 +14,17 @@ _MODULES = {
     "decorator": "hooked_tool",
     "loop": "Agent AgentResult Ending",
     "model_calls": "AfterModelHookResult BeforeModelHookResult "
-    "BeforeToolSelectionHookResult fire_after_model_hook fire_before_model_hook "
-    "fire_before_tool_selection_hook",
+    "BeforeToolSelectionHookResult HookedModelCall ModelOutcome changes "
+    "fire_after_model_hook fire_before_model_hook fire_before_tool_selection_hook",
     "scheduler": "CallStatus ToolBatch ToolScheduler",
-    "tool_calls": "Confirmation ToolResult execute_tool_with_hooks "
+    "session": "ConfigOrSession Session session_of",
+    "tool_calls": "Confirm Confirmation HookedToolCall ToolOutcome ToolResult "
+    "execute_tool_with_hooks "
     "fire_after_tool_hook fire_before_tool_hook",
     "triggers": "HookFirer fire_after_agent_hook fire_before_agent_hook "
     "fire_notification_hook fire_pre_compress_hook fire_session_end_hook "
     "fire_session_start_hook fire_subagent_start_hook fire_subagent_stop_hook",
+    "turn": "HookedRun HookedTurn",
 }
 _MODULE_OF = {
     name: module for module, names in _MODULES.items() for name in names.split()

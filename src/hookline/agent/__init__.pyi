@@ -25,6 +25,9 @@ from .model_calls import BeforeModelHookResult as BeforeModelHookResult
 from .model_calls import (
     BeforeToolSelectionHookResult as BeforeToolSelectionHookResult,
 )
+from .model_calls import HookedModelCall as HookedModelCall
+from .model_calls import ModelOutcome as ModelOutcome
+from .model_calls import changes as changes
 from .model_calls import fire_after_model_hook as fire_after_model_hook
 from .model_calls import fire_before_model_hook as fire_before_model_hook
 from .model_calls import (
@@ -33,7 +36,13 @@ from .model_calls import (
 from .scheduler import CallStatus as CallStatus
 from .scheduler import ToolBatch as ToolBatch
 from .scheduler import ToolScheduler as ToolScheduler
+from .session import ConfigOrSession as ConfigOrSession
+from .session import Session as Session
+from .session import session_of as session_of
+from .tool_calls import Confirm as Confirm
 from .tool_calls import Confirmation as Confirmation
+from .tool_calls import HookedToolCall as HookedToolCall
+from .tool_calls import ToolOutcome as ToolOutcome
 from .tool_calls import ToolResult as ToolResult
 from .tool_calls import execute_tool_with_hooks as execute_tool_with_hooks
 from .tool_calls import fire_after_tool_hook as fire_after_tool_hook
@@ -47,6 +56,8 @@ from .triggers import fire_session_end_hook as fire_session_end_hook
 from .triggers import fire_session_start_hook as fire_session_start_hook
 from .triggers import fire_subagent_start_hook as fire_subagent_start_hook
 from .triggers import fire_subagent_stop_hook as fire_subagent_stop_hook
+from .turn import HookedRun as HookedRun
+from .turn import HookedTurn as HookedTurn
 
 __all__ = [
     "AfterModelHookResult",
@@ -59,25 +70,35 @@ __all__ = [
     "ChatChunk",
     "ChatReply",
     "ChatSession",
+    "ConfigOrSession",
+    "Confirm",
     "Confirmation",
     "Ending",
     "GenAIModel",
     "HookFirer",
+    "HookedModelCall",
+    "HookedRun",
+    "HookedToolCall",
+    "HookedTurn",
     "ModelClient",
+    "ModelOutcome",
     "OpenAIModel",
     "Role",
     "Says",
     "ScriptedModel",
     "ScriptedReply",
+    "Session",
     "StreamMode",
     "Tool",
     "ToolAnswer",
     "ToolBatch",
     "ToolCall",
+    "ToolOutcome",
     "ToolResult",
     "ToolScheduler",
     "ToolSpec",
     "Turn",
+    "changes",
     "execute_tool_with_hooks",
     "fire_after_agent_hook",
     "fire_after_model_hook",
@@ -94,4 +115,5 @@ __all__ = [
     "fire_subagent_stop_hook",
     "hooked",
     "hooked_tool",
+    "session_of",
 ]

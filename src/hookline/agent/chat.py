@@ -6,25 +6,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from hookline.config import Config
 from hookline.errors import TranslationError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
-from hookline.translators.stable import HookTranslator
 
 from .conversation import ModelClient, ModelReply, Role, ToolCall, ToolSpec, Turn
+from .firing import ConfigOrEvents, SessionEvents, events_of
 from .model_calls import (
     AfterModelHookResult,
-    BeforeModelHookResult,
+    PreparedCall,
     empty_response,
     fire_after_model_hook,
-    fire_before_model_hook,
-    fire_before_tool_selection_hook,
-    with_message,
+    prepare_call,
 )
-from .triggers import has_hooks_for
 
 
 class StreamMode(StrEnum):
@@ -37,13 +33,13 @@ class StreamMode(StrEnum):
 class StreamBuffering(Struct):
     """Decides for one session or client whether to buffer streams."""
 
-    config: Config
+    session: SessionEvents
     mode: StreamMode
     has_warned: bool = False
 
     async def is_needed(self) -> bool:
         """Whether to hold chunks back until the AfterModel hooks have run."""
-        if not await has_hooks_for(self.config, HookEventName.AfterModel):
+        if not await self.session.has_hooks(HookEventName.AfterModel):
             return False
         if self.mode is StreamMode.BUFFER:
             return True
@@ -79,16 +75,12 @@ class ChatReply(Struct, frozen=True, kw_only=True):
     suppress_display: bool = False
 
 
-class PreparedCall(BeforeModelHookResult, frozen=True, kw_only=True):
-    """A model call after its Before hooks; unless blocked it has a request to send."""
-
-
 class ChatSession:
     """Keeps the history and calls the model through the hooks."""
 
     def __init__(
         self,
-        config: Config,
+        config: ConfigOrEvents,
         model: ModelClient,
         *,
         tools: Sequence[ToolSpec] = (),
@@ -96,12 +88,12 @@ class ChatSession:
         history: Sequence[Turn] = (),
         stream_mode: StreamMode | str = StreamMode.BUFFER,
     ) -> None:
-        self._config = config
+        self._session = events_of(config)
         self._model = model
         self.tools = tuple(tools)
         self.system = system
         self.history = list(history)
-        self._buffering = StreamBuffering(config, StreamMode(stream_mode))
+        self._buffering = StreamBuffering(self._session, StreamMode(stream_mode))
         self._notes: list[Turn] = []
 
     def note(self, text: str | None) -> None:
@@ -152,7 +144,7 @@ class ChatSession:
                 yield ChatChunk(self._model.text_of(chunk), chunk)
         whole, problem = self._assembled(chunks)
         after = await fire_after_model_hook(
-            self._config, request, whole, translator=self._model.translator
+            self._session, request, whole, translator=self._model.translator
         )
         if problem is not None and after.response is whole:
             raise problem  # and no hook has closed the call because of it
@@ -178,7 +170,7 @@ class ChatSession:
     async def _prepare(self, turn: Turn) -> PreparedCall:
         turns = [*self.history, *_unless_kept(turn), *self._notes]
         request = self._model.build(turns, self.tools, self.system)
-        return await prepare_call(self._config, self._model.translator, request)
+        return await prepare_call(self._session, self._model.translator, request)
 
     def _keep(
         self,
@@ -222,33 +214,3 @@ class ChatSession:
 
 def _unless_kept(turn: Turn) -> tuple[Turn, ...]:
     return () if turn.role is Role.TOOLS else (turn,)
-
-
-async def prepare_call(
-    config: Config, translator: HookTranslator, request: Any
-) -> PreparedCall:
-    """Fire BeforeToolSelection and BeforeModel, and apply their outputs."""
-    selected = await fire_before_tool_selection_hook(
-        config, request, translator=translator
-    )
-    if selected.should_stop:
-        return PreparedCall(
-            blocked=True,
-            reason=selected.stop_reason,
-            should_stop=True,
-            stop_reason=selected.stop_reason,
-            system_message=selected.system_message,
-        )
-    if selected.modified_request is not None:
-        request = selected.modified_request
-    before = await fire_before_model_hook(config, request, translator=translator)
-    prepared = PreparedCall(**structs.asdict(before))
-    if before.blocked:
-        return prepared
-    if before.modified_request is not None:
-        request = before.modified_request
-    for message in (selected.system_message, before.system_message):
-        request = with_message(translator, request, message)
-    names = [n for n in (selected.allowed_names, before.allowed_names) if n is not None]
-    allowed = frozenset.intersection(*names) if names else None
-    return structs.replace(prepared, modified_request=request, allowed_names=allowed)

@@ -1,116 +1,24 @@
-"""``hooked_tool``: a function or method as a tool that obeys hooks.
-
-A plain function has no event loop to wait on, so its hooks run on one background loop
-per Config (decision 0050).
-"""
+"""``hooked_tool``: a function, method or generator as a tool that obeys hooks."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
-import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, ContextVar, copy_context
 from functools import partial, update_wrapper
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from msgspec import Struct
 
-from hookline.config import Config
+from hookline.errors import ToolBlockedError
+from hookline.log import logger
+from hookline.protocol.events import HookEventName
 
 from .conversation import arguments_of, input_of, name_of
-from .tool_calls import Confirm, ToolResult, ToolRun, as_result, failed
+from .firing import ConfigOrEvents, SessionEvents, events_of
+from .tool_calls import Confirm, HookedToolCall, ToolOutcome, ToolResult, as_result
 
 T = TypeVar("T")
-
-_JOIN_S = 5.0
-_loops: weakref.WeakKeyDictionary[Config, BackgroundLoop] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
-_in_hooks: ContextVar[bool] = ContextVar("hookline_in_hooks", default=False)
-
-
-class BackgroundLoop:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._work, name="hookline-hooks", daemon=True
-        )
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and wait for its result in this thread."""
-        if _in_hooks.get():
-            # A hook in this process calls a hooked tool: it may run on this very
-            # loop, which would then wait for itself.
-            with ThreadPoolExecutor(1, "hookline-nested") as pool:
-                # The context holds ``_in_hooks``.
-                return pool.submit(copy_context().run, asyncio.run, work).result()
-        future = asyncio.run_coroutine_threadsafe(
-            _within(copy_context(), work), self._loop
-        )
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def is_alive(self) -> bool:
-        """Whether it accepts work."""
-        return self._thread.is_alive()
-
-    def close(self) -> None:
-        """Cancel what is left and end the thread."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            if threading.current_thread() is not self._thread:
-                self._thread.join(_JOIN_S)
-
-    def _work(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        finally:
-            self._loop.close()
-
-
-def run_sync(config: Config, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the one background loop of a config, and wait for it."""
-    with _lock:
-        loop = _loops.get(config)
-        if loop is None or not loop.is_alive():
-            loop = _loops[config] = BackgroundLoop()
-            _close_with(config, loop)
-    return loop.run(work)
-
-
-def _close_with(config: Config, loop: BackgroundLoop) -> None:
-    held = weakref.ref(config)
-
-    async def close() -> None:
-        owner = held()
-        system = None if owner is None else owner.get_hook_system()
-        if system is not None and loop.is_alive():
-            # Workers belong to this loop and have to be closed on it.
-            await asyncio.to_thread(loop.run, system.dispose())
-        await asyncio.to_thread(loop.close)
-
-    config.on_dispose(close)
-    weakref.finalize(config, loop.close)  # runs at exit too
-
-
-async def _within(context: Context, work: Coroutine[Any, Any, T]) -> T:
-    # The caller's context holds the depth of nested hooks.
-    context.run(_in_hooks.set, True)
-    return await asyncio.get_running_loop().create_task(work, context=context)
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -140,12 +48,12 @@ def iterate_to_end(items: AsyncGenerator[T, None]) -> Iterator[T]:
 class Waiting(Struct, frozen=True):
     """How shared code waits: on the caller's loop, or blocking a plain caller."""
 
-    config: Config
+    session: SessionEvents
     is_async: bool
 
     async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the coroutine of a hook call."""
-        return await work if self.is_async else run_sync(self.config, work)
+        return await work if self.is_async else self.session.run_sync(work)
 
     async def value(self, given: Any) -> Any:
         """What a function returned; a plain function's value is never awaited."""
@@ -164,7 +72,7 @@ async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:
 def wrap(
     function: Callable[..., Any],
     work: Callable[..., Coroutine[Any, Any, Any]],
-    config: Config,
+    session: SessionEvents,
     mark: str,
     *,
     is_async: bool | None = None,
@@ -172,7 +80,7 @@ def wrap(
     """Call ``work(waiting, ...)`` in place of a function; plain or async as that is."""
     if is_async is None:
         is_async = inspect.iscoroutinefunction(function)
-    wait = Waiting(config, is_async=is_async)
+    wait = Waiting(session, is_async=is_async)
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         return await work(wait, *args, **kwargs)
@@ -202,36 +110,66 @@ F = TypeVar(
 
 
 def hooked_tool(
-    config: Config,
+    config: ConfigOrEvents,
     *,
     name: str | None = None,
     confirm: Confirm | None = None,
     on_stop: Callable[[str], None] | None = None,
     in_thread: bool = False,
+    blocked: Literal["return", "raise"] = "return",
 ) -> Callable[[F], F]:
     """Make a decorator that passes a function's calls through the tool hooks.
 
     Hooks see every parameter by name, with the defaults and what a partial has bound;
     of a method those after ``self`` or ``cls``. ``on_stop`` is called with the reason
     when a hook stops the agent. With ``in_thread`` a plain function becomes an async
-    tool that runs in a thread.
+    tool that runs in a thread. A refused call returns the reason, or raises
+    ``ToolBlockedError`` with ``blocked="raise"``. What a generator yields is held back
+    while an AfterTool hook listens.
     """
+    if blocked not in ("return", "raise"):
+        raise ValueError(f"blocked: expected 'return' or 'raise', got {blocked!r}")
+    session = events_of(config)
 
     def decorate(function: Any, has_receiver: bool | None = None) -> Any:
         if isinstance(function, classmethod | staticmethod):
             is_class_method = isinstance(function, classmethod)
             return type(function)(decorate(function.__func__, is_class_method))
-        start = partial(ToolRun, config, name or name_of(function), confirm=confirm)
-        hooked = _HookedFunction(function, start, on_stop, has_receiver)
-        is_async = inspect.iscoroutinefunction(function)
-        if in_thread and not is_async:
+        start = partial(HookedToolCall, session, name or name_of(function))
+        hooked = _HookedFunction(function, start, confirm, on_stop, has_receiver)
+        hooked.raises = blocked == "raise"
+        is_async = inspect.iscoroutinefunction(hooked.function)
+        if in_thread and not is_async and not hooked.is_generator:
             hooked.invoke = partial(asyncio.to_thread, hooked.function)
-        hooked.wrapper = wrap(
-            function, hooked.call, config, HOOKED, is_async=is_async or in_thread
-        )
+            is_async = True
+        if hooked.is_generator:
+            hooked.wrapper = _wrap_generator(function, hooked, session)
+        else:
+            hooked.wrapper = wrap(
+                function, hooked.call, session, HOOKED, is_async=is_async
+            )
         return hooked.wrapper
 
     return decorate
+
+
+def _wrap_generator(
+    function: Callable[..., Any], hooked: _HookedFunction, session: SessionEvents
+) -> Callable[..., Any]:
+    is_async = inspect.isasyncgenfunction(hooked.function)
+    wait = Waiting(session, is_async=is_async)
+
+    async def call_async(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        async for item in hooked.iterate(wait, *args, **kwargs):
+            yield item
+
+    def call(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        yield from iterate_to_end(hooked.iterate(wait, *args, **kwargs))
+
+    wrapper: Any = update_wrapper(call_async if is_async else call, function)
+    wrapper.__name__ = name_of(function)  # a partial has none to copy
+    setattr(wrapper, HOOKED, True)
+    return cast("Callable[..., Any]", wrapper)
 
 
 class _HookedFunction:
@@ -240,40 +178,97 @@ class _HookedFunction:
     def __init__(
         self,
         given: Callable[..., Any],
-        start: Callable[[dict[str, Any]], ToolRun],
+        start: Callable[[dict[str, Any]], HookedToolCall],
+        confirm: Confirm | None,
         on_stop: Callable[[str], None] | None,
         has_receiver: bool | None,
     ) -> None:
         self.function, self.args, self.kwargs = _without_partials(given)
         self.invoke = self.function
+        self.is_generator = inspect.isgeneratorfunction(
+            self.function
+        ) or inspect.isasyncgenfunction(self.function)
         self.wrapper: Callable[..., Any] | None = None
+        self.raises = False
         self._signature = inspect.signature(self.function)
         self._first = next(iter(self._signature.parameters), "")
         self._start = start
+        self._confirm = confirm
         self._on_stop = on_stop
         self._has_receiver = has_receiver
         if has_receiver is None and _is_named_as_method(self.function, self._first):
             self._has_receiver = True
 
     async def call(self, wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = (*self.args, *args), {**self.kwargs, **kwargs}
-        tool_input = input_of(self._signature, args, kwargs)
-        receiver = self._take_receiver(tool_input)
-        run = self._start(tool_input)
-        refusal = await wait.hooks(run.begin())
-        if refusal is not None:
-            return self._content(refusal)
-        args, kwargs = arguments_of(self._signature, {**run.tool_input, **receiver})
+        hooked, args, kwargs = await self._begin(wait, args, kwargs)
+        if hooked.refusal is not None:
+            return self._refused(hooked, hooked.refusal)
         try:
             value = await wait.value(self.invoke(*args, **kwargs))
         except Exception as error:
-            await wait.hooks(run.finish(failed(error)))
+            await wait.hooks(hooked.finish(error))
             raise
-        before = as_result(value)
-        after = await wait.hooks(run.finish(before))
+        given = as_result(value)
+        outcome = await wait.hooks(hooked.finish(given))
         # The function's own value, unless hooks changed what the model sees.
-        unchanged = after.llm_content is before.llm_content
-        return value if unchanged else self._content(after)
+        unchanged = outcome.result.llm_content is given.llm_content
+        return value if unchanged else self._content(outcome.result)
+
+    async def iterate(
+        self, wait: Waiting, /, *args: Any, **kwargs: Any
+    ) -> AsyncGenerator[Any, None]:
+        """The items of a generator, as its hooks allow."""
+        hooked, args, kwargs = await self._begin(wait, args, kwargs)
+        if hooked.refusal is not None:
+            yield self._refused(hooked, hooked.refusal)
+            return
+        held = await wait.hooks(wait.session.has_hooks(HookEventName.AfterTool))
+        made: list[Any] = []
+        items = wait.items(self.invoke(*args, **kwargs))
+        try:
+            async for item in items:
+                made.append(item)
+                if not held:
+                    yield item
+        except Exception as error:
+            await wait.hooks(hooked.finish(error))
+            raise
+        finally:
+            await items.aclose()
+        outcome = await wait.hooks(hooked.finish(made))
+        for item in self._items(outcome, made if held else []):
+            yield item
+
+    def _items(self, outcome: ToolOutcome, held: list[Any]) -> list[Any]:
+        """What is still to be given after the last item of a generator."""
+        if outcome.withheld or outcome.stop_reason is not None:
+            return [self._content(outcome.result)]
+        if all(isinstance(item, str) for item in outcome.content):
+            return [*held, *outcome.additions]
+        if outcome.additions:
+            logger.warning(
+                "a stream cannot carry what hooks add: %s", outcome.additions
+            )
+        return held
+
+    async def _begin(
+        self, wait: Waiting, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[HookedToolCall, tuple[Any, ...], dict[str, Any]]:
+        args, kwargs = (*self.args, *args), {**self.kwargs, **kwargs}
+        tool_input = input_of(self._signature, args, kwargs)
+        receiver = self._take_receiver(tool_input)
+        hooked = self._start(tool_input)
+        await wait.hooks(hooked.begin(self._confirm))
+        if hooked.refused:
+            return hooked, (), {}
+        found = arguments_of(self._signature, {**hooked.tool_input, **receiver})
+        return hooked, *found
+
+    def _refused(self, hooked: HookedToolCall, refusal: ToolResult) -> Any:
+        content = self._content(refusal)
+        if self.raises:
+            raise ToolBlockedError(hooked.tool_name, refusal.text)
+        return content
 
     def _take_receiver(self, tool_input: dict[str, Any]) -> dict[str, Any]:
         """Take ``self`` or ``cls`` out of an input, whatever its parameter's name."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from inspect import isawaitable
-from itertools import count
 from typing import Any, Self
 
 from msgspec import Struct
 
-from hookline.config import Config
 from hookline.protocol.events import (
     PreCompressTrigger,
     SessionEndReason,
@@ -29,20 +27,19 @@ from .conversation import (
     user_turn,
 )
 from .scheduler import ToolBatch, ToolScheduler
+from .session import ConfigOrSession, session_of
 from .tool_calls import not_run
 from .triggers import (
-    fire_after_agent_hook,
-    fire_before_agent_hook,
     fire_pre_compress_hook,
     fire_session_end_hook,
     fire_session_start_hook,
 )
+from .turn import HookedTurn
 
 Compress = Callable[[Sequence[Turn]], Any]
 """Returns a shorter history, for example with a summary; plain or async."""
 
 _NO_OUTPUT = ProcessedHookResult(aggregated=make_empty_success_result())
-MAX_REJECTIONS = 8
 DEFAULT_MAX_TURNS = 50
 
 
@@ -76,7 +73,7 @@ class Agent:
 
     def __init__(
         self,
-        config: Config,
+        config: ConfigOrSession,
         model: ModelClient,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         *,
@@ -88,7 +85,7 @@ class Agent:
         on_chunk: Callable[[str], None] = lambda _: None,
         **scheduling: Any,
     ) -> None:
-        self._config = config
+        self._session = session_of(config)
         self._scheduler = ToolScheduler(config, tools, **scheduling)
         specs = [tool.spec for tool in self._scheduler.tools.values()]
         self.chat = ChatSession(
@@ -102,29 +99,22 @@ class Agent:
 
     async def run(self, prompt: str) -> AgentResult:
         """Work on a prompt until there is an answer that the hooks accept."""
-        before = await fire_before_agent_hook(self._config, prompt) or _NO_OUTPUT
-        if before.should_stop or before.blocked:
-            return _ended_by_hook(before)
-        self.chat.note(before.system_message)
-        context = _additional_context(before)
-        turn = user_turn(f"{prompt}\n\n{context}" if context else prompt)
-        for rejections in count():
-            result = await self._work(turn)
+        turn = await self._session.begin_turn(prompt)
+        if turn.refused:
+            return _ended_by_hook(turn)
+        text = f"{prompt}\n\n{turn.context}" if turn.context else prompt
+        while True:
+            self.chat.note(turn.system_message)
+            result = await self._work(user_turn(text))
             if result.ending is not Ending.ANSWERED:
                 return result
-            after = await fire_after_agent_hook(
-                self._config, prompt, result.text, rejections > 0
-            )
-            after = after or _NO_OUTPUT
-            if after.final_output is not None and after.final_output.clear_context:
+            again = await turn.finish(result.text)
+            if turn.clear_context:
                 self.chat.clear()
-            self.chat.note(after.system_message)
-            if after.should_stop or (after.blocked and rejections == MAX_REJECTIONS):
-                return _ended_by_hook(after, result.text)
-            if not after.blocked:
-                return result
-            turn = user_turn(after.reason or "")
-        raise AssertionError("the loop ends with a return")
+            if again is None:
+                self.chat.note(turn.system_message)
+                return _accepted(turn, result)
+            text = turn.reason or ""
 
     async def _work(self, turn: Turn) -> AgentResult:
         """Model and tool turns until the model has no more calls."""
@@ -164,7 +154,7 @@ class Agent:
         self, trigger: PreCompressTrigger = PreCompressTrigger.Manual
     ) -> None:
         """Compress the history now, by default on the user's request."""
-        result = await fire_pre_compress_hook(self._config, trigger) or _NO_OUTPUT
+        result = await fire_pre_compress_hook(self._session, trigger) or _NO_OUTPUT
         shorter = self._compress(self.chat.history)
         if isawaitable(shorter):
             shorter = await shorter
@@ -178,13 +168,13 @@ class Agent:
         self, source: SessionStartSource = SessionStartSource.Startup
     ) -> None:
         """Start the session; the output of its hooks is for the model."""
-        result = await fire_session_start_hook(self._config, source) or _NO_OUTPUT
+        result = await fire_session_start_hook(self._session, source) or _NO_OUTPUT
         self.chat.note(_additional_context(result))
         self.chat.note(result.system_message)
 
     async def end(self, reason: SessionEndReason = SessionEndReason.Exit) -> None:
         """End the session."""
-        await fire_session_end_hook(self._config, reason)
+        await fire_session_end_hook(self._session, reason)
 
     async def clear(self) -> None:
         """End the session and start a new one with an empty history."""
@@ -205,10 +195,13 @@ def _additional_context(result: ProcessedHookResult) -> str | None:
     return None if output is None else output.additional_context
 
 
-def _ended_by_hook(result: ProcessedHookResult, text: str = "") -> AgentResult:
-    if result.should_stop:
-        return AgentResult(ending=Ending.STOPPED, text=text, reason=result.stop_reason)
-    return AgentResult(ending=Ending.BLOCKED, text=text, reason=result.reason)
+def _accepted(turn: HookedTurn, result: AgentResult) -> AgentResult:
+    return _ended_by_hook(turn, result.text) if turn.refused else result
+
+
+def _ended_by_hook(turn: HookedTurn, text: str = "") -> AgentResult:
+    ending = Ending.STOPPED if turn.stopped else Ending.BLOCKED
+    return AgentResult(ending=ending, text=text, reason=turn.reason)
 
 
 def _ended_by_reply(reply: ChatReply) -> AgentResult:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from hookline.config import Config
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
 from hookline.translators import pick_translator
+from hookline.translators.messages import RequestChanges, request_changes
 from hookline.translators.passthrough import StableTranslator
 from hookline.translators.sdk_objects import get
 from hookline.translators.stable import HookTranslator, LLMMessage, to_wire
 from hookline.translators.translator import merged_tool_config
 
-from .triggers import fire
+from .firing import ConfigOrEvents, SessionEvents, events_of, fire
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Struct)
@@ -71,12 +71,15 @@ class BeforeToolSelectionHookResult(Struct, frozen=True, kw_only=True):
 
 
 async def fire_before_model_hook(
-    config: Config, llm_request: Any, *, translator: HookTranslator | None = None
+    config: ConfigOrEvents,
+    llm_request: Any,
+    *,
+    translator: HookTranslator | None = None,
 ) -> BeforeModelHookResult:
     """Fire BeforeModel and apply its output to the request."""
     chosen = _translator_for(config, translator, llm_request)
     stable = _stable_request(chosen, llm_request)
-    result = await fire(config, HookEventName.BeforeModel, stable)
+    result = await fire(config, HookEventName.BeforeModel, {"llm_request": stable})
     if result is None:
         return BeforeModelHookResult()
     changes: dict[str, Any] = {"reason": result.reason or result.stop_reason}
@@ -90,7 +93,7 @@ async def fire_before_model_hook(
 
 
 async def fire_after_model_hook(
-    config: Config,
+    config: ConfigOrEvents,
     llm_request: Any,
     llm_response: Any,
     *,
@@ -102,7 +105,8 @@ async def fire_after_model_hook(
     response = _try(
         llm_response, lambda: chosen.to_hook_llm_response(llm_response), quiet=True
     )
-    result = await fire(config, HookEventName.AfterModel, request, response)
+    fields = {"llm_request": request, "llm_response": response}
+    result = await fire(config, HookEventName.AfterModel, fields)
     if result is None:
         return AfterModelHookResult(response=llm_response)
     is_unread = response is llm_response
@@ -112,7 +116,7 @@ async def fire_after_model_hook(
 
 
 async def fire_before_tool_selection_hook(
-    config: Config,
+    config: ConfigOrEvents,
     llm_request: Any,
     *,
     available_tools: list[Any] | None = None,
@@ -125,9 +129,10 @@ async def fire_before_tool_selection_hook(
         available_tools = _try(
             None, lambda: chosen.tool_names(llm_request) or None, quiet=True
         )
-    result = await fire(
-        config, HookEventName.BeforeToolSelection, stable, available_tools
-    )
+    fields = {"llm_request": stable}
+    if available_tools is not None:
+        fields["available_tools"] = available_tools
+    result = await fire(config, HookEventName.BeforeToolSelection, fields)
     if result is None:
         return BeforeToolSelectionHookResult()
     wanted = (result.final_output and result.final_output.tool_config) or {}
@@ -180,14 +185,12 @@ def empty_response(translator: HookTranslator) -> Any:
 
 
 def _translator_for(
-    config: Config, given: HookTranslator | None, *values: Any
+    config: ConfigOrEvents, given: HookTranslator | None, *values: Any
 ) -> HookTranslator:
     """The given translator, or the one for the first value of a known SDK."""
-    found = given
+    found, name = given, events_of(config).config.translator
     for value in values:
-        found = found or _try(
-            None, partial(pick_translator, value, config.translator), quiet=True
-        )
+        found = found or _try(None, partial(pick_translator, value, name), quiet=True)
     # This one cannot read an unknown value either: the handler will report it.
     return found or StableTranslator()
 
@@ -323,3 +326,179 @@ def _try(default: T, make: Callable[[], T], *, quiet: bool = False) -> T:
         if not quiet:
             logger.warning("a hook's change to a model call was ignored: %s", error)
         return default
+
+
+class PreparedCall(BeforeModelHookResult, frozen=True, kw_only=True):
+    """A model call after its Before hooks; unless blocked it has a request to send."""
+
+
+async def prepare_call(
+    config: ConfigOrEvents,
+    translator: HookTranslator | None,
+    request: Any,
+    available_tools: list[Any] | None = None,
+) -> PreparedCall:
+    """Fire BeforeToolSelection and BeforeModel, and apply their outputs."""
+    selected = await fire_before_tool_selection_hook(
+        config, request, available_tools=available_tools, translator=translator
+    )
+    if selected.should_stop:
+        return PreparedCall(
+            blocked=True,
+            reason=selected.stop_reason,
+            should_stop=True,
+            stop_reason=selected.stop_reason,
+            system_message=selected.system_message,
+        )
+    if selected.modified_request is not None:
+        request = selected.modified_request
+    before = await fire_before_model_hook(config, request, translator=translator)
+    prepared = PreparedCall(**structs.asdict(before))
+    if before.blocked:
+        return prepared
+    if before.modified_request is not None:
+        request = before.modified_request
+    chosen = _translator_for(config, translator, request)
+    for message in (selected.system_message, before.system_message):
+        request = with_message(chosen, request, message)
+    names = [n for n in (selected.allowed_names, before.allowed_names) if n is not None]
+    allowed = frozenset.intersection(*names) if names else None
+    return structs.replace(prepared, modified_request=request, allowed_names=allowed)
+
+
+class ModelOutcome(Struct, frozen=True, kw_only=True):
+    """The answer of a model after its hooks."""
+
+    response: Any
+    """The same object if hooks changed nothing."""
+    text: str
+    changed: bool
+    suppress_display: bool = False
+    stop_reason: str | None = None
+
+
+class HookedModelCall(Struct):
+    """One model call: send ``request`` unless the call is refused.
+
+    ``begin_model`` of a session or a turn makes it; ``finish`` shows hooks the answer.
+    """
+
+    session: SessionEvents
+    given: Any
+    """The request before the hooks."""
+    translator: HookTranslator
+    prepared: PreparedCall
+    on_finish: Callable[[AfterModelHookResult], None] | None = None
+    """Called with what the AfterModel hooks said."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the model must not be called."""
+        return self.prepared.blocked
+
+    @property
+    def reason(self) -> str | None:
+        """Why the model must not be called."""
+        return self.prepared.reason
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Set if a hook stops the agent."""
+        return self.prepared.stop_reason
+
+    @property
+    def allowed_names(self) -> frozenset[str] | None:
+        """The only tools to offer, and to accept calls of; None means all."""
+        return self.prepared.allowed_names
+
+    @property
+    def request(self) -> Any:
+        """The request to send."""
+        changed = self.prepared.modified_request
+        return self.given if changed is None else changed
+
+    @property
+    def changes(self) -> RequestChanges:
+        """What hooks changed in the request, for a framework that edits its own."""
+        return changes(self.given, self.request, translator=self.translator)
+
+    @property
+    def response(self) -> Any:
+        """The answer that hooks give in the model's place; None if there is none."""
+        return self.prepared.synthetic_response
+
+    @property
+    def text(self) -> str:
+        """The text of that answer."""
+        return self._text_of(self.response)
+
+    async def finish(self, response: Any) -> ModelOutcome:
+        """Show hooks the complete answer, and apply their output."""
+        after = await fire_after_model_hook(
+            self.session, self.request, response, translator=self.translator
+        )
+        if self.on_finish is not None:
+            self.on_finish(after)
+        return ModelOutcome(
+            response=after.response,
+            text=self._text_of(after.response),
+            changed=after.response is not response,
+            suppress_display=after.suppress_output,
+            stop_reason=after.stop_reason if after.should_stop else None,
+        )
+
+    def _text_of(self, response: Any) -> str:
+        if response is None:
+            return ""
+
+        def read() -> str:
+            found = _translator_for(self.session, None, response)
+            return found.to_hook_llm_response(response).text or ""
+
+        return _try("", read, quiet=True)
+
+
+async def begin_model(
+    session: SessionEvents,
+    request: Any,
+    available_tools: list[Any] | None,
+    translator: HookTranslator | None,
+    notes: Iterable[str] = (),
+) -> HookedModelCall:
+    """Fire the hooks before a model call; ``notes`` are system messages to add."""
+    chosen = _translator_for(session, translator, request)
+    noted = request
+    for note in notes:
+        noted = with_message(chosen, noted, note)
+    prepared = await prepare_call(session, chosen, noted, available_tools)
+    if prepared.modified_request is None:
+        prepared = structs.replace(prepared, modified_request=noted)
+    return HookedModelCall(session, request, chosen, prepared)
+
+
+def refused_model_call(
+    session: SessionEvents,
+    request: Any,
+    reason: str,
+    translator: HookTranslator | None,
+) -> HookedModelCall:
+    """A call after hooks have stopped the agent."""
+    chosen = _translator_for(session, translator, request)
+    prepared = PreparedCall(
+        blocked=True, reason=reason, should_stop=True, stop_reason=reason
+    )
+    return HookedModelCall(session, request, chosen, prepared)
+
+
+def changes(
+    request: Any, modified: Any, *, translator: HookTranslator | None = None
+) -> RequestChanges:
+    """What differs between a request and the one that hooks made of it.
+
+    Both may be an SDK's own or in the stable shape; indexes count stable messages.
+    """
+    if modified is request:
+        return RequestChanges()
+    chosen = translator or pick_translator(request)
+    before = chosen.to_hook_llm_request(request)
+    return request_changes(before, chosen.to_hook_llm_request(modified))

@@ -14,14 +14,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.config import Config
 from hookline.log import logger
 
 from .conversation import Tool, ToolAnswer, ToolCall, by_name
+from .firing import ConfigOrEvents, events_of
 from .tool_calls import (
     Confirm,
+    HookedToolCall,
     ToolResult,
-    ToolRun,
     call_tool,
     not_allowed,
     not_run,
@@ -61,7 +61,7 @@ class ToolScheduler:
 
     def __init__(
         self,
-        config: Config,
+        config: ConfigOrEvents,
         tools: Iterable[Tool | Callable[..., Any]],
         *,
         confirm: Confirm | None = None,
@@ -70,7 +70,7 @@ class ToolScheduler:
         on_status: Callable[[ToolCall, CallStatus], None] = lambda *_: None,
         publish: Callable[[ToolAnswer], None] = lambda *_: None,
     ) -> None:
-        self.config = config
+        self.session = events_of(config)
         self.tools = by_name(tools)
         self.confirm = confirm
         self.max_parallel = max(1, max_parallel)
@@ -149,20 +149,20 @@ class _Batch(Struct):
 
     async def _perform(self, call: ToolCall) -> ToolResult:
         tool = self.scheduler.tools[call.name]
-        run = ToolRun(
-            self.scheduler.config,
-            call.name,
-            tool.complete(call.input),
-            confirm=self.scheduler.confirm,
+        hooked = HookedToolCall(
+            self.scheduler.session, call.name, tool.complete(call.input)
+        )
+        await hooked.begin(
+            self.scheduler.confirm,
             on_ask=lambda: self._notify(call, CallStatus.AWAITING_CONFIRMATION),
         )
-        refusal = await run.begin()
-        if refusal is not None:
-            return refusal
+        if hooked.refusal is not None:
+            return hooked.refusal
         if self.stop_reason is not None:
             return not_run(self.stop_reason)
         self._notify(call, CallStatus.EXECUTING)
-        return await run.finish(await call_tool(tool.execute, run.tool_input))
+        made = await call_tool(tool.execute, hooked.tool_input)
+        return (await hooked.finish(made)).result
 
     def _note_stop(self, result: ToolResult) -> None:
         if result.stop_reason is None or self.stop_reason is not None:

@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from hookline.config import Config
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
@@ -23,7 +22,7 @@ from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import OnFailure
 
-from .triggers import fire, fire_notification_hook
+from .firing import ConfigOrEvents, events_of, fire
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
@@ -139,7 +138,7 @@ Confirm = Callable[[Confirmation], bool | Awaitable[bool]]
 
 
 async def fire_before_tool_hook(
-    config: Config,
+    config: ConfigOrEvents,
     tool_name: str,
     tool_input: Mapping[str, Any],
     *,
@@ -147,18 +146,13 @@ async def fire_before_tool_hook(
     original_request_name: str | None = None,
 ) -> ProcessedHookResult | None:
     """Fire BeforeTool; None if no hook returned an output."""
-    return await fire(
-        config,
-        HookEventName.BeforeTool,
-        tool_name,
-        tool_input,
-        mcp_context=mcp_context,
-        original_request_name=original_request_name,
-    )
+    context = _context(mcp_context, original_request_name)
+    fields = {"tool_name": tool_name, "tool_input": tool_input, **context}
+    return await fire(config, HookEventName.BeforeTool, fields)
 
 
 async def fire_after_tool_hook(
-    config: Config,
+    config: ConfigOrEvents,
     tool_name: str,
     tool_input: Mapping[str, Any],
     tool_response: Mapping[str, Any],
@@ -167,19 +161,25 @@ async def fire_after_tool_hook(
     original_request_name: str | None = None,
 ) -> ProcessedHookResult | None:
     """Fire AfterTool; None if no hook returned an output."""
-    return await fire(
-        config,
-        HookEventName.AfterTool,
-        tool_name,
-        tool_input,
-        tool_response,
-        mcp_context=mcp_context,
-        original_request_name=original_request_name,
-    )
+    context = _context(mcp_context, original_request_name)
+    fields = {"tool_name": tool_name, "tool_input": tool_input, **context}
+    fields["tool_response"] = tool_response
+    return await fire(config, HookEventName.AfterTool, fields)
+
+
+def _context(
+    mcp_context: Mapping[str, Any] | None, original_request_name: str | None
+) -> dict[str, Any]:
+    """The optional fields of the tool events."""
+    given = {
+        "mcp_context": mcp_context,
+        "original_request_name": original_request_name,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 async def execute_tool_with_hooks(
-    config: Config,
+    config: ConfigOrEvents,
     tool_name: str,
     tool_input: Mapping[str, Any],
     execute: Execute,
@@ -193,37 +193,112 @@ async def execute_tool_with_hooks(
         "mcp_context": mcp_context,
         "original_request_name": original_request_name,
     }
-    run = ToolRun(config, tool_name, dict(tool_input), confirm, context=context)
-    refusal = await run.begin()
-    if refusal is not None:
-        return refusal
-    return await run.finish(await call_tool(execute, run.tool_input))
+    call = HookedToolCall(config, tool_name, dict(tool_input), context)
+    await call.begin(confirm)
+    if call.refusal is not None:
+        return call.refusal
+    return (await call.finish(await call_tool(execute, call.tool_input))).result
 
 
-class ToolRun(Struct):
-    """One tool call: ``begin``, run the tool with ``tool_input``, ``finish``.
+class ToolOutcome(Struct, frozen=True, kw_only=True):
+    """The result of a tool after its hooks, in parts."""
 
-    For callers that run the tool themselves, in a thread of their own choice.
+    content: Any
+    """What the tool gave, or the reason in its place; without the additions."""
+    additions: list[str]
+    """What hooks added for the model, to follow the content."""
+    withheld: bool = False
+    """Whether a hook withholds what the tool gave."""
+    result: ToolResult
+    """The whole, additions included."""
+
+    @property
+    def suppress_display(self) -> bool:
+        """Whether a hook wants nothing shown to the person."""
+        return self.result.suppress_display
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Set if a hook stops the agent."""
+        return self.result.stop_reason
+
+    @property
+    def error(self) -> str | None:
+        """What the tool raised, or why its result is not given."""
+        return self.result.error
+
+    @property
+    def text(self) -> str:
+        """The content as text, with the additions."""
+        return self.result.text
+
+    @property
+    def changed(self) -> bool:
+        """Whether the model gets anything else than what the tool gave."""
+        return bool(self.additions or self.withheld or self.stop_reason)
+
+
+class HookedToolCall(Struct):
+    """One tool call: run the tool with ``tool_input`` unless it is refused.
+
+    ``begin_tool`` of a session or a turn makes it; ``finish`` shows hooks the result.
     """
 
-    config: Config
+    session: ConfigOrEvents
     tool_name: str
     tool_input: ToolInput
-    confirm: Confirm | None = None
-    on_ask: Callable[[], None] = lambda: None
+    """What the tool must run with."""
     context: dict[str, Any] = {}
     """``mcp_context`` and ``original_request_name``."""
+    on_stop: Callable[[str], None] | None = None
+    """Called with the reason if a hook stops the agent."""
+    refusal: ToolResult | None = None
+    """The result of a call that must not run, with what hooks added."""
+    question: str | None = None
+    """What to ask a person before this call is made again."""
     contexts: list[str] = []
     annotations: list[str] = []
+    _refused: ToolResult | None = None
 
-    async def begin(self) -> ToolResult | None:
-        """Ask the hooks, and a person if they want one; a result is a refusal."""
+    @property
+    def refused(self) -> bool:
+        """Whether the tool must not run."""
+        return self.refusal is not None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the tool must not run."""
+        return None if self._refused is None else self._refused.text
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Set if a hook stops the agent."""
+        return None if self._refused is None else self._refused.stop_reason
+
+    @property
+    def message(self) -> str:
+        """For the model in place of a result: the reason, and what hooks added."""
+        return "" if self.refusal is None else self.refusal.text
+
+    @property
+    def additions(self) -> list[str]:
+        """What hooks added for the model so far."""
+        return [*self.contexts, *self.annotations]
+
+    async def begin(
+        self,
+        confirm: Confirm | bool | None = None,
+        *,
+        defer: bool = False,
+        on_ask: Callable[[], None] | None = None,
+    ) -> None:
+        """Ask the hooks, and a person if they want one."""
         before = await fire_before_tool_hook(
-            self.config, self.tool_name, self.tool_input, **self.context
+            self.session, self.tool_name, self.tool_input, **self.context
         )
         output = None if before is None else before.aggregated.final_output
         if before is None or output is None:
-            return None
+            return
         changes = ""
         if output.modified_tool_input is not None:
             self.tool_input, changes = _changed(
@@ -232,68 +307,92 @@ class ToolRun(Struct):
         if output.additional_context is not None:
             self.contexts.append(output.additional_context)
         self._annotate(before.system_message)
-        refusal = await self._refusal(before, output)
-        if refusal is not None:
-            return refusal.with_additions([*self.contexts, *self.annotations])
-        self._annotate(changes)
-        return None
+        refusal = _refusal(before)
+        if refusal is None and before.ask:
+            question = self._question(before, output)
+            refusal = await self._asked(question, confirm, defer, on_ask)
+        if refusal is None:
+            self._annotate(changes)
+        else:
+            self.refuse(refusal)
 
-    async def finish(self, result: ToolResult) -> ToolResult:
-        """Show the hooks the result and apply their output."""
+    def refuse(self, result: ToolResult) -> None:
+        """Give this result in place of a run."""
+        self._refused = result
+        self.refusal = result.with_additions(self.additions)
+        self._stop(result)
+
+    async def finish(self, result: Any) -> ToolOutcome:
+        """Show hooks what the tool returned or raised, and apply their output."""
+        if self.refusal is not None:
+            return _outcome(self._refused or self.refusal, self.additions)
+        raised = isinstance(result, Exception)
+        given = failed(result) if raised else as_result(result)
         after = await fire_after_tool_hook(
-            self.config,
+            self.session,
             self.tool_name,
             self.tool_input,
-            result.to_wire(),
+            given.to_wire(),
             **self.context,
         )
         if after is None or after.final_output is None:
-            return result.with_additions([*self.contexts, *self.annotations])
+            return _outcome(given, self.additions)
         if after.should_stop:
-            return _stopped(after)
-        return self._applied(result, after, after.final_output)
+            stopped = _stopped(after)
+            self._stop(stopped)
+            return _outcome(stopped, [])
+        return self._applied(given, after, after.final_output)
 
-    async def _refusal(
+    def _question(
         self, before: ProcessedHookResult, output: HookOutput
-    ) -> ToolResult | None:
-        if before.should_stop:
-            return _stopped(before)
-        if before.blocked:
-            return _blocked(before.reason or "Blocked by hook")
-        if not before.ask:
-            return None
+    ) -> Confirmation:
         said = (output.own_reason, before.system_message)
         reason = next((text for text in said if text and text.strip()), _NO_QUESTION)
-        question = Confirmation(
+        return Confirmation(
             tool_name=self.tool_name, tool_input=self.tool_input, reason=reason
         )
-        self.on_ask()
-        notice = await fire_notification_hook(
-            self.config,
-            f"Tool {self.tool_name} needs permission: {reason}",
+
+    async def _asked(
+        self,
+        question: Confirmation,
+        confirm: Confirm | bool | None,
+        defer: bool,
+        on_ask: Callable[[], None] | None,
+    ) -> ToolResult | None:
+        if isinstance(confirm, bool):
+            return None if confirm else _declined(question)
+        if on_ask is not None:
+            on_ask()
+        session = events_of(self.session)
+        notice = await session.fire_notification_event(
+            f"Tool {self.tool_name} needs permission: {question.reason}",
             details=structs.asdict(question),
         )
-        if notice is not None:
-            self._annotate(notice.system_message)
-        return await self._ask(question)
-
-    async def _ask(self, question: Confirmation) -> ToolResult | None:
-        if self.confirm is None:
-            if self.config.settings.global_options.on_ask is OnFailure.ALLOW:
-                return None
-            return _blocked(f"{question.reason} (confirmation is not available)")
-        if await _is_confirmed(self.confirm, question):
+        self._annotate(notice.system_message)
+        if confirm is not None:
+            return (
+                None if await _is_confirmed(confirm, question) else _declined(question)
+            )
+        if defer:
+            self.question = question.reason
+            return _blocked(f"{question.reason} (waiting for a decision)")
+        if session.config.settings.global_options.on_ask is OnFailure.ALLOW:
             return None
-        return _blocked(f"Declined by the user: {question.reason}")
+        return _blocked(f"{question.reason} (confirmation is not available)")
 
     def _annotate(self, message: str | None) -> None:
         if message:
             self.annotations.append(annotation(message))
 
+    def _stop(self, result: ToolResult) -> None:
+        if result.stop_reason is not None and self.on_stop is not None:
+            self.on_stop(result.stop_reason)
+
     def _applied(
         self, result: ToolResult, after: ProcessedHookResult, output: HookOutput
-    ) -> ToolResult:
-        if output.withholds_result:
+    ) -> ToolOutcome:
+        withheld = output.withholds_result
+        if withheld:
             result = _withheld(result, output)
         elif output.additional_context is not None:
             self.contexts.append(output.additional_context)
@@ -301,9 +400,26 @@ class ToolRun(Struct):
             # The tool has run and nothing is undone, but the model gets the reason.
             self._annotate(output.effective_reason)
         self._annotate(after.system_message)
-        result = result.with_additions([*self.contexts, *self.annotations])
         suppress = after.suppress_output or result.suppress_display
-        return structs.replace(result, suppress_display=suppress)
+        result = structs.replace(result, suppress_display=suppress)
+        return _outcome(result, self.additions, withheld=withheld)
+
+
+def _outcome(
+    result: ToolResult, additions: list[str], *, withheld: bool = False
+) -> ToolOutcome:
+    return ToolOutcome(
+        content=result.llm_content,
+        additions=additions,
+        withheld=withheld,
+        result=result.with_additions(additions),
+    )
+
+
+def _refusal(before: ProcessedHookResult) -> ToolResult | None:
+    if before.should_stop:
+        return _stopped(before)
+    return _blocked(before.reason or "Blocked by hook") if before.blocked else None
 
 
 def _changed(before: ToolInput, after: Mapping[Any, Any]) -> tuple[ToolInput, str]:
@@ -354,6 +470,10 @@ async def _is_confirmed(confirm: Confirm, question: Confirmation) -> bool:
     except Exception as error:  # noqa: BLE001
         logger.warning("confirm raised %r: treated as declined", error)
         return False
+
+
+def _declined(question: Confirmation) -> ToolResult:
+    return _blocked(f"Declined by the user: {question.reason}")
 
 
 def _blocked(reason: str) -> ToolResult:

@@ -69,9 +69,18 @@ class RemoteHooks(EventFirer):
         for name in ("session_id", "transcript_path"):
             if event_input.get(name):
                 fields[name] = text_of(event_input[name])
-        return await self._fire(event, fields)
+        return await self.fire_fields(event, fields)
 
-    async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire an event whose fields are normalized, for another session if given."""
+        given = {"session_id": session_id, "transcript_path": transcript_path}
+        fields = {k: v for k, v in given.items() if v is not None} | fields
         try:
             sent = {**self._base, **fields, **self._translated(event, fields)}
         # An SDK's objects are foreign code and may raise anything.

@@ -70,10 +70,19 @@ class ReportingHooks(EventFirer):
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
         """Fire by name."""
-        return await self._fire(HookEventName.of(event_name), dict(event_input))
+        return await self.fire_fields(HookEventName.of(event_name), dict(event_input))
 
-    async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
-        result = await self._handler.fire(event, fields)
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire and report."""
+        result = await self._handler.fire_fields(
+            event, fields, session_id, transcript_path
+        )
         for hook in result.aggregated.hook_results:
             action, detail = _action(hook, fields)
             self._report(

@@ -104,7 +104,7 @@ class HookEventHandler(EventFirer):
         self._tool_selection = config.settings.global_options.tool_selection
 
     def has_hooks_for(self, event: HookEventName) -> bool:
-        """Whether any hook would run for an event that takes no matcher."""
+        """Whether any hook would run for an event, whatever matchers say."""
         return self._broken is not None or self._planner.plan(event, None) is not None
 
     async def fire(
@@ -121,6 +121,18 @@ class HookEventHandler(EventFirer):
             meta = FailureMeta(event_name=known_event(event_name))
             return self._failed(error, Stage.VALIDATION, meta)
         return await self._fire(event, fields, origin)
+
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire an event whose fields are normalized, for another session if given."""
+        if session_id is None and transcript_path is None:
+            return await self._fire(event, fields)
+        return await self._fire(event, fields, EventOrigin(session_id, transcript_path))
 
     async def _fire(
         self, event: HookEventName, fields: Fields, origin: EventOrigin = _OWN_SESSION

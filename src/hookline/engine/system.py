@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -27,6 +27,7 @@ from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
 from hookline.processes.process import ProcessSlots
 from hookline.processes.watcher import watcher
 from hookline.protocol.events import HookEventName
+from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.load import Settings
 from hookline.settings.model import (
     DEFAULT_TIMEOUT_MS,
@@ -209,6 +210,20 @@ class HookSystem:
             await asyncio.to_thread(self._journal.close)
         await flush_log(self._debug_logger)
         self._disposing = None
+
+    def fire_sync(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire from plain code: any thread, with or without a running event loop."""
+        from .background_loop import run_sync
+
+        return run_sync(self._config, self._fire(event_name, event_input))
+
+    async def _fire(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        await self.initialize()
+        return await self.event_handler.fire(event_name, event_input)
 
     def record_to(self, path: str | None = None) -> None:
         """Record events from the next ``initialize()`` on, whatever settings say.

@@ -251,8 +251,14 @@ class EventFirer(ABC):
         """Fire an event by its name, with its fields as a mapping."""
 
     @abstractmethod
-    async def _fire(self, event: HookEventName, fields: Fields) -> ProcessedHookResult:
-        """Fire an event whose fields are normalized."""
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire an event whose fields are normalized, for another session if given."""
 
     async def fire_before_tool_event(
         self,
@@ -268,7 +274,7 @@ class EventFirer(ABC):
             fields["mcp_context"] = mcp_context
         if original_request_name is not None:
             fields["original_request_name"] = original_request_name
-        return await self._fire(_BEFORE_TOOL, fields)
+        return await self.fire_fields(_BEFORE_TOOL, fields)
 
     async def fire_after_tool_event(
         self,
@@ -289,11 +295,11 @@ class EventFirer(ABC):
             fields["mcp_context"] = mcp_context
         if original_request_name is not None:
             fields["original_request_name"] = original_request_name
-        return await self._fire(_AFTER_TOOL, fields)
+        return await self.fire_fields(_AFTER_TOOL, fields)
 
     async def fire_before_agent_event(self, prompt: str) -> ProcessedHookResult:
         """A turn is about to start."""
-        return await self._fire(HookEventName.BeforeAgent, {"prompt": prompt})
+        return await self.fire_fields(HookEventName.BeforeAgent, {"prompt": prompt})
 
     async def fire_after_agent_event(
         self, prompt: str, prompt_response: str, stop_hook_active: bool = False
@@ -304,18 +310,20 @@ class EventFirer(ABC):
             "prompt_response": prompt_response,
             "stop_hook_active": stop_hook_active,
         }
-        return await self._fire(HookEventName.AfterAgent, fields)
+        return await self.fire_fields(HookEventName.AfterAgent, fields)
 
     async def fire_before_model_event(self, llm_request: Any) -> ProcessedHookResult:
         """A model is about to be called; the request may be an SDK's own object."""
-        return await self._fire(HookEventName.BeforeModel, {"llm_request": llm_request})
+        return await self.fire_fields(
+            HookEventName.BeforeModel, {"llm_request": llm_request}
+        )
 
     async def fire_after_model_event(
         self, llm_request: Any, llm_response: Any
     ) -> ProcessedHookResult:
         """A model has answered completely."""
         fields = {"llm_request": llm_request, "llm_response": llm_response}
-        return await self._fire(HookEventName.AfterModel, fields)
+        return await self.fire_fields(HookEventName.AfterModel, fields)
 
     async def fire_before_tool_selection_event(
         self, llm_request: Any, available_tools: list[Any] | None = None
@@ -324,7 +332,7 @@ class EventFirer(ABC):
         fields: Fields = {"llm_request": llm_request}
         if available_tools is not None:
             fields["available_tools"] = available_tools
-        return await self._fire(HookEventName.BeforeToolSelection, fields)
+        return await self.fire_fields(HookEventName.BeforeToolSelection, fields)
 
     async def fire_session_start_event(
         self, source: SessionStartSource | str
@@ -354,7 +362,7 @@ class EventFirer(ABC):
         }
         if level is not None:
             fields["level"] = level
-        return await self._fire(HookEventName.Notification, fields)
+        return await self.fire_fields(HookEventName.Notification, fields)
 
     async def fire_pre_compress_event(
         self, trigger: PreCompressTrigger | str
@@ -367,7 +375,7 @@ class EventFirer(ABC):
     ) -> ProcessedHookResult:
         """A subagent is about to start."""
         fields = {"agent_id": agent_id, "agent_type": agent_type, "prompt": prompt}
-        return await self._fire(HookEventName.SubagentStart, _given(fields))
+        return await self.fire_fields(HookEventName.SubagentStart, _given(fields))
 
     async def fire_subagent_stop_event(
         self,
@@ -386,7 +394,7 @@ class EventFirer(ABC):
             "prompt_response": prompt_response,
             "stop_hook_active": stop_hook_active,
         }
-        return await self._fire(HookEventName.SubagentStop, _given(fields))
+        return await self.fire_fields(HookEventName.SubagentStop, _given(fields))
 
 
 def _given(fields: Fields) -> Fields:

@@ -7,14 +7,64 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from operator import eq
+from typing import Any
 
-from .stable import LLMMessage
+from msgspec import Struct
+
+from .stable import LLMMessage, LLMRequest
 
 _MAX_CELLS = 1024
 _SIMILARITY_WINDOW = 64
 
 Messages = Sequence[LLMMessage]
 Pair = tuple[int, int]
+
+
+class RequestChanges(Struct, frozen=True, kw_only=True):
+    """What differs between two requests; true if anything does.
+
+    Indexes count the messages of the first one, so that a framework can edit its own.
+    """
+
+    edited: dict[int, str] = {}
+    """The new text of messages."""
+    appended: list[LLMMessage] = []
+    """New messages at the end."""
+    inserted: dict[int, list[LLMMessage]] = {}
+    """New messages, by the index of the one that they stand before."""
+    removed: list[int] = []
+    config: dict[str, Any] = {}
+    """New settings; None for one that was removed."""
+    model: str | None = None
+
+    def __bool__(self) -> bool:
+        return self != RequestChanges()
+
+
+def request_changes(before: LLMRequest, after: LLMRequest) -> RequestChanges:
+    """Find what one request changed of another."""
+    origins = align(before.messages, after.messages)
+    edited, inserted = dict[int, str](), defaultdict[int, list[LLMMessage]](list)
+    following = len(before.messages)
+    for at, message in reversed(list(zip(origins, after.messages, strict=True))):
+        if at is None:
+            inserted[following].insert(0, message)
+            continue
+        following = at
+        if message.content != before.messages[at].content:
+            edited[at] = message.content
+    old, new = before.config or {}, after.config or {}
+    kept = {at for at in origins if at is not None}
+    return RequestChanges(
+        edited=dict(sorted(edited.items())),
+        appended=inserted.pop(len(before.messages), []),
+        inserted=dict(sorted(inserted.items())),
+        removed=[at for at in range(len(before.messages)) if at not in kept],
+        config={
+            key: new.get(key) for key in {**old, **new} if old.get(key) != new.get(key)
+        },
+        model=after.model if after.model != before.model else None,
+    )
 
 
 def align(old: Messages, new: Messages) -> list[int | None]:

@@ -1,0 +1,436 @@
+"""A google-genai client whose calls pass the hooks.
+
+The SDK's own loop of model and function calls stays; the hooks sit around each inner
+model call (decision 0051) and inside each tool.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import structs
+
+from hookline.errors import MissingExtraError, TranslationError, UnseenResponseError
+from hookline.log import logger
+from hookline.translators.genai import GenAITranslator, GenerateContentRequest
+from hookline.translators.sdk_objects import get, with_field
+
+from .client import ClientHooks
+from .conversation import name_of
+from .decorator import (
+    HOOKED,
+    Waiting,
+    hooked_tool,
+    is_marked,
+    iterate_to_end,
+    run_to_end,
+    wrap,
+)
+from .model_calls import HookedModelCall
+
+try:
+    from google.genai import types
+    from google.genai.chats import AsyncChat, AsyncChats, Chat, Chats
+    from google.genai.models import AsyncModels, Models
+except ImportError as error:
+    raise MissingExtraError("genai", "google-genai") from error
+
+if TYPE_CHECKING:
+    from google.genai import Client
+
+# A release without these methods would silently skip the hooks.
+_OVERRIDDEN = (
+    "_generate_content_with_continuation",
+    "_generate_content_stream_with_continuation",
+)
+
+Response = types.GenerateContentResponse
+
+
+def hooked_genai(client: Client, hooks: ClientHooks) -> Client:
+    """Pass the calls of a google-genai client through the hooks."""
+    if not all(hasattr(kind, n) for kind in (Models, AsyncModels) for n in _OVERRIDDEN):
+        raise MissingExtraError("genai", "google-genai 3.1 or later")
+    return cast("Client", HookedClient(client, hooks))
+
+
+def _warn_about_servers(hooks: ClientHooks, tools: Sequence[Any]) -> None:
+    """Warn once about MCP servers that the SDK's service calls by itself."""
+    if any(get(tool, "mcp_servers", "mcpServers") for tool in tools):
+        hooks.warn(
+            "tools of mcp_servers are called without tool hooks: "
+            "pass an MCP session instead"
+        )
+
+
+def _warn_about(hooks: ClientHooks, name: str) -> None:
+    """Warn once about a part of the client that does not pass the hooks."""
+    hooks.warn(
+        f"client.{name} calls models without hooks: only generate_content, "
+        "generate_content_stream and chats pass them"
+    )
+
+
+class GenAICall:
+    """One call of a client, with all its inner model and function calls.
+
+    Sync and async clients share this code; ``Waiting`` is the difference.
+    """
+
+    def __init__(self, hooks: ClientHooks, *, is_async: bool) -> None:
+        self.hooks = hooks
+        self.run = hooks.begin_run()
+        self._wait = Waiting(hooks.session, is_async=is_async)
+        self._translator = GenAITranslator()
+
+    async def generate(self, send: Callable[..., Any], given: Any) -> Response:
+        """Make one model call with the SDK's ``send``."""
+        call = await self._wait.hooks(self._begin(given))
+        if call.refused:
+            return _refused(call)
+        sent = send(**structs.asdict(call.request))
+        outcome = await self._wait.hooks(call.finish(await self._wait.value(sent)))
+        return cast("Response", outcome.response)
+
+    async def stream(
+        self, send: Callable[..., Any], given: Any
+    ) -> AsyncGenerator[Response, None]:
+        """Make one streamed model call with the SDK's ``send``."""
+        call = await self._wait.hooks(self._begin(given))
+        if call.refused:
+            yield _refused(call)
+            return
+        buffered = await self._wait.hooks(self.hooks.buffering.is_needed())
+        chunks: list[Response] = []
+        sent = self._wait.items(send(**structs.asdict(call.request)))
+        async with aclosing(sent) as incoming:
+            async for chunk in incoming:
+                chunks.append(chunk)
+                if not buffered:
+                    yield chunk
+        if not chunks:
+            return
+        whole = self._assembled(chunks)
+        outcome = await self._wait.hooks(call.finish(whole))
+        if buffered:
+            for chunk in self._shown(chunks, whole, outcome.response):
+                yield chunk
+
+    async def _begin(self, given: dict[str, Any]) -> HookedModelCall:
+        """Fire the hooks before a model call."""
+        await self._refuse_raw_responses(given.get("config"))
+        request = GenerateContentRequest(**given)
+        return await self.run.begin_model(request, translator=self._translator)
+
+    async def _refuse_raw_responses(self, config: Any) -> None:
+        names = ("should_return_http_response", "shouldReturnHttpResponse")
+        if get(config, *names) and await self.hooks.session.has_hooks("AfterModel"):
+            raise UnseenResponseError(names[0])
+
+    def _assembled(self, chunks: list[Response]) -> Any:
+        try:
+            return self._translator.assemble_response(chunks)
+        # Chunks are the SDK's objects. As a list the handler cannot read them either,
+        # so that a hook with onError "block" still blocks.
+        except Exception as error:  # noqa: BLE001
+            logger.warning("cannot assemble the chunks of a stream: %s", error)
+            return chunks
+
+    def _shown(self, chunks: list[Response], whole: Any, response: Any) -> list[Any]:
+        """The chunks, unless they say anything else than what the hooks have seen."""
+        if response is not whole:
+            return [response]
+        try:
+            return chunks if self._texts(chunks) == self._texts([whole]) else [whole]
+        except TranslationError:
+            return chunks  # nor could the hooks read it: their policies let it pass
+
+    def _texts(self, responses: Iterable[Any]) -> dict[int, str]:
+        found: defaultdict[int, str] = defaultdict(str)
+        for response in responses:
+            for one in self._translator.to_hook_llm_response(response).candidates:
+                found[one.index or 0] += "".join(one.content.parts)
+        return found
+
+    def with_hooked_tools(self, config: Any) -> Any:
+        """The SDK's config with hooks around its callables and MCP sessions."""
+        tools = get(config, "tools")
+        if not isinstance(tools, list | tuple):
+            return config
+        _warn_about_servers(self.hooks, tools)
+        return with_field(config, [self._hooked(tool) for tool in tools], "tools")
+
+    def _hooked(self, tool: Any) -> Any:
+        if is_session(tool):
+            return HookedSession(tool, self)
+        if not callable(tool) or isinstance(tool, type) or is_marked(tool, _GUARDED):
+            return tool
+        function = tool
+        if not is_marked(tool, HOOKED):
+            decorate = hooked_tool(
+                self.hooks.session,
+                confirm=self.hooks.confirm,
+                on_stop=self.run.stop,
+                in_thread=self._wait.is_async,
+            )
+            function = decorate(tool)
+        return _guarded(function, self)
+
+
+def _refused(call: HookedModelCall) -> Response:
+    """The response of a call that was not made: a hook's own, or an empty one."""
+    if call.response is not None:
+        return cast("Response", call.response)
+    feedback = types.GenerateContentResponsePromptFeedback(
+        block_reason=types.BlockedReason.OTHER, block_reason_message=call.reason
+    )
+    return Response(prompt_feedback=feedback)
+
+
+_GUARDED = "__hookline_guarded__"
+
+
+def _guarded(function: Callable[..., Any], inside: GenAICall) -> Callable[..., Any]:
+    """Refuse calls of a function that is not allowed, or after a stop."""
+    name = name_of(function)
+
+    async def call(wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
+        return inside.run.problem(name) or await wait.value(function(*args, **kwargs))
+
+    return wrap(function, call, inside.hooks.session, _GUARDED)
+
+
+def is_session(tool: Any) -> bool:
+    """Whether a tool is an MCP session; works without the mcp package."""
+    return hasattr(tool, "call_tool") and hasattr(tool, "list_tools")
+
+
+class HookedSession:
+    """An MCP session with hooks; the SDK recognises sessions by their class."""
+
+    def __init__(self, session: Any, call: GenAICall) -> None:
+        self._session = session
+        self._call = call
+
+    @property  # type: ignore[misc]  # overriding __class__ with a property is intended
+    def __class__(self) -> type:
+        return type(self._session)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HookedSession:
+        return self  # the SDK copies its config; a connection cannot be copied
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any] | None = None, **more: Any
+    ) -> Any:
+        """Call a tool of the server as its hooks allow."""
+        hooks = self._call.hooks
+        hooked = await self._call.run.begin_tool(
+            name, arguments or {}, confirm=hooks.confirm, mcp_context={}
+        )
+        if hooked.refused:
+            return hooked.message
+        value = await self._session.call_tool(name, hooked.tool_input, **more)
+        dump = getattr(value, "model_dump", None)
+        content = value if dump is None else dump(mode="json", exclude_none=True)
+        outcome = await hooked.finish(content)
+        return outcome.text if outcome.changed else value
+
+
+# All else is taken to call a model, also what a later release of the SDK adds.
+_MODELS_WITHOUT_WARNING = frozenset(
+    {
+        "generate_content", "generate_content_stream", "begin", "sdk", "is_async",
+        "get", "list", "update", "delete", "vertexai",
+    }
+)  # fmt: skip
+_CLIENT_WITHOUT_WARNING = frozenset(
+    {
+        "close", "aclose", "credentials", "vertexai", "files", "file_search_stores",
+        "operations", "auth_tokens", "webhooks",
+    }
+)  # fmt: skip
+
+
+class _HookedModels:
+    """Sync or async models; those of a running call know it."""
+
+    sdk: Any = Models
+    is_async = False
+    _prefix = "models"
+
+    def __init__(
+        self, models: Any, hooks: ClientHooks, call: GenAICall | None = None
+    ) -> None:
+        # The SDK gives no other way to share a connection.
+        super().__init__(models._api_client)  # type: ignore[call-arg]  # noqa: SLF001
+        self._hooks = hooks
+        self._in_call = call is not None
+        self._call = call or GenAICall(hooks, is_async=self.is_async)
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not name.startswith("_") and name not in _MODELS_WITHOUT_WARNING:
+            _warn_about(self._hooks, f"{self._prefix}.{name}")
+        return found
+
+    def begin(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The models of one call, and its arguments with hooked tools."""
+        call, models = self._call, self
+        if not self._in_call:
+            call = GenAICall(self._hooks, is_async=self.is_async)
+            models = type(self)(self, self._hooks, call)
+        config = call.with_hooked_tools(given.get("config"))
+        return models, {**given, "config": config}
+
+    def generate_content(self, **given: Any) -> Any:
+        """Generate through the hooks."""
+        models, given = self.begin(given)
+        return self.sdk.generate_content(models, **given)
+
+    def generate_content_stream(self, **given: Any) -> Any:
+        """Generate through the hooks, in chunks."""
+        models, given = self.begin(given)
+        return self.sdk.generate_content_stream(models, **given)
+
+    def _generate_content_with_continuation(self, **given: Any) -> Any:
+        sdk: Any = super()
+        send = sdk._generate_content_with_continuation  # noqa: SLF001 - overridden here
+        work = self._call.generate(send, given)
+        return work if self.is_async else run_to_end(work)
+
+    def _generate_content_stream_with_continuation(self, **given: Any) -> Any:
+        sdk: Any = super()
+        send = sdk._generate_content_stream_with_continuation  # noqa: SLF001 - same
+        chunks = self._call.stream(send, given)
+        return chunks if self.is_async else iterate_to_end(chunks)
+
+
+class HookedModels(_HookedModels, Models):
+    """``client.models``."""
+
+
+class HookedAsyncModels(_HookedModels, AsyncModels):
+    """``client.aio.models``."""
+
+    sdk = AsyncModels
+    is_async = True
+    _prefix = "aio.models"
+
+    # Coroutine functions like the SDK's: callers may look.
+    async def generate_content(self, **given: Any) -> Any:
+        """Generate through the hooks."""
+        return await super().generate_content(**given)
+
+    async def generate_content_stream(self, **given: Any) -> Any:
+        """Generate through the hooks, in chunks."""
+        return await super().generate_content_stream(**given)
+
+
+class _HookedChat:
+    """A sync or async chat: each message is one call."""
+
+    _config: Any
+
+    def __init__(self, models: _HookedModels, given: dict[str, Any]) -> None:
+        history = given.pop("history", None) or []
+        super().__init__(modules=models, history=history, **given)  # type: ignore[call-arg]  # the SDK's own class
+        self._models = models
+
+    def _begin(self, config: Any) -> Any:
+        given = {"config": config or self._config}
+        self._modules, given = self._models.begin(given)
+        return given["config"]
+
+    def send_message(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks."""
+        sdk: Any = super()
+        return sdk.send_message(message, self._begin(config))
+
+    def send_message_stream(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks, and get chunks."""
+        sdk: Any = super()
+        return sdk.send_message_stream(message, self._begin(config))
+
+
+class HookedChat(_HookedChat, Chat):
+    """A chat of ``client.chats``."""
+
+
+class HookedAsyncChat(_HookedChat, AsyncChat):
+    """A chat of ``client.aio.chats``."""
+
+    async def send_message(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks."""
+        return await super().send_message(message, config)
+
+    async def send_message_stream(self, message: Any, config: Any = None) -> Any:
+        """Send through the hooks, and get chunks."""
+        return await super().send_message_stream(message, config)
+
+
+class HookedChats(Chats):
+    """``client.chats``."""
+
+    def create(self, **given: Any) -> HookedChat:
+        """Start a chat."""
+        return HookedChat(cast("HookedModels", self._modules), given)
+
+
+class HookedAsyncChats(AsyncChats):
+    """``client.aio.chats``."""
+
+    def create(self, **given: Any) -> HookedAsyncChat:
+        """Start a chat."""
+        return HookedAsyncChat(cast("HookedAsyncModels", self._modules), given)
+
+
+class HookedClient:
+    """Replaces a ``Client``."""
+
+    def __init__(self, client: Client, hooks: ClientHooks) -> None:
+        self._client = client
+        self._hooks = hooks
+        self.models = HookedModels(client.models, hooks)
+        self.chats = HookedChats(self.models)
+        self.aio = HookedAsyncClient(client.aio, hooks)
+
+    def __getattr__(self, name: str) -> Any:
+        return _unhooked_part(self._client, name, self._hooks)
+
+    def __enter__(self) -> HookedClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+
+def _unhooked_part(client: Any, name: str, hooks: ClientHooks, prefix: str = "") -> Any:
+    found = getattr(client, name)
+    if not name.startswith("_") and name not in _CLIENT_WITHOUT_WARNING:
+        _warn_about(hooks, f"{prefix}{name}")
+    return found
+
+
+class HookedAsyncClient:
+    """Replaces ``client.aio``."""
+
+    def __init__(self, client: Any, hooks: ClientHooks) -> None:
+        self._client = client
+        self._hooks = hooks
+        self.models = HookedAsyncModels(client.models, hooks)
+        self.chats = HookedAsyncChats(self.models)
+
+    def __getattr__(self, name: str) -> Any:
+        return _unhooked_part(self._client, name, self._hooks, "aio.")
+
+    async def __aenter__(self) -> HookedAsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()

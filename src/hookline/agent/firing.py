@@ -1,0 +1,178 @@
+"""Fire the events of one session; never raises (PROTOCOL section 10).
+
+Whatever fails, the agent goes on, unless a hook's failure policy asks for a block.
+Without hooks every event is an empty success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from hookline.config import Config
+from hookline.engine.background_loop import run_sync
+from hookline.engine.handler import HookEventHandler
+from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
+from hookline.log import logger
+from hookline.protocol.events import HookEventName, known_event
+from hookline.protocol.inputs import EventFirer, Fields
+from hookline.protocol.jsontext import text_of
+from hookline.protocol.results import (
+    FailureMeta,
+    ProcessedHookResult,
+    Stage,
+    build_failure_envelope,
+    make_empty_success_result,
+    process_common_hook_output_fields,
+)
+
+T = TypeVar("T")
+_warned: WeakKeyDictionary[Config, set[tuple[str, str]]] = WeakKeyDictionary()
+
+
+class SessionEvents(EventFirer):
+    """The events of one session of a config."""
+
+    def __init__(
+        self,
+        config: Config,
+        session_id: object = None,
+        transcript_path: str | None = None,
+    ) -> None:
+        self.config = config
+        self._id = None if session_id is None else text_of(session_id)
+        self._transcript = transcript_path
+
+    @property
+    def session_id(self) -> str:
+        """The id that hooks see."""
+        return self.config.session_id if self._id is None else self._id
+
+    @property
+    def transcript_path(self) -> str:
+        """The transcript that hooks see; empty if there is none."""
+        if self._transcript is None and self._id is None:
+            return self.config.transcript_path
+        return self._transcript or ""
+
+    async def fire(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire an event by its name, with its fields as a mapping."""
+        try:
+            firer = await self._firer()
+            if firer is None:
+                return ProcessedHookResult(aggregated=make_empty_success_result())
+            given = dict(event_input)
+            if self._id is not None:
+                given["session_id"] = self._id
+                given["transcript_path"] = self.transcript_path
+            return await firer.fire(event_name, given)
+        # The second documented edge, as in ``fire_fields``.
+        except Exception as error:  # noqa: BLE001
+            return self._failed(known_event(event_name), error)
+
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+    ) -> ProcessedHookResult:
+        """Fire an event whose fields are normalized, for another session if given."""
+        try:
+            firer = await self._firer()
+            if firer is None:
+                return ProcessedHookResult(aggregated=make_empty_success_result())
+            if session_id is None and self._id is not None:
+                session_id, transcript_path = self._id, self.transcript_path
+            return await firer.fire_fields(event, fields, session_id, transcript_path)
+        # The second documented edge: whatever fails in the hooks, the agent goes on.
+        except Exception as error:  # noqa: BLE001
+            return self._failed(event, error)
+
+    def fire_sync(
+        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
+    ) -> ProcessedHookResult:
+        """Fire from plain code: any thread, with or without a running event loop."""
+        return self.run_sync(self.fire(event_name, event_input))
+
+    def run_sync(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of this session's on the background loop, and wait for it.
+
+        Only hooks belong there: a tool or a model call blocks all other hooks.
+        """
+        return run_sync(self.config, work)
+
+    async def has_hooks(self, event: HookEventName | str) -> bool:
+        """Whether a hook may run on an event; always true for hooks on a bus."""
+        try:
+            firer = await self._firer()
+            if firer is None:
+                return False
+            known = HookEventName.of(event)
+            return not isinstance(firer, HookEventHandler) or firer.has_hooks_for(known)
+        # As above; the caller then waits for an answer before it shows anything.
+        except Exception as error:  # noqa: BLE001
+            logger.warning("cannot tell whether hooks listen: %r", error)
+            return True
+
+    async def warn_ineffective(self, framework: str, events: Mapping[str, str]) -> None:
+        """Warn once about hooks on events that a framework cannot fire or obey.
+
+        ``events`` gives the reason for each event. Hooks on a bus are not known here.
+        """
+        warned = _warned.setdefault(self.config, set())
+        for event, reason in events.items():
+            if (framework, event) in warned or self.config.remote_hooks is not None:
+                continue
+            warned.add((framework, event))
+            if await self.has_hooks(event):
+                logger.warning(
+                    "%s hooks have no effect in %s: %s", event, framework, reason
+                )
+
+    async def _firer(self) -> EventFirer | None:
+        config = self.config
+        if config.remote_hooks is not None:
+            return cast("EventFirer", config.remote_hooks)
+        system = config.get_hook_system()
+        if system is None:
+            return None
+        await system.initialize()
+        return system.event_handler
+
+    def _failed(
+        self, event: HookEventName | None, error: Exception
+    ) -> ProcessedHookResult:
+        """Go on without hooks, or block if a hook of the event asks for that."""
+        name = "the event's" if event is None else event.value
+        logger.warning("%s hooks did not run: %r", name, error)
+        meta = FailureMeta(event_name=event)
+        envelope = build_failure_envelope(error, Stage.INTERNAL, meta)
+        if event is None:  # no hook can have a policy for it
+            return ProcessedHookResult(aggregated=envelope)
+        is_closed = event in BrokenSystem(error, self.config.settings).closed
+        envelope = apply_policy_to_envelope(envelope, event, (), always=is_closed)
+        return process_common_hook_output_fields(envelope, event)
+
+
+ConfigOrEvents = Config | SessionEvents
+
+
+def events_of(given: ConfigOrEvents) -> SessionEvents:
+    """The events of a session as they are; of a config those of its own session."""
+    return given if isinstance(given, SessionEvents) else SessionEvents(given)
+
+
+async def fire(
+    given: ConfigOrEvents, event: HookEventName, fields: Fields
+) -> ProcessedHookResult | None:
+    """Fire for a trigger: None if no hook returned an output."""
+    return said(await events_of(given).fire_fields(event, fields))
+
+
+def said(result: ProcessedHookResult) -> ProcessedHookResult | None:
+    """None if no hook returned an output, or the hooks are unreachable."""
+    return None if result.aggregated.final_output is None else result

@@ -1,0 +1,57 @@
+"""One conversation of a Config: where turns, model and tool calls begin.
+
+A session is a view: it has an id and a transcript, and shares hooks, workers, limits
+and journal with all other sessions of its config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hookline.config import Config
+
+from .firing import SessionEvents
+from .model_calls import HookedModelCall
+from .tool_calls import HookedToolCall
+from .turn import HookedRun, HookedTurn, SubagentTurn
+
+
+class Session(SessionEvents):
+    """One conversation; made by ``Config.session()``."""
+
+    def view(self, session_id: object, *, transcript_path: str = "") -> Session:
+        """Another session of the same config."""
+        return Session(self.config, session_id, transcript_path)
+
+    def begin_run(self) -> HookedRun:
+        """Start a run of model and tool calls without a turn; fires no event."""
+        return HookedRun(self)
+
+    async def begin_turn(self, prompt: str) -> HookedTurn:
+        """Fire BeforeAgent and start a turn."""
+        return await HookedTurn(self, prompt).begin()
+
+    async def begin_subagent(
+        self, agent_type: str, prompt: str = "", *, agent_id: str | None = None
+    ) -> HookedTurn:
+        """Fire SubagentStart and start the turn of a subagent."""
+        return await SubagentTurn(self, prompt, agent_type, agent_id).begin()
+
+    async def begin_model(self, request: Any, **options: Any) -> HookedModelCall:
+        """Fire the hooks before a model call (see ``HookedRun.begin_model``)."""
+        return await self.begin_run().begin_model(request, **options)
+
+    async def begin_tool(
+        self, name: str, tool_input: Mapping[str, Any], **options: Any
+    ) -> HookedToolCall:
+        """Fire the hooks before a tool call (see ``HookedRun.begin_tool``)."""
+        return await self.begin_run().begin_tool(name, tool_input, **options)
+
+
+ConfigOrSession = Config | Session
+
+
+def session_of(given: ConfigOrSession) -> Session:
+    """A session as it is; of a config its own one."""
+    return given if isinstance(given, Session) else Session(given)
