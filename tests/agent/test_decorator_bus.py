@@ -92,6 +92,24 @@ async def test_plain_tool_called_on_the_loop_of_the_bus(
 
 
 @pytest.mark.usefixtures("worker")
+async def test_fire_sync_on_the_loop_of_the_bus_and_in_threads(
+    server: NatsServer, prefix: str
+) -> None:
+    """Issue 14: fire_sync works with a running loop, from any thread, over a bus."""
+    given: dict[str, Any] = {"tool_name": "write", "tool_input": {}}
+    async with await NatsBus.connect(server.url, prefix=prefix) as bus:
+        config = Tool(bus).config
+        session = config.session("a")
+        assert session.fire_sync("BeforeTool", given).reason == "not here"
+        results = await asyncio.gather(
+            asyncio.to_thread(session.fire_sync, "BeforeTool", given),
+            session.fire("BeforeTool", given),
+        )
+        assert [result.reason for result in results] == ["not here"] * 2
+        await config.dispose()
+
+
+@pytest.mark.usefixtures("worker")
 async def test_plain_tools_called_in_threads(server: NatsServer, prefix: str) -> None:
     async with await NatsBus.connect(server.url, prefix=prefix) as bus:
         tool = Tool(bus)

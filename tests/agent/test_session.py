@@ -1,0 +1,268 @@
+"""Sessions: many conversations on one hook system (issue 14 sessions)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import Config, HookSystem, InMemoryMessageBus, Settings
+from hookline.agent import Session, execute_tool_with_hooks, hooked_tool, session_of
+from hookline.bus import HookBusClient, RemoteHooks
+from tests.support.processes import children, descriptors
+
+from .scenes import config_of, events, runs
+
+WORKER = """
+import json, os
+from hookline.script import run
+
+def main(event):
+    with open({file!r}, "a") as log:
+        found = os.environ["HOOKLINE_SESSION_ID"]
+        print(json.dumps([os.getpid(), event["session_id"], found]), file=log)
+
+run(main)
+"""
+TOOL: dict[str, Any] = {"tool_name": "write", "tool_input": {"path": "a"}}
+
+
+def worker_config(folder: Path) -> Config:
+    """A config with one warm worker that notes pid and session."""
+    script = folder / "worker.py"
+    script.write_text(WORKER.format(file=str(folder / "log")))
+    hook = {"type": "worker", "command": f"{sys.executable} {script}", "pool": 1}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    return Config("own", folder, Settings.from_mapping(settings))
+
+
+def noted(folder: Path) -> list[tuple[int, str, str]]:
+    lines = (folder / "log").read_text().splitlines()
+    return [tuple(json.loads(line)) for line in lines]
+
+
+def counting_config() -> tuple[Config, list[dict[str, Any]]]:
+    """A config whose hook in this process lists the events that it saw."""
+    config = Config("own", ".", Settings())
+    seen: list[dict[str, Any]] = []
+
+    @HookSystem(config).on("BeforeTool")
+    def note(event: dict[str, Any]) -> dict[str, Any]:
+        seen.append(event)
+        return {"decision": "deny", "reason": f"no, {event['session_id']}"}
+
+    return config, seen
+
+
+async def test_events_carry_the_session_in_input_and_environment(
+    tmp_path: Path,
+) -> None:
+    echo = runs('echo "$HOOKLINE_SESSION_ID" >> ids; exit 0')
+    config = config_of(tmp_path, {"BeforeTool": echo})
+    async with config:
+        for session in (config.session("a", transcript_path="t.jsonl"), config):
+            await execute_tool_with_hooks(session, "write", {}, lambda _: "ok")
+    first, second = events(tmp_path)
+    assert (first["session_id"], first["transcript_path"]) == ("a", "t.jsonl")
+    assert (second["session_id"], second["transcript_path"]) == ("s-1", "")
+    assert (tmp_path / "ids").read_text().split() == ["a", "s-1"]
+
+
+async def test_a_session_does_not_inherit_the_transcript_of_its_config() -> None:
+    config = Config("own", ".", Settings(), transcript_path="mine.jsonl")
+    assert session_of(config).transcript_path == "mine.jsonl"
+    assert session_of(config).session_id == "own"
+    assert config.session("other").transcript_path == ""
+
+
+def test_a_session_without_an_id_gets_a_new_one() -> None:
+    config = Config("own", ".", Settings())
+    first, second = config.session(), config.session()
+    assert len({first.session_id, second.session_id, "own"}) == 3
+
+
+@pytest.mark.parametrize("given", [17, b"17"], ids=["number", "bytes"])
+async def test_an_id_of_another_type_is_text_for_hooks(given: object) -> None:
+    config, seen = counting_config()
+    async with config:
+        await config.session(given).fire("BeforeTool", TOOL)
+    assert seen[0]["session_id"] == "17"
+
+
+async def test_the_session_wins_over_an_id_in_the_input() -> None:
+    config, seen = counting_config()
+    async with config:
+        await config.session("a").fire("BeforeTool", {**TOOL, "session_id": "forged"})
+    assert seen[0]["session_id"] == "a"
+
+
+async def test_without_hooks_an_event_is_an_empty_success() -> None:
+    config = Config("own", ".", Settings.from_mapping({"enableHooks": False}))
+    result = await config.session("a").fire("BeforeTool", TOOL)
+    assert result.aggregated.success
+    assert not result.blocked
+    assert not await config.session("a").has_hooks("BeforeTool")
+
+
+async def test_an_unknown_event_is_a_failure_and_no_exception() -> None:
+    config, _ = counting_config()
+    async with config:
+        result = await config.session("a").fire("Nonsense", {})
+    assert not result.aggregated.success
+    assert "Nonsense" in result.aggregated.errors[0].message
+
+
+async def test_sessions_share_one_warm_worker(tmp_path: Path) -> None:
+    """Workers get session and environment with each request."""
+    config = worker_config(tmp_path)
+    async with config:
+        for name in ("a", "b", "c"):
+            await config.session(name).fire("BeforeTool", TOOL)
+    found = noted(tmp_path)
+    assert [one[1:] for one in found] == [("a", "a"), ("b", "b"), ("c", "c")]
+    assert len({pid for pid, *_ in found}) == 1
+
+
+async def test_a_thousand_sessions_at_once_cost_no_more_processes_than_one(
+    tmp_path: Path,
+) -> None:
+    config = worker_config(tmp_path)
+    async with config:
+        await config.session("first").fire("BeforeTool", TOOL)
+        before = (len(children()), threading.active_count(), len(descriptors()))
+        sessions = [config.session(str(at)) for at in range(1000)]
+        await asyncio.gather(*(one.fire("BeforeTool", TOOL) for one in sessions))
+        after = (len(children()), threading.active_count(), len(descriptors()))
+    assert after == before
+    assert {one[1] for one in noted(tmp_path)} == {
+        "first",
+        *(one.session_id for one in sessions),
+    }
+
+
+async def test_a_session_with_a_turn_takes_less_than_5_kib() -> None:
+    config, _ = counting_config()
+    async with config:
+        await config.session("warm").begin_turn("go")
+        gc.collect()
+        tracemalloc.start()
+        kept = []
+        for at in range(1000):
+            session = config.session(f"conversation-{at}")
+            call = await session.begin_tool("write", {"path": "a"})
+            kept.append((session, await session.begin_turn("go"), call))
+        size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert size / len(kept) < 5 * 1024
+
+
+def test_fire_sync_without_a_running_loop() -> None:
+    config, seen = counting_config()
+    assert config.session("a").fire_sync("BeforeTool", TOOL).reason == "no, a"
+    system = config.get_hook_system()
+    assert system is not None
+    assert system.fire_sync("BeforeTool", TOOL).reason == "no, own"
+    assert [one["session_id"] for one in seen] == ["a", "own"]
+    asyncio.run(config.dispose())
+
+
+async def test_fire_sync_inside_a_running_loop_and_from_threads() -> None:
+    config, seen = counting_config()
+    async with config:
+        assert config.session("here").fire_sync("BeforeTool", TOOL).blocked
+        calls = [
+            asyncio.to_thread(config.session(str(at)).fire_sync, "BeforeTool", TOOL)
+            for at in range(8)
+        ]
+        results = await asyncio.gather(*calls)
+        assert all(result.blocked for result in results)
+    assert {one["session_id"] for one in seen} == {"here", *map(str, range(8))}
+
+
+async def test_fire_sync_with_a_worker_that_another_loop_uses(tmp_path: Path) -> None:
+    config = worker_config(tmp_path)
+    async with config:
+        await config.session("a").fire("BeforeTool", TOOL)
+        assert config.session("b").fire_sync("BeforeTool", TOOL).aggregated.success
+        await config.session("c").fire("BeforeTool", TOOL)
+    assert [one[1] for one in noted(tmp_path)] == ["a", "b", "c"]
+    assert children() == []
+
+
+async def test_fire_sync_over_a_bus_in_this_process() -> None:
+    config, seen = counting_config()
+    bus = InMemoryMessageBus()
+    there = Config("there", ".", Settings())
+    async with HookSystem(there, message_bus=bus) as hooks:
+
+        @hooks.on("BeforeTool")
+        def deny(event: dict[str, Any]) -> dict[str, Any]:
+            seen.append(event)
+            return {"decision": "deny", "reason": "far away"}
+
+        config.use_hooks(RemoteHooks(HookBusClient(bus, "block")))
+        session = config.session("a", transcript_path="t")
+        assert session.fire_sync("BeforeTool", TOOL).reason == "far away"
+        assert (await session.fire("BeforeTool", TOOL)).reason == "far away"
+        found = await asyncio.to_thread(session.fire_sync, "BeforeTool", TOOL)
+        assert found.reason == "far away"
+        await config.dispose()
+    assert {(one["session_id"], one["transcript_path"]) for one in seen} == {("a", "t")}
+
+
+async def test_fire_sync_inside_a_hook_does_not_wait_for_itself() -> None:
+    config, _ = counting_config()
+    system = config.get_hook_system()
+    assert system is not None
+
+    @system.on("BeforeAgent")
+    def nested(_: dict[str, Any]) -> dict[str, Any]:
+        found = config.session("inner").fire_sync("BeforeTool", TOOL)
+        return {"decision": "deny", "reason": found.reason}
+
+    async with config:
+        result = config.session("a").fire_sync("BeforeAgent", {"prompt": "x"})
+        assert result.reason == "no, inner"
+
+
+async def test_sessions_are_views_that_the_callers_take() -> None:
+    config, seen = counting_config()
+    session = config.session("a")
+    assert session_of(session) is session
+    assert isinstance(session.view("b"), Session)
+    async with config:
+
+        @hooked_tool(session.view("b"))
+        async def write(path: str) -> str:
+            raise AssertionError(path)
+
+        assert await write("x") == "no, b"
+    assert [one["session_id"] for one in seen] == ["b"]
+
+
+async def test_hooks_without_effect_are_warned_about_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config, _ = counting_config()
+    reasons = {"BeforeTool": "it has no tools", "AfterTool": "neither"}
+    async with config:
+        for name in ("a", "b"):
+            await config.session(name).warn_ineffective("nothing", reasons)
+    messages = [one.getMessage() for one in caplog.records]
+    assert messages == ["BeforeTool hooks have no effect in nothing: it has no tools"]
+
+
+def test_a_session_starts_nothing(tmp_path: Path) -> None:
+    config = worker_config(tmp_path)
+    before = (children(), threading.active_count())
+    config.session("a").view("b")
+    assert (children(), threading.active_count()) == before
+    assert os.listdir(tmp_path) == ["worker.py"]
