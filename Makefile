@@ -4,7 +4,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: demo test conformance architecture check format bench soak coverage clean
+OTHER := .venv-adapters
+
+.PHONY: demo test adapters conformance architecture check format bench soak coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -18,6 +20,17 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Adapters whose frameworks cannot be installed beside the others.
+adapters: $(OTHER)/.ready
+	$(OTHER)/bin/python -m pytest $(PYTEST_ARGS) tests/adapters/test_google_adk*.py tests/adapters/test_strands*.py
+
+$(OTHER)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/python -m pip install --quiet --upgrade pip
+	$(OTHER)/bin/python -m pip install --quiet --editable '.[adapters]'
+	$(OTHER)/bin/python -c 'import google.adk, strands'
+	touch $@
 
 # Run the cases of other folders: make conformance DIR="one another"
 conformance: $(READY)
@@ -48,4 +61,4 @@ coverage: $(READY)
 	$(BIN)/coverage report
 
 clean:
-	rm -rf .venv .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(OTHER) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

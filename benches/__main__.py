@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from . import (
+    adapters,
     cedar,
     inprocess,
     memory,
@@ -38,6 +39,12 @@ from .measure import Figure
 HERE = Path(__file__).parent
 PLOTS = HERE.parent / "docs" / "benchmarks"
 ROUNDS = 200
+_UNITS = {
+    "ratio": "",
+    "us": " us",
+    "added_us": " us more",
+    "speedup": " times faster",
+}
 GROUPS: dict[str, Callable[[Floors, Path, int], Awaitable[list[Figure]]]] = {
     "processes": processes.figures,
     "inprocess": inprocess.figures,
@@ -47,6 +54,7 @@ GROUPS: dict[str, Callable[[Floors, Path, int], Awaitable[list[Figure]]]] = {
     "workers": workers.figures,
     "standby": standby.figures,
     "startup": startup.figures,
+    "adapters": adapters.figures,
 }
 
 
@@ -102,7 +110,7 @@ def _row(figure: Figure) -> str:
 def _bar(figure: Figure) -> str:
     if figure.bar is None:
         return ""
-    unit = {"ratio": "", "us": " us", "speedup": " times faster"}[figure.bar_is]
+    unit = _UNITS[figure.bar_is]
     return f"{figure.bar:g}{unit} {'held' if figure.held else 'MISSED'}"
 
 

@@ -34,7 +34,7 @@ class Figure(Struct, kw_only=True):
     rounds: int
     bar: float | None = None
     bar_is: str = "ratio"
-    """What the bar is for: ``ratio``, ``us`` or ``speedup``."""
+    """What the bar is for: ``ratio``, ``us``, ``added_us`` or ``speedup``."""
 
     @property
     def held(self) -> bool | None:
@@ -43,6 +43,8 @@ class Figure(Struct, kw_only=True):
             return None
         if self.bar_is == "us":
             return self.measured_us <= self.bar
+        if self.bar_is == "added_us":
+            return self.measured_us - self.floor_us <= self.bar
         if self.bar_is == "speedup":
             return 1 / self.ratio >= self.bar
         return self.ratio <= self.bar

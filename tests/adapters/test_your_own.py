@@ -37,7 +37,7 @@ class TinyDriver:
         "tool-recorded": "the tiny framework records no inputs of tools",
     }
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
         requests: list[ModelRequest] = []
 
         async def model(messages: list[dict[str, str]], offered: list[str]) -> Any:
@@ -51,8 +51,11 @@ class TinyDriver:
             "write": task.tools.write,
             "fail": task.tools.fail,
         }
-        agent = tiny.HookedTinyAgent(model, tools)
-        agent.config = session
+        if session is None:
+            agent = tiny.TinyAgent(model, tools)
+        else:
+            agent = tiny.HookedTinyAgent(model, tools)
+            agent.config = session
         if task.confirm is not None:
             agent.confirm = lambda _: task.confirm
         answer = await agent.run(task.prompt)

@@ -94,12 +94,13 @@ class Driver(Protocol):
     cannot: Mapping[str, str]
     """The effects (ids of ``EFFECTS``) that it cannot express, and why."""
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
-        """Build an agent with the tools of the task and hooks, and run it.
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        """Build an agent with the tools of the task, and run it with its hooks.
 
         A framework with ids of its own gives the conversation's id to the adapter;
-        any other uses the session. Called in an event loop: a plain entry point
-        belongs in a thread (``asyncio.to_thread``).
+        any other uses the session. Without a session the agent has no hooks, which is
+        what its overhead is measured against. Called in an event loop: a plain entry
+        point belongs in a thread (``asyncio.to_thread``).
         """
 
 

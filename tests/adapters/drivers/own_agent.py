@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hookline import Config, Settings
 from hookline.agent import Agent, Ending, ScriptedModel, Session
 from hookline.agent.conversation import Turn
 from hookline.testing.adapters import ModelRequest, Ran, Task
@@ -18,14 +19,14 @@ class OwnAgentDriver:
         "tool-recorded": "the history keeps what the model wrote; it is told the change"
     }
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
         tools = task.tools
         count = len(task.replies) + 1
         model = ScriptedModel(task.reply(at) for at in range(count))
         confirm = None if task.confirm is None else (lambda _: task.confirm is True)
         shown: list[str] = []
         agent = Agent(
-            session,
+            session or Config(settings=Settings()),
             model,
             [tools.read, tools.write, tools.fail],
             confirm=confirm,
