@@ -302,3 +302,27 @@ async def test_changes_of_an_sdks_request_are_found_too() -> None:
     call = await Answers(BeforeModel=said).session.begin_model(request)
     assert call.changes.edited == {0: "bye"}
     assert call.request is not request
+
+
+def test_changes_are_applied_to_a_frameworks_own_messages() -> None:
+    """Those without text keep their places; hooks did not see them."""
+    own = ["<call>", "one", "<image>", "two", "three", "<result>"]
+    modified = {
+        **STABLE,
+        "messages": [
+            STABLE["messages"][0],
+            {"role": "system", "content": "new"},
+            {"role": "user", "content": "three!"},
+            {"role": "user", "content": "last"},
+        ],
+    }
+    changed = changes(STABLE, modified).applied(
+        own,
+        text_of=lambda item: None if item.startswith("<") else item,
+        edit=lambda _, text: text,
+        make=lambda message: f"+{message.content}",
+    )
+    assert changed[:3] == ["<call>", "one", "<image>"]
+    assert changed[-3:] == ["three!", "<result>", "+last"]
+    assert "+new" in changed
+    assert "two" not in changed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from operator import eq
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from .stable import LLMMessage, LLMRequest
 _MAX_CELLS = 1024
 _SIMILARITY_WINDOW = 64
 
+T = TypeVar("T")
 Messages = Sequence[LLMMessage]
 Pair = tuple[int, int]
 
@@ -39,6 +40,34 @@ class RequestChanges(Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return self != RequestChanges()
+
+    def applied(
+        self,
+        items: Sequence[T],
+        *,
+        text_of: Callable[[T], str | None],
+        edit: Callable[[T, str | None], T | None],
+        make: Callable[[LLMMessage], T],
+    ) -> list[T]:
+        """A framework's own messages with these changes.
+
+        Only those with a text were shown to hooks. ``edit`` gives a message another
+        text, or removes the text for None; it returns None if nothing is left.
+        """
+        changed: list[T] = []
+        at = -1
+        for item in items:
+            kept: T | None = item
+            if text_of(item):
+                at += 1
+                changed += map(make, self.inserted.get(at, ()))
+                if at in self.edited:
+                    kept = edit(item, self.edited[at])
+                elif at in self.removed:
+                    kept = edit(item, None)
+            if kept is not None:
+                changed.append(kept)
+        return changed + [make(message) for message in self.appended]
 
 
 def request_changes(before: LLMRequest, after: LLMRequest) -> RequestChanges:
