@@ -12,6 +12,7 @@
     ├── EncodingError                   an input that cannot be encoded as JSON
     ├── TranslationError                a model payload of unknown shape
     ├── UnseenResponseError             an option that hides responses (ValueError too)
+    ├── UnhookedCallError               a call that hooks cannot see (RuntimeError too)
     ├── UnknownClientError              a client that hooked() does not know (TypeError)
     ├── ToolBlockedError                a hook refused the call of a tool
     ├── JournalError                    a journal file that cannot be used
@@ -138,6 +139,18 @@ class UnseenResponseError(HooklineError, ValueError):
     def __str__(self) -> str:
         why = "AfterModel hooks cannot read or change such a response"
         return f"{self.option} is not allowed on a hooked client: {why}; remove it"
+
+
+class UnhookedCallError(HooklineError, RuntimeError):
+    """A call of a hooked client that the hooks cannot see or change."""
+
+    def __init__(self, call: str, why: str = "no hook can see it") -> None:
+        self.call, self.why = call, why
+        super().__init__(call, why)
+
+    def __str__(self) -> str:
+        use = "use the client without hooks for it"
+        return f"{self.call} is not allowed on a hooked client: {self.why}; {use}"
 
 
 class UnknownClientError(HooklineError, TypeError):

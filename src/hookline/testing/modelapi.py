@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from msgspec import Struct
@@ -51,6 +52,83 @@ def _openai_events(text: str, calls: Calls) -> Iterator[str]:
     yield "data: [DONE]\n\n"
 
 
+def _responses_whole(text: str, calls: Calls) -> dict[str, Any]:
+    output = [_responses_message(text)] if text else []
+    return _response([*output, *_responses_calls(calls)], "completed")
+
+
+def _responses_events(text: str, calls: Calls) -> Iterator[str]:
+    """The arguments of a call come in two pieces."""
+    whole = _responses_whole(text, calls)
+    started = _response([], "in_progress")
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": started}]
+    for at, item in enumerate(whole["output"]):
+        place = {"output_index": at, "item_id": item["id"]}
+        is_text = item["type"] == "message"
+        inner = _text_events(item, text) if is_text else _argument_events(item)
+        empty: dict[str, Any] = {"content": []} if is_text else {"arguments": ""}
+        added = {**item, **empty, "status": "in_progress"}
+        events.append({"type": "response.output_item.added", **place, "item": added})
+        events += [{**place, **event} for event in inner]
+        events.append({"type": "response.output_item.done", **place, "item": item})
+    events.append({"type": "response.completed", "response": whole})
+    for at, event in enumerate(events):
+        yield _event(**event, sequence_number=at)
+
+
+def _text_events(item: dict[str, Any], text: str) -> list[dict[str, Any]]:
+    part = item["content"][0]
+    kind = "response.output_text"
+    events: list[dict[str, Any]] = [
+        {"type": "response.content_part.added", "part": {**part, "text": ""}},
+        *({"type": f"{kind}.delta", "delta": w} for w in _WORDS.findall(text)),
+        {"type": f"{kind}.done", "text": text},
+        {"type": "response.content_part.done", "part": part},
+    ]
+    return [{"content_index": 0, "logprobs": [], **event} for event in events]
+
+
+def _argument_events(item: dict[str, Any]) -> list[dict[str, Any]]:
+    kind, written = "response.function_call_arguments", item["arguments"]
+    return [
+        {"type": f"{kind}.delta", "delta": written[:3]},
+        {"type": f"{kind}.delta", "delta": written[3:]},
+        {"type": f"{kind}.done", "arguments": written, "name": item["name"]},
+    ]
+
+
+def _responses_message(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    head = {"id": "msg_local", "type": "message", "role": "assistant"}
+    return {**head, "status": "completed", "content": [part]}
+
+
+def _responses_calls(calls: Calls) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"fc_{at}",
+            "type": "function_call",
+            "call_id": f"call_{at}",
+            "name": name,
+            "arguments": json.dumps(arguments),
+            "status": "completed",
+        }
+        for at, (name, arguments) in enumerate(calls)
+    ]
+
+
+def _response(output: list[Any], status: str) -> dict[str, Any]:
+    head = {"id": "resp_local", "object": "response", "created_at": 0, "error": None}
+    tools = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    usage = {
+        "input_tokens": 1, "output_tokens": 2, "total_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }  # fmt: skip
+    whole = {**head, "model": "local", "status": status, "output": output, **tools}
+    return {**whole, "usage": usage if status == "completed" else None}
+
+
 def _anthropic_whole(text: str, calls: Calls) -> dict[str, Any]:
     blocks: list[Any] = [{"type": "text", "text": text}] if text else []
     blocks += [_tool_use(at, name, args) for at, (name, args) in enumerate(calls)]
@@ -85,7 +163,8 @@ class _Service(Struct, frozen=True):
 
 _SERVICES = (
     _Service("generateContent|streamGenerateContent", _genai_whole, _genai_events),
-    _Service("/chat/completions$", _openai_whole, _openai_events),
+    _Service(r"/chat/completions(\?|$)", _openai_whole, _openai_events),
+    _Service(r"/responses(\?|$)", _responses_whole, _responses_events),
     _Service(r"^[^?]*/messages(\?|$)", _anthropic_whole, _anthropic_events),
 )
 
@@ -138,8 +217,8 @@ def _block(at: int, block: dict[str, Any], deltas: list[Any]) -> Iterator[str]:
     yield _event("content_block_stop", index=at)
 
 
-def _event(kind: str, **fields: Any) -> str:
-    return f"event: {kind}\n" + _data({"type": kind, **fields})
+def _event(type: str, **fields: Any) -> str:  # noqa: A002 - as the services name it
+    return f"event: {type}\n" + _data({"type": type, **fields})
 
 
 def _data(value: dict[str, Any]) -> str:
@@ -151,6 +230,8 @@ class Answer(Struct, frozen=True):
 
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    status: int = 200
+    """Any other status is an error, with the text as its message."""
 
 
 class ReceivedRequest(Struct, frozen=True):
@@ -196,7 +277,9 @@ class _Handler(QuietHandler[ModelServer]):
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return
         answer = self.owner.take(self.path, body)
-        if "streamGenerateContent" in self.path or body.get("stream") is True:
+        if answer.status != HTTPStatus.OK:
+            self._send(answer.status, {"error": {"message": answer.text}})
+        elif "streamGenerateContent" in self.path or body.get("stream") is True:
             self._stream(service.events(answer.text, answer.calls))
         else:
             self._send(200, service.whole(answer.text, answer.calls))

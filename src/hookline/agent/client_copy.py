@@ -1,0 +1,132 @@
+"""Copies of the clients of openai and anthropic whose requests pass the hooks.
+
+These SDKs send everything with ``client.request`` and one HTTP client. Both are
+replaced in the copy; everything else is the SDK's own, and reaches no other way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property, lru_cache, partial
+from typing import Any, ClassVar
+
+from .client_http import HttpHooks, ModelRequest, current
+from .decorator import run_to_end
+
+
+class _Hooked:
+    """Goes before the class of an SDK's client."""
+
+    _hookline: ClassVar[HttpHooks]
+
+    @property
+    def _client(self) -> Any:
+        try:
+            return vars(self)["_client"]
+        except KeyError:
+            raise AttributeError("_client") from None
+
+    @_client.setter
+    def _client(self, given: Any) -> None:
+        # Also for a client that is copied with another HTTP client.
+        vars(self)["_client"] = _guarded(given, self._hookline)
+
+
+class HookedSyncClient(_Hooked):
+    """A plain client."""
+
+    def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
+        """Send a request through the hooks."""
+        sdk: Any = super()
+        model_request, options = run_to_end(self._hookline.begin(options))
+        with _during(model_request):
+            return sdk.request(cast_to, options, **more)
+
+
+class HookedAsyncClient(_Hooked):
+    """An async client."""
+
+    async def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
+        """Send a request through the hooks."""
+        sdk: Any = super()
+        model_request, options = await self._hookline.begin(options)
+        with _during(model_request):
+            return await sdk.request(cast_to, options, **more)
+
+
+@contextmanager
+def _during(model_request: ModelRequest | None) -> Iterator[None]:
+    token = current.set(model_request)
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+def hooked_copy(client: Any, hooks: HttpHooks, mixin: type[_Hooked]) -> Any:
+    """A client of the same class with hooks, and the same connections."""
+    base = type(client)
+    if issubclass(base, _Hooked):
+        base = base.__bases__[-1]  # as the client of another conversation
+    names = ("__module__", "__qualname__", "__doc__")
+    space = {name: getattr(base, name) for name in names}
+    kind: Any = type(base.__name__, (mixin, base), {**space, "_hookline": hooks})
+    made = kind.__new__(kind)
+    # The SDK makes resources when they are first used; those made belong to the other.
+    vars(made).update(
+        (name, value)
+        for name, value in vars(client).items()
+        if not isinstance(getattr(base, name, None), cached_property)
+    )
+    made._client = client._client  # noqa: SLF001 - the SDK has no other name for it
+    return made
+
+
+class _Guard:
+    """Goes before the class of an HTTP client, and shares all of one's state."""
+
+    __slots__ = ("hookline_hooks", "hookline_http")
+    hookline_http: Any
+    hookline_hooks: HttpHooks
+
+    def __del__(self) -> None:
+        """Leave the connections to the client that made them."""
+
+
+class _SyncGuard(_Guard):
+    __slots__ = ()
+
+    def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
+        """Send a request, or refuse it."""
+        sdk: Any = super()
+        hooks = self.hookline_hooks
+        return run_to_end(hooks.send(request, partial(sdk.send, **more), stream=stream))
+
+
+class _AsyncGuard(_Guard):
+    __slots__ = ()
+
+    async def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
+        """Send a request, or refuse it."""
+        sdk: Any = super()
+        hooks = self.hookline_hooks
+        return await hooks.send(request, partial(sdk.send, **more), stream=stream)
+
+
+def _guarded(http: Any, hooks: HttpHooks) -> Any:
+    """The same HTTP client, able to send only what its hooks let pass."""
+    if isinstance(http, _Guard):
+        http = http.hookline_http
+    base: Any = type(http)
+    kind = _guard_class(base, hooks.wait.is_async)
+    made = kind.__new__(kind)
+    made.__dict__ = vars(http)
+    made.hookline_http, made.hookline_hooks = http, hooks
+    return made
+
+
+@lru_cache
+def _guard_class(base: Any, is_async: bool) -> Any:
+    guard = _AsyncGuard if is_async else _SyncGuard
+    return type(base.__name__, (guard, base), {"__slots__": ()})

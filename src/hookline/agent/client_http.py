@@ -1,0 +1,427 @@
+"""Pass the HTTP requests of an SDK's client through the hooks (decision 0114).
+
+Hooks run before a model call once for all its retries. The SDK gets what hooks left of
+the response, so that none of its helpers reads anything else. What is neither a model
+call nor known to call no model is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from hookline.errors import UnhookedCallError, UnseenResponseError
+from hookline.log import logger
+from hookline.protocol.events import HookEventName
+from hookline.translators.stable import HookTranslator
+
+from .chat import StreamMode
+from .client import ClientHooks
+from .decorator import Waiting, run_to_end
+from .model_calls import HookedModelCall
+
+Body = dict[str, Any]
+
+
+class ModelApi(Protocol):
+    """One API that calls a model: how it spells requests, answers and streams."""
+
+    @property
+    def translator(self) -> HookTranslator:
+        """The translator of requests and answers."""
+
+    def unseen_option(self, body: Body) -> str | None:
+        """An option of the request that keeps the answer from AfterModel hooks."""
+
+    def refusal(self, body: Body, reason: str) -> Body:
+        """The empty answer to a call that hooks refused."""
+
+    def whole(self, events: list[Body]) -> Body:
+        """The answer that the events of a stream add up to."""
+
+    def is_shown(self, events: list[Body], whole: Body) -> bool:
+        """Whether the events say nothing but what the whole answer says."""
+
+    def is_complete(self, events: list[Body]) -> bool:
+        """Whether a stream has come to its end."""
+
+    def stream(self, whole: Body) -> str:
+        """The server-sent events of an answer."""
+
+    def without_calls(
+        self, whole: Body, allowed: frozenset[str]
+    ) -> tuple[Body, list[str]]:
+        """The answer without calls of other tools, and the names of those."""
+
+
+class Endpoints(Struct, frozen=True):
+    """What a client may send: model calls, and requests that call no model."""
+
+    models: tuple[tuple[str, ModelApi], ...]
+    """Patterns of paths, each with its API."""
+    harmless: tuple[tuple[str, str], ...]
+    """Methods with patterns of paths; what matches none of them is refused."""
+
+    def api(self, method: str, path: str) -> ModelApi | None:
+        """The API of a model call."""
+        if method.upper() == "POST":
+            for pattern, api in self.models:
+                if re.search(pattern, path):
+                    return api
+        return None
+
+    def is_harmless(self, method: str, path: str) -> bool:
+        """Whether a request is known to call no model."""
+        if "/." in path or "%" in path:
+            return False  # another spelling of some other path
+        return any(
+            method.upper() == known and re.fullmatch(pattern, path)
+            for known, pattern in self.harmless
+        )
+
+
+_MODEL_EVENTS = (
+    HookEventName.BeforeToolSelection,
+    HookEventName.BeforeModel,
+    HookEventName.AfterModel,
+)
+current: ContextVar[ModelRequest | None] = ContextVar(
+    "hookline_model_request", default=None
+)
+"""The model call that the SDK is sending; set around its ``request``."""
+_PASSED = "hookline.passed"
+
+
+class HttpHooks:
+    """The hooks of one client, around what it sends."""
+
+    def __init__(
+        self, hooks: ClientHooks, endpoints: Endpoints, *, is_async: bool
+    ) -> None:
+        self.hooks = hooks
+        self.session = hooks.session
+        self.endpoints = endpoints
+        self.wait = Waiting(hooks.session, is_async=is_async)
+
+    async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
+        """Fire the hooks before a model call; gives the request's own options back."""
+        path = urlsplit(options.url).path
+        api = self.endpoints.api(options.method, path)
+        if api is None:
+            await self.check(options.method, path)
+            return None, options
+        if not await self.wait.hooks(self._listen(_MODEL_EVENTS)):
+            return None, options
+        body = _body_of(options)
+        if body is None:
+            raise UnhookedCallError(
+                f"{options.method.upper()} {path}", "its body is not a JSON object"
+            )
+        call = await self.wait.hooks(self._begin(api, body))
+        new = {"json_data": call.request, "extra_json": None, "content": None}
+        request = ModelRequest(self, api, call, is_stream=body.get("stream") is True)
+        return request, options.model_copy(update=new)
+
+    async def _begin(self, api: ModelApi, body: Body) -> HookedModelCall:
+        option = api.unseen_option(body)
+        if option is not None and await self._listen([HookEventName.AfterModel]):
+            raise UnseenResponseError(option)
+        run = self.hooks.begin_run()
+        return await run.begin_model(body, translator=api.translator)
+
+    async def check(self, method: str, path: str) -> None:
+        """Refuse a request that hooks would have to see and cannot."""
+        if self.endpoints.is_harmless(method, path):
+            return
+        # What only reads sends no prompt, but may return what hooks took out.
+        is_read = method.upper() == "GET"
+        events = [HookEventName.AfterModel] if is_read else _MODEL_EVENTS
+        if await self.wait.hooks(self._listen(events)):
+            raise UnhookedCallError(f"{method.upper()} {path}")
+
+    def check_socket(self) -> None:
+        """Refuse a web socket."""
+        if self.session.run_sync(self._listen(_MODEL_EVENTS)):
+            raise UnhookedCallError("a web socket", "hooks see HTTP requests only")
+
+    async def _listen(self, events: Iterable[HookEventName]) -> bool:
+        for event in events:
+            if await self.session.has_hooks(event):
+                return True
+        return False
+
+    async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
+        """Send a request of the client's; ``send`` is the SDK's own function."""
+        if request.extensions.get(_PASSED) is not self:
+            model_request = current.get()
+            if model_request is not None and model_request.owner is self:
+                return await self.exchange(model_request, request, send, stream=stream)
+            await self.check(request.method, request.url.path)
+        return await self.wait.value(send(request, stream=stream))
+
+    async def exchange(
+        self, model_request: ModelRequest, request: Any, send: Any, *, stream: bool
+    ) -> Any:
+        """Send the request of a model call, and answer with what hooks left."""
+        call = model_request.call
+        if call.refused:
+            return await self._response(
+                request, None, model_request.refusal(), stream=stream
+            )
+        request.extensions[_PASSED] = self
+        response = await self.wait.value(send(request, stream=stream))
+        if not response.is_success:
+            return response
+        is_heard = await self.wait.hooks(self._listen([HookEventName.AfterModel]))
+        if not is_heard and call.allowed_names is None:
+            return response
+        if _is_stream(response) and not await self._is_held(is_heard):
+            model_request.listen(response)
+            return response
+        content = await self._read(response)
+        answer = await model_request.answer(content, is_stream=_is_stream(response))
+        if answer is content and not stream:
+            return response
+        return await self._response(request, response, answer, stream=stream)
+
+    async def _is_held(self, is_heard: bool) -> bool:
+        if not is_heard:  # but tools are restricted
+            return StreamMode(self.hooks.stream_mode) is StreamMode.BUFFER
+        return await self.wait.hooks(self.hooks.buffering.is_needed())
+
+    async def _read(self, response: Any) -> bytes:
+        read = response.aread if self.wait.is_async else response.read
+        return bytes(await self.wait.value(read()))
+
+    async def _response(
+        self, request: Any, before: Any, content: bytes, *, stream: bool
+    ) -> Any:
+        response = _new_response(request, before, content)
+        if not stream:
+            await self._read(response)
+        return response
+
+
+class ModelRequest:
+    """One model call of a client, with all its retries."""
+
+    def __init__(
+        self, owner: HttpHooks, api: ModelApi, call: HookedModelCall, *, is_stream: bool
+    ) -> None:
+        self.owner = owner
+        self.api = api
+        self.call = call
+        self._is_stream = is_stream
+
+    def refusal(self) -> bytes:
+        """The answer in place of the model's."""
+        whole = plain(self.call.response)
+        if whole is None:
+            whole = self.api.refusal(self.call.given, self.call.reason or "")
+        return self._encoded(whole, is_stream=self._is_stream)
+
+    async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
+        """What hooks left of an answer; the same object if they changed nothing."""
+        events = read_events(content) if is_stream else None
+        if events and (problems := [e for e in events if e.get("error")]):
+            # The stream was aborted: no hook has seen what came before.
+            return "".join(map(server_sent, problems)).encode()
+        whole = self._whole(content, events)
+        outcome = await self.owner.wait.hooks(self.call.finish(whole))
+        left = outcome.response
+        if isinstance(left := plain(left), dict):
+            left = self._without_calls(left, is_stopped=outcome.stop_reason is not None)
+        if left is whole and (not events or self.api.is_shown(events, whole)):
+            return content
+        return self._encoded(left, is_stream=is_stream)
+
+    def _whole(self, content: bytes, events: list[Body] | None) -> Any:
+        try:
+            whole = json.loads(content) if events is None else self.api.whole(events)
+        # The answer may be anything. What is unreadable here the hooks cannot read
+        # either, so that one with onError "block" still blocks.
+        except Exception as error:  # noqa: BLE001
+            logger.warning("cannot read the answer of a model: %s", type(error))
+            return content.decode(errors="replace")
+        return whole
+
+    def _without_calls(self, whole: Body, *, is_stopped: bool) -> Body:
+        allowed = frozenset() if is_stopped else self.call.allowed_names
+        if allowed is None:
+            return whole
+        left, lost = self.api.without_calls(whole, allowed)
+        if not lost:
+            return whole
+        why = "a hook stopped the agent" if is_stopped else "hooks do not allow them"
+        logger.warning("dropped tool calls from an answer (%s): %s", lost, why)
+        return left
+
+    def _encoded(self, whole: Any, *, is_stream: bool) -> bytes:
+        if is_stream and isinstance(whole, dict):
+            return self.api.stream(whole).encode()
+        return json.dumps(whole, ensure_ascii=False).encode()
+
+    def listen(self, response: Any) -> None:
+        """Fire AfterModel at the end of a stream that passes at once."""
+        kind = _tee_class(_http_module(response), self.owner.wait.is_async)
+        ended = partial(self._ended, _http_module(response).Response, response.headers)
+        response.stream = kind(response.stream, ended)
+
+    async def _ended(
+        self, new: Any, headers: Any, raw: bytes, *, is_whole: bool
+    ) -> None:
+        content = new(200, headers=headers, content=raw).content
+        events = read_events(content) or []
+        if is_whole or self.api.is_complete(events):
+            whole = self._whole(content, events)
+            await self.owner.wait.hooks(self.call.finish(whole))
+
+
+class _Tee:
+    """The bytes of a stream; ``ended`` gets them when it is over."""
+
+    def __init__(self, stream: Any, ended: Any) -> None:
+        self._stream = stream
+        self._ended = ended
+        self._chunks: list[bytes] = []
+        self._is_whole = False
+
+    def _end(self) -> Any:
+        ended, self._ended = self._ended, _nothing
+        return ended(b"".join(self._chunks), is_whole=self._is_whole)
+
+
+async def _nothing(raw: bytes, *, is_whole: bool) -> None:
+    """Nothing is left to do."""
+
+
+class _SyncTee(_Tee):
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            self._chunks.append(chunk)
+            yield chunk
+        self._is_whole = True
+
+    def close(self) -> None:
+        self._stream.close()
+        run_to_end(self._end())
+
+
+class _AsyncTee(_Tee):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._chunks.append(chunk)
+            yield chunk
+        self._is_whole = True
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+        await self._end()
+
+
+@lru_cache
+def _tee_class(module: Any, is_async: bool) -> Any:
+    base = module.AsyncByteStream if is_async else module.SyncByteStream
+    return type("Tee", (_AsyncTee if is_async else _SyncTee, base), {})
+
+
+def _http_module(value: Any) -> Any:
+    """The package of a request or response: SDKs take clients of httpx and httpx2."""
+    for kind in type(value).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if package in ("httpx", "httpx2"):
+            return sys.modules[package]
+    raise TypeError(f"not a request or response of httpx: {type(value)}")
+
+
+_OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
+
+
+def _new_response(request: Any, before: Any, content: bytes) -> Any:
+    module = _http_module(request)
+    headers = {} if before is None else dict(before.headers)
+    kept = {k: v for k, v in headers.items() if k.lower() not in _OF_THE_BODY}
+    if before is None:
+        is_json = content.startswith(b"{")
+        kept = {"content-type": "application/json" if is_json else _EVENT_STREAM}
+    made = module.Response(
+        200 if before is None else before.status_code,
+        headers=kept,
+        stream=module.ByteStream(content),
+        request=request,
+        history=[] if before is None else before.history,
+    )
+    made.elapsed = timedelta(0) if before is None else before.elapsed
+    return made
+
+
+_EVENT_STREAM = "text/event-stream"
+
+
+def _is_stream(response: Any) -> bool:
+    return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
+
+
+def read_events(content: bytes) -> list[Body] | None:
+    """The data of server-sent events, up to ``[DONE]``; None if one is unreadable."""
+    found: list[Body] = []
+    text = content.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    for event in text.split("\n\n"):
+        lines = [line[5:] for line in event.split("\n") if line.startswith("data:")]
+        data = "\n".join(line.removeprefix(" ") for line in lines)
+        if data.startswith("[DONE]"):
+            break
+        if data:
+            try:
+                found.append(json.loads(data))
+            except ValueError:
+                return None
+    return found if all(isinstance(one, dict) for one in found) else None
+
+
+def server_sent(data: Body, event: str | None = None) -> str:
+    """One server-sent event."""
+    head = "" if event is None else f"event: {event}\n"
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+def _body_of(options: Any) -> Body | None:
+    """The JSON object that a request will send, as hooks and the service read it."""
+    if options.files:
+        return None
+    body = options.json_data
+    try:
+        if getattr(options, "content", None) is not None or isinstance(body, bytes):
+            body = json.loads(body if isinstance(body, bytes) else options.content)
+        merged = {**(body or {}), **(options.extra_json or {})}
+        given = {k: v for k, v in merged.items() if type(v).__name__ != "Omit"}
+        found = json.loads(json.dumps(given, default=_json_value))
+    except (TypeError, ValueError):
+        return None
+    return dict(found)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if hasattr(value, "model_dump"):
+        return plain(value)
+    raise TypeError(f"not a JSON value: {type(value)}")
+
+
+def plain(value: Any) -> Any:
+    """An object of an SDK as a dict; any other value as it is."""
+    if not hasattr(value, "model_dump"):
+        return value
+    return value.model_dump(
+        mode="json", exclude_unset=True, by_alias=True, warnings=False
+    )

@@ -1,0 +1,330 @@
+"""``hooked(OpenAI(), config)``: Chat Completions and Responses pass the hooks.
+
+Every other call of a model is refused while hooks listen to model calls: embeddings,
+images, audio, assistants, batches, web sockets, and what a later release adds.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from hookline.errors import MissingExtraError, UnknownClientError
+from hookline.translators.openai import OpenAITranslator, ResponsesTranslator
+from hookline.translators.sdk_objects import get, items
+
+from .client import ClientHooks
+from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy
+from .client_http import Body, Endpoints, HttpHooks, plain, server_sent
+from .decorator import run_to_end
+
+try:
+    from openai import AsyncOpenAI, OpenAI
+except ImportError as error:
+    raise MissingExtraError("openai", "openai") from error
+
+
+def hooked_openai(client: Any, hooks: ClientHooks) -> Any:
+    """Pass the model calls of an ``OpenAI`` or ``AsyncOpenAI`` through the hooks."""
+    is_async = isinstance(client, AsyncOpenAI)
+    if not is_async and not isinstance(client, OpenAI):
+        raise UnknownClientError(type(client).__qualname__)
+    mixin = HookedAsyncOpenAI if is_async else HookedOpenAI
+    return hooked_copy(client, HttpHooks(hooks, _ENDPOINTS, is_async=is_async), mixin)
+
+
+class _NoSockets:
+    """Refuses web sockets: all of them begin with one of these."""
+
+    _hookline: HttpHooks
+
+    @property
+    def auth_headers(self) -> Any:
+        """The headers of a web socket; HTTP requests make theirs elsewhere."""
+        self._hookline.check_socket()
+        sdk: Any = super()
+        return sdk.auth_headers
+
+    def _websocket_query_params(self, *args: Any, **more: Any) -> Any:
+        self._hookline.check_socket()
+        sdk: Any = super()
+        return sdk._websocket_query_params(*args, **more)  # noqa: SLF001 - overridden here
+
+    def _configure_realtime(self, *args: Any, **more: Any) -> Any:
+        self._hookline.check_socket()
+        sdk: Any = super()
+        return sdk._configure_realtime(*args, **more)  # noqa: SLF001 - overridden here
+
+    def _configure_realtime_with_api_key(self, *args: Any, **more: Any) -> Any:
+        self._hookline.check_socket()
+        sdk: Any = super()
+        return sdk._configure_realtime_with_api_key(*args, **more)  # noqa: SLF001 - same
+
+
+class HookedOpenAI(_NoSockets, HookedSyncClient):
+    """Goes before ``OpenAI`` or a subclass of it."""
+
+    def _send_request(self, request: Any, *, stream: bool, **more: Any) -> Any:
+        # Some ways to sign in send with another HTTP client than ``_client``.
+        sdk: Any = super()
+        send = partial(sdk._send_request, **more)  # noqa: SLF001 - overridden here
+        return run_to_end(self._hookline.send(request, send, stream=stream))
+
+
+class HookedAsyncOpenAI(_NoSockets, HookedAsyncClient):
+    """Goes before ``AsyncOpenAI`` or a subclass of it."""
+
+    async def _send_request(self, request: Any, *, stream: bool, **more: Any) -> Any:
+        sdk: Any = super()
+        send = partial(sdk._send_request, **more)  # noqa: SLF001 - overridden here
+        return await self._hookline.send(request, send, stream=stream)
+
+
+class ChatApi:
+    """Chat Completions."""
+
+    translator = OpenAITranslator()
+
+    def unseen_option(self, body: Body) -> str | None:
+        """None: every answer is in the response."""
+        return None
+
+    def refusal(self, body: Body, reason: str) -> Body:
+        """A completion that was filtered, with the reason as the refusal."""
+        message = {"role": "assistant", "content": None, "refusal": reason or None}
+        choice = {
+            "index": 0, "message": message, "finish_reason": "content_filter",
+            "logprobs": None,
+        }  # fmt: skip
+        return {
+            "id": f"chatcmpl-hookline-{uuid.uuid4().hex}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": str(body.get("model") or ""),
+            "choices": [choice],
+        }
+
+    def whole(self, events: list[Body]) -> Body:
+        """The completion of some chunks."""
+        return dict(plain(self.translator.assemble_response(events)))
+
+    def is_shown(self, events: list[Body], whole: Body) -> bool:
+        """Always: a completion is made of the chunks."""
+        return True
+
+    def is_complete(self, events: list[Body]) -> bool:
+        """Whether every choice has its reason to end."""
+        ends = {
+            get(c, "index"): False for e in events for c in items(get(e, "choices"))
+        }
+        for choice in (c for e in events for c in items(get(e, "choices"))):
+            ends[get(choice, "index")] |= get(choice, "finish_reason") is not None
+        return bool(ends) and all(ends.values())
+
+    def stream(self, whole: Body) -> str:
+        """The chunks of a completion."""
+        head = {**whole, "object": "chat.completion.chunk"}
+        usage = head.pop("usage", None)
+        chunks = [
+            {**head, "choices": [part]}
+            for choice in items(whole.get("choices"))
+            for part in _chat_parts(choice)
+        ]
+        if usage is not None:
+            chunks.append({**head, "choices": [], "usage": usage})
+        return "".join(map(server_sent, chunks)) + "data: [DONE]\n\n"
+
+    def without_calls(
+        self, whole: Body, allowed: frozenset[str]
+    ) -> tuple[Body, list[str]]:
+        """The completion without calls of other tools, and their names."""
+        lost: list[str] = []
+        choices = [
+            _choice_without_calls(choice, allowed, lost)
+            for choice in items(whole.get("choices"))
+        ]
+        return {**whole, "choices": choices}, lost
+
+
+def _chat_parts(choice: Body) -> Iterator[Body]:
+    message = {k: v for k, v in choice["message"].items() if v is not None}
+    if "tool_calls" in message:
+        calls = enumerate(message["tool_calls"])
+        message["tool_calls"] = [{**call, "index": at} for at, call in calls]
+    part = {**choice, "delta": message, "finish_reason": None}
+    del part["message"]
+    yield part
+    yield {
+        **part,
+        "delta": {},
+        "logprobs": None,
+        "finish_reason": choice["finish_reason"],
+    }
+
+
+def _choice_without_calls(
+    choice: Body, allowed: frozenset[str], lost: list[str]
+) -> Body:
+    message = dict(choice["message"])
+    calls = items(message.get("tool_calls"))
+    kept = [call for call in calls if _chat_name(call) in allowed]
+    lost += [_chat_name(call) for call in calls if call not in kept]
+    older = message.get("function_call")
+    if older and _chat_name(older) not in allowed:
+        lost.append(_chat_name(message.pop("function_call")))
+    if kept:
+        return {**choice, "message": {**message, "tool_calls": kept}}
+    message.pop("tool_calls", None)
+    is_call = choice.get("finish_reason") in ("tool_calls", "function_call")
+    reason = "stop" if is_call and "function_call" not in message else None
+    return {
+        **choice,
+        "message": message,
+        "finish_reason": reason or choice.get("finish_reason"),
+    }
+
+
+def _chat_name(call: Body) -> str:
+    return str(get(get(call, "function", "custom") or call, "name") or "")
+
+
+class ResponsesApi:
+    """Responses."""
+
+    translator = ResponsesTranslator()
+
+    def unseen_option(self, body: Body) -> str | None:
+        """``background``: the answer comes with another request."""
+        return "background" if body.get("background") else None
+
+    def refusal(self, body: Body, reason: str) -> Body:
+        """A response that was filtered, with the reason as a refusal."""
+        number = uuid.uuid4().hex
+        said = [{"type": "refusal", "refusal": reason}]
+        message = {
+            "id": f"msg_hookline_{number}", "type": "message", "role": "assistant",
+            "status": "incomplete", "content": said,
+        }  # fmt: skip
+        return {
+            "id": f"resp_hookline_{number}",
+            "object": "response",
+            "created_at": time.time(),
+            "model": str(body.get("model") or ""),
+            "status": "incomplete",
+            "incomplete_details": {"reason": "content_filter"},
+            "output": [message] if reason else [],
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+
+    def whole(self, events: list[Body]) -> Body:
+        """The response of some events."""
+        return dict(plain(self.translator.assemble_response(events)))
+
+    def is_shown(self, events: list[Body], whole: Body) -> bool:
+        """Whether the pieces of text are those of the last event's response."""
+        kind = "response.output_text.delta"
+        said = "".join(str(e.get("delta")) for e in events if e.get("type") == kind)
+        return said == (self.translator.to_hook_llm_response(whole).text or "")
+
+    def is_complete(self, events: list[Body]) -> bool:
+        """Whether the last event has come."""
+        return any(event.get("type") in _LAST_EVENTS for event in events)
+
+    def stream(self, whole: Body) -> str:
+        """The events of a response."""
+        started = {
+            **whole, "status": "in_progress", "output": [], "usage": None,
+            "incomplete_details": None,
+        }  # fmt: skip
+        events: list[Body] = [
+            {"type": "response.created", "response": started},
+            {"type": "response.in_progress", "response": started},
+        ]
+        for at, item in enumerate(items(whole.get("output"))):
+            events += [{"output_index": at, **e} for e in _item_events(item)]
+        # Even if it is incomplete: the SDK's helpers fail without this event.
+        is_failed = whole.get("status") == "failed"
+        last = "response.failed" if is_failed else "response.completed"
+        events.append({"type": last, "response": whole})
+        return "".join(
+            server_sent({**event, "sequence_number": at}, event["type"])
+            for at, event in enumerate(events)
+        )
+
+    def without_calls(
+        self, whole: Body, allowed: frozenset[str]
+    ) -> tuple[Body, list[str]]:
+        """The response without calls of other tools, and their names."""
+        output = items(whole.get("output"))
+        lost = [i for i in output if _is_call(i) and i.get("name") not in allowed]
+        left = [item for item in output if item not in lost]
+        while left and left[-1].get("type") == "reasoning":
+            del left[-1]  # the service takes no reasoning that nothing follows
+        names = [str(item.get("name") or item.get("type")) for item in lost]
+        return {**whole, "output": left}, names
+
+
+_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
+
+
+def _is_call(item: Body) -> bool:
+    """Whether the caller has to act on an item; the service runs the others."""
+    kind = str(item.get("type"))
+    if kind == "mcp_approval_request":
+        return True
+    return kind.endswith("_call") and item.get("call_id") is not None
+
+
+def _item_events(item: Body) -> Iterator[Body]:
+    kind, place = item.get("type"), {"item_id": item.get("id")}
+    added = {**item, "status": "in_progress"}
+    if kind == "message":
+        added["content"] = []
+    elif kind == "function_call":
+        added["arguments"] = ""
+    yield {"type": "response.output_item.added", "item": added}
+    if kind == "message":
+        for at, part in enumerate(items(item.get("content"))):
+            yield from ({**place, "content_index": at, **e} for e in _part_events(part))
+    elif kind == "function_call":
+        name, written = "response.function_call_arguments", item["arguments"]
+        yield {**place, "type": f"{name}.delta", "delta": written}
+        yield {
+            **place, "type": f"{name}.done", "arguments": written,
+            "name": item.get("name"),
+        }  # fmt: skip
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _part_events(part: Body) -> Iterator[Body]:
+    is_text = part.get("type") == "output_text"
+    key, name = ("text", "output_text") if is_text else ("refusal", "refusal")
+    text = str(part.get(key) or "")
+    more: Body = {"logprobs": []} if is_text else {}
+    yield {"type": "response.content_part.added", "part": {**part, key: ""}}
+    yield {"type": f"response.{name}.delta", "delta": text, **more}
+    yield {"type": f"response.{name}.done", key: text, **more}
+    yield {"type": "response.content_part.done", "part": part}
+
+
+# Versions, deployments and the paths of proxies may come before.
+_START = r"(?:.*/(?:v\d\w*|openai|openapi)|.*/deployments/[^/]+)?"
+_STORED = "files|uploads|vector_stores|containers|skills|webhook_endpoints"
+_ENDPOINTS = Endpoints(
+    models=((r"/chat/completions/?$", ChatApi()), (r"/responses/?$", ResponsesApi())),
+    harmless=(
+        ("DELETE", ".*"),
+        ("GET", rf"{_START}/(?:models|batches|fine_tuning|{_STORED})(?:/.*)?"),
+        ("POST", rf"{_START}/(?:files|uploads|containers|skills|webhook_endpoints)"),
+        ("POST", rf"{_START}/uploads/[^/]+/(?:parts|complete|cancel)"),
+        ("POST", rf"{_START}/vector_stores(?:/[^/]+)?"),
+        ("POST", rf"{_START}/vector_stores/[^/]+/(?:files|file_batches)(?:/[^/]+)?"),
+        ("POST", rf"{_START}/containers/[^/]+/files"),
+        ("POST", rf"{_START}/batches/[^/]+/cancel"),
+    ),
+)
