@@ -11,8 +11,8 @@
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that cannot be encoded as JSON
     ├── TranslationError                a model payload of unknown shape
+    ├── UnhookedCallError               a call that hooks would not see
     ├── UnseenResponseError             an option that hides responses (ValueError too)
-    ├── UnhookedCallError               a call that hooks cannot see (RuntimeError too)
     ├── UnknownClientError              a client that hooked() does not know (TypeError)
     ├── ToolBlockedError                a hook refused the call of a tool
     ├── JournalError                    a journal file that cannot be used
@@ -141,18 +141,6 @@ class UnseenResponseError(HooklineError, ValueError):
         return f"{self.option} is not allowed on a hooked client: {why}; remove it"
 
 
-class UnhookedCallError(HooklineError, RuntimeError):
-    """A call of a hooked client that the hooks cannot see or change."""
-
-    def __init__(self, call: str, why: str = "no hook can see it") -> None:
-        self.call, self.why = call, why
-        super().__init__(call, why)
-
-    def __str__(self) -> str:
-        use = "use the client without hooks for it"
-        return f"{self.call} is not allowed on a hooked client: {self.why}; {use}"
-
-
 class UnknownClientError(HooklineError, TypeError):
     """A client that ``hooked`` does not know."""
 
@@ -176,6 +164,21 @@ class ToolBlockedError(HooklineError):
 
     def __str__(self) -> str:
         return f"{self.tool_name}: {self.reason}"
+
+
+class UnhookedCallError(HooklineError):
+    """A call of a hooked client that hooks would have to see, and cannot."""
+
+    def __init__(self, call: str, why: str, events: Iterable[str]) -> None:
+        self.call, self.why = call, why
+        self.events = tuple(str(event) for event in events)
+        super().__init__(call, why, self.events)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.call} is refused on a hooked client: {self.why}, so that "
+            f"{', '.join(self.events)} hooks do not see it; use a client without hooks"
+        )
 
 
 class JournalError(HooklineError):

@@ -70,6 +70,8 @@ class Endpoints(Struct, frozen=True):
     """Patterns of paths, each with its API."""
     harmless: tuple[tuple[str, str], ...]
     """Methods with patterns of paths; what matches none of them is refused."""
+    why: str
+    """Why the others are refused."""
 
     def api(self, method: str, path: str) -> ModelApi | None:
         """The API of a model call."""
@@ -94,6 +96,7 @@ _MODEL_EVENTS = (
     HookEventName.BeforeModel,
     HookEventName.AfterModel,
 )
+_AFTER_MODEL = (HookEventName.AfterModel,)
 current: ContextVar[ModelRequest | None] = ContextVar(
     "hookline_model_request", default=None
 )
@@ -113,19 +116,18 @@ class HttpHooks:
         self.wait = Waiting(hooks.session, is_async=is_async)
 
     async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
-        """Fire the hooks before a model call; gives the request's own options back."""
-        path = urlsplit(options.url).path
-        api = self.endpoints.api(options.method, path)
+        """Fire the hooks before a model call; gives the options to send."""
+        method, path = options.method.upper(), urlsplit(options.url).path
+        api = self.endpoints.api(method, path)
         if api is None:
-            await self.check(options.method, path)
+            await self.check(method, path)
             return None, options
-        if not await self.wait.hooks(self._listen(_MODEL_EVENTS)):
+        if not await self.wait.hooks(self._listening(_MODEL_EVENTS)):
             return None, options
         body = _body_of(options)
         if body is None:
-            raise UnhookedCallError(
-                f"{options.method.upper()} {path}", "its body is not a JSON object"
-            )
+            await self._refuse(f"{method} {path}", "its body is not a JSON object")
+            return None, options
         call = await self.wait.hooks(self._begin(api, body))
         new = {"json_data": call.request, "extra_json": None, "content": None}
         request = ModelRequest(self, api, call, is_stream=body.get("stream") is True)
@@ -133,31 +135,36 @@ class HttpHooks:
 
     async def _begin(self, api: ModelApi, body: Body) -> HookedModelCall:
         option = api.unseen_option(body)
-        if option is not None and await self._listen([HookEventName.AfterModel]):
+        if option is not None and await self._listening(_AFTER_MODEL):
             raise UnseenResponseError(option)
         run = self.hooks.begin_run()
         return await run.begin_model(body, translator=api.translator)
 
     async def check(self, method: str, path: str) -> None:
-        """Refuse a request that hooks would have to see and cannot."""
+        """Refuse a request that hooks would have to see, and cannot."""
         if self.endpoints.is_harmless(method, path):
             return
-        # What only reads sends no prompt, but may return what hooks took out.
-        is_read = method.upper() == "GET"
-        events = [HookEventName.AfterModel] if is_read else _MODEL_EVENTS
-        if await self.wait.hooks(self._listen(events)):
-            raise UnhookedCallError(f"{method.upper()} {path}")
+        what = f"{method.upper()} {path}"
+        if method.upper() == "GET":
+            why = "it may return what hooks took out of an answer"
+            await self._refuse(what, why, _AFTER_MODEL)
+        else:
+            await self._refuse(what, self.endpoints.why)
+
+    async def _refuse(
+        self, what: str, why: str, events: Iterable[HookEventName] = _MODEL_EVENTS
+    ) -> None:
+        if found := await self.wait.hooks(self._listening(events)):
+            raise UnhookedCallError(what, why, found)
 
     def check_socket(self) -> None:
         """Refuse a web socket."""
-        if self.session.run_sync(self._listen(_MODEL_EVENTS)):
-            raise UnhookedCallError("a web socket", "hooks see HTTP requests only")
+        if found := self.session.run_sync(self._listening(_MODEL_EVENTS)):
+            raise UnhookedCallError("a web socket", "it is no HTTP request", found)
 
-    async def _listen(self, events: Iterable[HookEventName]) -> bool:
-        for event in events:
-            if await self.session.has_hooks(event):
-                return True
-        return False
+    async def _listening(self, events: Iterable[HookEventName]) -> list[HookEventName]:
+        """Those of some events that have hooks."""
+        return [event for event in events if await self.session.has_hooks(event)]
 
     async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
         """Send a request of the client's; ``send`` is the SDK's own function."""
@@ -181,7 +188,7 @@ class HttpHooks:
         response = await self.wait.value(send(request, stream=stream))
         if not response.is_success:
             return response
-        is_heard = await self.wait.hooks(self._listen([HookEventName.AfterModel]))
+        is_heard = bool(await self.wait.hooks(self._listening(_AFTER_MODEL)))
         if not is_heard and call.allowed_names is None:
             return response
         if _is_stream(response) and not await self._is_held(is_heard):

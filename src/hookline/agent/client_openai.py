@@ -327,4 +327,5 @@ _ENDPOINTS = Endpoints(
         ("POST", rf"{_START}/containers/[^/]+/files"),
         ("POST", rf"{_START}/batches/[^/]+/cancel"),
     ),
+    why="only client.chat.completions and client.responses pass the hooks",
 )
