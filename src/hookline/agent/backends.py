@@ -5,8 +5,18 @@ SDKs and translators are imported by the class that needs them.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs, to_builtins
@@ -26,7 +36,7 @@ from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from google.genai import Client, types
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, OpenAI
 
     from hookline.translators.genai import GenerateContentRequest
     from hookline.translators.stable import HookTranslator
@@ -36,15 +46,27 @@ class _CreateModel:
     """A model whose SDK streams with ``create(**request, stream=True)``."""
 
     def __init__(
-        self, create: Any, translator: HookTranslator, options: dict[str, Any]
+        self,
+        create: Any,
+        translator: HookTranslator,
+        options: dict[str, Any],
+        *,
+        is_async: bool = True,
     ) -> None:
         self._create = create
         self._options = options
+        self._is_async = is_async
         self.translator = translator
 
     async def stream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
         """Call the model."""
-        async with await self._create(**request, stream=True) as stream:
+        create = partial(self._create, **request, stream=True)
+        if not self._is_async:
+            async with aclosing(_from_threads(create)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            return
+        async with await create() as stream:
             async for chunk in stream:
                 yield chunk
 
@@ -57,6 +79,25 @@ class _CreateModel:
         if tools:
             request["tools"] = [*self._options.get("tools", ()), *tools]
         return request
+
+
+_END = object()
+
+
+async def _from_threads(create: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+    """The chunks of a plain client's stream, read without blocking the event loop."""
+    stream = await asyncio.to_thread(create)
+    try:
+        chunks = iter(stream)
+        while (chunk := await asyncio.to_thread(next, chunks, _END)) is not _END:
+            yield chunk
+    finally:
+        await asyncio.to_thread(stream.close)
+
+
+def is_async_client(client: Any) -> bool:
+    """Whether a client of openai or anthropic is the async one."""
+    return hasattr(type(client), "__aenter__")
 
 
 def _described(tools: Sequence[ToolSpec], key: str) -> list[dict[str, Any]]:
@@ -72,11 +113,17 @@ class OpenAIModel(_CreateModel):
     ``options`` go into every request: ``temperature`` and so on.
     """
 
-    def __init__(self, client: AsyncOpenAI, model: str, **options: Any) -> None:
+    def __init__(
+        self, client: OpenAI | AsyncOpenAI, model: str, **options: Any
+    ) -> None:
         from hookline.translators.openai import OpenAITranslator
 
-        create = client.chat.completions.create
-        super().__init__(create, OpenAITranslator(), {**options, "model": model})
+        super().__init__(
+            client.chat.completions.create,
+            OpenAITranslator(),
+            {**options, "model": model},
+            is_async=is_async_client(client),
+        )
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None

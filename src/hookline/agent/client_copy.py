@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
+from hookline.errors import UnknownClientError
+
 from .client_http import HttpHooks, ModelRequest, current
 from .decorator import run_to_end
 
@@ -66,21 +68,29 @@ def _during(model_request: ModelRequest | None) -> Iterator[None]:
 
 def hooked_copy(client: Any, hooks: HttpHooks, mixin: type[_Hooked]) -> Any:
     """A client of the same class with hooks, and the same connections."""
-    base = type(client)
-    if issubclass(base, _Hooked):
-        base = base.__bases__[-1]  # as the client of another conversation
+    base = _base_of(client, hooks)
     names = ("__module__", "__qualname__", "__doc__")
     space = {name: getattr(base, name) for name in names}
     kind: Any = type(base.__name__, (mixin, base), {**space, "_hookline": hooks})
     made = kind.__new__(kind)
-    # The SDK makes resources when they are first used; those made belong to the other.
-    vars(made).update(
-        (name, value)
-        for name, value in vars(client).items()
-        if not isinstance(getattr(base, name, None), cached_property)
-    )
+    for name, value in vars(client).items():
+        # Resources belong to the other client. Most of them are made on first use.
+        if isinstance(getattr(base, name, None), cached_property):
+            continue
+        is_resource = getattr(value, "_client", None) is client
+        vars(made)[name] = type(value)(made) if is_resource else value
     made._client = client._client  # noqa: SLF001 - the SDK has no other name for it
     return made
+
+
+def _base_of(client: Any, hooks: HttpHooks) -> type:
+    """The SDK's class of a client; one with hooks gets them for another session."""
+    kind: type = type(client)
+    if not issubclass(kind, _Hooked):
+        return kind
+    if kind._hookline.session.config is not hooks.session.config:  # noqa: SLF001 - ours
+        raise UnknownClientError(f"{kind.__qualname__} with hooks of another config")
+    return kind.__bases__[-1]
 
 
 class _Guard:
