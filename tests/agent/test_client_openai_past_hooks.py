@@ -194,10 +194,9 @@ def test_azure_web_sockets_are_refused(tmp_path: Path) -> None:
 
 async def test_async_web_sockets_are_refused(tmp_path: Path) -> None:
     client = hooked(Wire().async_client(), listening(tmp_path))
-    for connect in (client.realtime.connect, client.responses.connect):
-        given = {} if connect == client.responses.connect else {"model": "m"}
+    for manager in (client.realtime.connect(model="m"), client.responses.connect()):
         with pytest.raises(UnhookedCallError, match="web socket"):
-            await connect(**given).__aenter__()
+            await manager.__aenter__()
 
 
 def _by_request(client: OpenAI) -> Any:

@@ -367,8 +367,15 @@ def _new_response(request: Any, before: Any, content: bytes) -> Any:
         request=request,
         history=[] if before is None else before.history,
     )
-    made.elapsed = timedelta(0) if before is None else before.elapsed
+    made.elapsed = _elapsed(before)
     return made
+
+
+def _elapsed(response: Any) -> timedelta:
+    try:
+        return timedelta(0) if response is None else response.elapsed
+    except RuntimeError:  # a transport gave its content at once
+        return timedelta(0)
 
 
 _EVENT_STREAM = "text/event-stream"
