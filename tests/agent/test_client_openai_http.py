@@ -274,6 +274,19 @@ async def test_events_that_say_more_than_the_whole_response_are_not_shown(
     assert "secret" not in seen
 
 
+async def test_a_stream_with_the_type_of_something_else_is_held_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """The SDK reads it as a stream, whatever its type."""
+    change = said("AfterModel", llm_response={"text": "changed"})
+    sent = streaming(chunk("secret", "stop"))
+    async with config_with(tmp_path, AfterModel=change) as config:
+        with answering(sent, **JSON) as client:
+            seen = await chat_stream(hooked(client, config))
+    assert seen.text == "changed"
+    assert "secret" not in seen
+
+
 async def test_compressed_streams_are_shown_to_hooks_in_pass_mode(
     tmp_path: Path,
 ) -> None:

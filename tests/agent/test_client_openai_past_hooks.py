@@ -245,6 +245,25 @@ def test_direct_requests_are_refused(tmp_path: Path, call: Any) -> None:
     assert wire.sent == []
 
 
+def test_a_request_that_was_sent_is_not_sent_again_without_hooks(
+    tmp_path: Path,
+) -> None:
+    wire = Wire()
+    client = hooked(wire.client(), listening(tmp_path))
+    raw = client.chat.completions.with_raw_response.create(**CHAT)
+    with pytest.raises(UnhookedCallError):
+        client._client.send(raw.http_request)
+    assert wire.sent == ["POST /chat/completions"]
+
+
+def test_names_with_special_letters_are_no_other_path(tmp_path: Path) -> None:
+    wire = Wire()
+    client = hooked(wire.client(), listening(tmp_path))
+    client.models.retrieve("ft:gpt-4.1:org::x y")
+    client.files.retrieve(".hidden")
+    assert len(wire.sent) == 2
+
+
 async def test_direct_requests_of_an_async_client_are_refused(tmp_path: Path) -> None:
     wire = Wire()
     client = hooked(wire.async_client(), listening(tmp_path))

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from hookline.errors import UnhookedCallError, UnseenResponseError
+from hookline.errors import TranslationError, UnhookedCallError, UnseenResponseError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.translators.stable import HookTranslator
@@ -83,14 +83,16 @@ class Endpoints(Struct, frozen=True):
 
     def is_harmless(self, method: str, path: str) -> bool:
         """Whether a request is known to call no model."""
-        if "/." in path or "%" in path:
-            return False  # another spelling of some other path
+        if _OTHER_SPELLING.search(path):
+            return False
         return any(
             method.upper() == known and re.fullmatch(pattern, path)
             for known, pattern in self.harmless
         )
 
 
+# Dots and slashes that make it another path than it seems to be.
+_OTHER_SPELLING = re.compile(r"/\.\.?(/|$)|%2[ef]", re.IGNORECASE)
 _MODEL_EVENTS = (
     HookEventName.BeforeToolSelection,
     HookEventName.BeforeModel,
@@ -101,7 +103,14 @@ current: ContextVar[ModelRequest | None] = ContextVar(
     "hookline_model_request", default=None
 )
 """The model call that the SDK is sending; set around its ``request``."""
-_PASSED = "hookline.passed"
+_LETS_OUT = "hookline.lets_out"
+
+
+class _Pass:
+    """Lets one request out, as long as it is being sent."""
+
+    def __init__(self, owner: HttpHooks) -> None:
+        self.owner: HttpHooks | None = owner
 
 
 class HttpHooks:
@@ -168,7 +177,8 @@ class HttpHooks:
 
     async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
         """Send a request of the client's; ``send`` is the SDK's own function."""
-        if request.extensions.get(_PASSED) is not self:
+        held = request.extensions.get(_LETS_OUT)
+        if not isinstance(held, _Pass) or held.owner is not self:
             model_request = current.get()
             if model_request is not None and model_request.owner is self:
                 return await self.exchange(model_request, request, send, stream=stream)
@@ -184,21 +194,29 @@ class HttpHooks:
             return await self._response(
                 request, None, model_request.refusal(), stream=stream
             )
-        request.extensions[_PASSED] = self
-        response = await self.wait.value(send(request, stream=stream))
+        response = await self._sent(request, send, stream=stream)
         if not response.is_success:
             return response
         is_heard = bool(await self.wait.hooks(self._listening(_AFTER_MODEL)))
         if not is_heard and call.allowed_names is None:
             return response
-        if _is_stream(response) and not await self._is_held(is_heard):
+        # The SDK reads what it asked for, whatever the service calls it.
+        is_stream = model_request.is_stream or _is_stream(response)
+        if is_stream and not await self._is_held(is_heard):
             model_request.listen(response)
             return response
         content = await self._read(response)
-        answer = await model_request.answer(content, is_stream=_is_stream(response))
+        answer = await model_request.answer(content, is_stream=is_stream)
         if answer is content and not stream:
             return response
         return await self._response(request, response, answer, stream=stream)
+
+    async def _sent(self, request: Any, send: Any, *, stream: bool) -> Any:
+        held = request.extensions[_LETS_OUT] = _Pass(self)
+        try:
+            return await self.wait.value(send(request, stream=stream))
+        finally:
+            held.owner = None  # nobody can send it again without hooks
 
     async def _is_held(self, is_heard: bool) -> bool:
         if not is_heard:  # but tools are restricted
@@ -227,27 +245,27 @@ class ModelRequest:
         self.owner = owner
         self.api = api
         self.call = call
-        self._is_stream = is_stream
+        self.is_stream = is_stream
 
     def refusal(self) -> bytes:
         """The answer in place of the model's."""
         whole = plain(self.call.response)
         if whole is None:
             whole = self.api.refusal(self.call.given, self.call.reason or "")
-        return self._encoded(whole, is_stream=self._is_stream)
+        return self._encoded(whole, is_stream=self.is_stream)
 
     async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
         """What hooks left of an answer; the same object if they changed nothing."""
-        events = read_events(content) if is_stream else None
+        events = (read_events(content) or None) if is_stream else None
         if events and (problems := [e for e in events if e.get("error")]):
             # The stream was aborted: no hook has seen what came before.
             return "".join(map(server_sent, problems)).encode()
         whole = self._whole(content, events)
         outcome = await self.owner.wait.hooks(self.call.finish(whole))
-        left = outcome.response
-        if isinstance(left := plain(left), dict):
+        left = plain(outcome.response)
+        if isinstance(left, dict):
             left = self._without_calls(left, is_stopped=outcome.stop_reason is not None)
-        if left is whole and (not events or self.api.is_shown(events, whole)):
+        if left is whole and self._is_shown(events, whole):
             return content
         return self._encoded(left, is_stream=is_stream)
 
@@ -260,6 +278,12 @@ class ModelRequest:
             logger.warning("cannot read the answer of a model: %s", type(error))
             return content.decode(errors="replace")
         return whole
+
+    def _is_shown(self, events: list[Body] | None, whole: Any) -> bool:
+        try:
+            return not events or self.api.is_shown(events, whole)
+        except TranslationError:
+            return True  # nor could the hooks read it: their policies let it pass
 
     def _without_calls(self, whole: Body, *, is_stopped: bool) -> Body:
         allowed = frozenset() if is_stopped else self.call.allowed_names

@@ -150,7 +150,7 @@ class ChatApi:
 
 
 def _chat_parts(choice: Body) -> Iterator[Body]:
-    message = {k: v for k, v in choice["message"].items() if v is not None}
+    message = {k: v for k, v in _message(choice).items() if v is not None}
     if "tool_calls" in message:
         calls = enumerate(message["tool_calls"])
         message["tool_calls"] = [{**call, "index": at} for at, call in calls]
@@ -168,7 +168,7 @@ def _chat_parts(choice: Body) -> Iterator[Body]:
 def _choice_without_calls(
     choice: Body, allowed: frozenset[str], lost: list[str]
 ) -> Body:
-    message = dict(choice["message"])
+    message = _message(choice)
     calls = items(message.get("tool_calls"))
     kept = [call for call in calls if _chat_name(call) in allowed]
     lost += [_chat_name(call) for call in calls if call not in kept]
@@ -185,6 +185,10 @@ def _choice_without_calls(
         "message": message,
         "finish_reason": reason or choice.get("finish_reason"),
     }
+
+
+def _message(choice: Body) -> Body:
+    return dict(get(choice, "message") or {})
 
 
 def _chat_name(call: Body) -> str:
