@@ -89,6 +89,7 @@ BROAD = {
     # objects of the host's and of SDKs, loggers, tools and the host's own callbacks.
     "agent/model_calls.py": 1,
     "agent/client_genai.py": 1,
+    "agent/client_http.py": 1,
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 2,
     "bus/client.py": 2,

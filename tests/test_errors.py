@@ -19,6 +19,7 @@ EVERY = [
     errors.MissingExtraError("nats", "nats-py"),
     errors.UnknownTranslatorError("opnai", ("auto", "openai")),
     errors.UnseenResponseError("should_return_http_response"),
+    errors.UnhookedCallError("POST /x", "nobody sees it", ["BeforeModel"]),
 ]
 
 

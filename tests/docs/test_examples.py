@@ -46,6 +46,17 @@ def test_the_example_of_an_own_loop_hooks_a_plain_function() -> None:
     assert "db.txt: vault: db/main" in output
 
 
+def test_the_example_of_an_openai_client_shows_what_its_hooks_do() -> None:
+    shown = run("frameworks/openai_client.py").splitlines()
+    assert shown[:3] == [
+        "answered: Ask Grace about it.",
+        "streamed: Ask Grace again.",
+        "blocked: content_filter - keep passwords to yourself",
+    ]
+    assert shown[3].startswith("refused: POST /embeddings is refused")
+    assert shown[4] == "requests that the service got: 2"
+
+
 async def credits_of(folder: Path) -> tuple[bool, bool]:
     """Whether a small and a large credit are blocked."""
     given = {"order": "7", "currency": "EUR", "complaint": "C-1"}
