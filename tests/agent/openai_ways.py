@@ -33,8 +33,12 @@ class Seen:
 
 
 def client_of(server: ModelServer, kind: str, **more: Any) -> Any:
-    """A real client, pointed at a server in the test process."""
+    """A real client, pointed at a server in the test process.
+
+    It raises for what is not as the service would write it.
+    """
     given = {"base_url": f"{server.url}/v1", "max_retries": 0, **more}
+    given["_strict_response_validation"] = True
     if kind == "sync":
         return openai.OpenAI(api_key="k", **given)
     return openai.AsyncOpenAI(api_key="k", **given)

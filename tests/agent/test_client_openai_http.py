@@ -300,9 +300,7 @@ async def test_compressed_streams_are_shown_to_hooks_in_pass_mode(
 
 
 @every_kind
-async def test_usage_and_request_id_stay_on_a_changed_answer(
-    tmp_path: Path, kind: str
-) -> None:
+async def test_usage_and_id_stay_on_a_changed_answer(tmp_path: Path, kind: str) -> None:
     config = config_with(
         tmp_path, AfterModel=said("AfterModel", llm_response={"text": "changed"})
     )

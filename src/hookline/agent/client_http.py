@@ -249,9 +249,11 @@ class ModelRequest:
 
     def refusal(self) -> bytes:
         """The answer in place of the model's."""
-        whole = plain(self.call.response)
+        given, whole = self.call.given, plain(self.call.response)
         if whole is None:
-            whole = self.api.refusal(self.call.given, self.call.reason or "")
+            whole = self.api.refusal(given, self.call.reason or "")
+        elif isinstance(whole, dict):
+            whole = {**whole, "model": whole.get("model") or given.get("model") or ""}
         return self._encoded(whole, is_stream=self.is_stream)
 
     async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
@@ -293,7 +295,8 @@ class ModelRequest:
         if not lost:
             return whole
         why = "a hook stopped the agent" if is_stopped else "hooks do not allow them"
-        logger.warning("dropped tool calls from an answer (%s): %s", lost, why)
+        names = ", ".join(lost)
+        logger.warning("dropped tool calls from an answer: %s (%s)", why, names)
         return left
 
     def _encoded(self, whole: Any, *, is_stream: bool) -> bytes:

@@ -26,6 +26,13 @@ try:
 except ImportError as error:
     raise MissingExtraError("openai", "openai") from error
 
+# A release without these methods would send past the hooks.
+_OVERRIDDEN = ("request", "_send_request", "_websocket_query_params", "auth_headers")
+if not all(
+    hasattr(kind, name) for kind in (OpenAI, AsyncOpenAI) for name in _OVERRIDDEN
+):
+    raise MissingExtraError("openai", "openai 3.49 or later")
+
 
 def hooked_openai(client: Any, hooks: ClientHooks) -> Any:
     """Pass the model calls of an ``OpenAI`` or ``AsyncOpenAI`` through the hooks."""

@@ -122,7 +122,7 @@ def _response(output: list[Any], status: str) -> dict[str, Any]:
     tools = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
     usage = {
         "input_tokens": 1, "output_tokens": 2, "total_tokens": 3,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
     }  # fmt: skip
     whole = {**head, "model": "local", "status": status, "output": output, **tools}
