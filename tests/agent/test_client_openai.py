@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import openai
 import pytest
@@ -304,6 +304,7 @@ def test_the_class_of_the_client_stays() -> None:
     with openai.OpenAI(api_key="k") as client:
         config = Config("s-1")
         made = hooked(client, config)
+        assert_type(made, openai.OpenAI)
         assert isinstance(made, openai.OpenAI)
         assert type(made).__name__ == "OpenAI"
         assert isinstance(made.with_options(timeout=1), openai.OpenAI)

@@ -31,6 +31,7 @@ from .openai_ways import (
     entered,
     got,
     responses,
+    responses_raw,
     responses_stream,
     said,
 )
@@ -283,6 +284,20 @@ async def test_a_stream_with_the_type_of_something_else_is_held_all_the_same(
     async with config_with(tmp_path, AfterModel=change) as config:
         with answering(sent, **JSON) as client:
             seen = await chat_stream(hooked(client, config))
+    assert seen.text == "changed"
+    assert "secret" not in seen
+
+
+async def test_a_service_that_repeats_its_answer_shows_only_the_changed_one(
+    tmp_path: Path,
+) -> None:
+    part = {"type": "output_text", "text": "secret", "annotations": []}
+    message = {"id": "m", "type": "message", "role": "assistant", "content": [part]}
+    whole = {"object": "response", "output": [message], "output_text": "secret"}
+    change = said("AfterModel", llm_response={"text": "changed"})
+    async with config_with(tmp_path, AfterModel=change) as config:
+        with answering(json.dumps(whole).encode(), **JSON) as client:
+            seen = await responses_raw(hooked(client, config))
     assert seen.text == "changed"
     assert "secret" not in seen
 

@@ -262,6 +262,9 @@ class ResponsesTranslator(OpenAIApi):
             **_new_status(first.finish_reason),
             **self._new_usage(usage, base),
         }
+        if is_mapping(base) and "output_text" in base:
+            # Some services repeat the text here.
+            changes["output_text"] = "".join(first.content.parts)
         defaults = {
             "id": "resp_hookline", "object": "response", "created_at": time.time(),
             "model": "", "status": "completed", "parallel_tool_calls": False,
