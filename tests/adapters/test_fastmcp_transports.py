@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StdioTransport
-from fastmcp.utilities.tests import run_server_async
 
 from hookline.adapters.fastmcp import HooklineMiddleware
+from hookline.testing.adapters import AdapterSuite
 
+from .drivers.fastmcp import FastMCPDriver
 from .noting import ASKS, BLOCKS, Event, NotingHooks, specific
 
 SERVER = """
 import json
+import asyncio
+import socket
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastmcp import FastMCP
@@ -80,6 +90,18 @@ def shop(hooks: NotingHooks) -> FastMCP:
     return server
 
 
+@asynccontextmanager
+async def serving(server: FastMCP) -> AsyncIterator[str]:
+    """Serve over HTTP on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        options = uvicorn.Config(server.http_app(), log_level="error")
+        http = uvicorn.Server(options)
+        task = asyncio.create_task(http.serve([listening]))
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        http.should_exit = True
+        await task
+
+
 def judge(event: Event) -> dict[str, Any]:
     amount = event["tool_input"]["amount"]
     verdicts = {3: BLOCKS, 4: ASKS, 5: specific(tool_input={"amount": 50})}
@@ -93,7 +115,7 @@ async def test_hooks_work_over_http(tmp_path: Path, mode: Any) -> None:
     async def handler(message: str, kind: Any, params: Any, context: Any) -> Any:
         return kind(value=True)
 
-    async with run_server_async(shop(hooks)) as url:
+    async with serving(shop(hooks)) as url:
         clients = [Client(url, mode=mode, elicitation_handler=handler) for _ in "ab"]
         for client in clients:
             async with client:
@@ -106,3 +128,9 @@ async def test_hooks_work_over_http(tmp_path: Path, mode: Any) -> None:
     sessions = [event["session_id"] for event in hooks.events]
     # Requests of 2026-07-28 stand alone; with a handshake there is a session each.
     assert len(set(sessions)) == (len(clients) if mode == "legacy" else len(sessions))
+
+
+class TestSuite(AdapterSuite):
+    """The policy that all adapters run."""
+
+    driver = FastMCPDriver()

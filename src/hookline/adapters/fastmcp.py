@@ -16,6 +16,7 @@ from hookline.agent import (
     Confirmation,
     HookedRun,
     HookedToolCall,
+    Session,
     ToolOutcome,
     fire_before_tool_selection_hook,
     session_of,
@@ -71,9 +72,10 @@ def mcp_session_id(context: Context) -> str | None:
 class HooklineMiddleware(Middleware):
     """Passes the tool calls of a server through hooks.
 
-    ``confirm`` answers the questions of hooks; without it the client's user is asked
-    if the client supports elicitation, else ``hooksConfig.onAsk`` decides.
-    ``session_id`` gives the id that hooks see for a request.
+    Of a config each MCP session is one of ours, or what ``session_id`` gives for a
+    request; a session is used as it is. ``confirm`` answers the questions of hooks;
+    without it the client's user is asked if the client supports elicitation, else
+    ``hooksConfig.onAsk`` decides.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class HooklineMiddleware(Middleware):
         session_id: Callable[[Context], str | None] = mcp_session_id,
     ) -> None:
         self._session = session_of(config_or_session)
+        self._is_own = isinstance(config_or_session, Session)
         self._confirm = confirm
         self._session_id = session_id
 
@@ -116,7 +119,9 @@ class HooklineMiddleware(Middleware):
             if text is None:
                 raise
             raise ToolError(text) from error
-        if isinstance(result, InputRequiredToolResult) or not _is_result(result):
+        if isinstance(result, InputRequiredToolResult) or not isinstance(
+            result, ToolResult
+        ):
             return result  # not the tool's last word: a question, or a task
         return _after(result, await call.finish(_shown(result)))
 
@@ -139,7 +144,9 @@ class HooklineMiddleware(Middleware):
         )
 
     def _begin(self, context: Context | None) -> HookedRun:
-        name = None if context is None else self._session_id(context)
+        name = None
+        if context is not None and not self._is_own:
+            name = self._session_id(context)
         session = self._session if name is None else self._session.view(name)
         return session.begin_run()
 
@@ -217,10 +224,6 @@ def _is_accepted(answers: Mapping[str, Any], asked: Confirmation) -> bool:
 async def _is_accepted_now(context: Context, asked: Confirmation) -> bool:
     answer = await context.elicit(_question(asked), bool)
     return answer.action == "accept" and answer.data is True
-
-
-def _is_result(result: Any) -> bool:
-    return isinstance(result, ToolResult)
 
 
 def _shown(result: ToolResult) -> HookedResult:
