@@ -165,17 +165,19 @@ async def test_a_call_at_the_same_time_as_a_stop_does_not_run(tmp_path: Path) ->
     hooks, program = NotingHooks(tmp_path), ScriptedProgram()
     system = hooks.config.get_hook_system()
     assert system is not None
-    stopped = asyncio.Event()
+    begun, stopped = asyncio.Event(), asyncio.Event()
 
     @system.on("BeforeTool")
     async def judge(event: dict[str, Any]) -> dict[str, Any]:
         if event["tool_input"]["command"] == "stop":
             return {"continue": False, "stopReason": "enough"}
+        begun.set()
         await stopped.wait()
         return {}
 
     async with client(hooks, program):
         slow = asyncio.create_task(program.fire("PreToolUse", **CALL))
+        await begun.wait()
         stop = {**CALL, "tool_input": {"command": "stop"}}
         await program.fire("PreToolUse", **stop)
         stopped.set()
