@@ -14,6 +14,7 @@ from typing import Any
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
+    HookContext,
     Message,
     PermissionResultAllow,
     PermissionResultDeny,
@@ -24,10 +25,13 @@ from claude_agent_sdk import (
     tool,
 )
 
+from hookline import Config, Settings
 from hookline.adapters.claude_agent_sdk import hookline_hooks
 from hookline.agent import ScriptedReply, Session
 from hookline.testing.adapters import ModelRequest, Ran, Task
 from hookline.testing.modelapi import Answer, ModelServer
+
+from .claude_program import ScriptedProgram
 
 _NO_MODEL = "Claude Code has no hooks around its model"
 
@@ -112,10 +116,10 @@ class ClaudeDriver:
         "tool-recorded": "Claude Code keeps what the model wrote",
     }
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
         server = create_sdk_mcp_server("box", tools=_tools(task))
         options: dict[str, Any] = {
-            "hooks": hookline_hooks(session),
+            "hooks": None if session is None else hookline_hooks(session),
             "mcp_servers": {"box": server},
         }
         if task.confirm is None:
@@ -136,6 +140,29 @@ class ClaudeDriver:
             shown=str(claude.messages),
             recorded="\n".join(recorded),
         )
+
+
+class MeasuredDriver(ClaudeDriver):
+    """For benchmarks: the events of a run, without the program that takes a second."""
+
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        """Without hooks there are callbacks that do nothing."""
+        hooks = hookline_hooks(session or Config(settings=Settings()))
+        if session is None:
+            for (matcher,) in hooks.values():
+                matcher.hooks = [_nothing]
+        program, (name, given) = ScriptedProgram(), task.reply(0).calls[0]
+        call = {"tool_name": name, "tool_input": dict(given), "tool_use_id": "t-1"}
+        async with ClaudeSDKClient(ClaudeAgentOptions(hooks=hooks), program):
+            await program.fire("UserPromptSubmit", prompt=task.prompt)
+            await program.fire("PreToolUse", **call)
+            await program.fire("PostToolUse", **call, tool_response="content")
+            await program.fire("Stop", stop_hook_active=False)
+        return Ran()
+
+
+async def _nothing(given: Any, tool_use_id: str | None, context: HookContext) -> Any:
+    return {}
 
 
 def _reply(reply: ScriptedReply) -> Answer:

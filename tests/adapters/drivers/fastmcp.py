@@ -35,8 +35,9 @@ class FastMCPDriver:
         ),
     }
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
-        server: FastMCP = FastMCP("box", middleware=[HooklineMiddleware(session)])
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        hooks = [] if session is None else [HooklineMiddleware(session)]
+        server: FastMCP = FastMCP("box", middleware=hooks)
         for tool in (task.tools.read, task.tools.write, task.tools.fail):
             server.tool(tool)
         sent, requests = [task.prompt], []
