@@ -5,6 +5,7 @@ The program that the SDK brings runs for real; its model is a server on this mac
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hookline.adapters.claude_agent_sdk import hookline_hooks
 from hookline.testing.modelapi import Answer
 
 from .drivers.claude_agent_sdk import ClaudeCode
-from .noting import BLOCKS, STOPS, WITHHOLDS, Event, NotingHooks, specific
+from .noting import ASKS, BLOCKS, STOPS, WITHHOLDS, Event, NotingHooks, specific
 
 
 def use(name: str, **given: Any) -> Answer:
@@ -65,7 +66,8 @@ async def test_events_carry_claudes_session_and_tool_names(tmp_path: Path) -> No
     assert before["tool_name"] == "Bash"
     assert before["tool_input"]["command"] == "echo hi"
     assert "mcp_context" not in before
-    assert after["tool_response"]["llmContent"]["stdout"] == "hi"
+    assert after["tool_response"]["llmContent"] == "hi"
+    assert after["tool_response"]["metadata"]["toolResponse"]["stdout"] == "hi"
     assert (end["prompt"], end["prompt_response"]) == ("go", "done")
     assert not end["stop_hook_active"]
     sessions = {one["session_id"] for one in hooks.events}
@@ -118,7 +120,10 @@ async def test_a_stop_is_over_with_the_next_prompt(tmp_path: Path) -> None:
 async def test_a_withheld_result_is_replaced(
     tmp_path: Path, name: str, given: dict[str, str]
 ) -> None:
-    hooks = NotingHooks(tmp_path, AfterTool=WITHHOLDS)
+    def judge(event: Event) -> dict[str, Any]:
+        return WITHHOLDS if "hunter2" in event["tool_response"]["llmContent"] else {}
+
+    hooks = NotingHooks(tmp_path, AfterTool=judge)
     project = tmp_path / "project"
     project.mkdir()
     for file in ("secret.txt", "hunter2.txt"):
@@ -185,8 +190,7 @@ async def test_a_changed_input_still_needs_claudes_permission(tmp_path: Path) ->
 
 @pytest.mark.parametrize("answer", [True, False])
 async def test_confirm_answers_for_a_person(tmp_path: Path, answer: bool) -> None:
-    asks = {"decision": "ask", "reason": "really?"}
-    hooks = NotingHooks(tmp_path, BeforeTool=asks, AfterTool={}, Notification={})
+    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={}, Notification={})
     given = hookline_hooks(hooks.config, confirm=lambda _: answer)
     call = bash("touch ran")
     claude = await run(tmp_path, hooks, call, "done", hooks=given, allowed_tools=[])
@@ -194,6 +198,35 @@ async def test_confirm_answers_for_a_person(tmp_path: Path, answer: bool) -> Non
     assert len(hooks.of("AfterTool")) == answer
     assert len(hooks.of("Notification")) == 1
     assert ("Declined by the user: really?" in claude.sent(1)) is not answer
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk", "bypassPermissions"])
+async def test_a_question_holds_in_every_permission_mode(
+    tmp_path: Path, mode: str
+) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={})
+    # Claude Code refuses the last one to root elsewhere.
+    options: dict[str, Any] = {"permission_mode": mode, "env": {"IS_SANDBOX": "1"}}
+    claude = await run(tmp_path, hooks, bash("touch ran"), "done", **options)
+    assert not (claude.project / "ran").exists()
+    assert "really?" in claude.sent(1)
+    assert hooks.of("AfterTool") == []
+
+
+async def test_a_tool_does_not_run_when_the_time_is_up(tmp_path: Path) -> None:
+    hooks, over = NotingHooks(tmp_path), asyncio.Event()
+    system = hooks.config.get_hook_system()
+    assert system is not None
+
+    @system.on("BeforeTool")
+    async def wait(event: Event) -> None:
+        await over.wait()
+
+    given = hookline_hooks(hooks.config, timeout_s=0.2)
+    claude = await run(tmp_path, hooks, bash("touch ran"), "done", hooks=given)
+    over.set()
+    assert claude.answer == "done"
+    assert not (claude.project / "ran").exists()
 
 
 async def test_calls_at_once_are_judged_apart_and_a_stop_holds_for_all(

@@ -6,11 +6,16 @@ The SDK's own client runs; in place of its program stands a transport.
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
+from hookline import Config, Settings
 from hookline.adapters.claude_agent_sdk import hookline_hooks
 
 from .drivers.claude_program import ScriptedProgram
@@ -131,3 +136,56 @@ async def test_a_call_at_the_same_time_as_a_stop_does_not_run(tmp_path: Path) ->
         answer = await slow
     assert answer["continue"] is False
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+async def test_a_blocked_prompt_leaves_work_in_the_background_alone(
+    tmp_path: Path,
+) -> None:
+    def judge(event: dict[str, Any]) -> dict[str, Any]:
+        return BLOCKS if event["prompt"] == "bad" else {}
+
+    hooks = NotingHooks(tmp_path, BeforeAgent=judge, AfterAgent={})
+    program = ScriptedProgram()
+    async with client(hooks, program):
+        await program.fire("UserPromptSubmit", prompt="good")
+        await program.fire("UserPromptSubmit", prompt="bad")
+        assert await program.fire("PreToolUse", **CALL) == {}
+        assert await program.fire("Stop", stop_hook_active=False) == {}
+    assert hooks.of("AfterAgent")[0]["prompt"] == "good"
+
+
+async def test_hooks_written_for_claude_code_see_its_names(tmp_path: Path) -> None:
+    """PROTOCOL 12."""
+    command = f"cat >> {tmp_path}/seen; echo >> {tmp_path}/seen"
+    hook = {"type": "command", "command": command, "dialect": "claude"}
+    groups = [{"matcher": "Bash", "hooks": [hook]}]
+    settings = {"hooks": {"BeforeTool": groups, "AfterTool": groups}}
+    config = Config("s-1", tmp_path, Settings.from_mapping(settings))
+    options, program = (
+        ClaudeAgentOptions(hooks=hookline_hooks(config)),
+        ScriptedProgram(),
+    )
+    async with config, ClaudeSDKClient(options, program):
+        await program.fire("PreToolUse", **CALL)
+        response = {"stdout": "a.md", "stderr": ""}
+        await program.fire("PostToolUse", **CALL, tool_response=response)
+    before, after = map(json.loads, (tmp_path / "seen").read_text().splitlines())
+    assert before["hook_event_name"] == "PreToolUse"
+    assert (before["tool_name"], before["tool_input"]) == ("Bash", {"command": "ls"})
+    assert after["hook_event_name"] == "PostToolUse"
+    assert after["tool_response"]["stdout"] == "a.md"
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("fastmcp", "fastmcp"), ("claude_agent_sdk", "claude-agent-sdk")],
+)
+def test_a_missing_framework_names_its_extra(module: str, package: str) -> None:
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; import hookline.adapters.{module}"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert f"MissingExtraError: {package} is missing" in ended.stderr
+    assert f"hookline[{package}]" in ended.stderr

@@ -14,6 +14,7 @@ from fastmcp import Client, Context, FastMCP
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.exceptions import ToolError
 from fastmcp.server import create_proxy
+from fastmcp.server.middleware import Middleware
 from fastmcp.tools import ToolResult
 
 from hookline.adapters.fastmcp import HooklineMiddleware
@@ -397,6 +398,50 @@ async def test_parallel_calls_do_not_mix(tmp_path: Path) -> None:
         calls = [client.call_tool("add", {"a": n}) for n in range(20)]
         results = await asyncio.gather(*calls)
     assert [result.data for result in results] == [2 * n for n in range(20)]
+
+
+async def test_a_question_of_the_tool_is_not_its_result(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool={}, AfterTool={})
+    server = FastMCP("ask", middleware=[HooklineMiddleware(hooks.config)])
+    schema = {"type": "object", "properties": {"value": {"type": "string"}}}
+
+    @server.tool
+    def greet(context: Context) -> str | mcp_types.InputRequiredResult:
+        answers = context.input_responses
+        if answers is not None:
+            answer = answers["name"]
+            assert isinstance(answer, mcp_types.ElicitResult)
+            return f"hello {(answer.content or {})['value']}"
+        form = mcp_types.ElicitRequestFormParams(
+            message="who?", requested_schema=schema
+        )
+        asked: mcp_types.InputRequests = {"name": mcp_types.ElicitRequest(params=form)}
+        return mcp_types.InputRequiredResult(input_requests=asked)
+
+    async with Client(server, elicitation_handler=elicits([], "Ann")) as client:
+        result = await client.call_tool("greet")
+    assert texts(result) == ["hello Ann"]
+    assert hooks.names() == ["BeforeTool", "BeforeTool", "AfterTool"]
+
+
+class Tasks(Middleware):
+    """Answers with what is no result of a tool, as background tasks do."""
+
+    async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+        return mcp_types.EmptyResult()
+
+
+async def test_a_background_task_has_no_result_and_that_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = NotingHooks(tmp_path, AfterTool={})
+    server = server_of(hooks)
+    server.add_middleware(Tasks())
+    with caplog.at_level(logging.WARNING, "hookline"):
+        result: object = await server.call_tool("add", {"a": 1})
+    assert isinstance(result, mcp_types.EmptyResult)
+    assert "results of background tasks" in caplog.text
+    assert hooks.events == []
 
 
 @pytest.mark.parametrize("mount", [True, False], ids=["mounted", "proxied"])

@@ -106,16 +106,17 @@ class _Conversations:
     async def begin_turn(self, given: Wire) -> Wire:
         session = self._session_for(given)
         await session.warn_ineffective("the Claude Agent SDK", _INEFFECTIVE)
-        turn = self._keep(given, "", await session.begin_turn(given["prompt"]))
-        if turn.blocked and not turn.stopped:
+        turn = await session.begin_turn(given["prompt"])
+        if turn.stopped:
+            return _stop(turn.reason)
+        if turn.blocked:
             return {"decision": "block", "reason": turn.reason}
-        if turn.refused:
-            return _stop_of(turn)
+        self._keep(given, "", turn)
         return _specific(given, additionalContext=_joined(turn.additions))
 
     async def end_turn(self, given: Wire) -> Wire:
         turn = self._turn(given)
-        if not given.get("stop_hook_active") and not turn.refused:
+        if not given.get("stop_hook_active") and not turn.stopped:
             # Work in the background may end one prompt's turn several times.
             turn = self._keep(given, "", HookedTurn(turn.session, turn.given))
         return await _finished(turn, given)
@@ -162,7 +163,7 @@ class _Conversations:
 
     async def after_tool(self, given: Wire) -> Wire:
         turn = self._turn(given)
-        outcome = await self._finish(given, turn, given["tool_response"])
+        outcome = await self._finish(given, turn, _shown(given))
         replaced = None
         if outcome.withheld or outcome.stop_reason is not None:
             replaced = _in_place_of(given, str(outcome.content))
@@ -256,14 +257,15 @@ async def _finished(turn: HookedTurn, given: Wire) -> Wire:
     if again is not None:
         return {"decision": "block", "reason": again}
     # Both: the rejected answer is not the result, and no other one is asked for.
-    return _stop_of(turn) | {"decision": "block"} if turn.refused else {}
+    return {**_stop(turn.reason), "decision": "block"} if turn.refused else {}
 
 
 def _stop_of(turn: HookedTurn) -> Wire:
-    """What ends Claude Code's run, if the turn has ended."""
-    reason = turn.reason
-    if not turn.refused:
-        return {}
+    return {} if turn.stop_reason is None else _stop(turn.stop_reason)
+
+
+def _stop(reason: str | None) -> Wire:
+    """What ends Claude Code's run."""
     return {"continue_": False, "stopReason": reason, "reason": reason}
 
 
@@ -299,6 +301,30 @@ def _joined(additions: list[str]) -> str | None:
 def _mcp_context(given: Wire) -> dict[str, str] | None:
     found = _MCP_TOOL.fullmatch(given["tool_name"])
     return found and {"server_name": found[1], "tool_name": found[2]}
+
+
+def _shown(given: Wire) -> ToolResult:
+    """What AfterTool hooks see: the text where it is known, and Claude's own object."""
+    response = given["tool_response"]
+    texts = _texts(given["tool_name"], response)
+    content = response if None in texts or not texts else "\n".join(map(str, texts))
+    return ToolResult(llm_content=content, metadata={"toolResponse": response})
+
+
+def _texts(name: str, response: Any) -> list[Any]:
+    """The text of a result in parts; None among them if there is anything else."""
+    if _MCP_TOOL.fullmatch(name) and isinstance(response, list):
+        return [one.get("text") for one in response]
+    if not isinstance(response, dict):
+        return []
+    files = response.get("filenames") or []
+    known: dict[str, list[Any]] = {
+        "Bash": [text for key in ("stdout", "stderr") if (text := response.get(key))],
+        "Read": [(response.get("file") or {}).get("content")],
+        "Grep": [text] if (text := response.get("content")) else files,
+        "Glob": files,
+    }
+    return known.get(name, [])
 
 
 def _in_place_of(given: Wire, reason: str) -> Any:

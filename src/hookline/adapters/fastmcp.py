@@ -57,6 +57,8 @@ _INEFFECTIVE = {
     ),
 }
 
+_IN_TASKS = {"AfterTool": "results of background tasks pass no middleware"}
+
 
 def mcp_session_id(context: Context) -> str | None:
     """The id of the MCP session; None where the server has one conversation only."""
@@ -102,7 +104,7 @@ class HooklineMiddleware(Middleware):
         return [tool for tool in tools if run.problem(tool.name) is None]
 
     async def on_call_tool(
-        self, context: CallContext, call_next: CallNext[Any, ToolResult]
+        self, context: CallContext, call_next: CallNext[Any, Any]
     ) -> ToolResult:
         """Run a tool as its hooks allow."""
         call = await self._begin_tool(context)
@@ -119,10 +121,11 @@ class HooklineMiddleware(Middleware):
             if text is None:
                 raise
             raise ToolError(text) from error
-        if isinstance(result, InputRequiredToolResult) or not isinstance(
-            result, ToolResult
-        ):
-            return result  # not the tool's last word: a question, or a task
+        if isinstance(result, InputRequiredToolResult):
+            return result  # a question of the tool: it runs again with the answer
+        if not isinstance(result, ToolResult):
+            await self._session.warn_ineffective("FastMCP", _IN_TASKS)
+            return result  # type: ignore[no-any-return] # as the server passes it on
         return _after(result, await call.finish(_shown(result)))
 
     async def _begin_tool(self, context: CallContext) -> HookedToolCall:

@@ -78,8 +78,8 @@ class ClaudeCode:
             "DISABLE_TELEMETRY": "1",
             "HOME": str(self.home),
         }
-        used = {"cwd": self.project, "env": env, "setting_sources": [], **more}
-        return ClaudeAgentOptions(**used)
+        env |= more.pop("env", {})
+        return ClaudeAgentOptions(cwd=self.project, env=env, setting_sources=[], **more)
 
 
 async def _messages(
