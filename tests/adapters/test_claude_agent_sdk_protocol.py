@@ -138,6 +138,25 @@ async def test_a_call_at_the_same_time_as_a_stop_does_not_run(tmp_path: Path) ->
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
+async def test_a_stop_holds_for_all_subagents_of_a_prompt(tmp_path: Path) -> None:
+    def judge(event: dict[str, Any]) -> dict[str, Any]:
+        stop = {"continue": False, "stopReason": "enough"}
+        return stop if event["tool_input"]["command"] == "stop" else {}
+
+    hooks, program = NotingHooks(tmp_path, BeforeTool=judge), ScriptedProgram()
+    first, second = ({"agent_id": name, "agent_type": "reader"} for name in "ab")
+    async with client(hooks, program):
+        assert await program.fire("PreToolUse", **CALL, **second) == {}
+        stop = {**CALL, "tool_input": {"command": "stop"}}
+        await program.fire("PreToolUse", **stop, **first)
+        for given in (first, second, {}):
+            answer = await program.fire("PreToolUse", **CALL, **given)
+            assert answer["continue"] is False
+            assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+        await program.fire("UserPromptSubmit", prompt="next")
+        assert await program.fire("PreToolUse", **CALL) == {}
+
+
 async def test_a_blocked_prompt_leaves_work_in_the_background_alone(
     tmp_path: Path,
 ) -> None:

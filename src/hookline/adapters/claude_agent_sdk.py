@@ -79,16 +79,18 @@ def hookline_hooks(
     return {
         event: [
             HookMatcher(
-                hooks=[_callback(answer)], timeout=timeout_s, on_failure=on_failure
+                hooks=[_callback(event, answer)],
+                timeout=timeout_s,
+                on_failure=on_failure,
             )
         ]
         for event, answer in answers.items()
     }
 
 
-def _callback(answer: Callable[[Wire], Awaitable[Wire]]) -> HookCallback:
+def _callback(event: str, answer: Callable[[Wire], Awaitable[Wire]]) -> HookCallback:
     async def call(given: Any, tool_use_id: str | None, context: HookContext) -> Any:
-        return await answer(given)
+        return await answer({**given, "hook_event_name": event})
 
     return cast("HookCallback", call)
 
@@ -227,12 +229,14 @@ class _Conversations:
         name = given.get("agent_id") or ""
         if not name:
             return self._main(given)
-        known = self._turns.get(self._key(given, name))
-        if known is not None:
-            return known
-        kind = given.get("agent_type") or ""
-        turn = SubagentTurn(self._session_for(given), "", kind, name)
-        return self._keep(given, name, turn)
+        turn = self._turns.get(self._key(given, name))
+        if turn is None:
+            kind = given.get("agent_type") or ""
+            turn = SubagentTurn(self._session_for(given), "", kind, name)
+            self._keep(given, name, turn)
+        if (main := self._main(given)).stopped:
+            turn.stop(main.stop_reason)
+        return turn
 
     def _main(self, given: Wire) -> HookedTurn:
         known = self._turns.get(self._key(given, ""))
