@@ -1,0 +1,184 @@
+"""Claude Code, as the Claude Agent SDK brings it, with a model server on this machine.
+
+Nothing is faked but the model: the SDK starts its program, which calls the hooks.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookContext,
+    Message,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ResultMessage,
+    UserMessage,
+    create_sdk_mcp_server,
+    query,
+    tool,
+)
+
+from hookline import Config, Settings
+from hookline.adapters.claude_agent_sdk import hookline_hooks
+from hookline.agent import ScriptedReply, Session
+from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.modelapi import Answer, ModelServer
+
+from .claude_program import ScriptedProgram
+
+_NO_MODEL = "Claude Code has no hooks around its model"
+
+
+class ClaudeCode:
+    """Runs Claude Code in a folder, with a scripted model and a home of its own."""
+
+    def __init__(self, folder: Path, replies: Iterable[Answer | str]) -> None:
+        self.project, self.home = folder / "project", folder / "home"
+        for place in (self.project, self.home):
+            place.mkdir(exist_ok=True)
+        self.replies = replies
+        self.messages: list[Message] = []
+        self.requests: list[dict[str, Any]] = []
+
+    async def run(self, *prompts: str, by_query: bool = False, **options: Any) -> str:
+        """Give prompts, one after the other, and return the last result."""
+        with ModelServer(self.replies) as server:
+            try:
+                used = self._options(server.url, **options)
+                async for message in _messages(used, prompts, by_query):
+                    self.messages.append(message)
+            finally:
+                self.requests += [one.body for one in server.requests]
+        return self.answer
+
+    @property
+    def answer(self) -> str:
+        """The result; of a run that a hook ended, what the last message says."""
+        results = [one for one in self.messages if isinstance(one, ResultMessage)]
+        users = [one for one in self.messages if isinstance(one, UserMessage)]
+        return results[-1].result or (str(users[-1].content) if users else "")
+
+    def sent(self, at: int) -> str:
+        """All text of a request, without what the program itself always sends."""
+        return json.dumps(self.requests[at]["messages"], ensure_ascii=False)
+
+    def _options(self, url: str, **more: Any) -> ClaudeAgentOptions:
+        env = {
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "none",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_TELEMETRY": "1",
+            "HOME": str(self.home),
+        }
+        env |= more.pop("env", {})
+        return ClaudeAgentOptions(cwd=self.project, env=env, setting_sources=[], **more)
+
+
+async def _messages(
+    options: ClaudeAgentOptions, prompts: Sequence[str], by_query: bool
+) -> AsyncIterator[Message]:
+    if by_query:
+        async for message in query(prompt=prompts[0], options=options):
+            yield message
+        return
+    async with ClaudeSDKClient(options) as client:
+        for prompt in prompts:
+            await client.query(prompt)
+            async for message in client.receive_response():
+                yield message
+
+
+def decides(answer: bool) -> Callable[..., Any]:
+    """The SDK's own way to ask a person."""
+
+    async def can_use_tool(name: str, given: Any, context: Any) -> Any:
+        return PermissionResultAllow() if answer else PermissionResultDeny()
+
+    return can_use_tool
+
+
+class ClaudeDriver:
+    """Runs Claude Code with the tools of a task as an MCP server of this process."""
+
+    entries: Sequence[str] = ("client",)
+    cannot: Mapping[str, str] = {
+        **dict.fromkeys(("model-block", "model-answer", "model-change"), _NO_MODEL),
+        **dict.fromkeys(("answer-change", "answer-stop", "events"), _NO_MODEL),
+        **dict.fromkeys(("selection", "selection-refused"), _NO_MODEL),
+        "tool-recorded": "Claude Code keeps what the model wrote",
+    }
+
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        server = create_sdk_mcp_server("box", tools=_tools(task))
+        options: dict[str, Any] = {
+            "hooks": None if session is None else hookline_hooks(session),
+            "mcp_servers": {"box": server},
+        }
+        if task.confirm is None:
+            options["allowed_tools"] = ["mcp__box__*"]
+        else:
+            options["can_use_tool"] = decides(task.confirm)
+        replies = [_reply(task.reply(at)) for at in range(len(task.replies) + 1)]
+        with tempfile.TemporaryDirectory() as folder:
+            claude = ClaudeCode(Path(folder), replies)
+            answer = await claude.run(task.prompt, **options)
+            recorded = [file.read_text() for file in claude.home.rglob("*.jsonl")]
+        requests = [
+            ModelRequest(claude.sent(at), []) for at in range(len(claude.requests))
+        ]
+        return Ran(
+            answer=answer,
+            requests=requests,
+            shown=str(claude.messages),
+            recorded="\n".join(recorded),
+        )
+
+
+class MeasuredDriver(ClaudeDriver):
+    """For benchmarks: the events of a run, without the program that takes a second."""
+
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        """Without hooks there are callbacks that do nothing."""
+        hooks = hookline_hooks(session or Config(settings=Settings()))
+        if session is None:
+            for (matcher,) in hooks.values():
+                matcher.hooks = [_nothing]
+        program, (name, given) = ScriptedProgram(), task.reply(0).calls[0]
+        call = {"tool_name": name, "tool_input": dict(given), "tool_use_id": "t-1"}
+        async with ClaudeSDKClient(ClaudeAgentOptions(hooks=hooks), program):
+            await program.fire("UserPromptSubmit", prompt=task.prompt)
+            await program.fire("PreToolUse", **call)
+            await program.fire("PostToolUse", **call, tool_response="content")
+            await program.fire("Stop", stop_hook_active=False)
+        return Ran()
+
+
+async def _nothing(given: Any, tool_use_id: str | None, context: HookContext) -> Any:
+    return {}
+
+
+def _reply(reply: ScriptedReply) -> Answer:
+    calls = tuple((f"mcp__box__{name}", dict(given)) for name, given in reply.calls)
+    return Answer(reply.text, calls)
+
+
+def _tools(task: Task) -> list[Any]:
+    box = task.tools
+    one, two = ["path"], ["path", "text"]
+    return [_tool(box.read, one), _tool(box.write, two), _tool(box.fail, one)]
+
+
+def _tool(function: Callable[..., str], names: list[str]) -> Any:
+    async def call(given: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": function(**given)}]}
+
+    schema = dict.fromkeys(names, str)
+    return tool(function.__name__, function.__doc__ or "", schema)(call)

@@ -1,0 +1,340 @@
+"""Hooks in Claude Code, run by its SDK (issue 14 adapters, HOSTS.md).
+
+The program that the SDK brings runs for real; its model is a server on this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import UserMessage, create_sdk_mcp_server, tool
+
+from hookline.adapters.claude_agent_sdk import hookline_hooks
+from hookline.testing.modelapi import Answer
+
+from .drivers.claude_agent_sdk import ClaudeCode
+from .noting import ASKS, BLOCKS, STOPS, WITHHOLDS, Event, NotingHooks, specific
+
+
+def use(name: str, **given: Any) -> Answer:
+    return Answer("", ((name, given),))
+
+
+def bash(command: str) -> Answer:
+    return use("Bash", command=command, description="x")
+
+
+def delegate(**more: Any) -> Answer:
+    given = {"description": "d", "prompt": "look", "subagent_type": "general-purpose"}
+    return use("Agent", **given, run_in_background=False, **more)
+
+
+ALLOWED = ["Bash", "Read", "Write", "Grep", "Glob", "Agent"]
+
+
+async def run(
+    folder: Path, hooks: NotingHooks, /, *replies: Answer | str, **options: Any
+) -> ClaudeCode:
+    claude = ClaudeCode(folder, replies)
+    given = {"hooks": hookline_hooks(hooks.config), "allowed_tools": ALLOWED}
+    await claude.run("go", **{**given, **options})
+    return claude
+
+
+def on_tool(name: str, answer: dict[str, Any]) -> Any:
+    """Answer the events of one tool."""
+
+    def judge(event: Event) -> dict[str, Any] | None:
+        return answer if event["tool_name"] == name else None
+
+    return judge
+
+
+async def test_events_carry_claudes_session_and_tool_names(tmp_path: Path) -> None:
+    hooks = NotingHooks(
+        tmp_path, BeforeAgent={}, BeforeTool={}, AfterTool={}, AfterAgent={}
+    )
+    claude = await run(tmp_path, hooks, bash("echo hi"), "done", by_query=True)
+    assert claude.answer == "done"
+    assert hooks.names() == ["BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"]
+    prompt, before, after, end = hooks.events
+    assert prompt["prompt"] == "go"
+    assert before["tool_name"] == "Bash"
+    assert before["tool_input"]["command"] == "echo hi"
+    assert "mcp_context" not in before
+    assert after["tool_response"]["llmContent"] == "hi"
+    assert after["tool_response"]["metadata"]["toolResponse"]["stdout"] == "hi"
+    assert (end["prompt"], end["prompt_response"]) == ("go", "done")
+    assert not end["stop_hook_active"]
+    sessions = {one["session_id"] for one in hooks.events}
+    transcripts = {one["transcript_path"] for one in hooks.events}
+    assert {Path(one).stem for one in transcripts} == sessions
+
+
+async def test_a_session_given_is_used_as_it_is(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool={})
+    own = hookline_hooks(hooks.config.session("ticket-7"))
+    await run(tmp_path, hooks, bash("true"), hooks=own)
+    assert hooks.events[0]["session_id"] == "ticket-7"
+    assert hooks.events[0]["transcript_path"].endswith(".jsonl")
+
+
+async def test_a_stop_keeps_the_tool_from_running(tmp_path: Path) -> None:
+    """``continue: false`` alone would let it run first."""
+    hooks = NotingHooks(tmp_path, BeforeTool=STOPS, AfterTool={}, AfterAgent={})
+    claude = await run(tmp_path, hooks, bash("touch ran"), "more")
+    assert not (claude.project / "ran").exists()
+    assert len(claude.requests) == 1
+    assert "enough" in claude.answer
+    assert hooks.names() == ["BeforeTool"]
+
+
+async def test_a_stop_is_over_with_the_next_prompt(tmp_path: Path) -> None:
+    def judge(event: Event) -> dict[str, Any]:
+        return STOPS if "one" in event["tool_input"]["command"] else {}
+
+    hooks = NotingHooks(tmp_path, BeforeTool=judge, AfterAgent={})
+    claude = ClaudeCode(tmp_path, [bash("touch one"), bash("touch two"), "done"])
+    given = hookline_hooks(hooks.config)
+    await claude.run("first", "second", hooks=given, allowed_tools=ALLOWED)
+    assert claude.answer == "done"
+    assert [file.name for file in claude.project.iterdir()] == ["two"]
+    assert [one["prompt"] for one in hooks.of("AfterAgent")] == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Bash", {"command": "cat secret.txt", "description": "x"}),
+        ("Read", {"file_path": "{project}/secret.txt"}),
+        ("Grep", {"pattern": "hunter2", "output_mode": "content"}),
+        ("Grep", {"pattern": "hunter2"}),
+        ("Glob", {"pattern": "*hunter*"}),
+    ],
+    ids=["Bash", "Read", "Grep", "Grep files", "Glob"],
+)
+async def test_a_withheld_result_is_replaced(
+    tmp_path: Path, name: str, given: dict[str, str]
+) -> None:
+    def judge(event: Event) -> dict[str, Any]:
+        return WITHHOLDS if "hunter2" in event["tool_response"]["llmContent"] else {}
+
+    hooks = NotingHooks(tmp_path, AfterTool=judge)
+    project = tmp_path / "project"
+    project.mkdir()
+    for file in ("secret.txt", "hunter2.txt"):
+        (project / file).write_text("hunter2\n")
+    filled = {key: text.format(project=project) for key, text in given.items()}
+    claude = await run(tmp_path, hooks, use(name, **filled), "done")
+    assert claude.answer == "done"
+    results = [one for one in claude.messages if isinstance(one, UserMessage)]
+    assert "secret" in str(results[0].content)
+    assert "hunter2" not in str(results)
+    (sent,) = [
+        block
+        for message in claude.requests[1]["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+    assert not sent.get("is_error")
+    assert "hunter2" not in str(sent)
+
+
+async def test_a_result_that_cannot_be_replaced_ends_the_run(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, AfterTool=WITHHOLDS)
+    file = tmp_path / "project" / "a.txt"
+    write = use("Write", file_path=str(file), content="x")
+    claude = await run(tmp_path, hooks, write, "done", permission_mode="acceptEdits")
+    assert file.read_text() == "x"
+    assert len(claude.requests) == 1
+
+
+async def test_a_failing_tool_is_seen_with_its_error(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, AfterTool=specific(additionalContext="try b"))
+    claude = await run(tmp_path, hooks, bash("echo gone >&2; exit 3"), "done")
+    assert "gone" in hooks.events[0]["tool_response"]["error"]["message"]
+    assert "try b" in claude.sent(1)
+
+
+async def test_a_stop_after_a_failure_holds_from_the_next_call_on(
+    tmp_path: Path,
+) -> None:
+    """Claude Code ignores it there, but not before the next tool."""
+    hooks = NotingHooks(tmp_path, AfterTool=STOPS, AfterAgent={})
+    claude = await run(tmp_path, hooks, bash("exit 3"), bash("touch ran"), "done")
+    assert not (claude.project / "ran").exists()
+    assert len(claude.requests) == 2
+    assert "enough" in claude.answer
+    assert hooks.names() == ["AfterTool"]
+
+
+async def test_a_stop_after_a_failure_ends_an_answer_too(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, AfterTool=STOPS, AfterAgent={})
+    claude = await run(tmp_path, hooks, bash("exit 3"), "done")
+    assert "enough" in claude.answer
+    assert hooks.of("AfterAgent") == []
+
+
+async def test_a_changed_input_still_needs_claudes_permission(tmp_path: Path) -> None:
+    changed = specific(tool_input={"command": "touch changed"})
+    allows = {"decision": "allow", **changed}
+    hooks = NotingHooks(tmp_path, BeforeTool=allows, AfterTool={})
+    claude = await run(tmp_path, hooks, bash("true"), "done", allowed_tools=[])
+    assert not (claude.project / "changed").exists()
+    assert hooks.of("AfterTool") == []
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_confirm_answers_for_a_person(tmp_path: Path, answer: bool) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={}, Notification={})
+    given = hookline_hooks(hooks.config, confirm=lambda _: answer)
+    call = bash("touch ran")
+    claude = await run(tmp_path, hooks, call, "done", hooks=given, allowed_tools=[])
+    assert (claude.project / "ran").exists() is answer
+    assert len(hooks.of("AfterTool")) == answer
+    assert len(hooks.of("Notification")) == 1
+    assert ("Declined by the user: really?" in claude.sent(1)) is not answer
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk", "bypassPermissions"])
+async def test_a_question_holds_in_every_permission_mode(
+    tmp_path: Path, mode: str
+) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={})
+    # Claude Code refuses the last one to root elsewhere.
+    options: dict[str, Any] = {"permission_mode": mode, "env": {"IS_SANDBOX": "1"}}
+    claude = await run(tmp_path, hooks, bash("touch ran"), "done", **options)
+    assert not (claude.project / "ran").exists()
+    assert "really?" in claude.sent(1)
+    assert hooks.of("AfterTool") == []
+
+
+async def test_a_tool_does_not_run_when_the_time_is_up(tmp_path: Path) -> None:
+    hooks, over = NotingHooks(tmp_path), asyncio.Event()
+    system = hooks.config.get_hook_system()
+    assert system is not None
+
+    @system.on("BeforeTool")
+    async def wait(event: Event) -> None:
+        await over.wait()
+
+    given = hookline_hooks(hooks.config, timeout_s=0.2)
+    claude = await run(tmp_path, hooks, bash("touch ran"), "done", hooks=given)
+    over.set()
+    assert claude.answer == "done"
+    assert not (claude.project / "ran").exists()
+
+
+async def test_calls_at_once_are_judged_apart_and_a_stop_holds_for_all(
+    tmp_path: Path,
+) -> None:
+    commands = ["touch a", "touch b", "touch c"]
+    calls = tuple(("Bash", {"command": one, "description": "x"}) for one in commands)
+
+    def judge(event: Event) -> dict[str, Any]:
+        return BLOCKS if event["tool_input"]["command"] == "touch b" else {}
+
+    hooks = NotingHooks(tmp_path, BeforeTool=judge)
+    claude = await run(tmp_path, hooks, Answer("", calls), "done")
+    assert sorted(one.name for one in claude.project.iterdir()) == ["a", "c"]
+    assert "not today" in claude.sent(1)
+
+
+async def test_mcp_tools_have_their_context(tmp_path: Path) -> None:
+    @tool("charge", "Charge.", {"amount": int})
+    async def charge(given: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "charged"}]}
+
+    servers = {"pay": create_sdk_mcp_server("pay", tools=[charge])}
+    hooks = NotingHooks(tmp_path, BeforeTool={}, AfterTool={})
+    name = "mcp__pay__charge"
+    options: dict[str, Any] = {"mcp_servers": servers, "allowed_tools": [name]}
+    await run(tmp_path, hooks, use(name, amount=3), "done", **options)
+    for event in hooks.events:
+        assert event["tool_name"] == name
+        assert event["mcp_context"] == {"server_name": "pay", "tool_name": "charge"}
+
+
+async def test_subagents_have_events_of_their_own(tmp_path: Path) -> None:
+    hooks = NotingHooks(
+        tmp_path,
+        SubagentStart=specific(additionalContext="be quick"),
+        BeforeTool={},
+        SubagentStop={},
+        AfterAgent={},
+    )
+    calls = delegate(), bash("echo sub")
+    claude = await run(tmp_path, hooks, *calls, "found it", "done")
+    assert claude.answer == "done"
+    assert hooks.names() == [
+        *("BeforeTool", "SubagentStart", "BeforeTool", "SubagentStop", "AfterAgent")
+    ]
+    (start,), (stop,) = hooks.of("SubagentStart"), hooks.of("SubagentStop")
+    assert start["agent_type"] == stop["agent_type"] == "general-purpose"
+    assert start["agent_id"] == stop["agent_id"]
+    assert stop["prompt_response"] == "found it"
+    assert "be quick" in claude.sent(1)
+
+
+async def test_a_refused_subagent_runs_no_tools(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, SubagentStart=BLOCKS, SubagentStop={}, AfterAgent={})
+    calls = delegate(), bash("touch ran")
+    claude = await run(tmp_path, hooks, *calls, "done", "end")
+    assert not (claude.project / "ran").exists()
+    assert "not today" in claude.sent(1)
+    assert hooks.of("SubagentStop") == []
+    assert len(hooks.of("AfterAgent")) == 1
+
+
+async def test_a_rejected_subagent_goes_on(tmp_path: Path) -> None:
+    def judge(event: Event) -> dict[str, Any]:
+        return BLOCKS if event["prompt_response"] == "draft" else {}
+
+    hooks = NotingHooks(tmp_path, SubagentStop=judge)
+    claude = await run(tmp_path, hooks, delegate(), "draft", "better", "done")
+    assert claude.answer == "done"
+    assert [one["stop_hook_active"] for one in hooks.events] == [False, True]
+    assert "not today" in claude.sent(2)
+
+
+@pytest.mark.parametrize("event", ["SubagentStart", "BeforeTool", "SubagentStop"])
+async def test_a_stop_in_a_subagent_ends_the_whole_run(
+    tmp_path: Path, event: str
+) -> None:
+    answer: Any = on_tool("Bash", STOPS) if event == "BeforeTool" else STOPS
+    hooks = NotingHooks(tmp_path, **{event: answer, "AfterAgent": {}})
+    first, then = delegate(), bash("touch ran")
+    claude = await run(tmp_path, hooks, first, then, "sub", bash("touch main"))
+    names = [one.name for one in claude.project.iterdir()]
+    assert names == (["ran"] if event == "SubagentStop" else [])
+    assert hooks.of("AfterAgent") == []
+
+
+async def test_compressing_the_history_is_an_event(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, PreCompress={})
+    claude = ClaudeCode(tmp_path, ["one", "two", "summary", "summary"])
+    await claude.run("go", "on", "/compact", hooks=hookline_hooks(hooks.config))
+    assert [one["trigger"] for one in hooks.events] == ["manual"]
+
+
+async def test_a_failed_guard_blocks_if_it_is_told_to(tmp_path: Path) -> None:
+    def crash(event: Event) -> dict[str, Any]:
+        raise RuntimeError("broken")
+
+    hooks = NotingHooks(tmp_path, {"onError": "block"}, BeforeTool=crash)
+    claude = await run(tmp_path, hooks, bash("touch ran"), "done")
+    assert not (claude.project / "ran").exists()
+
+
+async def test_hooks_that_cannot_work_are_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = NotingHooks(tmp_path, BeforeModel={}, SessionStart={}, AfterAgent={})
+    with caplog.at_level(logging.WARNING, "hookline"):
+        await run(tmp_path, hooks, "done")
+    said = [r.getMessage() for r in caplog.records if "no effect" in r.getMessage()]
+    assert [line.split()[0] for line in said] == ["BeforeModel", "SessionStart"]
