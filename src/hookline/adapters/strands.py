@@ -114,15 +114,21 @@ class HooklineHooks:
     """A hook provider for agents, graphs and swarms.
 
     With a Config, events carry the agent's own ``session_id``; with a session, its id.
-    A call that a hook asks about becomes an interrupt, unless there is ``confirm``.
+    A call that a hook asks about becomes an interrupt of Strands'; with ``confirm``
+    that decides, and with ``interrupts=False`` ``hooksConfig.onAsk``.
     """
 
     def __init__(
-        self, config_or_session: ConfigOrSession, *, confirm: Confirm | None = None
+        self,
+        config_or_session: ConfigOrSession,
+        *,
+        confirm: Confirm | None = None,
+        interrupts: bool = True,
     ) -> None:
         self._session = session_of(config_or_session)
         self._is_fixed = not isinstance(config_or_session, Config)
         self._confirm = confirm
+        self._interrupts = interrupts
         self._registries: WeakSet[Any] = WeakSet()
         self._watched: WeakSet[Any] = WeakSet()
         self._works: WeakKeyDictionary[Any, dict[int, _Work]] = WeakKeyDictionary()
@@ -318,14 +324,14 @@ class HooklineHooks:
         if (question := work.questions.get(use["toolUseId"])) is not None:
             answered = default_evaluate(event.interrupt("hookline", reason=question))
         # Strands has no interrupts in tools that are called directly.
-        can_wait = "event_loop_cycle_id" in event.invocation_state
+        is_direct = "event_loop_cycle_id" not in event.invocation_state
         begin = work.turn.begin_tool
         call = await self._wait(
             begin(
                 use["name"],
                 _input_of(use),
                 confirm=confirm if answered is None else answered,
-                defer=can_wait,
+                defer=self._interrupts and not is_direct,
             )
         )
         if call.question is None:
