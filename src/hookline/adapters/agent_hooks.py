@@ -78,8 +78,11 @@ class HooklineInterceptor:
             "output": self._output,
         }
 
-    async def intercept(self, context: dict[str, Any], /) -> Verdict:
-        """Decide at one point; the host calls it."""
+    def intercept(self, context: dict[str, Any], /) -> Any:
+        """Decide at one point: a verdict to wait for. The host calls it."""
+        return self._decide(context)
+
+    async def _decide(self, context: dict[str, Any]) -> Verdict:
         point, key = context["interception_point"], context["session"]["id"]
         if point == "agent_startup":
             await self._session.warn_ineffective("AGENT-HOOKS", _NO_EFFECT)

@@ -150,12 +150,16 @@ async def ask(
     agent: Agent[Any], prompt: str, entry: str, shown: list[str], **options: Any
 ) -> str:
     """Run an agent; the reason, where it was denied."""
+
+    def show(update: Any) -> None:
+        shown.append(str(update.to_dict()))
+
     try:
         if entry == "async":
-            return (await agent.run(prompt, **options)).text
+            return str((await agent.run(prompt, **options)).text)
         stream = agent.run(prompt, stream=True, **options)
         async for update in stream:
-            shown.append(str(update.to_dict()))
-        return (await stream.get_final_response()).text
+            show(update)
+        return str((await stream.get_final_response()).text)
     except InterceptionBlocked as blocked:
         return blocked.result.verdict.reason or ""
