@@ -312,6 +312,12 @@ async def test_a_blocked_model_call_ends_a_run_with_structured_output() -> None:
     assert (result.structured_output, str(result)) == (None, "no model\n")
 
 
+async def test_a_blocked_model_call_gives_no_answer_to_judge() -> None:
+    hooked = Hooked({"BeforeModel": lambda _: denies("no model")})
+    assert str(await agent_of(hooked).invoke_async("go")) == "no model\n"
+    assert "AfterAgent" not in hooked.names
+
+
 @pytest.mark.filterwarnings("ignore:Agent.structured_output:DeprecationWarning")
 async def test_the_old_structured_output_is_refused_as_it_skips_hooks() -> None:
     agent = agent_of(Hooked(), "fine")

@@ -244,3 +244,25 @@ async def test_a_blocked_handoff_stays_where_it_is() -> None:
     result = await swarm.invoke_async("the task")
     assert [node.node_id for node in result.node_history] == ["first"]
     assert requests(second) == []
+
+
+async def test_a_graph_in_a_graph_is_a_subagent_whose_stop_ends_both() -> None:
+    def stop(event: Event) -> Any:
+        return stops("enough") if event["llm_response"]["text"] == "one" else None
+
+    hooked = Hooked({"AfterModel": stop})
+    nodes = GraphBuilder().set_max_node_executions(9)
+    first = plain("first", "one")
+    nodes.add_node(first, "first")
+    inner = nodes.build()
+    last = plain("last", "three")
+    builder = GraphBuilder()
+    builder.add_edge(builder.add_node(inner, "inner"), builder.add_node(last, "last"))
+    builder.set_max_node_executions(9)
+    outer = builder.set_hook_providers([HooklineHooks(hooked.config)]).build()
+    result = await outer.invoke_async("the task")
+    assert len(requests(first)) == 1
+    assert requests(last) == []
+    assert str(result.results["last"].result) == "enough\n"
+    kinds = [event["agent_type"] for event in hooked.events("SubagentStart")]
+    assert kinds == ["inner", "first"]

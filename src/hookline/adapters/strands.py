@@ -83,6 +83,16 @@ class _Caller:
     agent_type: str
     additions: list[str] = field(default_factory=list)
     refusal: str | None = None
+    own: _Caller | None = None
+    """Who runs the caller."""
+
+    def refuse(self, turn: HookedTurn) -> None:
+        """Take over that hooks ended the subagent's turn, or stopped everything."""
+        self.refusal = turn.reason or ""
+        if turn.stop_reason is not None:
+            self.run.stop(turn.stop_reason)
+            if self.own is not None:
+                self.own.refuse(turn)
 
 
 @dataclass
@@ -95,6 +105,7 @@ class _Work:
     """Strands' own state of the invocation: held, so that its id stays unique."""
     caller: _Caller | None = None
     goes_on: bool = False
+    has_answer: bool = True
     questions: dict[str, Any] = field(default_factory=dict)
 
 
@@ -202,23 +213,32 @@ class HooklineHooks:
     async def _begun(
         self, agent: Any, state: object, prompt: str, caller: _Caller | None
     ) -> _Work:
-        session = self._session_of(agent.session_id, caller)
+        session = self._session_of(agent, caller)
         await self._wait(session.warn_ineffective("Strands", _NO_EFFECT))
-        if caller is None:
-            turn = await self._wait(session.begin_turn(prompt))
-            return _Work(session, turn, state)
-        if caller.run.stop_reason is None and caller.refusal is None:
-            turn = await self._wait(session.begin_subagent(caller.agent_type, prompt))
-        else:
-            turn = HookedTurn(session, prompt)
-            turn.stop(caller.run.stop_reason or caller.refusal)
+        turn = await self._turn(session, prompt, caller)
         return _Work(session, turn, state, caller)
 
-    def _session_of(self, own_id: str, caller: _Caller | None = None) -> Session:
+    async def _turn(
+        self, session: Session, prompt: str, caller: _Caller | None
+    ) -> HookedTurn:
+        if caller is None:
+            return await self._wait(session.begin_turn(prompt))
+        reason = caller.run.stop_reason or caller.refusal
+        if reason is None:
+            begin = session.begin_subagent(caller.agent_type, prompt)
+            return await self._wait(begin)
+        turn = HookedTurn(session, prompt)
+        turn.stop(reason)
+        return turn
+
+    def _session_of(self, agent: Any, caller: _Caller | None = None) -> Session:
         if self._is_fixed:
             return self._session
-        found = own_id if caller is None else caller.session.session_id
-        return self._session.view(found)
+        if caller is not None:
+            return self._session.view(caller.session.session_id)
+        manager = getattr(agent, "session_manager", None)  # of a Graph or Swarm
+        found = getattr(agent if manager is None else manager, "session_id", None)
+        return self._session.view(found or f"{agent.id}-{uuid.uuid4()}")
 
     async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for hooks; those of a plain call outlive the event loop made for it."""
@@ -238,7 +258,7 @@ class HooklineHooks:
         turn = work.turn
         if result is None:
             _forget_refusal(agent, turn)
-        elif result.stop_reason not in _UNFINISHED:
+        elif work.has_answer and result.stop_reason not in _UNFINISHED:
             again = await self._wait(turn.finish(str(result).removesuffix("\n")))
             if turn.clear_context:
                 agent.messages.clear()
@@ -248,9 +268,7 @@ class HooklineHooks:
             elif turn.refused:
                 result.message["content"] = [{"text": turn.reason or ""}]
         if work.caller is not None and turn.refused:
-            work.caller.refusal = turn.reason or ""
-            if turn.stop_reason is not None:
-                work.caller.run.stop(turn.stop_reason)
+            work.caller.refuse(turn)
 
     async def _on_model(
         self, context: Any, send: Any
@@ -263,6 +281,7 @@ class HooklineHooks:
                 translator=StableTranslator(),
             )
         )
+        work.has_answer = call.response is not None or not call.refused
         if call.refused:
             for event in _answer(call):
                 yield event
@@ -294,7 +313,7 @@ class HooklineHooks:
         work = self._works.get(agent, {}).get(id(state))
         if work is not None:
             return work
-        session = self._session_of(getattr(agent, "session_id", ""))
+        session = self._session_of(agent)
         return _Work(session, HookedTurn(session, ""), state)
 
     async def _on_tool(self, event: BeforeToolCallEvent[Any]) -> None:
@@ -373,20 +392,23 @@ class HooklineHooks:
         whole = await asyncio.shield(crew)
         source: Any = event.source
         caller = _Caller(
-            whole.session, whole.run, event.node_id, whole.additions, whole.refusal
+            whole.session,
+            whole.run,
+            event.node_id,
+            whole.additions,
+            whole.refusal,
+            whole.own,
         )
         self._adopt(source.nodes[event.node_id].executor, caller)
 
     async def _crew(self, source: Any) -> _Caller:
         """Begin the turn of a whole Graph or Swarm."""
         caller = _callers.pop(source, None)
-        manager = getattr(source, "session_manager", None)
-        own_id = getattr(manager, "session_id", None) or f"{source.id}-{uuid.uuid4()}"
-        session = self._session_of(own_id, caller)
+        session = self._session_of(source, caller)
         await self._wait(session.warn_ineffective("Strands", _NO_EFFECT_ON_CREWS))
-        turn = await self._wait(session.begin_turn(_task_of(source)))
+        turn = await self._turn(session, _task_of(source), caller)
         refusal = turn.reason if turn.refused else None
-        return _Caller(session, turn, "", turn.additions, refusal)
+        return _Caller(session, turn, "", turn.additions, refusal, caller)
 
     def _on_crew_end(self, event: AfterMultiAgentInvocationEvent) -> None:
         self._crews.pop(event.source, None)
