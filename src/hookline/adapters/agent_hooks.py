@@ -207,7 +207,8 @@ def _text_of(content: Any) -> str:
         return content
     if isinstance(content, Mapping):
         return _text_of(content.get("text", content.get("content")) or "")
-    return "".join(map(_text_of, content or []))
+    texts = filter(None, map(_text_of, content or []))
+    return ("\n\n" if content and "role" in content[0] else "").join(texts)
 
 
 def _shown(messages: list[Any]) -> list[dict[str, Any]]:
