@@ -266,3 +266,17 @@ async def test_a_graph_in_a_graph_is_a_subagent_whose_stop_ends_both() -> None:
     assert str(result.results["last"].result) == "enough\n"
     kinds = [event["agent_type"] for event in hooked.events("SubagentStart")]
     assert kinds == ["inner", "first"]
+
+
+async def test_a_question_in_a_graph_pauses_it_and_keeps_its_turn() -> None:
+    hooked = Hooked({"BeforeTool": lambda _: {"decision": "ask"}})
+    first, second = plain("first", CALL_LOOK, "one"), plain("second", "two")
+    graph = graph_of(hooked, first, second)
+    paused = await graph.invoke_async("the task")
+    assert paused.status.value == "interrupted"
+    result = await graph.invoke_async(approvals(paused, True))
+    assert result.status.value == "completed"
+    assert "content of a" in text_of(first.messages)
+    assert hooked.names.count("BeforeAgent") == 1
+    assert hooked.names.count("SubagentStart") == 2
+    assert len({event["session_id"] for event in hooked.seen}) == 1

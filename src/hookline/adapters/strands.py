@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -38,6 +38,7 @@ try:
     from strands.hooks import (
         AfterInvocationEvent,
         AfterMultiAgentInvocationEvent,
+        AfterNodeCallEvent,
         AfterToolCallEvent,
         AfterToolsEvent,
         AgentInitializedEvent,
@@ -49,6 +50,7 @@ try:
     )
     from strands.interventions.actions import default_evaluate
     from strands.middleware import InvokeModelStage
+    from strands.multiagent.base import Status
     from strands.types.events import ModelStopReason, TypedEvent
 except ModuleNotFoundError as error:
     raise MissingExtraError("strands", "strands-agents") from error
@@ -70,6 +72,7 @@ _NO_EFFECT = {
 _NO_EFFECT_ON_CREWS = {
     "AfterAgent": "a Graph or Swarm cannot go on; its nodes fire SubagentStop",
 }
+_SKIPPED = ("BeforeAgent", "BeforeToolSelection", "BeforeModel", "AfterModel")
 _PAUSES = {"interrupt", "checkpoint"}
 _UNFINISHED = {"cancelled", "limit_turns", "limit_output_tokens", "limit_total_tokens"}
 
@@ -81,6 +84,8 @@ class _Caller:
     session: Session
     run: HookedRun
     agent_type: str
+    agent: Any = None
+    """The subagent."""
     additions: list[str] = field(default_factory=list)
     refusal: str | None = None
     own: _Caller | None = None
@@ -163,6 +168,7 @@ class HooklineHooks:
         add(AfterToolsEvent, self._on_results)
         add(AfterInvocationEvent, self._on_end)
         add(BeforeNodeCallEvent, self._on_node)
+        add(AfterNodeCallEvent, self._on_node_end)
         add(AfterMultiAgentInvocationEvent, self._on_crew_end)
 
     def _on_initialized(self, event: AgentInitializedEvent[Any]) -> None:
@@ -191,54 +197,26 @@ class HooklineHooks:
             works[id(state)] = paused
             return None
         if not event.cancel:
-            prompt = _prompt_of(event.messages) or _prompt_of(agent.messages[-9:])
-            works[id(state)] = work = await self._begun(agent, state, prompt, caller)
+            prompt = _prompt_of(event.messages or _latest_prompt(agent.messages))
+            session = self._session_of(agent.session_id, caller)
+            turn = await self._wait(_begun(session, prompt, caller, _NO_EFFECT))
+            works[id(state)] = work = _Work(session, turn, state, caller)
             _start(event, work)
         return None
 
     async def _refuse_structured_output(self) -> None:
         """Refuse Strands' old ``structured_output()``, which goes past the hooks."""
-        for event in (
-            "BeforeAgent",
-            "BeforeToolSelection",
-            "BeforeModel",
-            "AfterModel",
-        ):
+        for event in _SKIPPED:
             if await self._wait(self._session.has_hooks(event)):
                 raise HooklineError(
                     f"structured_output() would skip the {event} hooks: call the agent "
                     "with structured_output_model=... instead"
                 )
 
-    async def _begun(
-        self, agent: Any, state: object, prompt: str, caller: _Caller | None
-    ) -> _Work:
-        session = self._session_of(agent, caller)
-        await self._wait(session.warn_ineffective("Strands", _NO_EFFECT))
-        turn = await self._turn(session, prompt, caller)
-        return _Work(session, turn, state, caller)
-
-    async def _turn(
-        self, session: Session, prompt: str, caller: _Caller | None
-    ) -> HookedTurn:
-        if caller is None:
-            return await self._wait(session.begin_turn(prompt))
-        reason = caller.run.stop_reason or caller.refusal
-        if reason is None:
-            begin = session.begin_subagent(caller.agent_type, prompt)
-            return await self._wait(begin)
-        turn = HookedTurn(session, prompt)
-        turn.stop(reason)
-        return turn
-
-    def _session_of(self, agent: Any, caller: _Caller | None = None) -> Session:
-        if self._is_fixed:
-            return self._session
-        if caller is not None:
-            return self._session.view(caller.session.session_id)
-        manager = getattr(agent, "session_manager", None)  # of a Graph or Swarm
-        found = getattr(agent if manager is None else manager, "session_id", None)
-        return self._session.view(found or f"{agent.id}-{uuid.uuid4()}")
+    def _session_of(self, own_id: str | None, caller: _Caller | None = None) -> Session:
+        found = own_id if caller is None else caller.session.session_id
+        is_own = self._is_fixed or found is None
+        return self._session if is_own else self._session.view(found)
 
     async def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for hooks; those of a plain call outlive the event loop made for it."""
@@ -258,6 +236,7 @@ class HooklineHooks:
         turn = work.turn
         if result is None:
             _forget_refusal(agent, turn)
+            self._calls.pop(agent, None)  # of tools that were cancelled
         elif work.has_answer and result.stop_reason not in _UNFINISHED:
             again = await self._wait(turn.finish(str(result).removesuffix("\n")))
             if turn.clear_context:
@@ -267,6 +246,7 @@ class HooklineHooks:
                 works[id(event.invocation_state)] = work
             elif turn.refused:
                 result.message["content"] = [{"text": turn.reason or ""}]
+                _store(agent, result.message)
         if work.caller is not None and turn.refused:
             work.caller.refuse(turn)
 
@@ -274,19 +254,12 @@ class HooklineHooks:
         self, context: Any, send: Any
     ) -> AsyncGenerator[TypedEvent, None]:
         work = self._work(context.agent, context.invocation_state)
-        call = await self._wait(
-            work.turn.begin_model(
-                _request(context),
-                available_tools=[spec["name"] for spec in _tools_of(context)],
-                translator=StableTranslator(),
-            )
-        )
+        call, is_held = await self._wait(_model_call(work, context))
         work.has_answer = call.response is not None or not call.refused
         if call.refused:
             for event in _answer(call):
                 yield event
             return
-        is_held = await self._wait(work.session.has_hooks("AfterModel"))
         held: list[TypedEvent] = []
         last: ModelStopReason | None = None
         async for event in send(_changed_context(context, call)):
@@ -313,7 +286,7 @@ class HooklineHooks:
         work = self._works.get(agent, {}).get(id(state))
         if work is not None:
             return work
-        session = self._session_of(agent)
+        session = self._session_of(getattr(agent, "session_id", None))
         return _Work(session, HookedTurn(session, ""), state)
 
     async def _on_tool(self, event: BeforeToolCallEvent[Any]) -> None:
@@ -369,6 +342,8 @@ class HooklineHooks:
         made = calls.pop(event.tool_use["toolUseId"], None)
         if made is None or event.cancel_message is not None:
             return
+        if made.caller is not None:
+            _callers.pop(made.caller.agent, None)
         result: dict[str, Any] = dict(event.result)
         if made.caller is not None and made.caller.refusal is not None:
             result["status"] = "error"
@@ -391,27 +366,30 @@ class HooklineHooks:
         # One node may be cancelled while others wait.
         whole = await asyncio.shield(crew)
         source: Any = event.source
-        caller = _Caller(
-            whole.session,
-            whole.run,
-            event.node_id,
-            whole.additions,
-            whole.refusal,
-            whole.own,
-        )
+        caller = replace(whole, agent_type=event.node_id)
         self._adopt(source.nodes[event.node_id].executor, caller)
+
+    def _on_node_end(self, event: AfterNodeCallEvent) -> None:
+        source: Any = event.source
+        _callers.pop(source.nodes[event.node_id].executor, None)
 
     async def _crew(self, source: Any) -> _Caller:
         """Begin the turn of a whole Graph or Swarm."""
         caller = _callers.pop(source, None)
-        session = self._session_of(source, caller)
-        await self._wait(session.warn_ineffective("Strands", _NO_EFFECT_ON_CREWS))
-        turn = await self._turn(session, _task_of(source), caller)
+        manager = getattr(source, "session_manager", None)
+        own_id = getattr(manager, "session_id", None) or f"{source.id}-{uuid.uuid4()}"
+        session = self._session_of(own_id, caller)
+        begun = _begun(session, _task_of(source), caller, _NO_EFFECT_ON_CREWS)
+        turn = await self._wait(begun)
         refusal = turn.reason if turn.refused else None
-        return _Caller(session, turn, "", turn.additions, refusal, caller)
+        return _Caller(session, turn, "", None, turn.additions, refusal, caller)
 
     def _on_crew_end(self, event: AfterMultiAgentInvocationEvent) -> None:
-        self._crews.pop(event.source, None)
+        source: Any = event.source
+        status = vars(source.state).get("status", None)
+        status = vars(source.state).get("completion_status", status)
+        if status is not Status.INTERRUPTED:
+            self._crews.pop(source, None)
 
     def _adopt(self, agent: Any, caller: _Caller) -> None:
         """Make an agent obey these hooks, as a subagent of its caller."""
@@ -421,7 +399,33 @@ class HooklineHooks:
         if registry not in _registries:
             registry.add_hook(self)
         self._watch(agent)
+        caller.agent = agent
         _callers[agent] = caller
+
+
+async def _begun(
+    session: Session, prompt: str, caller: _Caller | None, no_effect: dict[str, str]
+) -> HookedTurn:
+    """Begin the turn of an agent, or of a subagent that nothing has stopped."""
+    await session.warn_ineffective("Strands", no_effect)
+    if caller is None:
+        return await session.begin_turn(prompt)
+    reason = caller.run.stop_reason or caller.refusal
+    if reason is None:
+        return await session.begin_subagent(caller.agent_type, prompt)
+    turn = HookedTurn(session, prompt)
+    turn.stop(reason)
+    return turn
+
+
+async def _model_call(work: _Work, context: Any) -> tuple[HookedModelCall, bool]:
+    """Begin a model call; whether its answer is held back for hooks."""
+    call = await work.turn.begin_model(
+        _request(context),
+        available_tools=[spec["name"] for spec in _tools_of(context)],
+        translator=StableTranslator(),
+    )
+    return call, await work.session.has_hooks("AfterModel")
 
 
 def _start(event: BeforeInvocationEvent, work: _Work) -> None:
@@ -471,6 +475,10 @@ def _prompt_of(messages: list[Any]) -> str:
     """What the user says in messages."""
     texts = [_text_of(m["content"]) for m in messages if m["role"] == "user"]
     return "\n\n".join(filter(None, texts))
+
+
+def _latest_prompt(messages: list[Any]) -> list[Any]:
+    return next(([m] for m in reversed(messages) if _prompt_of([m])), [])
 
 
 def _task_of(source: Any) -> str:
@@ -618,10 +626,14 @@ def _record(agent: Any, use: Any, tool_input: dict[str, Any]) -> None:
     for block in last["content"]:
         if block.get("toolUse", {}).get("toolUseId") == use["toolUseId"]:
             block["toolUse"]["input"] = tool_input
-            # Some session managers have stored the message before the tool runs.
-            manager = getattr(agent, "_session_manager", None)
-            if manager is not None:
-                manager.redact_latest_message(last, agent)
+            _store(agent, last)
+
+
+def _store(agent: Any, message: Any) -> None:
+    """Store the latest message again: session managers had it before the change."""
+    manager = getattr(agent, "_session_manager", None)
+    if manager is not None and agent.messages and agent.messages[-1] is message:
+        manager.redact_latest_message(message, agent)
 
 
 def _given(result: Mapping[str, Any]) -> ToolResult:

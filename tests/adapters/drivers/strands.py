@@ -93,8 +93,12 @@ class StrandsDriver:
     entries: Sequence[str] = ("async", "sync", "stream")
     cannot: Mapping[str, str] = {}
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
         model = StrandsModel(*task.replies)
+        asks = task.confirm is not None
+        hooks: list[Any] = (
+            [] if session is None else [HooklineHooks(session.config, interrupts=asks)]
+        )
         with tempfile.TemporaryDirectory() as folder:
             agent = Agent(
                 model=model,
@@ -103,9 +107,7 @@ class StrandsDriver:
                     tool(task.tools.write),
                     tool(task.tools.fail),
                 ],
-                hooks=[
-                    HooklineHooks(session.config, interrupts=task.confirm is not None)
-                ],
+                hooks=hooks,
                 session_manager=FileSessionManager(task.conversation, folder),
                 callback_handler=None,
             )
