@@ -269,6 +269,23 @@ async def test_hooks_that_outlast_the_time_limit_fail_closed() -> None:
     assert client.requests == []
 
 
+async def test_a_conversation_gives_its_id_to_the_interceptor_of_a_run() -> None:
+    hooked, client = Hooked(), ScriptedClient()
+    agent = agent_with(client, None, [look])
+    threads = [agent.create_session() for _ in range(2)]
+
+    async def run(thread: Any) -> None:
+        interceptor = HooklineInterceptor(hooked.config.session(thread.session_id))
+        with warnings.catch_warnings(action="ignore"):
+            bundle = create_agent_hooks_middleware([interceptor], timeout=None)
+        await agent.run(thread.session_id, session=thread, middleware=[bundle])
+
+    await asyncio.gather(*map(run, threads))
+    turns = {e["session_id"]: e["prompt"] for e in hooked.events("BeforeAgent")}
+    assert turns == {thread.session_id: thread.session_id for thread in threads}
+    assert {event["session_id"] for event in hooked.seen} == set(turns)
+
+
 async def test_a_session_of_the_hosts_own_lasts_for_many_runs() -> None:
     hooked = Hooked()
     emitter = InterceptionEmitter(timeout=None)

@@ -75,6 +75,21 @@ async def test_a_callback_handler_is_shown_nothing_that_a_hook_removed() -> None
     assert "s3cret" not in "".join(shown)
 
 
+async def test_reasoning_goes_with_the_answer_that_a_hook_changes() -> None:
+    thought = {"reasoningContent": {"text": "the s3cret is 5"}}
+    chunks: list[Any] = [
+        {"messageStart": {"role": "assistant"}},
+        *({"contentBlockDelta": {"delta": thought}}, {"contentBlockStop": {}}),
+        {"contentBlockDelta": {"delta": {"text": "a s3cret"}}},
+        {"contentBlockStop": {}},
+        {"messageStop": {"stopReason": "end_turn"}},
+    ]
+    agent = agent_of(Hooked({"AfterModel": redact}), chunks)
+    events = [event async for event in agent.stream_async("go")]
+    assert "s3cret" not in str([{**event, "agent": None} for event in events])
+    assert agent.messages[1]["content"] == [{"text": "a ***"}]
+
+
 async def test_chunks_pass_at_once_where_no_hook_looks_at_answers() -> None:
     hooked = Hooked(unseen="AfterModel")
     agent = agent_of(hooked, "in two parts")
@@ -414,6 +429,21 @@ async def test_agents_at_the_same_time_share_hooks_and_nothing_else() -> None:
         ]
 
 
+async def test_runs_of_one_agent_at_the_same_time_stay_apart() -> None:
+    def stop(event: dict[str, Any]) -> Any:
+        return stops("enough") if event["tool_input"]["path"] == "a" else None
+
+    hooked = Hooked({"BeforeTool": stop})
+    agent = agent_of(
+        hooked,
+        *(calls("a"), calls("b"), "done"),
+        concurrent_invocation_mode="unsafe_reentrant",
+    )
+    results = await asyncio.gather(*(agent.invoke_async(text) for text in ("1", "2")))
+    assert sorted(map(str, results)) == ["done\n", "enough\n"]
+    assert len(hooked.events("AfterTool")) == len(hooked.events("AfterAgent")) == 1
+
+
 async def test_a_given_session_is_that_of_all_events() -> None:
     hooked = Hooked()
     hooks = [HooklineHooks(hooked.config.session("mine", transcript_path="/t"))]
@@ -441,6 +471,15 @@ def test_plain_calls_share_one_warm_worker(tmp_path: Path) -> None:
     asyncio.run(hooked.config.dispose())
     assert len(pids.read_text().split()) == 2
     assert len(set(pids.read_text().split())) == 1
+
+
+def test_the_example_prints_what_its_page_shows() -> None:
+    root = Path(__file__).parents[2]
+    example = root / "examples" / "frameworks" / "strands_agent.py"
+    command = [sys.executable, str(example)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    page = (root / "docs" / "frameworks" / "strands.md").read_text()
+    assert f"```\n{done.stdout.strip()}\n```" in page
 
 
 def test_a_missing_strands_is_named() -> None:

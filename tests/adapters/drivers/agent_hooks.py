@@ -103,9 +103,16 @@ class Person:
         return ApprovalResolution(outcome, request.context_identity, verdict)
 
 
+class AllowAll:
+    """Without hooks: what the contract costs by itself is none of their cost."""
+
+    def intercept(self, _: dict[str, Any], /) -> Verdict:
+        return Verdict.allow()
+
+
 def agent_with(
     client: ScriptedClient,
-    interceptor: HooklineInterceptor | None,
+    interceptor: HooklineInterceptor | AllowAll | None,
     tools: Any,
     **options: Any,
 ) -> Agent[Any]:
@@ -136,7 +143,7 @@ class AgentHooksDriver:
         resolver = None if task.confirm is None else Person(task.confirm)
         agent = agent_with(
             client,
-            None if session is None else HooklineInterceptor(session),
+            AllowAll() if session is None else HooklineInterceptor(session),
             [tools.read, tools.write, tools.fail],
             resolver=resolver,
         )

@@ -21,7 +21,7 @@ from hookline.testing.adapters import ModelRequest, Ran, Task
 class StrandsModel(Model):
     """Gives replies one by one, in small chunks, and keeps what it was sent.
 
-    A reply is a text, a text with calls of tools, or an exception to raise.
+    A reply is a text, a text with calls of tools, chunks, or an exception to raise.
     """
 
     def __init__(self, *replies: Any) -> None:
@@ -52,6 +52,10 @@ class StrandsModel(Model):
         reply = self.replies.pop(0) if self.replies else "the end"
         if isinstance(reply, Exception):
             raise reply
+        if isinstance(reply, list):
+            for chunk in reply:
+                yield chunk
+            return
         text, calls = (reply, ()) if isinstance(reply, str) else _parts(reply)
         yield {"messageStart": {"role": "assistant"}}
         for chunk in _text_chunks(text):
