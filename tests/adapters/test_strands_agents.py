@@ -146,6 +146,7 @@ async def test_a_subagent_with_hooks_of_its_own_keeps_them() -> None:
     assert own.names[0] == "SubagentStart"
     assert {event["session_id"] for event in own.seen} == {agent.session_id}
     assert "SubagentStart" not in other.names
+    assert other.names.count("BeforeModel") == 2
 
 
 def graph_of(hooked: Hooked, *agents: Agent, in_parallel: bool = False) -> Any:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hookline import Config
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -21,6 +20,7 @@ from hookline.agent import (
     ToolResult,
     session_of,
 )
+from hookline.config import Config
 from hookline.errors import MissingExtraError
 from hookline.log import logger
 from hookline.translators.passthrough import StableTranslator

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from hookline import Config
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
@@ -28,6 +27,7 @@ from hookline.agent import (
     ToolResult,
     session_of,
 )
+from hookline.config import Config
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.log import logger
 from hookline.translators.passthrough import StableTranslator
@@ -343,7 +343,7 @@ class HooklineHooks:
         if made is None or event.cancel_message is not None:
             return
         if made.caller is not None:
-            _callers.pop(made.caller.agent, None)
+            _release(made.caller.agent)
         result: dict[str, Any] = dict(event.result)
         if made.caller is not None and made.caller.refusal is not None:
             result["status"] = "error"
@@ -371,7 +371,7 @@ class HooklineHooks:
 
     def _on_node_end(self, event: AfterNodeCallEvent) -> None:
         source: Any = event.source
-        _callers.pop(source.nodes[event.node_id].executor, None)
+        _release(source.nodes[event.node_id].executor)
 
     async def _crew(self, source: Any) -> _Caller:
         """Begin the turn of a whole Graph or Swarm."""
@@ -385,11 +385,10 @@ class HooklineHooks:
         return _Caller(session, turn, "", None, turn.additions, refusal, caller)
 
     def _on_crew_end(self, event: AfterMultiAgentInvocationEvent) -> None:
-        source: Any = event.source
-        status = vars(source.state).get("status", None)
-        status = vars(source.state).get("completion_status", status)
-        if status is not Status.INTERRUPTED:
-            self._crews.pop(source, None)
+        state: Any = getattr(event.source, "state", None)
+        own = getattr(state, "status", None)  # a Swarm has the other one
+        if (own or getattr(state, "completion_status", None)) is not Status.INTERRUPTED:
+            self._crews.pop(event.source, None)
 
     def _adopt(self, agent: Any, caller: _Caller) -> None:
         """Make an agent obey these hooks, as a subagent of its caller."""
@@ -398,9 +397,15 @@ class HooklineHooks:
             return
         if registry not in _registries:
             registry.add_hook(self)
-        self._watch(agent)
+            self._watch(agent)
         caller.agent = agent
         _callers[agent] = caller
+
+
+def _release(agent: Any) -> None:
+    """Forget who runs an agent, if it has not run."""
+    if isinstance(getattr(agent, "hooks", None), HookRegistry):
+        _callers.pop(agent, None)
 
 
 async def _begun(
