@@ -320,6 +320,20 @@ async def test_runs_at_the_same_time_stay_apart() -> None:
     assert vars(interceptor)["_runs"] == {}
 
 
+async def test_an_agent_as_a_tool_of_another_has_a_run_of_its_own() -> None:
+    hooked = Hooked({"BeforeTool": lambda event: adds(f"ran {event['tool_name']}")})
+    interceptor = HooklineInterceptor(hooked.config)
+    inner = agent_with(ScriptedClient(calls("a"), "seen it"), interceptor, [look])
+    call = ScriptedReply("", (("helper", {"task": "look around"}),))
+    client = ScriptedClient(call)
+    tool = inner.as_tool(name="helper", description="helps")
+    await agent_with(client, interceptor, [tool]).run("go")
+    prompts = {e["prompt"]: e["session_id"] for e in hooked.events("BeforeAgent")}
+    assert set(prompts) == {"go", "look around"}
+    assert len(set(prompts.values())) == 2
+    assert "seen it\\n\\nran helper" in client.requests[1].text
+
+
 async def test_a_stream_shows_nothing_before_the_hooks_have_spoken() -> None:
     hooked, shown = Hooked({"AfterAgent": lambda _: denies("no")}), list[str]()
     agent = agent_of(hooked, ScriptedClient("in two parts"))

@@ -16,8 +16,7 @@ import pytest
 pytest.importorskip("strands", reason="strands-agents is not installed: make adapters")
 
 from pydantic import BaseModel
-from strands import Agent, tool
-from strands.session import FileSessionManager
+from strands import tool
 from strands.tools.executors import ConcurrentToolExecutor, SequentialToolExecutor
 
 from hookline.adapters.strands import HooklineHooks
@@ -25,35 +24,12 @@ from hookline.agent import ScriptedReply
 from hookline.errors import HooklineError
 from hookline.testing.adapters import AdapterSuite
 
-from .drivers.strands import StrandsDriver, StrandsModel, approvals, text_of
+from .drivers.strands import StrandsDriver, agent_of, calls, sent, text_of
 from .hooks import Hooked, adds, denies, stops
 
 
 class TestStrands(AdapterSuite):
     driver = StrandsDriver()
-
-
-@tool
-def look(path: str) -> str:
-    """Look at a file."""
-    return f"content of {path}"
-
-
-def calls(*paths: str, text: str = "") -> ScriptedReply:
-    return ScriptedReply(text, tuple(("look", {"path": path}) for path in paths))
-
-
-def agent_of(hooked: Hooked, *replies: Any, tools: Any = (look,), **more: Any) -> Agent:
-    options: dict[str, Any] = {"callback_handler": None, **more}
-    hooks = options.pop("hooks", [HooklineHooks(hooked.config)])
-    return Agent(
-        model=StrandsModel(*replies), tools=list(tools), hooks=hooks, **options
-    )
-
-
-def sent(agent: Any) -> list[dict[str, Any]]:
-    """What the model was sent."""
-    return list(agent.model.requests)
 
 
 def redact(event: dict[str, Any]) -> Any:
@@ -353,54 +329,6 @@ async def test_a_tool_that_is_called_directly_obeys_hooks() -> None:
     assert agent.messages[1]["content"][0]["toolUse"]["input"] == {"path": "b"}
     asked = await asyncio.to_thread(agent.tool.look, path="ask")
     assert (asked["status"], "sure?" in text_of(asked)) == ("error", True)
-
-
-def ask_first(event: dict[str, Any]) -> Any:
-    return {"decision": "ask", "reason": f"look at {event['tool_input']['path']}?"}
-
-
-@pytest.mark.parametrize(
-    ("response", "runs"), [("yes", True), (True, True), ("no", False), ({}, False)]
-)
-async def test_a_question_is_an_interrupt(response: Any, runs: bool) -> None:
-    hooked = Hooked({"BeforeTool": ask_first})
-    agent = agent_of(hooked, calls("a", "b"), "done")
-    paused = await agent.invoke_async("go")
-    assert paused.stop_reason == "interrupt"
-    assert [one.reason for one in paused.interrupts or ()] == [
-        {
-            "reason": f"look at {path}?",
-            "tool_name": "look",
-            "tool_input": {"path": path},
-        }
-        for path in "ab"
-    ]
-    assert "AfterAgent" not in hooked.names
-    result = await agent.invoke_async(approvals(paused, response))
-    assert str(result) == "done\n"
-    assert ("content of a" in text_of(agent.messages)) is runs
-    assert hooked.names.count("BeforeAgent") == hooked.names.count("AfterAgent") == 1
-    assert hooked.names.count("BeforeTool") == 4
-
-
-async def test_an_interrupt_is_answered_after_a_restart(tmp_path: Path) -> None:
-    hooked = Hooked({"BeforeTool": ask_first})
-    store = {"session_manager": FileSessionManager("thread-1", str(tmp_path))}
-    paused = await agent_of(hooked, calls("a"), **store).invoke_async("go")
-    again = {"session_manager": FileSessionManager("thread-1", str(tmp_path))}
-    agent = agent_of(hooked, "done", **again)
-    assert str(await agent.invoke_async(approvals(paused, True))) == "done\n"
-    assert "content of a" in text_of(agent.messages)
-    assert {event["session_id"] for event in hooked.seen} == {"thread-1"}
-
-
-async def test_confirm_is_asked_in_place_of_an_interrupt() -> None:
-    hooked = Hooked({"BeforeTool": ask_first})
-    hooks = HooklineHooks(hooked.config, confirm=lambda one: one.reason == "look at a?")
-    agent = agent_of(hooked, calls("a", "b"), "done", hooks=[hooks])
-    assert str(await agent.invoke_async("go")) == "done\n"
-    assert "content of a" in text_of(agent.messages)
-    assert "content of b" not in text_of(agent.messages)
 
 
 async def test_hooks_that_are_added_later_see_model_calls_too() -> None:

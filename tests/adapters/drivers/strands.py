@@ -16,6 +16,7 @@ from strands.session import FileSessionManager
 from hookline.adapters.strands import HooklineHooks
 from hookline.agent import ScriptedReply, Session
 from hookline.testing.adapters import ModelRequest, Ran, Task
+from tests.adapters.hooks import Hooked
 
 
 class StrandsModel(Model):
@@ -173,3 +174,27 @@ def text_of(value: Any) -> str:
 def _inputs(messages: Any) -> list[dict[str, Any]]:
     blocks = [block for message in messages for block in message["content"]]
     return [block["toolUse"]["input"] for block in blocks if "toolUse" in block]
+
+
+@tool
+def look(path: str) -> str:
+    """Look at a file."""
+    return f"content of {path}"
+
+
+def calls(*paths: str, text: str = "") -> ScriptedReply:
+    return ScriptedReply(text, tuple(("look", {"path": path}) for path in paths))
+
+
+def agent_of(hooked: Hooked, *replies: Any, tools: Any = (look,), **more: Any) -> Agent:
+    """A hooked agent whose model follows a script."""
+    options: dict[str, Any] = {"callback_handler": None, **more}
+    hooks = options.pop("hooks", [HooklineHooks(hooked.config)])
+    return Agent(
+        model=StrandsModel(*replies), tools=list(tools), hooks=hooks, **options
+    )
+
+
+def sent(agent: Any) -> list[dict[str, Any]]:
+    """What the model was sent."""
+    return list(agent.model.requests)
