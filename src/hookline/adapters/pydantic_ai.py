@@ -1,0 +1,641 @@
+"""Hooks for pydantic-ai: ``Agent(..., capabilities=[HooklineCapability(config)])``.
+
+Each run of an agent is a turn. Model hooks are in a wrapper around the model, the last
+step before a request is sent; tool hooks are the innermost of all capabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Self, get_args
+
+from hookline.agent import (
+    ConfigOrSession,
+    Confirm,
+    HookedModelCall,
+    HookedRun,
+    HookedToolCall,
+    HookedTurn,
+    Session,
+    session_of,
+)
+from hookline.agent.tool_calls import content_text
+from hookline.errors import MissingExtraError
+from hookline.log import logger
+from hookline.translators.messages import RequestChanges
+from hookline.translators.passthrough import StableTranslator
+from hookline.translators.stable import LLMMessage
+
+try:
+    from pydantic_ai import exceptions, models
+    from pydantic_ai import messages as msg
+    from pydantic_ai.agent import CallToolsNode, ModelRequestNode, UserPromptNode
+    from pydantic_ai.capabilities import (
+        AbstractCapability,
+        CapabilityOrdering,
+        HandleDeferredToolCalls,
+    )
+    from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.wrapper import WrapperModel
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import DeferredToolRequests, RunContext
+    from pydantic_core import to_jsonable_python
+    from pydantic_graph import End
+except ImportError as error:
+    raise MissingExtraError("pydantic-ai", "pydantic-ai-slim") from error
+
+_INEFFECTIVE = {
+    "SessionStart": "pydantic-ai has no sessions; fire it with session.fire()",
+    "SessionEnd": "pydantic-ai has no sessions; fire it with session.fire()",
+    "PreCompress": "pydantic-ai does not say when it shortens a history",
+}
+_SETTINGS = {
+    "temperature": "temperature",
+    "maxOutputTokens": "max_tokens",
+    "topP": "top_p",
+    "topK": "top_k",
+    "stopSequences": "stop_sequences",
+    "seed": "seed",
+    "presencePenalty": "presence_penalty",
+    "frequencyPenalty": "frequency_penalty",
+}
+"""The settings of a model call by their names in the stable shape."""
+_BLOCKED_PROMPT = "[System] A hook blocked this prompt"
+_EMPTIED = "[System] A hook removed this answer"
+
+_delegating: ContextVar[Session | None] = ContextVar("hookline_session", default=None)
+"""The session of the tool call that is running: an agent that it runs is a subagent."""
+
+
+class HooklineCapability(AbstractCapability[Any]):
+    """Runs the hooks of a config around the runs of an agent.
+
+    A config takes the session from the conversation id of each run. ``confirm`` answers
+    hooks that ask; without it they use pydantic-ai's approval where the agent's output
+    type has DeferredToolRequests (``approval=True`` where only the run's has it).
+    """
+
+    _run: HookedRun
+    _calls: dict[int, HookedToolCall]
+    """The calls that run, by the identity of their parts: ids may repeat."""
+    _parent: Session | None = None
+    """The session whose tool runs this agent."""
+    _turn: HookedTurn | None = None
+    _again: str | None = None
+    """What to go on with after an answer that hooks rejected."""
+    _is_settled = False
+    """Whether hooks have decided on the last response as an answer."""
+
+    def __init__(
+        self,
+        config_or_session: ConfigOrSession,
+        *,
+        confirm: Confirm | None = None,
+        approval: bool | None = None,
+    ) -> None:
+        self._session = session_of(config_or_session)
+        self._has_own_session = isinstance(config_or_session, Session)
+        self._confirm, self._approval = confirm, approval
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """None: a spec of an agent cannot hold a config."""
+        return None
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Innermost: no other capability changes what the hooks have seen."""
+        return CapabilityOrdering(position="innermost")
+
+    async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
+        """A copy with the state of one run."""
+        return copy(self).begun(ctx)
+
+    def begun(self, ctx: RunContext[Any]) -> Self:
+        """Take the session of a run."""
+        self._parent = _delegating.get()
+        if not self._has_own_session:
+            parent = self._parent
+            self._session = self._session.view(
+                parent.session_id if parent else ctx.conversation_id
+            )
+        self._run, self._calls = self._session.begin_run(), {}
+        return self
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
+        """Begin the turn; a realtime session has none."""
+        await self._session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
+        if not ctx.realtime:
+            self._run = self._turn = await self._begin_turn(ctx)
+            if not self._turn.refused:
+                ctx.enqueue(*self._turn.additions)
+        return await handler()
+
+    async def _begin_turn(self, ctx: RunContext[Any]) -> HookedTurn:
+        prompt = _prompt_of(ctx)
+        if self._parent is None:
+            return await self._session.begin_turn(prompt)
+        name = ctx.agent.name if ctx.agent else None
+        return await self._session.begin_subagent(name or "agent", prompt)
+
+    async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
+        """Keep a blocked prompt out of the history, which the next run would send."""
+        if self._run.ended and isinstance(node, UserPromptNode) and node.user_prompt:
+            return replace(node, user_prompt=_BLOCKED_PROMPT)
+        return node
+
+    async def wrap_node_run(
+        self, ctx: RunContext[Any], *, node: Any, handler: Any
+    ) -> Any:
+        """Go on after an answer that AfterAgent rejected."""
+        result = await handler(node)
+        if self._again is not None and isinstance(result, CallToolsNode):
+            again, self._again = self._again, None
+            return ModelRequestNode(_rejection(result.model_response, again))
+        if isinstance(result, End) and not self._is_settled:
+            await self._settle_late(ctx, node, result.data.output)
+        return result
+
+    async def _settle_late(self, ctx: RunContext[Any], node: Any, output: Any) -> None:
+        """AfterAgent for an answer beside tool calls, which only the end tells."""
+        if self._turn is None or isinstance(output, DeferredToolRequests):
+            return
+        again = await self._turn.finish(content_text(output))
+        if again is not None and isinstance(node, CallToolsNode):
+            ctx.enqueue(again)
+        elif reason := again or self._turn.ended:
+            # run_stream has handed the answer out and takes no other one.
+            raise exceptions.AgentRunError(f"A hook rejected the answer: {reason}")
+
+    async def after_tool_validate(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any
+    ) -> Any:
+        """BeforeTool for a tool that runs elsewhere: no later step sees it."""
+        if tool_def.kind == "external":
+            shown = _input_of(call, args)
+            begun = await self._begin_tool(ctx, call, shown)
+            _record(call, shown, begun.tool_input)
+        return args
+
+    async def before_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any
+    ) -> Any:
+        """BeforeTool."""
+        shown = _input_of(call, args)
+        begun = await self._begin_tool(ctx, call, shown, defer=self._can_defer(ctx))
+        names = _record(call, shown, begun.tool_input)
+        if begun.question is not None:
+            raise exceptions.ApprovalRequired(metadata={"reason": begun.question})
+        if names:
+            valid = await _validated(ctx, call)
+            kept = {} if shown is not args else args
+            args = valid | {k: v for k, v in kept.items() if k not in names}
+        self._calls[id(call)] = begun
+        return args
+
+    async def _begin_tool(
+        self,
+        ctx: RunContext[Any],
+        call: ToolCallPart,
+        tool_input: dict[str, Any],
+        *,
+        defer: bool = False,
+    ) -> HookedToolCall:
+        confirm = True if ctx.tool_call_approved else self._confirm
+        begun = await self._run.begin_tool(
+            call.tool_name, tool_input, confirm=confirm, defer=defer and confirm is None
+        )
+        if begun.refused and begun.question is None:
+            raise exceptions.ToolFailed(begun.message)
+        return begun
+
+    def _can_defer(self, ctx: RunContext[Any]) -> bool:
+        if self._approval is not None:
+            return self._approval
+        output: Any = ctx.agent.output_type if ctx.agent else None
+        kinds = output if isinstance(output, list | tuple) else get_args(output)
+        return DeferredToolRequests in (*kinds, output) or any(
+            isinstance(other, HandleDeferredToolCalls)
+            for other in ctx.capabilities.values()
+        )
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: Any,
+        args: Any,
+        handler: Any,
+    ) -> Any:
+        """AfterTool, for what the tool and other capabilities made of the result."""
+        token = _delegating.set(self._session)
+        try:
+            result = await handler(args)
+        except (
+            exceptions.ApprovalRequired,
+            exceptions.CallDeferred,
+            exceptions.RunCancelled,
+        ):
+            raise
+        except Exception as error:
+            if begun := self._calls.pop(id(call), None):
+                raise await _failure(begun, error) from error
+            raise
+        finally:
+            _delegating.reset(token)
+        begun = self._calls.pop(id(call), None)
+        return await _result(begun, result) if begun else result
+
+    def get_wrapper_model(self, model: models.Model) -> models.Model:
+        """The model with hooks around each request."""
+        return _HookedModel(model, self)
+
+    async def begin_model(
+        self, model: models.Model, request: _Request
+    ) -> HookedModelCall:
+        """BeforeToolSelection and BeforeModel."""
+        stable = {"model": model.model_name, **request.stable}
+        names, translator = request.tool_names, StableTranslator()
+        return await self._run.begin_model(
+            stable, available_tools=names, translator=translator
+        )
+
+    async def answer(self, call: HookedModelCall, request: _Request) -> ModelResponse:
+        """The answer of hooks to a request that is not sent."""
+        if call.text and call.stop_reason is None:
+            return await self._settle(request.answer(call.text), request)
+        self._is_settled = True
+        return request.refusal(call.stop_reason or call.reason)
+
+    async def finish_model(
+        self, call: HookedModelCall, response: ModelResponse, request: _Request
+    ) -> ModelResponse:
+        """AfterModel, and AfterAgent if the response is an answer."""
+        outcome = await call.finish({"text": request.text_of(response)})
+        if outcome.stop_reason is not None:
+            self._is_settled = True
+            return request.refusal(outcome.stop_reason)
+        if outcome.changed:
+            response = request.rewritten(response, outcome.text)
+        return await self._settle(response, request)
+
+    async def _settle(
+        self, response: ModelResponse, request: _Request
+    ) -> ModelResponse:
+        self._again, self._is_settled = None, request.is_answer(response)
+        if self._turn is not None and self._is_settled:
+            self._again = await self._turn.finish(request.text_of(response))
+            if reason := self._turn.ended:
+                return request.refusal(reason)
+        return response
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether hooks rejected the last response as an answer."""
+        return self._again is not None
+
+    async def is_holding_back(self) -> bool:
+        """Whether a stream waits for hooks that see the complete response."""
+        end = "AfterAgent" if self._parent is None else "SubagentStop"
+        has_hooks = self._session.has_hooks
+        return await has_hooks("AfterModel") or await has_hooks(end)
+
+
+class _HookedModel(WrapperModel):
+    """The model of one request, with the hooks of its run."""
+
+    def __init__(self, wrapped: models.Model, hooks: HooklineCapability) -> None:
+        super().__init__(wrapped)
+        self._hooks = hooks
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: models.ModelRequestParameters,
+    ) -> ModelResponse:
+        given = _Request(messages, model_settings, model_request_parameters)
+        call = await self._hooks.begin_model(self.wrapped, given)
+        if call.refused:
+            return await self._hooks.answer(call, given)
+        model, sent = self._changed(call, given)
+        response = await model.request(*sent)
+        return await self._hooks.finish_model(call, response, given)
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: models.ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[models.StreamedResponse]:
+        given = _Request(messages, model_settings, model_request_parameters)
+        call = await self._hooks.begin_model(self.wrapped, given)
+        if call.refused:
+            yield self._replay(await self._hooks.answer(call, given), given)
+            return
+        model, sent = self._changed(call, given)
+        async with model.request_stream(*sent, run_context) as stream:
+            if not await self._hooks.is_holding_back():
+                yield stream
+                return
+            async for _ in stream:
+                pass
+        response = await self._hooks.finish_model(call, stream.get(), given)
+        yield self._replay(response, given)
+
+    def _replay(
+        self, response: ModelResponse, given: _Request
+    ) -> models.StreamedResponse:
+        # Without events nobody takes a rejected answer for the final one.
+        return models.CompletedStreamedResponse(
+            response,
+            model_request_parameters=given.params,
+            replay_events=not self._hooks.is_rejected,
+        )
+
+    def _changed(
+        self, call: HookedModelCall, given: _Request
+    ) -> tuple[models.Model, tuple[Any, Any, Any]]:
+        """The model and the request to send."""
+        changes = call.changes
+        model = self.wrapped
+        if changes.model is not None:
+            model = models.infer_model(changes.model)
+        return model, given.changed(changes, call.allowed_names)
+
+    async def batch_encode(self, request: Any) -> Any:
+        """Refuse: BatchModelRequests sends requests past the hooks."""
+        raise exceptions.UserError("hooks cannot see requests of BatchModelRequests")
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A model request of pydantic-ai's, as hooks see and change it."""
+
+    messages: list[ModelMessage]
+    settings: ModelSettings | None
+    params: models.ModelRequestParameters
+
+    @property
+    def stable(self) -> dict[str, Any]:
+        """Messages and settings in the stable shape."""
+        found = [(part, _text_of(part)) for _, _, part in _rows(self.messages)]
+        texts = [{"role": _role_of(part), "content": t} for part, t in found if t]
+        settings: Mapping[str, Any] = self.settings or {}
+        config = {k: settings[v] for k, v in _SETTINGS.items() if v in settings}
+        return {"messages": texts, "config": config}
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The tools that may be called; those for the output are not among them."""
+        own = [tool.name for tool in self.params.function_tools]
+        return own + [tool.kind for tool in self.params.native_tools]
+
+    def changed(
+        self, changes: RequestChanges, allowed: frozenset[str] | None
+    ) -> tuple[Any, Any, Any]:
+        """The messages, settings and parameters to send after the hooks."""
+        params, settings = self.params, dict[str, Any](self.settings or {})
+        for name in _SETTINGS.keys() & changes.config:
+            settings[_SETTINGS[name]] = changes.config[name]
+        if allowed is not None:
+            own, hosted = params.function_tools, params.native_tools
+            params = replace(
+                params,
+                function_tools=[tool for tool in own if tool.name in allowed],
+                native_tools=[tool for tool in hosted if tool.kind in allowed],
+            )
+            settings["tool_choice"] = None  # it may name a tool that is gone
+        settings = {
+            name: value for name, value in settings.items() if value is not None
+        }
+        return _edited(self.messages, changes), settings or None, params
+
+    def text_of(self, response: ModelResponse) -> str:
+        """What hooks see: the text, and a structured output as JSON."""
+        outputs = [call.args_as_json_str() for call in self._outputs(response)]
+        return "\n".join(filter(None, [response.text, *outputs]))
+
+    def _outputs(self, response: ModelResponse) -> list[ToolCallPart]:
+        names = {tool.name for tool in self.params.output_tools}
+        return [call for call in response.tool_calls if call.tool_name in names]
+
+    def is_answer(self, response: ModelResponse) -> bool:
+        """Whether the run ends with this response."""
+        if response.tool_calls:
+            return bool(self._outputs(response))
+        return response.state == "complete" and bool(response.text or response.files)
+
+    def answer(self, text: str) -> ModelResponse:
+        """An answer in the model's place; JSON for a structured output."""
+        tools = self.params.output_tools
+        is_text = self.params.allow_text_output or not tools
+        return ModelResponse(
+            [TextPart(text) if is_text else ToolCallPart(tools[0].name, text)]
+        )
+
+    def refusal(self, reason: str | None) -> ModelResponse:
+        """A response that ends the run with a reason, which only text can."""
+        text = reason or "Blocked by hook"
+        if self.params.output_object or not self.params.allow_text_output:
+            raise exceptions.AgentRunError(f"Stopped by a hook: {text}")
+        return ModelResponse([TextPart(text)])
+
+    def rewritten(self, response: ModelResponse, text: str) -> ModelResponse:
+        """A response with another text, and nothing of what was beside it."""
+        if lost := [call.tool_name for call in response.tool_calls]:
+            logger.warning("a hook changed an answer, its calls are dropped: %s", lost)
+        outputs = self._outputs(response)
+        return replace(
+            response,
+            parts=[replace(outputs[0], args=text, id=None)]
+            if outputs
+            else self.answer(text or _EMPTIED).parts,
+            finish_reason="stop",
+            # They may repeat the text, or name the service's own copy of it.
+            provider_details=None,
+            provider_response_id=None,
+        )
+
+
+_Row = tuple[int | None, str, Any]
+"""A part with the index of its message, None for a new one, and the message's kind."""
+
+
+def _rows(messages: list[ModelMessage]) -> list[_Row]:
+    found = enumerate(messages)
+    return [(at, message.kind, part) for at, message in found for part in message.parts]
+
+
+def _edited(
+    messages: list[ModelMessage], changes: RequestChanges
+) -> list[ModelMessage]:
+    """Copies of the messages with what hooks changed."""
+    if not (changes.edited or changes.inserted or changes.removed or changes.appended):
+        return messages
+    rows = list(_changed(_rows(messages), changes))
+    for at, kind, part in map(_new, changes.appended):
+        # Models look for tool results in the last request: there is no new one.
+        is_same = rows and rows[-1][1] == kind
+        rows.append((rows[-1][0] if is_same else at, kind, part))
+    groups = groupby(rows, lambda row: row[:2])
+    return [_message(messages, list(found)) for _, found in groups]
+
+
+def _changed(rows: list[_Row], changes: RequestChanges) -> Iterator[_Row]:
+    shown = [n for n, (_, _, part) in enumerate(rows) if _text_of(part)]
+    removed = dict.fromkeys(changes.removed, "")
+    texts = {shown[n]: text for n, text in (changes.edited | removed).items()}
+    added = {shown[n]: new for n, new in changes.inserted.items()}
+    for n, (at, kind, part) in enumerate(rows):
+        yield from map(_new, added.get(n, ()))
+        new = _with_text(part, texts[n]) if n in texts else part
+        if new is not None:
+            yield at, kind, new
+
+
+def _new(message: LLMMessage) -> _Row:
+    if message.role == "model":
+        return None, "response", TextPart(message.content)
+    kind = msg.SystemPromptPart if message.role == "system" else msg.UserPromptPart
+    return None, "request", kind(message.content)
+
+
+def _message(messages: list[Any], rows: list[_Row]) -> Any:
+    at, kind, _ = rows[0]
+    parts = [part for _, _, part in rows]
+    if at is not None:
+        return replace(messages[at], parts=parts)
+    return msg.ModelRequest(parts) if kind == "request" else ModelResponse(parts)
+
+
+def _role_of(part: Any) -> str:
+    if isinstance(part, TextPart):
+        return "model"
+    return "system" if isinstance(part, msg.SystemPromptPart) else "user"
+
+
+def _text_of(part: Any) -> str:
+    """The text that hooks see of a part; calls and results are not among it."""
+    if isinstance(part, TextPart | msg.SystemPromptPart):
+        return part.content
+    return _plain(part.content) if isinstance(part, msg.UserPromptPart) else ""
+
+
+def _plain(content: Any) -> str:
+    """The text of what a user says."""
+    if isinstance(content, str):
+        return content
+    texts = (
+        one.content if isinstance(one, msg.TextContent) else one for one in content
+    )
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _with_text(part: Any, text: str) -> Any:
+    """A part with another text; None if nothing is left of it."""
+    if isinstance(part, TextPart):
+        return TextPart(text) if text else None  # an id names the service's own copy
+    content: Any = text
+    if not isinstance(part.content, str):
+        others = [p for p in part.content if not isinstance(p, str | msg.TextContent)]
+        content = [text, *others] if text else others
+    return replace(part, content=content) if content else None
+
+
+def _rejection(response: ModelResponse, reason: str) -> msg.ModelRequest:
+    """What tells the model that its answer was rejected."""
+    answers: list[Any] = [
+        msg.ToolReturnPart(call.tool_name, reason, call.tool_call_id, outcome="failed")
+        for call in response.tool_calls
+    ]
+    return msg.ModelRequest(answers or [msg.UserPromptPart(reason)])
+
+
+def _prompt_of(ctx: RunContext[Any]) -> str:
+    """The prompt of a run; where it goes on with a history, the last one there."""
+    if ctx.prompt is not None:
+        return _plain(ctx.prompt)
+    parts = [part for _, _, part in _rows(ctx.messages)]
+    prompts = (part for part in reversed(parts) if isinstance(part, msg.UserPromptPart))
+    return next(map(_text_of, prompts), "")
+
+
+def _input_of(call: ToolCallPart, args: dict[str, Any]) -> dict[str, Any]:
+    """The input as the model gives it: an object may stand for an only parameter."""
+    if len(args) == 1 and args.keys().isdisjoint(call.args_as_dict()):
+        fields = to_jsonable_python(*args.values(), serialize_unknown=True)
+        if isinstance(fields, dict):
+            return fields
+    return args
+
+
+def _record(
+    call: ToolCallPart, shown: dict[str, Any], changed: dict[str, Any]
+) -> list[str]:
+    """Write the changes of hooks into the call in the history; name what changed."""
+    gone = object()
+    names = [
+        name
+        for name in shown | changed
+        if changed.get(name, gone) is not shown.get(name, gone)
+    ]
+    if names:
+        kept = {k: v for k, v in call.args_as_dict().items() if k not in names}
+        new = {name: changed[name] for name in names if name in changed}
+        call.args = kept | to_jsonable_python(new, serialize_unknown=True)
+        # By its id a service takes its own copy of the call.
+        call.id = None
+    return names
+
+
+async def _validated(ctx: RunContext[Any], call: ToolCallPart) -> dict[str, Any]:
+    """The arguments of a changed call, as pydantic-ai validates them."""
+    if ctx.tool_manager is None:
+        return call.args_as_dict()
+    valid = await ctx.tool_manager.validate_tool_call(
+        call, approved=ctx.tool_call_approved, metadata=ctx.tool_call_metadata
+    )
+    if problem := valid.validation_error or valid.deferral:
+        raise problem
+    return valid.validated_args or {}
+
+
+async def _result(begun: HookedToolCall, result: Any) -> Any:
+    """What the model gets of a tool's result after the hooks."""
+    returned = result if isinstance(result, msg.ToolReturn) else msg.ToolReturn(result)
+    value, extra = returned.return_value, returned.content
+    shown = {"return_value": value, "content": extra} if extra else value
+    outcome = await begun.finish(shown)
+    if outcome.withheld or outcome.stop_reason:
+        raise exceptions.ToolFailed(outcome.text)
+    if not outcome.additions:
+        return result
+    if isinstance(value, str) and not extra:
+        return replace(returned, return_value=outcome.text)
+    given = [extra] if isinstance(extra, str) else [*(extra or ())]
+    return replace(returned, content=[*given, *outcome.additions])
+
+
+async def _failure(begun: HookedToolCall, error: Exception) -> Exception:
+    """What to raise for a tool that failed, after the hooks."""
+    is_told = isinstance(error, exceptions.ToolRetryError | exceptions.ToolFailedError)
+    cause = error.__cause__ if is_told else None
+    outcome = await begun.finish(cause if isinstance(cause, Exception) else error)
+    if outcome.withheld or outcome.stop_reason:
+        return exceptions.ToolFailed(outcome.text)
+    if not is_told or not outcome.additions:
+        return error
+    text = "\n\n".join([str(cause or error), *outcome.additions])
+    return (
+        exceptions.ToolFailed(text)
+        if isinstance(error, exceptions.ToolFailedError)
+        else exceptions.ModelRetry(text)
+    )
