@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,10 @@ from hookline.testing.adapters import AdapterSuite
 
 from .drivers.pydantic_ai import FakeModel, PydanticAIDriver, in_thread
 from .pydantic_agents import block, calls, specific, stop, workbench
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "frameworks" / "pydantic-ai.md"
+EXAMPLE = ROOT / "examples" / "frameworks" / "pydantic_ai_agent.py"
 
 
 class TestPydanticAI(AdapterSuite):
@@ -232,3 +237,15 @@ def test_a_missing_framework_is_said_with_its_extra() -> None:
     )
     assert "pydantic-ai-slim is missing" in done.stderr
     assert "hookline[pydantic-ai]" in done.stderr
+
+
+def test_the_page_shows_the_example_and_its_output() -> None:
+    """Every line of Python on the page is in the example, which prints what it says."""
+    page, example = PAGE.read_text(), EXAMPLE.read_text()
+    blocks = [one.split("```")[0] for one in page.split("```python\n")[1:]]
+    shown = [line for block in blocks for line in block.splitlines()]
+    assert [line for line in shown if line not in example] == []
+    printed = subprocess.run(
+        [sys.executable, EXAMPLE], capture_output=True, text=True, check=True
+    ).stdout
+    assert page.split("```text\n")[1].split("```")[0] == printed

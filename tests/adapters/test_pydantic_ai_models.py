@@ -310,6 +310,20 @@ async def test_a_hook_names_another_model() -> None:
     assert bench.sent == []
 
 
+async def test_a_hook_makes_the_model_call_a_tool() -> None:
+    mode = specific(toolConfig={"mode": "ANY"})
+    requests = Requests()
+    async with workbench(BeforeToolSelection=lambda _: mode) as bench:
+        agent = bench.agent()
+
+        @agent.tool_plain
+        def read() -> str:
+            return "text"
+
+        await agent.run("go", model=requests.model)
+    assert requests.settings == {"tool_choice": "required"}
+
+
 async def test_a_restriction_takes_tools_of_the_service_out_too() -> None:
     only = specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read"]})
     requests = Requests()

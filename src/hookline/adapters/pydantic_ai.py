@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from hookline.agent import (
     ConfigOrSession,
@@ -68,8 +68,45 @@ _SETTINGS = {
 _BLOCKED_PROMPT = "[System] A hook blocked this prompt"
 _EMPTIED = "[System] A hook removed this answer"
 
+_NOT_OVER = (
+    exceptions.ApprovalRequired,
+    exceptions.CallDeferred,
+    exceptions.RunCancelled,
+)
+"""What a tool raises that has no result yet, or never will."""
 _delegating: ContextVar[Session | None] = ContextVar("hookline_session", default=None)
 """The session of the tool call that is running: an agent that it runs is a subagent."""
+
+
+class _RunState:
+    """What the hooks of one run share."""
+
+    def __init__(self, session: Session, parent: Session | None) -> None:
+        self.session, self.is_subagent = session, parent is not None
+        self.run: HookedRun = session.begin_run()
+        self.turn: HookedTurn | None = None
+        self.calls: dict[int, HookedToolCall] = {}
+        """The calls that run, by the identity of their parts: ids may repeat."""
+        self.again: str | None = None
+        """What to go on with after an answer that hooks rejected."""
+        self.is_settled = False
+        """Whether hooks have decided on the last response as an answer."""
+
+    async def begin_turn(self, name: str | None, prompt: str) -> HookedTurn:
+        if self.is_subagent:
+            turn = await self.session.begin_subagent(name or "agent", prompt)
+        else:
+            turn = await self.session.begin_turn(prompt)
+        self.run = self.turn = turn
+        return turn
+
+    async def settle(self, answer: str | None) -> str | None:
+        """AfterAgent, if a response is an answer; the reason if hooks end the turn."""
+        self.again, self.is_settled = None, answer is not None
+        if self.turn is None or answer is None:
+            return None
+        self.again = await self.turn.finish(answer)
+        return self.turn.ended
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -80,16 +117,8 @@ class HooklineCapability(AbstractCapability[Any]):
     type has DeferredToolRequests (``approval=True`` where only the run's has it).
     """
 
-    _run: HookedRun
-    _calls: dict[int, HookedToolCall]
-    """The calls that run, by the identity of their parts: ids may repeat."""
-    _parent: Session | None = None
-    """The session whose tool runs this agent."""
-    _turn: HookedTurn | None = None
-    _again: str | None = None
-    """What to go on with after an answer that hooks rejected."""
-    _is_settled = False
-    """Whether hooks have decided on the last response as an answer."""
+    state: _RunState
+    """Of the run that this copy is for."""
 
     def __init__(
         self,
@@ -98,8 +127,7 @@ class HooklineCapability(AbstractCapability[Any]):
         confirm: Confirm | None = None,
         approval: bool | None = None,
     ) -> None:
-        self._session = session_of(config_or_session)
-        self._has_own_session = isinstance(config_or_session, Session)
+        self._given = config_or_session
         self._confirm, self._approval = confirm, approval
 
     @classmethod
@@ -113,38 +141,26 @@ class HooklineCapability(AbstractCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> HooklineCapability:
         """A copy with the state of one run."""
-        return copy(self).begun(ctx)
-
-    def begun(self, ctx: RunContext[Any]) -> Self:
-        """Take the session of a run."""
-        self._parent = _delegating.get()
-        if not self._has_own_session:
-            parent = self._parent
-            self._session = self._session.view(
-                parent.session_id if parent else ctx.conversation_id
-            )
-        self._run, self._calls = self._session.begin_run(), {}
-        return self
+        session, parent, hooks = session_of(self._given), _delegating.get(), copy(self)
+        if session is not self._given:
+            session = session.view(parent.session_id if parent else ctx.conversation_id)
+        hooks.state = _RunState(session, parent)
+        return hooks
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
-        """Begin the turn; a realtime session has none."""
-        await self._session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
+        """BeforeAgent, or SubagentStart; a realtime session has no turns."""
+        await self.state.session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
         if not ctx.realtime:
-            self._run = self._turn = await self._begin_turn(ctx)
-            if not self._turn.refused:
-                ctx.enqueue(*self._turn.additions)
+            name = ctx.agent.name if ctx.agent else None
+            turn = await self.state.begin_turn(name, _prompt_of(ctx))
+            if not turn.refused:
+                ctx.enqueue(*turn.additions)
         return await handler()
-
-    async def _begin_turn(self, ctx: RunContext[Any]) -> HookedTurn:
-        prompt = _prompt_of(ctx)
-        if self._parent is None:
-            return await self._session.begin_turn(prompt)
-        name = ctx.agent.name if ctx.agent else None
-        return await self._session.begin_subagent(name or "agent", prompt)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """Keep a blocked prompt out of the history, which the next run would send."""
-        if self._run.ended and isinstance(node, UserPromptNode) and node.user_prompt:
+        is_prompt = isinstance(node, UserPromptNode) and node.user_prompt
+        if is_prompt and self.state.run.ended:
             return replace(node, user_prompt=_BLOCKED_PROMPT)
         return node
 
@@ -153,21 +169,23 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> Any:
         """Go on after an answer that AfterAgent rejected."""
         result = await handler(node)
-        if self._again is not None and isinstance(result, CallToolsNode):
-            again, self._again = self._again, None
+        again = self.state.again
+        if again is not None and isinstance(result, CallToolsNode):
+            self.state.again = None
             return ModelRequestNode(_rejection(result.model_response, again))
-        if isinstance(result, End) and not self._is_settled:
+        if isinstance(result, End) and not self.state.is_settled:
             await self._settle_late(ctx, node, result.data.output)
         return result
 
     async def _settle_late(self, ctx: RunContext[Any], node: Any, output: Any) -> None:
         """AfterAgent for an answer beside tool calls, which only the end tells."""
-        if self._turn is None or isinstance(output, DeferredToolRequests):
+        if isinstance(output, DeferredToolRequests):
             return
-        again = await self._turn.finish(content_text(output))
+        ended = await self.state.settle(content_text(output))
+        again, self.state.again = self.state.again, None
         if again is not None and isinstance(node, CallToolsNode):
             ctx.enqueue(again)
-        elif reason := again or self._turn.ended:
+        elif reason := again or ended:
             # run_stream has handed the answer out and takes no other one.
             raise exceptions.AgentRunError(f"A hook rejected the answer: {reason}")
 
@@ -177,7 +195,7 @@ class HooklineCapability(AbstractCapability[Any]):
         """BeforeTool for a tool that runs elsewhere: no later step sees it."""
         if tool_def.kind == "external":
             shown = _input_of(call, args)
-            begun = await self._begin_tool(ctx, call, shown)
+            begun = await self._begin_tool(ctx, call, shown, defer=False)
             _record(call, shown, begun.tool_input)
         return args
 
@@ -191,23 +209,18 @@ class HooklineCapability(AbstractCapability[Any]):
         if begun.question is not None:
             raise exceptions.ApprovalRequired(metadata={"reason": begun.question})
         if names:
+            kept = args if shown is args else {}
             valid = await _validated(ctx, call)
-            kept = {} if shown is not args else args
             args = valid | {k: v for k, v in kept.items() if k not in names}
-        self._calls[id(call)] = begun
+        self.state.calls[id(call)] = begun
         return args
 
     async def _begin_tool(
-        self,
-        ctx: RunContext[Any],
-        call: ToolCallPart,
-        tool_input: dict[str, Any],
-        *,
-        defer: bool = False,
+        self, ctx: RunContext[Any], call: ToolCallPart, shown: Any, *, defer: bool
     ) -> HookedToolCall:
         confirm = True if ctx.tool_call_approved else self._confirm
-        begun = await self._run.begin_tool(
-            call.tool_name, tool_input, confirm=confirm, defer=defer and confirm is None
+        begun = await self.state.run.begin_tool(
+            call.tool_name, shown, confirm=confirm, defer=defer and confirm is None
         )
         if begun.refused and begun.question is None:
             raise exceptions.ToolFailed(begun.message)
@@ -218,10 +231,9 @@ class HooklineCapability(AbstractCapability[Any]):
             return self._approval
         output: Any = ctx.agent.output_type if ctx.agent else None
         kinds = output if isinstance(output, list | tuple) else get_args(output)
-        return DeferredToolRequests in (*kinds, output) or any(
-            isinstance(other, HandleDeferredToolCalls)
-            for other in ctx.capabilities.values()
-        )
+        others = ctx.capabilities.values()
+        has_handler = any(isinstance(one, HandleDeferredToolCalls) for one in others)
+        return has_handler or DeferredToolRequests in (*kinds, output)
 
     async def wrap_tool_execute(
         self,
@@ -233,85 +245,31 @@ class HooklineCapability(AbstractCapability[Any]):
         handler: Any,
     ) -> Any:
         """AfterTool, for what the tool and other capabilities made of the result."""
-        token = _delegating.set(self._session)
+        token = _delegating.set(self.state.session)
         try:
             result = await handler(args)
-        except (
-            exceptions.ApprovalRequired,
-            exceptions.CallDeferred,
-            exceptions.RunCancelled,
-        ):
+        except _NOT_OVER:
             raise
         except Exception as error:
-            if begun := self._calls.pop(id(call), None):
+            if begun := self.state.calls.pop(id(call), None):
                 raise await _failure(begun, error) from error
             raise
         finally:
             _delegating.reset(token)
-        begun = self._calls.pop(id(call), None)
+        begun = self.state.calls.pop(id(call), None)
         return await _result(begun, result) if begun else result
 
     def get_wrapper_model(self, model: models.Model) -> models.Model:
         """The model with hooks around each request."""
-        return _HookedModel(model, self)
-
-    async def begin_model(
-        self, model: models.Model, request: _Request
-    ) -> HookedModelCall:
-        """BeforeToolSelection and BeforeModel."""
-        stable = {"model": model.model_name, **request.stable}
-        names, translator = request.tool_names, StableTranslator()
-        return await self._run.begin_model(
-            stable, available_tools=names, translator=translator
-        )
-
-    async def answer(self, call: HookedModelCall, request: _Request) -> ModelResponse:
-        """The answer of hooks to a request that is not sent."""
-        if call.text and call.stop_reason is None:
-            return await self._settle(request.answer(call.text), request)
-        self._is_settled = True
-        return request.refusal(call.stop_reason or call.reason)
-
-    async def finish_model(
-        self, call: HookedModelCall, response: ModelResponse, request: _Request
-    ) -> ModelResponse:
-        """AfterModel, and AfterAgent if the response is an answer."""
-        outcome = await call.finish({"text": request.text_of(response)})
-        if outcome.stop_reason is not None:
-            self._is_settled = True
-            return request.refusal(outcome.stop_reason)
-        if outcome.changed:
-            response = request.rewritten(response, outcome.text)
-        return await self._settle(response, request)
-
-    async def _settle(
-        self, response: ModelResponse, request: _Request
-    ) -> ModelResponse:
-        self._again, self._is_settled = None, request.is_answer(response)
-        if self._turn is not None and self._is_settled:
-            self._again = await self._turn.finish(request.text_of(response))
-            if reason := self._turn.ended:
-                return request.refusal(reason)
-        return response
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether hooks rejected the last response as an answer."""
-        return self._again is not None
-
-    async def is_holding_back(self) -> bool:
-        """Whether a stream waits for hooks that see the complete response."""
-        end = "AfterAgent" if self._parent is None else "SubagentStop"
-        has_hooks = self._session.has_hooks
-        return await has_hooks("AfterModel") or await has_hooks(end)
+        return _HookedModel(model, self.state)
 
 
 class _HookedModel(WrapperModel):
     """The model of one request, with the hooks of its run."""
 
-    def __init__(self, wrapped: models.Model, hooks: HooklineCapability) -> None:
+    def __init__(self, wrapped: models.Model, state: _RunState) -> None:
         super().__init__(wrapped)
-        self._hooks = hooks
+        self._state = state
 
     async def request(
         self,
@@ -320,12 +278,14 @@ class _HookedModel(WrapperModel):
         model_request_parameters: models.ModelRequestParameters,
     ) -> ModelResponse:
         given = _Request(messages, model_settings, model_request_parameters)
-        call = await self._hooks.begin_model(self.wrapped, given)
+        call = await self._begin(given)
         if call.refused:
-            return await self._hooks.answer(call, given)
-        model, sent = self._changed(call, given)
-        response = await model.request(*sent)
-        return await self._hooks.finish_model(call, response, given)
+            return await self._answer(call, given)
+        changes = call.changes
+        sent = given.changed(changes, call)
+        return await self._finish(
+            call, await self._model(changes).request(*sent), given
+        )
 
     @asynccontextmanager
     async def request_stream(
@@ -336,19 +296,57 @@ class _HookedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[models.StreamedResponse]:
         given = _Request(messages, model_settings, model_request_parameters)
-        call = await self._hooks.begin_model(self.wrapped, given)
+        call = await self._begin(given)
         if call.refused:
-            yield self._replay(await self._hooks.answer(call, given), given)
+            yield self._replay(await self._answer(call, given), given)
             return
-        model, sent = self._changed(call, given)
-        async with model.request_stream(*sent, run_context) as stream:
-            if not await self._hooks.is_holding_back():
+        changes = call.changes
+        sent = (*given.changed(changes, call), run_context)
+        async with self._model(changes).request_stream(*sent) as stream:
+            if not await self._is_held_back():
                 yield stream
                 return
             async for _ in stream:
                 pass
-        response = await self._hooks.finish_model(call, stream.get(), given)
-        yield self._replay(response, given)
+        yield self._replay(await self._finish(call, stream.get(), given), given)
+
+    async def _begin(self, given: _Request) -> HookedModelCall:
+        """BeforeToolSelection and BeforeModel."""
+        return await self._state.run.begin_model(
+            {"model": self.model_name, **given.stable},
+            available_tools=given.tool_names,
+            translator=StableTranslator(),
+        )
+
+    async def _answer(self, call: HookedModelCall, given: _Request) -> ModelResponse:
+        """The answer of hooks to a request that is not sent."""
+        if call.text and call.stop_reason is None:
+            return await self._settle(given.answer(call.text), given)
+        self._state.is_settled = True
+        return given.refusal(call.stop_reason or call.reason)
+
+    async def _finish(
+        self, call: HookedModelCall, response: ModelResponse, given: _Request
+    ) -> ModelResponse:
+        """AfterModel, and AfterAgent if the response is an answer."""
+        outcome = await call.finish({"text": given.text_of(response)})
+        if outcome.stop_reason is not None:
+            self._state.is_settled = True
+            return given.refusal(outcome.stop_reason)
+        if outcome.changed:
+            response = given.rewritten(response, outcome.text)
+        return await self._settle(response, given)
+
+    async def _settle(self, response: ModelResponse, given: _Request) -> ModelResponse:
+        answer = given.text_of(response) if given.is_answer(response) else None
+        reason = await self._state.settle(answer)
+        return response if reason is None else given.refusal(reason)
+
+    async def _is_held_back(self) -> bool:
+        """Whether a stream waits for hooks that see the complete response."""
+        end = "SubagentStop" if self._state.is_subagent else "AfterAgent"
+        has_hooks = self._state.session.has_hooks
+        return await has_hooks("AfterModel") or await has_hooks(end)
 
     def _replay(
         self, response: ModelResponse, given: _Request
@@ -357,18 +355,12 @@ class _HookedModel(WrapperModel):
         return models.CompletedStreamedResponse(
             response,
             model_request_parameters=given.params,
-            replay_events=not self._hooks.is_rejected,
+            replay_events=self._state.again is None,
         )
 
-    def _changed(
-        self, call: HookedModelCall, given: _Request
-    ) -> tuple[models.Model, tuple[Any, Any, Any]]:
-        """The model and the request to send."""
-        changes = call.changes
-        model = self.wrapped
-        if changes.model is not None:
-            model = models.infer_model(changes.model)
-        return model, given.changed(changes, call.allowed_names)
+    def _model(self, changes: RequestChanges) -> models.Model:
+        name = changes.model
+        return self.wrapped if name is None else models.infer_model(name)
 
     async def batch_encode(self, request: Any) -> Any:
         """Refuse: BatchModelRequests sends requests past the hooks."""
@@ -399,24 +391,29 @@ class _Request:
         return own + [tool.kind for tool in self.params.native_tools]
 
     def changed(
-        self, changes: RequestChanges, allowed: frozenset[str] | None
+        self, changes: RequestChanges, call: HookedModelCall
     ) -> tuple[Any, Any, Any]:
         """The messages, settings and parameters to send after the hooks."""
         params, settings = self.params, dict[str, Any](self.settings or {})
         for name in _SETTINGS.keys() & changes.config:
             settings[_SETTINGS[name]] = changes.config[name]
-        if allowed is not None:
-            own, hosted = params.function_tools, params.native_tools
-            params = replace(
-                params,
-                function_tools=[tool for tool in own if tool.name in allowed],
-                native_tools=[tool for tool in hosted if tool.kind in allowed],
-            )
+        if call.allowed_names is not None:
+            params = self._restricted(call.allowed_names)
             settings["tool_choice"] = None  # it may name a tool that is gone
+        if call.request.get("toolConfig", {}).get("mode") == "ANY":
+            settings["tool_choice"] = "required" if params.function_tools else None
         settings = {
             name: value for name, value in settings.items() if value is not None
         }
         return _edited(self.messages, changes), settings or None, params
+
+    def _restricted(self, allowed: frozenset[str]) -> models.ModelRequestParameters:
+        own, hosted = self.params.function_tools, self.params.native_tools
+        return replace(
+            self.params,
+            function_tools=[tool for tool in own if tool.name in allowed],
+            native_tools=[tool for tool in hosted if tool.kind in allowed],
+        )
 
     def text_of(self, response: ModelResponse) -> str:
         """What hooks see: the text, and a structured output as JSON."""
