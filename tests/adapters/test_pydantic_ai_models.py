@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
 from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
@@ -24,14 +27,20 @@ from pydantic_ai import (
     UserPromptPart,
 )
 from pydantic_ai.capabilities import BatchModelRequests, NativeTool
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel as FakeTestModel
 from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai.output import NativeOutput, PromptedOutput
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
 
 from hookline import Config, HookSystem, Settings
 from hookline.adapters.pydantic_ai import HooklineCapability
 from hookline.agent import ScriptedReply
+from hookline.testing.modelapi import Answer, ModelServer
 
 from .pydantic_agents import block, calls, specific, stop, workbench
 
@@ -350,3 +359,50 @@ async def test_batch_requests_are_refused_because_hooks_cannot_see_them() -> Non
         with pytest.raises(UserError, match="hooks cannot see"):
             await agent.run("go")
     assert bench.sent == []
+
+
+@asynccontextmanager
+async def real_model(service: str, url: str) -> AsyncIterator[Model]:
+    """A model of pydantic-ai's that speaks to a local server."""
+    if service == "openai":
+        async with AsyncOpenAI(base_url=f"{url}/v1", api_key="key") as client:
+            provider = OpenAIProvider(openai_client=client)
+            yield OpenAIChatModel("gpt-5", provider=provider)
+    else:
+        async with AsyncAnthropic(base_url=url, api_key="key") as other:
+            yield AnthropicModel(
+                "claude-local", provider=AnthropicProvider(anthropic_client=other)
+            )
+
+
+@pytest.mark.parametrize("service", ["openai", "anthropic"])
+async def test_a_service_gets_what_hooks_made_of_requests(service: str) -> None:
+    hooks = {
+        "BeforeModel": lambda _: specific(additionalContext="mind this"),
+        "BeforeTool": lambda _: specific(tool_input={"path": "final.md"}),
+        "AfterModel": redact,
+        "AfterAgent": lambda event: (
+            block("once more") if "bad" in event["prompt_response"] else None
+        ),
+    }
+    call = Answer(calls=(("read", {"path": "draft.md"}),))
+    with ModelServer([call, "bad s3cret", "good s3cret"]) as server:
+        async with (
+            workbench(**hooks) as bench,
+            real_model(service, server.url) as model,
+        ):
+            agent = bench.agent()
+
+            @agent.tool_plain
+            def read(path: str) -> str:
+                return f"content of {path}"
+
+            async with agent.run_stream("go", model=model) as result:
+                shown = [one async for one in result.stream_output(debounce_by=None)]
+    bodies = [str(request.body) for request in server.requests]
+    assert shown[-1] == "good [gone]"
+    assert "s3cret" not in str(shown) + "".join(bodies)
+    assert all("mind this" in body for body in bodies)
+    assert "content of final.md" in bodies[1]
+    assert "draft.md" not in bodies[1]
+    assert "once more" in bodies[2]

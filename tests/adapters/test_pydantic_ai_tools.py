@@ -23,6 +23,9 @@ from pydantic_ai import (
     ToolReturnPart,
 )
 from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls
+from pydantic_ai.exceptions import RunCancelled
+
+from hookline.adapters.pydantic_ai import HooklineCapability
 
 from .pydantic_agents import block, calls, specific, stop, workbench
 
@@ -351,6 +354,31 @@ async def test_a_tool_return_keeps_content_and_metadata() -> None:
     assert (part.content, part.metadata) == ("text", 7)
     for text in ("see also", "mind this"):
         assert text in bench.sent[1]
+
+
+async def test_a_run_that_its_tool_cancels_has_no_after_tool() -> None:
+    async with workbench() as bench:
+        agent = bench.agent(calls(("give_up", {})))
+
+        @agent.tool
+        async def give_up(ctx: RunContext[None]) -> str:
+            ctx.cancel()
+            await asyncio.Event().wait()
+            return "never"
+
+        with pytest.raises(RunCancelled):
+            await agent.run("go")
+    assert bench.seen("AfterTool") == []
+
+
+async def test_the_capability_works_for_a_single_run() -> None:
+    async with workbench(BeforeTool=lambda _: block("not in this run")) as bench:
+        bench.agent(calls(("read", {"path": "a.md"})))
+        ran: list[str] = []
+        agent: Agent[None, str] = Agent(bench.model.model, tools=[reader(ran)])
+        await agent.run("go", capabilities=[HooklineCapability(bench.config)])
+    assert ran == []
+    assert "not in this run" in bench.sent[1]
 
 
 EXTERNAL = ToolDefinition(

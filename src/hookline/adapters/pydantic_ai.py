@@ -86,7 +86,7 @@ class _RunState:
         self.run: HookedRun = session.begin_run()
         self.turn: HookedTurn | None = None
         self.calls: dict[int, HookedToolCall] = {}
-        """The calls that run, by the identity of their parts: ids may repeat."""
+        """The calls that run, by the identity of their parts."""
         self.again: str | None = None
         """What to go on with after an answer that hooks rejected."""
         self.is_settled = False
