@@ -201,6 +201,25 @@ async def test_an_answer_beside_calls_that_ends_the_run_is_seen() -> None:
     assert result.output == City(name="Rome")
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["run", "run_stream"])
+async def test_the_hooks_of_two_configs_are_all_obeyed(stream: bool) -> None:
+    def rejecting(word: str) -> Any:
+        return lambda event: block() if word in event["prompt_response"] else None
+
+    async with (
+        workbench(AfterAgent=rejecting("bad")) as bench,
+        workbench(AfterAgent=rejecting("poor")) as other,
+    ):
+        more = [HooklineCapability(other.config)]
+        agent = bench.agent("bad", "poor", "fine", capabilities=more)
+        if stream:
+            async with agent.run_stream("go") as result:
+                output = await result.get_output()
+        else:
+            output = (await agent.run("go")).output
+    assert output == "fine"
+
+
 async def test_a_stop_at_the_end_gives_its_reason() -> None:
     async with workbench(AfterAgent=lambda _: stop("that is all")) as bench:
         assert (await bench.agent().run("go")).output == "that is all"

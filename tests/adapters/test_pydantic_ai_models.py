@@ -153,6 +153,24 @@ async def test_a_stream_is_live_while_no_hook_waits_for_the_end() -> None:
     assert shown == ["first ", "second"]
 
 
+@pytest.mark.parametrize(
+    ("event", "sent"),
+    [("BeforeAgent", 0), ("BeforeModel", 0), ("BeforeTool", 1), ("AfterTool", 1)],
+)
+async def test_a_stop_ends_a_live_stream_with_its_reason(event: str, sent: int) -> None:
+    async with workbench(**{event: lambda _: stop("not now")}) as bench:
+        agent = bench.agent(calls(("read", {})))
+
+        @agent.tool_plain
+        def read() -> str:
+            return "text"
+
+        async with agent.run_stream("go") as result:
+            shown = [one async for one in result.stream_text(debounce_by=None)]
+    assert shown[-1] == "not now"
+    assert len(bench.sent) == sent
+
+
 @pytest.mark.parametrize("event", ["AfterModel", "AfterAgent"])
 async def test_a_stream_shows_nothing_before_the_hooks_have_spoken(event: str) -> None:
     shown: list[str] = []

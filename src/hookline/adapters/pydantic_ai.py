@@ -306,9 +306,9 @@ class _HookedModel(WrapperModel):
             if not await self._is_held_back():
                 yield stream
                 return
-            async for _ in stream:
-                pass
-        yield self._replay(await self._finish(call, stream.get(), given), given)
+            events = [event async for event in stream]
+        response = await self._finish(call, stream.get(), given)
+        yield self._replay(response, given, is_shown=bool(events))
 
     async def _begin(self, given: _Request) -> HookedModelCall:
         """BeforeToolSelection and BeforeModel."""
@@ -349,13 +349,14 @@ class _HookedModel(WrapperModel):
         return await has_hooks("AfterModel") or await has_hooks(end)
 
     def _replay(
-        self, response: ModelResponse, given: _Request
+        self, response: ModelResponse, given: _Request, *, is_shown: bool = True
     ) -> models.StreamedResponse:
-        # Without events nobody takes a rejected answer for the final one.
+        # Without events nobody takes a rejected answer for the final one; hooks of
+        # another config, further in, may have rejected it as well.
         return models.CompletedStreamedResponse(
             response,
             model_request_parameters=given.params,
-            replay_events=self._state.again is None,
+            replay_events=is_shown and self._state.again is None,
         )
 
     def _model(self, changes: RequestChanges) -> models.Model:
