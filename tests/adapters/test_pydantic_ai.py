@@ -139,6 +139,13 @@ async def test_a_blocked_subagent_gives_the_reason_to_its_tool() -> None:
     assert "no helpers" in bench.sent[1]
 
 
+async def test_a_stop_in_a_subagent_stops_the_outer_run() -> None:
+    async with workbench(SubagentStart=lambda _: stop("no helpers")) as bench:
+        result = await delegating(bench).run("go")
+    assert result.output == "no helpers"
+    assert len(bench.sent) == 1
+
+
 async def test_a_rejected_answer_of_a_subagent_continues() -> None:
     def reject(event: Any) -> Any:
         return None if event["stop_hook_active"] else block("more")

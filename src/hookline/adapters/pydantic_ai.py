@@ -6,12 +6,11 @@ step before a request is sent; tool hooks are the innermost of all capabilities.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, get_args
 
 from hookline.agent import (
@@ -74,15 +73,13 @@ _NOT_OVER = (
     exceptions.RunCancelled,
 )
 """What a tool raises that has no result yet, or never will."""
-_delegating: ContextVar[Session | None] = ContextVar("hookline_session", default=None)
-"""The session of the tool call that is running: an agent that it runs is a subagent."""
 
 
 class _RunState:
     """What the hooks of one run share."""
 
-    def __init__(self, session: Session, parent: Session | None) -> None:
-        self.session, self.is_subagent = session, parent is not None
+    def __init__(self, session: Session, parent: _RunState | None) -> None:
+        self.session, self.parent = session, parent
         self.run: HookedRun = session.begin_run()
         self.turn: HookedTurn | None = None
         self.calls: dict[int, HookedToolCall] = {}
@@ -92,6 +89,10 @@ class _RunState:
         self.is_settled = False
         """Whether hooks have decided on the last response as an answer."""
 
+    @property
+    def is_subagent(self) -> bool:
+        return self.parent is not None
+
     async def begin_turn(self, name: str | None, prompt: str) -> HookedTurn:
         if self.is_subagent:
             turn = await self.session.begin_subagent(name or "agent", prompt)
@@ -100,6 +101,11 @@ class _RunState:
         self.run = self.turn = turn
         return turn
 
+    def pass_on_stop(self) -> None:
+        """A stop holds for the agent whose tool runs this one, too."""
+        if self.parent is not None and self.run.stop_reason is not None:
+            self.parent.run.stop(self.run.stop_reason)
+
     async def settle(self, answer: str | None) -> str | None:
         """AfterAgent, if a response is an answer; the reason if hooks end the turn."""
         self.again, self.is_settled = None, answer is not None
@@ -107,6 +113,10 @@ class _RunState:
             return None
         self.again = await self.turn.finish(answer)
         return self.turn.ended
+
+
+_delegating: ContextVar[_RunState | None] = ContextVar("hookline_run", default=None)
+"""The run whose tool is running: an agent that the tool runs is its subagent."""
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -143,7 +153,8 @@ class HooklineCapability(AbstractCapability[Any]):
         """A copy with the state of one run."""
         session, parent, hooks = session_of(self._given), _delegating.get(), copy(self)
         if session is not self._given:
-            session = session.view(parent.session_id if parent else ctx.conversation_id)
+            found = parent.session.session_id if parent else ctx.conversation_id
+            session = session.view(found)
         hooks.state = _RunState(session, parent)
         return hooks
 
@@ -155,7 +166,10 @@ class HooklineCapability(AbstractCapability[Any]):
             turn = await self.state.begin_turn(name, _prompt_of(ctx))
             if not turn.refused:
                 ctx.enqueue(*turn.additions)
-        return await handler()
+        try:
+            return await handler()
+        finally:
+            self.state.pass_on_stop()
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """Keep a blocked prompt out of the history, which the next run would send."""
@@ -245,7 +259,7 @@ class HooklineCapability(AbstractCapability[Any]):
         handler: Any,
     ) -> Any:
         """AfterTool, for what the tool and other capabilities made of the result."""
-        token = _delegating.set(self.state.session)
+        token = _delegating.set(self.state)
         try:
             result = await handler(args)
         except _NOT_OVER:
@@ -478,25 +492,28 @@ def _edited(
     """Copies of the messages with what hooks changed."""
     if not (changes.edited or changes.inserted or changes.removed or changes.appended):
         return messages
-    rows = list(_changed(_rows(messages), changes))
-    for at, kind, part in map(_new, changes.appended):
-        # Models look for tool results in the last request: there is no new one.
-        is_same = rows and rows[-1][1] == kind
-        rows.append((rows[-1][0] if is_same else at, kind, part))
-    groups = groupby(rows, lambda row: row[:2])
-    return [_message(messages, list(found)) for _, found in groups]
+    made: list[Any] = []
+    last: int | None = None
+    for at, kind, part in changes.applied(
+        _rows(messages),
+        text_of=lambda row: _text_of(row[2]),
+        edit=_with_text,
+        make=_new,
+    ):
+        # A new part joins the message before it: models look for tool results in
+        # the last one.
+        if made and made[-1].kind == kind and at in (None, last):
+            made[-1] = replace(made[-1], parts=[*made[-1].parts, part])
+            continue
+        made.append(_message(messages, at, kind, part))
+        last = at
+    return made
 
 
-def _changed(rows: list[_Row], changes: RequestChanges) -> Iterator[_Row]:
-    shown = [n for n, (_, _, part) in enumerate(rows) if _text_of(part)]
-    removed = dict.fromkeys(changes.removed, "")
-    texts = {shown[n]: text for n, text in (changes.edited | removed).items()}
-    added = {shown[n]: new for n, new in changes.inserted.items()}
-    for n, (at, kind, part) in enumerate(rows):
-        yield from map(_new, added.get(n, ()))
-        new = _with_text(part, texts[n]) if n in texts else part
-        if new is not None:
-            yield at, kind, new
+def _message(messages: list[Any], at: int | None, kind: str, part: Any) -> Any:
+    if at is not None:
+        return replace(messages[at], parts=[part])
+    return msg.ModelRequest([part]) if kind == "request" else ModelResponse([part])
 
 
 def _new(message: LLMMessage) -> _Row:
@@ -504,14 +521,6 @@ def _new(message: LLMMessage) -> _Row:
         return None, "response", TextPart(message.content)
     kind = msg.SystemPromptPart if message.role == "system" else msg.UserPromptPart
     return None, "request", kind(message.content)
-
-
-def _message(messages: list[Any], rows: list[_Row]) -> Any:
-    at, kind, _ = rows[0]
-    parts = [part for _, _, part in rows]
-    if at is not None:
-        return replace(messages[at], parts=parts)
-    return msg.ModelRequest(parts) if kind == "request" else ModelResponse(parts)
 
 
 def _role_of(part: Any) -> str:
@@ -537,15 +546,16 @@ def _plain(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _with_text(part: Any, text: str) -> Any:
+def _with_text(row: _Row, text: str | None) -> _Row | None:
     """A part with another text; None if nothing is left of it."""
-    if isinstance(part, TextPart):
-        return TextPart(text) if text else None  # an id names the service's own copy
+    at, kind, part = row
     content: Any = text
-    if not isinstance(part.content, str):
+    if isinstance(part, TextPart):
+        part = TextPart("")  # an id names the service's own copy
+    elif not isinstance(part.content, str):
         others = [p for p in part.content if not isinstance(p, str | msg.TextContent)]
         content = [text, *others] if text else others
-    return replace(part, content=content) if content else None
+    return (at, kind, replace(part, content=content)) if content else None
 
 
 def _rejection(response: ModelResponse, reason: str) -> msg.ModelRequest:
