@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from os import PathLike
@@ -18,6 +19,9 @@ from .settings.locations import absolute, find_workspace
 if TYPE_CHECKING:
     from .agent.session import Session
     from .engine.system import HookSystem
+
+_building = threading.RLock()
+"""Threads that use a config for the first time at once share its system."""
 
 
 class Config:
@@ -75,7 +79,9 @@ class Config:
         if self._hook_system is None and self.settings.hooks_enabled:
             from .engine.system import HookSystem
 
-            HookSystem(self)
+            with _building:
+                if self._hook_system is None:
+                    HookSystem(self)
         return self._hook_system
 
     def session(

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +267,21 @@ def test_a_session_starts_nothing(tmp_path: Path) -> None:
     config.session("a").view("b")
     assert (children(), threading.active_count()) == before
     assert os.listdir(tmp_path) == ["worker.py"]
+
+
+def test_threads_that_use_a_config_first_at_once_all_get_its_hooks() -> None:
+    """None goes on without its guards while another one builds the system."""
+    hook = {"type": "python", "function": "hookline.testing.adapters:before_agent"}
+    settings = Settings.from_mapping({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}})
+    for _ in range(20):
+        config, ready = Config("own", ".", settings), threading.Barrier(8)
+
+        def fire(config: Config = config, ready: threading.Barrier = ready) -> bool:
+            ready.wait()
+            event = config.session("a").fire("BeforeAgent", {"prompt": "forbidden"})
+            return asyncio.run(event).blocked
+
+        with ThreadPoolExecutor(8) as threads:
+            fired = [threads.submit(fire) for _ in range(8)]
+        asyncio.run(config.dispose())
+        assert all(one.result() for one in fired)

@@ -448,14 +448,14 @@ class HookedModelCall(Struct):
         )
 
     def _text_of(self, response: Any) -> str:
-        if response is None:
-            return ""
-
-        def read() -> str:
-            found = _translator_for(self.session, None, response)
-            return found.to_hook_llm_response(response).text or ""
-
-        return _try("", read, quiet=True)
+        # Where its own API cannot hold what hooks answered, it is in the stable shape.
+        for reader in () if response is None else (self.translator, StableTranslator()):
+            read = _try(
+                None, partial(reader.to_hook_llm_response, response), quiet=True
+            )
+            if read is not None:
+                return read.text or ""
+        return ""
 
 
 async def begin_model(

@@ -171,8 +171,6 @@ def _context(
     mcp_context: Mapping[str, Any] | None, original_request_name: str | None
 ) -> dict[str, Any]:
     """The optional fields of the tool events."""
-    if mcp_context is None and original_request_name is None:
-        return {}
     given = {
         "mcp_context": mcp_context,
         "original_request_name": original_request_name,

@@ -47,6 +47,11 @@ class HookedRun:
         self._on_stop = on_stop
         self._notes: list[str] = []
 
+    @property
+    def ended(self) -> str | None:
+        """Why every further call is refused; None while the run goes on."""
+        return self.stop_reason
+
     def stop(self, reason: str | None) -> None:
         """Refuse every further call of this run."""
         if self.stop_reason is None:
@@ -70,10 +75,8 @@ class HookedRun:
 
         The request is an SDK's own, or in the stable shape.
         """
-        if self.stop_reason is not None:
-            return refused_model_call(
-                self.session, request, self.stop_reason, translator
-            )
+        if self.ended is not None:
+            return refused_model_call(self.session, request, self.ended, translator)
         notes, self._notes = self._notes, []
         call = await begin_model(
             self.session, request, available_tools, translator, notes
@@ -122,8 +125,8 @@ class HookedRun:
 
     def problem(self, name: str) -> str | None:
         """Why a tool must not be called now."""
-        if self.stop_reason is not None:
-            return not_run(self.stop_reason).text
+        if self.ended is not None:
+            return not_run(self.ended).text
         if self.allowed_names is not None and name not in self.allowed_names:
             return not_allowed(name, self.allowed_names)
         return None
@@ -154,6 +157,11 @@ class HookedTurn(HookedRun):
     def refused(self) -> bool:
         """Whether a hook ended the turn."""
         return self.blocked or self.stopped
+
+    @property
+    def ended(self) -> str | None:
+        """Why every further call is refused: a block or a stop ended the turn."""
+        return (self.reason or "Blocked by hook") if self.refused else None
 
     @property
     def reason(self) -> str | None:

@@ -1,12 +1,13 @@
 """The lifetime of the hook system: its parts are built and wired once.
 
-``initialize()`` is idempotent and safe to call from several tasks at once;
+``initialize()`` is idempotent and safe to call from several tasks and threads at once;
 ``dispose()`` lets calls in flight finish and accepts nothing new from the bus.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from hookline.journal.record import JournalRecorder
 
 F = TypeVar("F", bound=HookFunction)
+_starting = threading.RLock()
 
 
 class HookSystemStatus(Struct, frozen=True):
@@ -136,7 +138,9 @@ class HookSystem:
         Raises if the bus refuses the subscription; then nothing is initialised.
         """
         if self._handler is None:
-            self._start()
+            with _starting:
+                if self._handler is None:
+                    self._start()
         if self._subscribing is not None:
             await self._finish_subscribing(self._subscribing)
 
