@@ -533,9 +533,10 @@ def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
         return new
     if isinstance(result, list):
         return [_with_message(one, old, new) for one in result]
-    if isinstance(result, Command) and isinstance(result.update, Mapping):
-        messages = _with_message(result.update.get("messages"), old, new)
-        return replace(result, update={**result.update, "messages": messages})
+    if isinstance(result, Command) and _message_in(result, old.tool_call_id) is old:
+        update = cast("Update", result.update)
+        messages = _with_message(update["messages"], old, new)
+        return replace(result, update={**update, "messages": messages})
     return result
 
 
