@@ -8,9 +8,17 @@ So a run that waits for a person goes on in another process, and two runs never 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired, TypeVar, cast
 
@@ -90,7 +98,7 @@ _ROLES: dict[type[BaseMessage], str] = {
     AIMessage: "model",
     SystemMessage: "system",
 }
-_caller: contextvars.ContextVar[tuple[str, str | None] | None] = contextvars.ContextVar(
+_caller: ContextVar[tuple[str, str | None] | None] = ContextVar(
     "hookline_caller", default=None
 )
 """The tool, and its agent, that this code runs in: an agent here is a subagent."""
@@ -112,7 +120,9 @@ class _Plain:
     async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
         return self.session.run_sync(work)
 
-    async def call(self, request: Any, context: contextvars.Context) -> Any:
+    async def call(self, request: Any, context: Context | None = None) -> Any:
+        if context is None:
+            return self.handler(request)
         return context.run(self.handler, request)
 
 
@@ -126,7 +136,9 @@ class _Async:
     async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
         return await work
 
-    async def call(self, request: Any, context: contextvars.Context) -> Any:
+    async def call(self, request: Any, context: Context | None = None) -> Any:
+        if context is None:
+            return await self.handler(request)
         work = cast("Coroutine[Any, Any, Any]", self.handler(request))
         return await asyncio.create_task(work, context=context)
 
@@ -233,7 +245,8 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
             )
         request = request.override(tool_call={**asked, "args": call.tool_input})
         try:
-            result = await step.call(request, _within(asked["name"]))
+            with _within(asked["name"]):
+                result = await step.call(request)
         except GraphBubbleUp:  # an interrupt: the call is not over
             raise
         except Exception as error:
@@ -263,6 +276,8 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
 
 def _turn(session: Session, state: Any) -> HookedTurn:
     """The turn that a step belongs to, as earlier steps left it."""
+    if not isinstance(state, Mapping):  # of a graph that is not an agent's
+        state = {"messages": state if isinstance(state, list) else ()}
     messages = state.get("messages", ())
     turn = session.resume_turn(state.get(KEY) or {"prompt": _text(*_prompts(messages))})
     for result in _latest_results(messages):
@@ -322,9 +337,10 @@ async def _judged(
 async def _model(step: _Step, request: ModelRequest[Any]) -> ExtendedModelResponse[Any]:
     state = request.state
     turn, recorded = _turn(step.session, state), _recorded(state["messages"])
-    newest = {one.id: one for one in recorded}
-    messages = [newest.get(one.id, one) for one in request.messages]
-    request = request.override(messages=messages)
+    if recorded:
+        newest = {one.id: one for one in recorded}
+        messages = [newest.get(one.id, one) for one in request.messages]
+        request = request.override(messages=messages)
     names = [_tool_name(tool) for tool in request.tools]
     call = await step.hooks(
         turn.begin_model(_stable_request(request), available_tools=names)
@@ -347,7 +363,7 @@ async def _answered(
     step: _Step, call: HookedModelCall, request: ModelRequest[Any]
 ) -> ModelResponse[Any]:
     is_held = await step.hooks(step.session.has_hooks("AfterModel"))
-    with _unseen() if is_held else nullcontext(contextvars.copy_context()) as context:
+    with _unseen() if is_held else nullcontext() as context:
         response: ModelResponse[Any] = await step.call(request, context)
     message = next((m for m in response.result if isinstance(m, AIMessage)), None)
     if message is None:
@@ -383,7 +399,7 @@ def _rewritten(
     return ModelResponse([new], parsed)
 
 
-def _unseen() -> AbstractContextManager[contextvars.Context]:
+def _unseen() -> AbstractContextManager[Context]:
     """A context whose model calls appear in no stream."""
     config = get_config()
     callbacks = config.get("callbacks")
@@ -424,14 +440,8 @@ def _shown(request: ModelRequest[Any]) -> list[tuple[int, BaseMessage]]:
 
 def _changed(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[Any]:
     """The request as the hooks want it."""
-    names, changes = call.allowed_names, call.changes
-    if names is not None:
-        tools = [tool for tool in request.tools if _tool_name(tool) in names]
-        choice = request.tool_choice
-        words = {"auto", "any", "required", "none", *names}
-        if not tools or (choice is not None and _tool_name(choice) not in words):
-            choice = None
-        request = request.override(tools=tools, tool_choice=choice)
+    changes = call.changes
+    request = _restricted(request, call)
     if not changes:
         return request
     settings = {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
@@ -442,6 +452,20 @@ def _changed(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[
         system_message=_instructed(request, [m for m in added if m.role == "system"]),
         model_settings={k: v for k, v in settings.items() if v is not None},
     )
+
+
+def _restricted(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[Any]:
+    """The request with the tools that hooks leave, and the mode that they want."""
+    names, choice = call.allowed_names, request.tool_choice
+    if call.request.get("toolConfig", {}).get("mode") == "ANY":
+        choice = "any"
+    if names is None:
+        return request if choice is None else request.override(tool_choice=choice)
+    tools = [tool for tool in request.tools if _tool_name(tool) in names]
+    words = {"auto", "any", "required", "none", *names}
+    if not tools or (choice is not None and _tool_name(choice) not in words):
+        choice = None
+    return request.override(tools=tools, tool_choice=choice)
 
 
 def _edited(request: ModelRequest[Any], changes: Any) -> list[Any]:
@@ -623,10 +647,13 @@ def _agent_name() -> str | None:
     return get_config().get("metadata", {}).get("lc_agent_name")
 
 
-def _within(tool: str) -> contextvars.Context:
-    context = contextvars.copy_context()
-    context.run(_caller.set, (tool, _agent_name()))
-    return context
+@contextmanager
+def _within(tool: str) -> Iterator[None]:
+    token = _caller.set((tool, _agent_name()))
+    try:
+        yield
+    finally:
+        _caller.reset(token)
 
 
 def _prompts(messages: Messages) -> list[Any]:

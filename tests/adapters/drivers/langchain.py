@@ -88,15 +88,13 @@ class LangChainDriver:
     entries: Sequence[str] = ("async", "sync", "stream", "astream", "events")
     cannot: Mapping[str, str] = {}
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
         tools, model = task.tools, ScriptedChat(reply=task.reply)
+        hooks = [] if session is None else [HooklineMiddleware[None](session.config)]
         agent = create_agent(
             model,
             [tools.read, tools.write, tools.fail],
-            middleware=[
-                HooklineMiddleware(session.config),
-                ToolErrorMiddleware(lambda error, _: str(error)),
-            ],
+            middleware=[*hooks, ToolErrorMiddleware(lambda error, _: str(error))],
             checkpointer=None if task.confirm is None else InMemorySaver(),
         )
         config: RunnableConfig = {"configurable": {"thread_id": task.conversation}}
