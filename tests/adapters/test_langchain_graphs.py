@@ -181,6 +181,29 @@ async def test_the_tool_node_of_a_graph_can_be_hooked(is_sync: bool) -> None:
     assert named(events, "BeforeTool")[0]["session_id"] == "1"
 
 
+async def test_a_tool_node_that_handles_errors_gives_them_to_hooks_too() -> None:
+    @tool
+    def fail() -> str:
+        """Fail."""
+        raise OSError("no disk")
+
+    hook = specific(additionalContext="mind it")
+    async with hooked(AfterTool=lambda _: hook) as (config, events):
+        own = HooklineMiddleware[None](config)
+        node = ToolNode(
+            [fail], handle_tool_errors=True, awrap_tool_call=own.awrap_tool_call
+        )
+        graph: Any = StateGraph(MessagesState)
+        graph.add_node("tools", node)
+        graph.add_edge(START, "tools")
+        call = {"name": "fail", "args": {}, "id": "1"}
+        given = {"messages": [AIMessage("", tool_calls=[call])]}
+        result = await graph.compile().ainvoke(given)
+    (event,) = named(events, "AfterTool")
+    assert "no disk" in event["tool_response"]["error"]["message"]
+    assert answer(result).endswith("mind it")
+
+
 async def test_a_plain_run_within_an_event_loop_does_not_block_its_hooks() -> None:
     """As in a notebook, where a loop is already running in this thread."""
     async with hooked() as (config, events):

@@ -293,15 +293,15 @@ async def _begin(session: Session, state: AgentState[Any]) -> Update:
         turn = await session.begin_turn(_text(*prompts))
     else:
         turn = await session.begin_subagent(agent_type, _text(*prompts))
-    new: list[BaseMessage] = []
     if turn.refused:
         # No later turn of the thread may send the prompt to the model either.
-        new = [_with_content(one, WITHHELD_PROMPT) for one in prompts]
-        new.append(AIMessage(turn.reason or ""))
+        hidden = [_with_content(one, WITHHELD_PROMPT) for one in prompts]
+        new = [*hidden, AIMessage(turn.reason or "")]
         return {KEY: turn.state, "messages": new, "jump_to": "end"}
-    if turn.additions:
-        new = [_extended(prompts[-1] if prompts else HumanMessage(""), turn.additions)]
-    return {KEY: turn.state, "messages": new}
+    if not turn.additions:
+        return {KEY: turn.state}
+    last = prompts[-1] if prompts else HumanMessage("")
+    return {KEY: turn.state, "messages": [_extended(last, turn.additions)]}
 
 
 async def _end(session: Session, state: AgentState[Any]) -> Update | None:
@@ -310,7 +310,7 @@ async def _end(session: Session, state: AgentState[Any]) -> Update | None:
     if not turn.refused:
         return await _judged(turn, state, new)
     # A jump to the end leads here too; the reason is said, but for a tool's own stop.
-    if isinstance(messages[-1], ToolMessage):
+    if messages and isinstance(messages[-1], ToolMessage):
         new.append(AIMessage(turn.reason or ""))
     return {"messages": new} if new else None
 
@@ -320,10 +320,10 @@ async def _judged(
 ) -> Update | None:
     """Show hooks the answer: accepted, to be tried again, or the end of the turn."""
     messages, answer = state["messages"], state.get("structured_response")
-    text = _text(messages[-1]) if answer is None else encode(answer).decode()
+    text = _text(*messages[-1:]) if answer is None else encode(answer).decode()
     again = await turn.finish(text)
     if turn.clear_context:
-        kept = [] if again else [*_prompts(messages), messages[-1]]
+        kept = [] if again else [*_prompts(messages), *messages[-1:]]
         new = [RemoveMessage(REMOVE_ALL_MESSAGES), *kept]
     if again is not None:
         new.append(HumanMessage(again))
@@ -391,8 +391,8 @@ def _rewritten(
     if response.structured_response is None or old.tool_calls:
         return ModelResponse([new])
     schema = getattr(request.response_format, "schema", request.response_format)
-    spec = ProviderStrategy(cast("Any", schema)).schema_spec
     try:
+        spec = ProviderStrategy(cast("Any", schema)).schema_spec
         parsed = ProviderStrategyBinding.from_schema_spec(spec).parse(new)
     except ValueError:
         return ModelResponse([new])
