@@ -159,3 +159,26 @@ async def test_a_changed_answer_loses_its_tool_calls_with_a_warning(
     assert len(model.requests) == 1
     assert not result["messages"][-1].tool_calls
     assert "note not called" in caplog.text
+
+
+async def test_a_subagent_shows_nothing_either() -> None:
+    async with hooked(AfterModel=redact) as (config, _):
+        scout, _ = agent_of(config, LEAK, name="scout")
+
+        @tool
+        async def research(text: str) -> str:
+            """Ask the scout."""
+            result = await scout.ainvoke(ask(text))
+            return str(result["messages"][-1].text)
+
+        agent, _ = agent_of(
+            config, calls(("research", {"text": "x"})), tools=[research]
+        )
+        chunks = [
+            (mode, chunk)
+            async for _, mode, chunk in agent.astream(
+                ask("hi"), stream_mode=MODES, subgraphs=True
+            )
+        ]
+    assert SECRET not in shown(chunks)
+    assert "[redacted]" in shown(chunks)

@@ -157,6 +157,47 @@ async def test_a_changed_request_keeps_what_hooks_do_not_see() -> None:
     assert result["messages"][0].content == blocks  # the history is the person's own
 
 
+async def test_calls_and_results_stay_where_a_hook_removes_the_text() -> None:
+    @tool
+    def read() -> str:
+        """Read."""
+        return "content"
+
+    sent: list[list[Any]] = []
+
+    class Listening(ScriptedChat):
+        def _message(self, messages: Any, given: Any) -> AIMessage:
+            sent.append(messages)
+            return super()._message(messages, given)
+
+    def change(event: dict[str, Any]) -> dict[str, Any]:
+        messages = [
+            {"role": "system", "content": "be brief"},
+            {"role": "model", "content": "as I said"},
+            {"role": "user", "content": "anew"},
+        ]
+        return specific(llm_request={"messages": messages})
+
+    replies = [calls(("read", {}), text="let me see"), ScriptedReply("done")]
+    async with hooked(BeforeModel=change) as (config, _):
+        model = Listening(reply=lambda at: replies[at])
+        agent: Any = create_agent(
+            model, [read], middleware=[HooklineMiddleware(config)]
+        )
+        await agent.ainvoke(ask("go"))
+    assert [(one.type, str(one.text)) for one in sent[0]] == [
+        ("system", "be brief"),
+        ("ai", "as I said"),
+        ("human", "anew"),
+    ]
+    kinds = [one.type for one in sent[1]]
+    assert kinds.index("tool") - 1 == next(
+        at for at, one in enumerate(sent[1]) if getattr(one, "tool_calls", None)
+    )
+    assert "let me see" not in repr(sent[1])
+    assert kinds.count("system") == 1
+
+
 async def test_hooks_judge_a_structured_answer() -> None:
     def reject(event: dict[str, Any]) -> dict[str, Any] | None:
         bad = "Atlantis" in event["prompt_response"]

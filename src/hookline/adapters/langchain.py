@@ -36,6 +36,8 @@ from hookline.agent import (
 from hookline.errors import MissingExtraError
 from hookline.log import logger
 from hookline.protocol.jsontext import encode
+from hookline.translators.messages import RequestChanges
+from hookline.translators.stable import LLMMessage
 
 try:
     from langchain.agents.middleware import (
@@ -426,32 +428,52 @@ def _stable_request(request: ModelRequest[Any]) -> Update:
     return {
         "model": next((n for n in named if isinstance(n, str)), type(model).__name__),
         "messages": [
-            {"role": _role(one), "content": _text(one)} for _, one in _shown(request)
+            {"role": _role(one), "content": text}
+            for one in request.messages
+            if (text := _shown_text(one))
         ],
         "config": {key: value for key, value in values.items() if value is not None},
     }
 
 
-def _shown(request: ModelRequest[Any]) -> list[tuple[int, BaseMessage]]:
-    """The messages that hooks see, with their places."""
-    every: Messages = request.messages
-    return [(at, one) for at, one in enumerate(every) if _role(one) and one.text]
+def _shown_text(message: BaseMessage) -> str:
+    """What hooks see of a message: they do not see results of tools."""
+    return _text(message) if _role(message) else ""
 
 
 def _changed(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[Any]:
     """The request as the hooks want it."""
-    changes = call.changes
-    request = _restricted(request, call)
+    request, changes = _restricted(request, call), call.changes
     if not changes:
         return request
-    settings = {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
-    settings = {**request.model_settings, "model": changes.model, **settings}
-    added = [*changes.appended, *(m for new in changes.inserted.values() for m in new)]
+    instructions: list[str] = []
+
+    def new(message: LLMMessage) -> BaseMessage | None:
+        if message.role == "model":
+            return AIMessage(message.content)
+        if message.role == "user":
+            return HumanMessage(message.content)
+        # Not every service takes system messages after the first.
+        instructions.append(message.content)
+        return None
+
+    given: Messages = request.messages
+    messages = changes.applied(given, text_of=_shown_text, edit=_with_text, make=new)
+    system = request.system_message
+    if instructions:
+        system = _extended(system or SystemMessage(""), instructions)
     return request.override(
-        messages=_edited(request, changes),
-        system_message=_instructed(request, [m for m in added if m.role == "system"]),
-        model_settings={k: v for k, v in settings.items() if v is not None},
+        messages=[one for one in messages if one is not None],
+        system_message=system,
+        model_settings=_settings(request.model_settings, changes),
     )
+
+
+def _settings(given: Update, changes: RequestChanges) -> Update:
+    wanted = {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
+    if changes.model is not None:
+        wanted["model"] = changes.model
+    return {k: v for k, v in {**given, **wanted}.items() if v is not None}
 
 
 def _restricted(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[Any]:
@@ -466,38 +488,6 @@ def _restricted(request: ModelRequest[Any], call: HookedModelCall) -> ModelReque
     if not tools or (choice is not None and _tool_name(choice) not in words):
         choice = None
     return request.override(tools=tools, tool_choice=choice)
-
-
-def _edited(request: ModelRequest[Any], changes: Any) -> list[Any]:
-    """The messages with those that hooks edited, removed and added."""
-    order = {at: index for index, (at, _) in enumerate(_shown(request))}
-    edited: list[Any] = []
-    for at, message in enumerate(request.messages):
-        index = order.get(at, -1)
-        edited += _new(changes.inserted.get(index, ()))
-        if index in changes.edited:
-            edited.append(_with_text(message, changes.edited[index]))
-        elif index not in changes.removed:
-            edited.append(message)
-        elif isinstance(message, AIMessage) and message.tool_calls:
-            # Services reject results whose calls are gone.
-            edited.append(_with_text(message, ""))
-    return edited + _new(changes.appended)
-
-
-def _new(messages: Iterable[Any]) -> list[BaseMessage]:
-    kinds = {"user": HumanMessage, "model": AIMessage}
-    return [kinds[one.role](one.content) for one in messages if one.role in kinds]
-
-
-def _instructed(request: ModelRequest[Any], added: Messages) -> SystemMessage | None:
-    """The instructions with system messages that hooks added.
-
-    Not every service takes system messages after the first.
-    """
-    texts = [one.content for one in added]
-    own = request.system_message
-    return _extended(own or SystemMessage(""), texts) if texts else own
 
 
 def _refusal(request: ToolCallRequest, text: str) -> ToolMessage:
@@ -702,16 +692,20 @@ def _with_content(message: M, content: Any) -> M:
     return message.model_copy(update={"content": content})
 
 
-def _with_text(message: M, text: str) -> M:
-    """Replace the text of a message; images and other blocks stay."""
-    if isinstance(message.content, str):
-        return _with_content(message, text)
-    others = [
-        one
-        for one in message.content
-        if isinstance(one, dict) and one.get("type") != "text"
-    ]
-    return _with_content(message, [*_blocks([text] if text else []), *others])
+def _with_text(message: BaseMessage, text: str | None) -> BaseMessage | None:
+    """A message with another text, or without; images, calls and so on stay."""
+    content: Any = message.content
+    if isinstance(content, str):
+        # Services reject results whose calls are gone.
+        is_kept = text is not None or getattr(message, "tool_calls", None)
+        return _with_content(message, text or "") if is_kept else None
+    others = [one for one in content if _is_no_text(one)]
+    blocks = [*_blocks([text] if text else []), *others]
+    return _with_content(message, blocks) if blocks else None
+
+
+def _is_no_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") != "text"
 
 
 def _extended(message: M, additions: list[str]) -> M:
