@@ -217,13 +217,17 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
         """Fire the events around a model call."""
         return _now(_model(_Plain(self._session(), handler), request))
 
-    async def awrap_model_call(
+    def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ExtendedModelResponse[Any]:
-        """As ``wrap_model_call``."""
-        return await _model(_Async(self._session(), handler), request)
+    ) -> Coroutine[Any, Any, ExtendedModelResponse[Any]]:
+        """As ``wrap_model_call``.
+
+        Not an ``async def``: for each call of one, what LangChain wraps around it goes
+        through a task and two threads, also where nothing is traced.
+        """
+        return _model(_Async(self._session(), handler), request)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
@@ -231,13 +235,13 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
         """Fire the events around a tool call."""
         return _now(self._tool(_Plain(self._session(), handler), request))
 
-    async def awrap_tool_call(
+    def awrap_tool_call(
         self,
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[Any]],
-    ) -> Told:
-        """As ``wrap_tool_call``."""
-        return await self._tool(_Async(self._session(), handler), request)
+    ) -> Coroutine[Any, Any, Told]:
+        """As ``wrap_tool_call``; no ``async def`` for the same reason."""
+        return self._tool(_Async(self._session(), handler), request)
 
     async def _tool(self, step: _Step, request: ToolCallRequest) -> Told:
         call, asked = await self._admitted(step, request), request.tool_call
