@@ -113,10 +113,12 @@ async def test_hooks_choose_the_mode_of_the_tools(
     assert model.settings[0].get("tool_choice") == choice
 
 
-def handoff() -> Any:
+def handoff(*, silent: bool = False) -> Any:
     @tool
     def to_writer(runtime: ToolRuntime) -> Command[Any]:
         """Hand the conversation over."""
+        if silent:
+            return Command(goto="writer", graph=Command.PARENT)
         done = ToolMessage("handed over", tool_call_id=runtime.tool_call_id)
         messages = [*runtime.state["messages"], done]
         return Command(
@@ -126,11 +128,10 @@ def handoff() -> Any:
     return to_writer
 
 
-def pair(config: Any) -> tuple[Any, ScriptedChat]:
+def pair(config: Any, *, silent: bool = False) -> tuple[Any, ScriptedChat]:
     """A graph in which one agent hands over to the other."""
-    first, _ = agent_of(
-        config, calls(("to_writer", {})), tools=[handoff()], name="clerk"
-    )
+    tools = [handoff(silent=silent)]
+    first, _ = agent_of(config, calls(("to_writer", {})), tools=tools, name="clerk")
     second, model = agent_of(config, "written", name="writer")
     graph: Any = StateGraph(MessagesState)
     graph.add_node("clerk", first, destinations=("writer",))
@@ -148,6 +149,26 @@ async def test_a_handoff_carries_what_hooks_add() -> None:
     assert "handed over\n\nmind it" in model.requests[0].text
     assert len(named(events, "BeforeAgent")) == 2
     assert {one["session_id"] for one in events} == {"1"}
+
+
+async def test_a_command_without_a_message_is_left_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hook = specific(additionalContext="mind it")
+    async with hooked(AfterTool=lambda _: hook) as (config, _):
+        graph, _ = pair(config, silent=True)
+        result = await graph.ainvoke(ask("go"))
+    assert answer(result) == "written"
+    assert "a command without a message drops ['mind it']" in caplog.text
+
+
+async def test_a_stop_at_a_handoff_ends_the_run() -> None:
+    stop = {"continue": False, "stopReason": "enough"}
+    async with hooked(AfterTool=lambda _: stop) as (config, _):
+        graph, model = pair(config)
+        result = await graph.ainvoke(ask("go"))
+    assert model.requests == []
+    assert answer(result) == "enough"
 
 
 async def test_a_blocked_handoff_does_not_happen() -> None:

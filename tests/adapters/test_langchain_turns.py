@@ -317,6 +317,37 @@ async def test_hooks_decide_about_a_subagent(hooks: Any, expected: str) -> None:
         assert "found it" in model.requests[1].text
 
 
+STOP = {"continue": False, "stopReason": "enough"}
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+@pytest.mark.parametrize("event", ["SubagentStart", "SubagentStop", "AfterModel"])
+async def test_a_stop_in_a_subagent_stops_the_whole_run(
+    event: str, is_sync: bool
+) -> None:
+    def stop(given: dict[str, Any]) -> dict[str, Any] | None:
+        text = given.get("llm_response", {"text": "found it"})["text"]
+        return STOP if text == "found it" else None
+
+    async with hooked(**{event: stop}) as (config, events):  # type: ignore[arg-type]  # hooks
+        scout, _ = agent_of(config, "found it")
+
+        @tool
+        def research(question: str) -> str:
+            """Ask the scout."""
+            return answer(scout.invoke(ask(question)))
+
+        reply = calls(("research", {"question": "where?"}))
+        agent, model = agent_of(config, reply, tools=[research])
+        if is_sync:
+            result = await asyncio.to_thread(agent.invoke, ask("go"))
+        else:
+            result = await agent.ainvoke(ask("go"))
+    assert answer(result) == "enough"
+    assert len(model.requests) == 1
+    assert named(events, "AfterAgent") == []
+
+
 async def test_an_agent_in_a_graph_has_a_turn_of_its_own() -> None:
     async with hooked() as (config, events):
         agent, _ = agent_of(config, "done", name="writer")

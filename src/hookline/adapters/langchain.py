@@ -20,7 +20,7 @@ from collections.abc import (
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NotRequired, TypeVar, cast
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar, cast
 
 from hookline.agent import (
     ConfigOrSession,
@@ -100,10 +100,18 @@ _ROLES: dict[type[BaseMessage], str] = {
     AIMessage: "model",
     SystemMessage: "system",
 }
-_caller: ContextVar[tuple[str, str | None] | None] = ContextVar(
-    "hookline_caller", default=None
-)
-"""The tool, and its agent, that this code runs in: an agent here is a subagent."""
+
+
+class _Caller(NamedTuple):
+    """The tool call in which an agent runs, which makes it a subagent."""
+
+    tool: str
+    agent: str | None
+    stops: list[str]
+    """Why hooks stopped agents in it."""
+
+
+_caller: ContextVar[_Caller | None] = ContextVar("hookline_caller", default=None)
 
 
 class HooklineState(AgentState[Any]):
@@ -250,8 +258,12 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
                 _refusal(request, call.message), stop_reason=call.stop_reason
             )
         request = request.override(tool_call={**asked, "args": call.tool_input})
+        caller = _Caller(asked["name"], _agent_name(), [])
+        marks: Update = {}
+        if call.tool_input != asked["args"]:
+            marks["tool_input"] = call.tool_input
         try:
-            with _within(asked["name"]):
+            with _within(caller):
                 result = await step.call(request)
         except GraphBubbleUp:  # an interrupt: the call is not over
             raise
@@ -259,9 +271,10 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
             outcome = await step.hooks(call.finish(error))
             if not (outcome.withheld or outcome.stop_reason):
                 raise
-            return _told(None, request, outcome, asked)
-        seen = _seen(_message_in(result, asked["id"]))
-        return _told(result, request, await step.hooks(call.finish(seen)), asked)
+            return _told(None, request, outcome, marks)
+        outcome = await step.hooks(call.finish(_seen(_message_in(result, asked["id"]))))
+        marks["stop_reason"] = next(iter(caller.stops), None)
+        return _told(result, request, outcome, marks)
 
     async def _admitted(self, step: _Step, request: ToolCallRequest) -> HookedToolCall:
         """Fire BeforeTool; a hook that asks interrupts the run until it is resumed."""
@@ -311,21 +324,27 @@ async def _begin(session: Session, state: AgentState[Any]) -> Update:
 
 
 async def _end(session: Session, state: AgentState[Any]) -> Update | None:
-    turn, messages = _turn(session, state), state["messages"]
+    turn = _turn(session, state)
+    update = await (_closed if turn.refused else _judged)(turn, state)
+    caller = _caller.get()
+    if turn.stop_reason is not None and caller is not None:
+        caller.stops.append(turn.stop_reason)
+    return update
+
+
+async def _closed(turn: HookedTurn, state: AgentState[Any]) -> Update | None:
+    """The end of a turn that hooks ended, where a jump to the end leads too."""
+    messages = state["messages"]
     new: list[BaseMessage] = _recorded(messages)
-    if not turn.refused:
-        return await _judged(turn, state, new)
-    # A jump to the end leads here too; the reason is said, but for a tool's own stop.
     if messages and isinstance(messages[-1], ToolMessage):
         new.append(AIMessage(turn.reason or ""))
     return {"messages": new} if new else None
 
 
-async def _judged(
-    turn: HookedTurn, state: AgentState[Any], new: list[BaseMessage]
-) -> Update | None:
+async def _judged(turn: HookedTurn, state: AgentState[Any]) -> Update | None:
     """Show hooks the answer: accepted, to be tried again, or the end of the turn."""
     messages, answer = state["messages"], state.get("structured_response")
+    new: list[BaseMessage] = _recorded(messages)
     text = _text(*messages[-1:]) if answer is None else encode(answer).decode()
     again = await turn.finish(text)
     if turn.clear_context:
@@ -510,25 +529,21 @@ def _seen(message: ToolMessage | None) -> ToolResult:
 
 
 def _told(
-    result: Any,
-    request: ToolCallRequest,
-    outcome: ToolOutcome,
-    asked: Mapping[str, Any],
+    result: Any, request: ToolCallRequest, outcome: ToolOutcome, marks: Update
 ) -> Told:
     """The result for the model: as the tool gave it, with what hooks said."""
-    ran = request.tool_call["args"]
-    marks = {
-        "tool_input": None if ran == asked["args"] else ran,
-        "stop_reason": outcome.stop_reason,
-        "suppress_display": outcome.suppress_display or None,
-    }
-    if outcome.withheld or outcome.stop_reason is not None:
+    message = _message_in(result, request.tool_call["id"])
+    if outcome.suppress_display:
+        marks["suppress_display"] = True
+    if outcome.stop_reason is not None:
+        marks["stop_reason"] = outcome.stop_reason
+    is_lost = message is None and marks.get("stop_reason") is not None
+    if outcome.withheld or outcome.stop_reason is not None or is_lost:
         # The artifact, and a command's updates, are withheld with the text.
         return _marked(_refusal(request, outcome.text), **marks)
-    message = _message_in(result, asked["id"])
     if message is None:
         if outcome.additions:
-            logger.warning("a command without message loses %s", outcome.additions)
+            logger.warning("a command without a message drops %s", outcome.additions)
         return cast("Told", result)
     told = _marked(_extended(message, outcome.additions), **marks)
     return cast("Told", _with_message(result, message, told))
@@ -633,8 +648,7 @@ def _subagent_type() -> str | None:
     caller, name = _caller.get(), _agent_name()
     if caller is None:
         return None
-    tool, parent = caller
-    return tool if name is None or name == parent else name
+    return caller.tool if name is None or name == caller.agent else name
 
 
 def _agent_name() -> str | None:
@@ -642,8 +656,8 @@ def _agent_name() -> str | None:
 
 
 @contextmanager
-def _within(tool: str) -> Iterator[None]:
-    token = _caller.set((tool, _agent_name()))
+def _within(caller: _Caller) -> Iterator[None]:
+    token = _caller.set(caller)
     try:
         yield
     finally:
