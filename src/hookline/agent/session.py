@@ -38,6 +38,14 @@ class Session(SessionEvents):
         """Fire SubagentStart and start the turn of a subagent."""
         return await SubagentTurn(self, prompt, agent_type, agent_id).begin()
 
+    def resume_turn(self, state: Mapping[str, Any]) -> HookedTurn:
+        """Go on with a turn from its ``state``, for example in another process."""
+        prompt, agent_type = state.get("prompt", ""), state.get("agent_type")
+        if agent_type is None:
+            return HookedTurn(self, prompt).restore(state)
+        turn = SubagentTurn(self, prompt, agent_type, state.get("agent_id"))
+        return turn.restore(state)
+
     async def begin_model(self, request: Any, **options: Any) -> HookedModelCall:
         """Fire the hooks before a model call (see ``HookedRun.begin_model``)."""
         return await self.begin_run().begin_model(request, **options)

@@ -180,6 +180,31 @@ class HookedTurn(HookedRun):
         """The prompt to send, with what hooks added."""
         return "\n\n".join([self.given, *self.additions])
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """The turn as plain data (JSON), for ``Session.resume_turn``."""
+        names = self.allowed_names
+        return {
+            "prompt": self.given,
+            "blocked": self.blocked,
+            "reason": self._reason,
+            "rejections": self._rejections,
+            "stop_reason": self.stop_reason,
+            "allowed_names": None if names is None else sorted(names),
+            "notes": list(self._notes),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> Self:
+        """Go on where another object of this turn was when it gave its ``state``."""
+        names = state.get("allowed_names")
+        self.allowed_names = None if names is None else frozenset(names)
+        self.stop_reason = state.get("stop_reason")
+        self.blocked = state.get("blocked", False)
+        self._reason = state.get("reason")
+        self._rejections = state.get("rejections", 0)
+        self._notes = list(state.get("notes", ()))
+        return self
+
     async def begin(self) -> Self:
         """Fire the event that starts the turn."""
         result = await self._fire_start()
@@ -232,6 +257,12 @@ class SubagentTurn(HookedTurn):
         super().__init__(session, prompt)
         self.agent_type = agent_type
         self.agent_id = agent_id or str(uuid.uuid4())
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """As of any turn, with the subagent."""
+        agent = {"agent_type": self.agent_type, "agent_id": self.agent_id}
+        return {**super().state, **agent}
 
     async def _fire_start(self) -> ProcessedHookResult:
         return await self.session.fire_subagent_start_event(
