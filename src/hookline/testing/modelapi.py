@@ -165,7 +165,11 @@ _SERVICES = (
     _Service("generateContent|streamGenerateContent", _genai_whole, _genai_events),
     _Service(r"/chat/completions(\?|$)", _openai_whole, _openai_events),
     _Service(r"/responses(\?|$)", _responses_whole, _responses_events),
-    _Service(r"^[^?]*/messages(\?|$)", _anthropic_whole, _anthropic_events),
+    _Service(
+        r"^[^?]*(/messages|/invoke|:(streamR|r)awPredict)(\?|$)",
+        _anthropic_whole,
+        _anthropic_events,
+    ),
 )
 
 

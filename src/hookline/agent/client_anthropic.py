@@ -1,0 +1,407 @@
+"""``hooked(Anthropic(), config)``: Messages, plain and beta, pass the hooks.
+
+Everything that a client sends goes through its ``request()``: resources, helpers,
+pages, raw responses and ``client.post``. There each request is a model call that passes
+its hooks, is known to be none, or is refused (decision 0115). Hooks read and change
+JSON; the SDK then parses what they left, outside of its retries and middleware, so that
+no type, event or snapshot holds anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from hookline.errors import MissingExtraError, UnhookedCallError, UnknownClientError
+from hookline.protocol.events import HookEventName
+from hookline.translators.sdk_objects import get
+
+from .chat import StreamMode
+from .client import ClientHooks
+from .client_anthropic_api import MessagesApi
+from .client_anthropic_tools import with_hooked_runner
+from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy
+from .client_http import Endpoints, HttpHooks, ModelRequest, current
+from .decorator import run_to_end
+from .turn import HookedRun
+
+try:
+    from anthropic import _base_client, _streaming
+except ImportError as error:
+    raise MissingExtraError("anthropic", "anthropic") from error
+
+_CLIENTS = (_base_client.SyncAPIClient, _base_client.AsyncAPIClient)
+# A release without these methods would send or show something past the hooks.
+_USED = ("request", "_process_response", "_make_sse_decoder")
+if not all(hasattr(kind, name) for kind in _CLIENTS for name in _USED):
+    raise MissingExtraError("anthropic", "anthropic 2.8 or later")
+
+# Older releases of the SDK use httpx.
+_http: Any = vars(_base_client).get("httpx2") or vars(_base_client).get("httpx")
+_RAW_HEADER = "X-Stainless-Raw-Response"
+_JSON, _EVENT_STREAM = "application/json", "text/event-stream"
+_OF_THE_BODY = ("content-encoding", "content-length", "content-type")
+_BEFORE_MODEL, _AFTER_MODEL = HookEventName.BeforeModel, HookEventName.AfterModel
+_MODEL_EVENTS = (HookEventName.BeforeToolSelection, _BEFORE_MODEL, _AFTER_MODEL)
+_TOOL_EVENTS = (HookEventName.BeforeTool, HookEventName.AfterTool)
+
+
+class Hidden(Struct, frozen=True):
+    """What some hooks would have to see of a request, and cannot."""
+
+    events: tuple[HookEventName, ...]
+    why: str
+
+
+_ID = r"/(?!\.\.?(?:/|$))[^/]+"
+# Requests that neither send anything to a model nor show what one has said.
+_HARMLESS = re.compile(
+    rf"""GET\ /v1/models({_ID})?
+    | (GET|POST)\ /v1/files | (GET|DELETE)\ /v1/files{_ID} | GET\ /v1/files{_ID}/content
+    | (GET|POST)\ /v1/skills | (GET|DELETE)\ /v1/skills{_ID}
+    | (GET|POST)\ /v1/skills{_ID}/versions
+    | (GET|DELETE)\ /v1/skills{_ID}/versions{_ID}
+    | GET\ /v1/skills{_ID}/versions{_ID}/content
+    | GET\ /v1/messages/batches | (GET|DELETE)\ /v1/messages/batches{_ID}
+    | POST\ /v1/messages/batches{_ID}/cancel
+    """,
+    re.VERBOSE,
+)
+_HIDDEN = {
+    r"POST /v1/messages/batches": Hidden(
+        _MODEL_EVENTS, "the service makes the calls of a batch later"
+    ),
+    rf"GET /v1/messages/batches{_ID}/results": Hidden(
+        (_AFTER_MODEL,), "it reads what a model answered"
+    ),
+    r"POST /v1/messages/count_tokens": Hidden(
+        (_BEFORE_MODEL,), "it sends a prompt and is no model call"
+    ),
+}
+_UNKNOWN = Hidden(
+    (*_MODEL_EVENTS, *_TOOL_EVENTS), "the service may call models or tools by itself"
+)
+_NOT_JSON = Hidden(_MODEL_EVENTS, "its body is not a JSON object")
+_THREAD = Hidden(_MODEL_EVENTS, "a thread keeps its messages at the service")
+_RUNNER = Hidden(_TOOL_EVENTS, "use client.beta.messages.tool_runner()")
+_OTHER_ANSWER = Hidden((_AFTER_MODEL,), "a middleware gave a stream of its own")
+_MODEL_CALL = ("POST", "/v1/messages")
+_API = MessagesApi()
+# A run refuses calls of tools that are not allowed, and tells the model.
+_RUN_API = MessagesApi(keeps_calls=True)
+
+
+def hooked_anthropic(client: Any, hooks: ClientHooks) -> Any:
+    """Pass the model calls of an anthropic client, plain or async, through the hooks.
+
+    Also for those of Bedrock, Vertex and the other platforms.
+    """
+    if not isinstance(client, _CLIENTS):
+        raise UnknownClientError(type(client).__qualname__)
+    is_async = isinstance(client, _base_client.AsyncAPIClient)
+    return _hooked(client, MessagesHooks(hooks, is_async=is_async))
+
+
+def _hooked(client: Any, hooks: MessagesHooks) -> Any:
+    made = hooked_copy(
+        client, hooks, HookedAsyncAnthropic if hooks.wait.is_async else HookedAnthropic
+    )
+    for name, value in vars(client).items():
+        if getattr(value, "_client", None) is not client:
+            vars(made).setdefault(name, value)  # a field that looks like a resource
+    if vars(made).get("_middleware_chain") is not None:
+        made._middleware_chain = made._build_middleware_chain()  # noqa: SLF001 - it holds the client
+    if "beta" in vars(made):
+        made.beta = with_hooked_runner(made.beta, made, _in_run)
+    return made
+
+
+def _in_run(client: Any, run: HookedRun) -> Any:
+    """The same client for the calls of one run."""
+    hooks: MessagesHooks = client._hookline  # noqa: SLF001 - our own field
+    is_async = hooks.wait.is_async
+    return _hooked(client, MessagesHooks(hooks.hooks, is_async=is_async, run=run))
+
+
+class MessagesHooks(HttpHooks):
+    """The hooks of one client; with a run, those of a helper that loops."""
+
+    def __init__(
+        self, hooks: ClientHooks, *, is_async: bool, run: HookedRun | None = None
+    ) -> None:
+        super().__init__(hooks, Endpoints((), (), ""), is_async=is_async)
+        self.run = run
+
+    async def check(self, method: str, path: str) -> None:
+        """Refuse a request that hooks would have to see, and cannot."""
+        what = f"{method} {path}"
+        known = (hidden for p, hidden in _HIDDEN.items() if re.fullmatch(p, what))
+        hidden = next(known, None if _HARMLESS.fullmatch(what) else _UNKNOWN)
+        if hidden is not None:
+            await self.refuse(what, hidden)
+
+    async def refuse(self, what: str, hidden: Hidden) -> None:
+        """Refuse what hooks would have to see, if there are such hooks."""
+        has_hooks = self.session.has_hooks
+        found = [e for e in hidden.events if await self.wait.hooks(has_hooks(e))]
+        if found:
+            raise UnhookedCallError(what, hidden.why, found)
+
+    async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
+        """Fire the hooks before a model call; gives the options to send."""
+        method, path = _target(options)
+        if (method, path) != _MODEL_CALL:
+            await self.check(method, path)
+            return None, options
+        body = options.json_data
+        for hidden in self._hidden(options):
+            await self.refuse(f"{method} {path}", hidden)
+        if _is_unreadable(options):
+            return None, options
+        if body.get("mcp_servers"):
+            self.hooks.warn("the service calls tools of mcp_servers without tool hooks")
+        run = self.run or self.hooks.begin_run()
+        call = await self.wait.hooks(run.begin_model(body, translator=_API.translator))
+        if call.request is not body:
+            options.json_data = _API.body(call.request)
+        api = _API if self.run is None else _RUN_API
+        is_stream = body.get("stream") is True
+        return ModelRequest(self, api, call, is_stream=is_stream), options
+
+    def _hidden(self, options: Any) -> list[Hidden]:
+        helpers = str(get(options.headers or {}, "x-stainless-helper"))
+        found = [_NOT_JSON] if _is_unreadable(options) else []
+        if not found and options.json_data.get("thread"):
+            found.append(_THREAD)
+        if "ToolRunner" in helpers and self.run is None:
+            found.append(_RUNNER)
+        return found
+
+    async def exchange(
+        self, model_request: Any, request: Any, send: Any, *, stream: bool
+    ) -> Any:
+        """Send what ``request()`` sends; it shows hooks the response itself."""
+        return await self.wait.value(send(request, stream=stream))
+
+
+def _target(options: Any) -> tuple[str, str]:
+    """Method and path of a request, as the SDK's resources write them."""
+    path = urlsplit(options.url).path
+    return options.method.upper(), f"/{path.lstrip('/')}"
+
+
+def _is_unreadable(options: Any) -> bool:
+    is_object = isinstance(options.json_data, dict)
+    return not is_object or options.content is not None or bool(options.files)
+
+
+class _Passing(Struct, frozen=True):
+    """Marks what ``request()`` sends, so that the HTTP client lets it pass."""
+
+    owner: HttpHooks
+
+
+class MessagesRequest:
+    """One call of ``client.request()``; plain and async clients share this code."""
+
+    def __init__(self, client: Any, send: Any, given: dict[str, Any]) -> None:
+        self._client, self._send, self._given = client, send, given
+        self._hooks: MessagesHooks = client._hookline  # noqa: SLF001 - our own field
+        self._wait = self._hooks.wait
+
+    async def make(self, options: Any) -> Any:
+        """Send the request as its hooks allow."""
+        wants_raw = _wants_raw(options, self._given)
+        if _target(options) == _MODEL_CALL:
+            options = await self._prepared(options)
+        model_request, options = await self._hooks.begin(options)
+        if model_request is None:
+            return await self._sent(options)
+        headers = dict(options.headers or {})
+        options.headers = {_RAW_HEADER: "raw", **headers}
+        if model_request.call.refused:
+            response = await self._unsent(model_request, options)
+        else:
+            response = await self._after(model_request, await self._sent(options))
+        if wants_raw or not hasattr(response, "http_response"):
+            return response
+        return await self._wait.value(response.parse())
+
+    async def _prepared(self, options: Any) -> Any:
+        """Options with the whole body in ``json_data``, without one-shot iterators."""
+        prepare = getattr(self._client, "_copy_and_prepare", None)
+        if prepare is not None:
+            return await self._wait.value(prepare(options))
+        made = options.model_copy()
+        if isinstance(made.json_data, dict):
+            made.json_data = {**made.json_data, **(made.extra_json or {})}
+            made.extra_json = None
+        return made
+
+    async def _sent(self, options: Any) -> Any:
+        passing: Any = _Passing(self._hooks)
+        token = current.set(passing)
+        try:
+            return await self._wait.value(self._send(options=options, **self._given))
+        finally:
+            current.reset(token)
+
+    async def _unsent(self, model_request: ModelRequest, options: Any) -> Any:
+        """The response of a call that hooks refused, as the SDK would give it."""
+        is_stream = options.json_data.get("stream") is True
+        url = self._client.base_url.join(options.url)
+        response = _http.Response(
+            200,
+            headers={"content-type": _EVENT_STREAM if is_stream else _JSON},
+            content=model_request.refusal(),
+            request=_http.Request("POST", url, headers={_RAW_HEADER: "raw"}),
+        )
+        made = self._reader._process_response(  # noqa: SLF001 - makes every response
+            cast_to=self._given["cast_to"],
+            options=options,
+            response=response,
+            stream=self._given["stream"],
+            stream_cls=self._given["stream_cls"],
+        )
+        return await self._wait.value(made)
+
+    async def _after(self, model_request: ModelRequest, response: Any) -> Any:
+        """A response after the AfterModel hooks."""
+        heard = await self._wait.hooks(self._hooks.session.has_hooks(_AFTER_MODEL))
+        if not heard and model_request.call.allowed_names is None:
+            return response
+        if isinstance(response, _http.Response):
+            return await self._seen(model_request, response)
+        if hasattr(response, "http_response"):
+            given = response.http_response
+            response.http_response = await self._seen(model_request, given)
+            if response.http_response is not given:
+                response._client = self._reader  # noqa: SLF001 - decodes streams
+            return response
+        # A middleware of the client answered by itself, with a value of its own.
+        if not hasattr(response, "to_dict"):
+            await self._hooks.refuse(" ".join(_MODEL_CALL), _OTHER_ANSWER)
+            return response
+        finish = model_request.call.finish(response)
+        return (await self._wait.hooks(finish)).response
+
+    async def _seen(self, model_request: ModelRequest, http: Any) -> Any:
+        """The HTTP response, or one with what hooks left of it."""
+        is_sse = _EVENT_STREAM in http.headers.get("content-type", "")
+        is_stream = is_sse or self._given["stream"]
+        if is_sse and not await self._is_held():
+            model_request.listen(http)
+            return http
+        content = await self._read(http)
+        if is_stream:
+            events = list(self._decoder.iter_bytes(iter((content,))))
+            errors = [e for e in events if e.event == "error"]
+            if errors:
+                # The stream failed: no hook has seen what came before.
+                return _rewritten(http, _API.encoded(errors[:1]), _EVENT_STREAM)
+            content = content if is_sse else _API.encoded(events)
+        left = await model_request.answer(content, is_stream=is_stream)
+        if left is content:
+            return http
+        return _rewritten(http, left, _EVENT_STREAM if is_stream else _JSON)
+
+    async def _is_held(self) -> bool:
+        hooks = self._hooks.hooks
+        is_needed = await self._wait.hooks(hooks.buffering.is_needed())
+        # Without AfterModel hooks, to take out calls of tools that are not allowed.
+        return is_needed or StreamMode(hooks.stream_mode) is StreamMode.BUFFER
+
+    async def _read(self, http: Any) -> bytes:
+        is_async = self._wait.is_async
+        try:
+            read = http.aread() if is_async else http.read()
+            return bytes(await self._wait.value(read))
+        finally:
+            if not http.is_closed:
+                await self._wait.value(http.aclose() if is_async else http.close())
+
+    @property
+    def _decoder(self) -> Any:
+        return self._client._make_sse_decoder()  # noqa: SLF001 - Bedrock has its own
+
+    @cached_property
+    def _reader(self) -> Any:
+        """The client as the SDK needs it to read what hooks have written."""
+        reader = object.__new__(type(self._client))
+        vars(reader).update(vars(self._client))
+        reader._make_sse_decoder = _streaming.SSEDecoder
+        return reader
+
+
+def _wants_raw(options: Any, given: dict[str, Any]) -> bool:
+    """Whether the caller wants the response itself."""
+    if _RAW_HEADER in (options.headers or {}):
+        return True
+    kind = getattr(given["cast_to"], "__origin__", given["cast_to"])
+    is_wrapper = isinstance(kind, type) and hasattr(kind, "http_request")
+    return is_wrapper and not given["stream"]
+
+
+def _rewritten(http: Any, content: bytes, kind: str) -> Any:
+    kept = [(k, v) for k, v in http.headers.items() if k.lower() not in _OF_THE_BODY]
+    made = type(http)(
+        http.status_code,
+        headers=[*kept, ("content-type", kind)],
+        content=content,
+        request=http.request,
+        extensions=http.extensions,
+        history=http.history,
+    )
+    if hasattr(http, "_elapsed"):
+        made.elapsed = http.elapsed
+    return made
+
+
+class _Anthropic:
+    """Goes before the class of a client."""
+
+    _hookline: ClassVar[Any]
+    # The tool runner then sends the whole conversation, so that hooks see it.
+    _supports_message_threads = False
+
+    @cached_property
+    def beta(self) -> Any:
+        """The SDK's ``beta``, with a tool runner whose tools pass the hooks."""
+        sdk: Any = super()
+        return with_hooked_runner(sdk.beta, self, _in_run)
+
+    def copy(self, **given: Any) -> Any:
+        """The SDK's ``copy()``, whose result passes the hooks too."""
+        # The SDK hands credentials on only from its own classes, not from subclasses.
+        unhooked: Any = object.__new__(type(self).__bases__[-1])
+        vars(unhooked).update(vars(self))
+        unhooked._client = vars(self)["_client"].hookline_http  # noqa: SLF001 - as set by the SDK
+        return _hooked(unhooked.copy(**given), self._hookline)
+
+    def with_options(self, **given: Any) -> Any:
+        """An alias of ``copy()``, as in the SDK."""
+        return self.copy(**given)
+
+
+class HookedAnthropic(_Anthropic, HookedSyncClient):
+    """Goes before ``Anthropic`` and the plain clients of platforms."""
+
+    def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
+        """Send a request as its hooks allow."""
+        sdk: Any = super(HookedSyncClient, self)
+        given = {"stream": False, "stream_cls": None, **more, "cast_to": cast_to}
+        return run_to_end(MessagesRequest(self, sdk.request, given).make(options))
+
+
+class HookedAsyncAnthropic(_Anthropic, HookedAsyncClient):
+    """Goes before ``AsyncAnthropic`` and the async clients of platforms."""
+
+    async def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
+        """Send a request as its hooks allow."""
+        sdk: Any = super(HookedAsyncClient, self)
+        given = {"stream": False, "stream_cls": None, **more, "cast_to": cast_to}
+        return await MessagesRequest(self, sdk.request, given).make(options)
