@@ -34,8 +34,9 @@ from hookline.translators.sdk_objects import (
 from .conversation import ModelReply, Role, ToolAnswer, ToolCall, ToolSpec, Turn
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
+    from anthropic import Anthropic, AsyncAnthropic
     from google.genai import Client, types
+    from google.genai.client import AsyncClient
     from openai import AsyncOpenAI, OpenAI
 
     from hookline.translators.genai import GenerateContentRequest
@@ -202,12 +203,20 @@ class AnthropicModel(_CreateModel):
     """
 
     def __init__(
-        self, client: AsyncAnthropic, model: str, max_tokens: int = 4096, **options: Any
+        self,
+        client: Anthropic | AsyncAnthropic,
+        model: str,
+        max_tokens: int = 4096,
+        **options: Any,
     ) -> None:
         from hookline.translators.anthropic import AnthropicTranslator
 
-        given = {**options, "model": model, "max_tokens": max_tokens}
-        super().__init__(client.messages.create, AnthropicTranslator(), given)
+        super().__init__(
+            client.messages.create,
+            AnthropicTranslator(),
+            {**options, "model": model, "max_tokens": max_tokens},
+            is_async=is_async_client(client),
+        )
 
     def build(
         self, turns: Sequence[Turn], tools: Sequence[ToolSpec], system: str | None
@@ -279,20 +288,21 @@ _OWN_ID = "hookline-"
 class GenAIModel:
     """google-genai, streamed with ``client.aio.models.generate_content_stream``.
 
+    A ``Client`` is plain and async in one; its ``aio`` alone will do.
     ``config`` is the base of every request: temperature, safety settings and so on.
     The SDK's automatic function calling is off: the scheduler runs the tools.
     """
 
     def __init__(
         self,
-        client: Client,
+        client: Client | AsyncClient,
         model: str,
         config: types.GenerateContentConfig | Mapping[str, Any] | None = None,
     ) -> None:
         from hookline.translators.genai import GenAITranslator
 
         self._types = genai_types()
-        self._client = client
+        self._client: Any = getattr(client, "aio", client)
         self._name = model
         base = dict(config or {}) if isinstance(config, Mapping | None) else config
         self._config = self._types.GenerateContentConfig.model_validate(base)
@@ -322,7 +332,7 @@ class GenAIModel:
 
     async def stream(self, request: GenerateContentRequest) -> AsyncIterator[Any]:
         """Call the model."""
-        send = self._client.aio.models.generate_content_stream
+        send = self._client.models.generate_content_stream
         async for chunk in await send(**structs.asdict(request)):
             yield chunk
 
