@@ -46,6 +46,17 @@ def test_the_example_of_an_own_loop_hooks_a_plain_function() -> None:
     assert "db.txt: vault: db/main" in output
 
 
+def test_the_example_of_an_anthropic_client_shows_what_its_hooks_do() -> None:
+    shown = run("frameworks/anthropic_client.py").splitlines()
+    assert shown[:3] == [
+        "streamed: Ask Grace about it.",
+        "answered: I left notes.md alone.",
+        "the tool gave the model: keep notes.md",
+    ]
+    assert shown[3].startswith("refused: POST /v1/messages/batches is refused")
+    assert shown[4] == "requests that the service got: 3"
+
+
 def test_the_example_of_an_openai_client_shows_what_its_hooks_do() -> None:
     shown = run("frameworks/openai_client.py").splitlines()
     assert shown[:3] == [
