@@ -20,7 +20,7 @@ from anthropic.types import Message
 
 from hookline.agent import hooked
 from hookline.testing.cases import ServerAnswer
-from hookline.testing.loopback import AnsweringServer, ThreadedServer
+from hookline.testing.loopback import AnsweringServer, QuietHandler, ThreadedServer
 from hookline.testing.modelapi import Answer, ModelServer
 
 from .anthropic_ways import (
@@ -170,6 +170,31 @@ async def test_a_stream_that_fails_shows_only_its_error(
     assert "busy" in got
     assert "secret" not in got
     assert not hooks.seen
+
+
+class BreakingHandler(QuietHandler[ThreadedServer]):
+    """Closes the connection in the middle of an answer."""
+
+    def do_POST(self) -> None:  # noqa: N802 - the base class calls it
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = sse(started(), *text_block(0, "one secret")).body.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body) + 100))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_nothing_is_shown_of_a_stream_that_breaks_off(tmp_path: Path) -> None:
+    hooks = Hooks(config_in(tmp_path), AfterModel=without_secret)
+    got: list[Any] = []
+    with (
+        ThreadedServer(BreakingHandler) as server,
+        guarded(server, hooks) as client,
+        pytest.raises(httpx2.RemoteProtocolError),
+    ):
+        got.extend(client.messages.create(**REQUEST, stream=True))
+    assert (got, hooks.seen) == ([], [])
 
 
 HOSTILE: dict[str, list[dict[str, Any]]] = {
