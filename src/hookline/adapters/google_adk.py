@@ -46,53 +46,50 @@ except ImportError as problem:
     raise MissingExtraError("google-adk", "google-adk") from problem
 
 _NAME = "google-adk"
-_NO_SEAM = "ADK has no callback for it"
-_INEFFECTIVE = dict.fromkeys(("SessionStart", "SessionEnd", "PreCompress"), _NO_SEAM)
-_NOT_LIVE = ("BeforeAgent", "AfterAgent", "BeforeModel", "AfterModel",
-             "BeforeToolSelection")  # fmt: skip
+_INEFFECTIVE = dict.fromkeys(
+    ("SessionStart", "SessionEnd", "PreCompress"), "ADK has no callback for it"
+)
+_GO_ON = {"AfterAgent": "a plugin cannot make the agent go on: use HooklineRunner"}
+_TURN = ("BeforeAgent", "AfterAgent")
+_MODEL = ("BeforeToolSelection", "BeforeModel", "AfterModel")
 _MAX_PAUSED = 1000
-_AgentKey = tuple[str, str | None]
+_Who = tuple[str, str | None]
 """An agent's name and its branch."""
+_Key = tuple[str, str]
 
 
 class _Invocation:
     """What hooks decided so far in one invocation of ADK."""
 
-    def __init__(self, plugin: HooklinePlugin, context: InvocationContext) -> None:
-        caller = _caller.get()
-        # A run inside of a tool call, as AgentTool makes one, is part of the caller's.
-        self.caller = caller if caller and caller.plugin is plugin else None
-        self.plugin = plugin
-        self.entry = context.agent.name if context.agent else None
-        self.session = (
-            self.caller.session if self.caller else plugin.session_for(context)
-        )
-        self.run: HookedRun = self.session.begin_run()
+    def __init__(
+        self, key: _Key, entry: str | None, session: Session, caller: _Invocation | None
+    ) -> None:
+        self.key, self.entry, self.session, self.caller = key, entry, session, caller
+        self.run: HookedRun = session.begin_run()
         self.turn: HookedTurn | None = None
         self.notes: list[str] = []
-        self.is_watched = False
-        self.is_blocked = False
-        self.agents: dict[_AgentKey, HookedTurn] = {}
-        self.answers: dict[_AgentKey, str] = {}
+        self.is_watched = self.is_blocked = False
+        self.agents: dict[_Who, HookedTurn] = {}
+        self.answers: dict[_Who, str] = {}
         self.answer = ""
         self.waiting: set[str] = set()
-        """Ids of the calls that somebody outside has yet to answer."""
+        """Ids of calls that somebody outside has yet to answer."""
         self.begun: dict[str, HookedToolCall] = {}
         self.asked: set[str] = set()
         self.late: dict[str, HookedToolCall] = {}
-        # By the object that all callbacks of one call share, which is kept alive here.
-        self.models: dict[int, tuple[Any, HookedModelCall]] = {}
-        self.tools: dict[int, tuple[Any, HookedToolCall]] = {}
+        # By an object that all callbacks of one call share, which is kept alive here.
+        self.models: dict[int, tuple[object, HookedModelCall]] = {}
+        self.tools: dict[int, tuple[object, HookedToolCall]] = {}
 
     async def begin_turn(self, prompt: str) -> HookedTurn:
         self.run = self.turn = await self.session.begin_turn(prompt)
         return self.turn
 
-    def run_of(self, agent: str, branch: str | None) -> HookedRun:
-        return self.agents.get((agent, branch), self.run)
+    def run_of(self, who: _Who) -> HookedRun:
+        return self.agents.get(who, self.run)
 
-    def notes_for(self, agent: str, branch: str | None) -> list[str]:
-        turn = self.agents.get((agent, branch))
+    def notes_for(self, who: _Who) -> list[str]:
+        turn = self.agents.get(who)
         return self.notes if turn is None else turn.additions
 
     def stop(self, reason: str | None) -> None:
@@ -118,33 +115,24 @@ class _Invocation:
             self.answer = self.answers[event.author, event.branch] = text
 
 
-_caller: ContextVar[_Invocation | None] = ContextVar("hookline_adk", default=None)
+_caller: ContextVar[tuple[object, _Invocation | None]] = ContextVar("hookline_adk")
+"""The plugin and the invocation whose tool is running."""
 
 
 class _Watch:
-    """A run of HooklineRunner's, which the plugin recognizes by its message."""
+    """A run of HooklineRunner's; the plugin tells which invocation it became."""
 
     def __init__(self, turn: HookedTurn | None = None) -> None:
         self.turn = turn
         self.invocation: _Invocation | None = None
-        self.refusal: str | None = None
-        """Why AfterAgent hooks ended the turn."""
-
-    async def finish(self) -> str | None:
-        """Fire AfterAgent: None, or what to go on with."""
-        invocation = self.invocation
-        self.turn = invocation.turn if invocation else None
-        if invocation is None or self.turn is None or self.turn.refused:
-            return None
-        again = await invocation.finish()
-        self.refusal = self.turn.reason if self.turn.refused else None
-        return again
 
 
 class HooklinePlugin(BasePlugin):
     """Fires the hooks around turns, agents, model calls and tools of an app.
 
     Put it first: a plugin that answers before it keeps the hooks from being asked.
+    ``ask`` uses ADK's tool confirmation unless there is a ``confirm`` callback; with
+    ``approval=False`` the settings decide.
     """
 
     def __init__(
@@ -159,26 +147,21 @@ class HooklinePlugin(BasePlugin):
         self.session = session_of(config_or_session)
         self._has_own_id = isinstance(config_or_session, Session)
         self._confirm = confirm
-        # Without a callback a person is asked by ADK's own tool confirmation.
-        self._asks_by_adk = approval and confirm is None
-        self._invocations: dict[tuple[str, str], _Invocation] = {}
-        self._paused: dict[tuple[str, str], _Invocation] = {}
+        self._is_asking_by_adk = approval and confirm is None
+        self._invocations: dict[_Key, _Invocation] = {}
+        self._paused: dict[_Key, _Invocation] = {}
         self._watches: dict[object, _Watch] = {}
-
-    def session_for(self, context: InvocationContext) -> Session:
-        """The session of the given config with the id of ADK's session."""
-        if self._has_own_id:
-            return self.session
-        return self.session.view(context.session.id)
 
     def watch(self, watch: _Watch, *keys: object) -> None:
         """Let a runner finish the turn that starts with one of these keys."""
         self._watches.update(dict.fromkeys(keys, watch))
 
-    def unwatch(self, *keys: object) -> None:
-        """Forget the keys of a run that has ended."""
+    def unwatch(self, watch: _Watch, *keys: object) -> None:
+        """Forget a run that has ended."""
         for key in keys:
             self._watches.pop(key, None)
+        if watch.invocation is not None:
+            self._invocations.pop(watch.invocation.key, None)
 
     async def on_user_message_callback(
         self, *, invocation_context: InvocationContext, user_message: types.Content
@@ -187,7 +170,7 @@ class HooklinePlugin(BasePlugin):
         invocation = self._open(invocation_context, id(user_message))
         parts = user_message.parts or []
         if any(part.function_response for part in parts):
-            return await self._with_late_results(invocation, user_message)
+            return await self._with_late_results(invocation, parts)
         if invocation.caller is not None or invocation.turn is not None:
             return None
         turn = await invocation.begin_turn(_text(user_message))
@@ -203,29 +186,27 @@ class HooklinePlugin(BasePlugin):
         """End the run here if a hook refused its turn."""
         invocation = self._open(invocation_context, invocation_context.invocation_id)
         await self._refuse_live(invocation_context)
-        await invocation.session.warn_ineffective(_NAME, _INEFFECTIVE)
+        await self.session.warn_ineffective(_NAME, _INEFFECTIVE)
         if invocation.caller is not None:
             return None
-        if invocation.turn is None:
-            # Resumed after a restart, or another plugin took the message.
-            await invocation.begin_turn(_prompt_of(invocation_context))
-            invocation.notes = invocation.turn.additions if invocation.turn else []
         turn = invocation.turn
-        return _content(turn.reason) if turn and turn.refused else None
+        if turn is None:
+            # Resumed after a restart, or another plugin took the message.
+            turn = await invocation.begin_turn(_first_prompt(invocation_context))
+            invocation.notes = turn.additions
+        return _content(turn.reason) if turn.refused else None
 
     async def after_run_callback(
         self, *, invocation_context: InvocationContext
     ) -> None:
         """Fire AfterAgent, unless the runner does so."""
         invocation = self._close(invocation_context)
-        if invocation is None or invocation.is_watched:
-            return
-        reason = "a plugin cannot make the agent go on: use HooklineRunner"
-        await invocation.session.warn_ineffective(_NAME, {"AfterAgent": reason})
-        await invocation.finish()
+        if invocation and invocation.turn and not invocation.is_watched:
+            await self.session.warn_ineffective(_NAME, _GO_ON)
+            await invocation.finish()
 
     async def on_run_error_callback(
-        self, *, invocation_context: InvocationContext, error: Exception
+        self, *, invocation_context: InvocationContext, **_: Any
     ) -> None:
         """Forget the run."""
         self._close(invocation_context)
@@ -236,10 +217,11 @@ class HooklinePlugin(BasePlugin):
         """Fire SubagentStart for every agent but the one that the turn is for."""
         invocation = self._of(callback_context)
         reason = invocation.run.stop_reason
-        if reason is None and _is_subagent(agent, invocation):
-            reason = await self._begin_subagent(agent, callback_context, invocation)
+        is_entry = agent.name == invocation.entry and agent.parent_agent is None
+        if reason is None and (invocation.caller is not None or not is_entry):
+            reason = await self._begin_subagent(agent.name, callback_context)
         if invocation.run.stop_reason is not None:
-            callback_context.actions.escalate = True  # a loop would go on for ever
+            callback_context.actions.escalate = True  # or a loop would never end
         return None if reason is None else _content(reason)
 
     async def after_agent_callback(
@@ -247,50 +229,45 @@ class HooklinePlugin(BasePlugin):
     ) -> types.Content | None:
         """Fire SubagentStop; a rejected answer is followed by the reason."""
         invocation = self._of(callback_context)
-        key = (agent.name, callback_context.branch)
-        turn = invocation.agents.pop(key, None)
-        task = asyncio.current_task()
-        if turn is None or turn.refused or (task is not None and task.cancelling()):
+        who = (agent.name, callback_context.branch)
+        turn, task = invocation.agents.pop(who, None), asyncio.current_task()
+        if turn is None or (task is not None and task.cancelling()):
             return None
-        again = await turn.finish(invocation.answers.get(key, ""))
+        again = await turn.finish(invocation.answers.get(who, ""))
         invocation.stop(turn.stop_reason)
-        reason = turn.stop_reason or again
-        return None if reason is None else _content(reason)
+        return None if again is None else _content(again)
 
     async def on_agent_error_callback(
-        self, *, agent: BaseAgent, callback_context: CallbackContext, error: Exception
+        self, *, agent: BaseAgent, callback_context: CallbackContext, **_: Any
     ) -> None:
         """Forget the subagent: it has no answer."""
-        key = (agent.name, callback_context.branch)
-        self._of(callback_context).agents.pop(key, None)
+        agents = self._of(callback_context).agents
+        agents.pop((agent.name, callback_context.branch), None)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Fire BeforeToolSelection and BeforeModel."""
-        invocation = self._of(callback_context)
-        who = (callback_context.agent_name, callback_context.branch)
-        run = invocation.run_of(*who)
-        if notes := invocation.notes_for(*who):
+        invocation, who = self._of(callback_context), _who(callback_context)
+        run, actions = invocation.run_of(who), callback_context.actions
+        if notes := invocation.notes_for(who):
             llm_request.append_instructions(notes)
         request = GenerateContentRequest(
             llm_request.model or "", llm_request.contents, llm_request.config
         )
-        call = await run.begin_model(
-            request, available_tools=list(llm_request.tools_dict)
-        )
+        tools = list(llm_request.tools_dict)
+        call = await run.begin_model(request, available_tools=tools)
         invocation.stop(run.stop_reason)
-        if call.refused:
-            return self._refused_model(call, callback_context, invocation, run)
-        if call.request is not request:
-            llm_request.model = call.request.model
-            llm_request.contents = list(call.request.contents)
-            llm_request.config = call.request.config
-        if call.allowed_names is not None:
-            _restrict(llm_request, call.allowed_names)
-        actions = callback_context.actions
-        invocation.models[id(actions)] = (actions, call)
-        return None
+        if not call.refused:
+            invocation.models[id(actions)] = (actions, call)
+            _apply(llm_request, request, call)
+            return None
+        if run.stop_reason is not None:
+            actions.escalate = True
+        if call.response is None:
+            invocation.is_blocked |= run is invocation.run
+            return LlmResponse(content=_content(call.reason))
+        return LlmResponse(content=_content(call.text))
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
@@ -298,12 +275,12 @@ class HooklinePlugin(BasePlugin):
         """Fire AfterModel; partial responses wait for it, and are not shown."""
         invocation = self._of(callback_context)
         _, call = invocation.models.get(id(callback_context.actions), (None, None))
-        if call is None or not llm_response.content:
+        if call is None or llm_response.content is None:
             return None
         if llm_response.partial:
-            is_held = await invocation.session.has_hooks("AfterModel")
+            is_held = await self.session.has_hooks("AfterModel")
             return LlmResponse(partial=True) if is_held else None
-        outcome = await call.finish(_response(llm_response))
+        outcome = await call.finish(_as_genai(llm_response))
         invocation.stop(outcome.stop_reason)
         if outcome.stop_reason is not None:
             return LlmResponse(content=_content(outcome.stop_reason))
@@ -315,11 +292,7 @@ class HooklinePlugin(BasePlugin):
         return None
 
     async def on_model_error_callback(
-        self,
-        *,
-        callback_context: CallbackContext,
-        llm_request: LlmRequest,
-        error: Exception,
+        self, *, callback_context: CallbackContext, **_: Any
     ) -> LlmResponse | None:
         """Forget the call: it has no answer."""
         models = self._of(callback_context).models
@@ -330,57 +303,49 @@ class HooklinePlugin(BasePlugin):
         self, *, invocation_context: InvocationContext, event: Event
     ) -> Event | None:
         """Fire BeforeTool before ADK records the calls, with their changed input."""
-        invocation = self._open(invocation_context)
         if event.partial:
             return None
+        invocation = self._open(invocation_context)
         invocation.read(event)
-        run = invocation.run_of(event.author, event.branch)
-        calls = [call for call in event.get_function_calls() if _is_new(call)]
-        begun = await asyncio.gather(
-            *(
-                self._begin_tool(
-                    invocation, run, call.name or "", call.args or {}, defer=True
-                )
-                for call in calls
-            )
-        )
-        for call, hooked in zip(calls, begun, strict=True):
-            invocation.begun[call.id or ""] = hooked
-            if not hooked.refused or hooked.question:
-                call.args = hooked.tool_input
+        run = invocation.run_of((event.author, event.branch))
+        calls = [call for call in event.get_function_calls() if _is_for_tool(call)]
+        hooked = [self._begin_tool(invocation, run, call, True) for call in calls]
+        for call, begun in zip(calls, await asyncio.gather(*hooked), strict=True):
+            invocation.begun[call.id or ""] = begun
+            if not begun.refused or begun.question is not None:
+                call.args = begun.tool_input
         return None
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
-        """Fire BeforeTool unless that has happened, and apply what it said."""
+        """Apply what BeforeTool said; fires it for a call that was not recorded."""
         invocation = self._of(tool_context)
-        run = invocation.run_of(tool_context.agent_name, tool_context.branch)
-        call = await self._hooked_tool(invocation, run, tool, tool_args, tool_context)
+        run = invocation.run_of(_who(tool_context))
+        call = await self._begun(invocation, run, tool.name, tool_args, tool_context)
         invocation.stop(run.stop_reason)
-        call_id = tool_context.function_call_id or ""
+        call_id, said = (
+            tool_context.function_call_id or "",
+            tool_context.tool_confirmation,
+        )
         if call.question is not None:
             invocation.asked.add(call_id)
             tool_context.request_confirmation(hint=call.question)
             tool_context.actions.skip_summarization = True
-        if call.refused:
-            return {"error": call.message}
-        problem = run.problem(tool.name) or _declined(invocation, tool_context)
+        problem = call.message if call.refused else run.problem(tool.name)
+        if problem is None and said and not said.confirmed:
+            # It holds even if the hooks do not ask again.
+            problem = "Declined by the user" if call_id in invocation.asked else None
         if problem is not None:
             return {"error": problem}
         tool_args.clear()
         tool_args.update(call.tool_input)
         invocation.tools[id(tool_context)] = (tool_context, call)
-        _caller.set(invocation)
+        _caller.set((self, invocation))
         return None
 
     async def after_tool_callback(
-        self,
-        *,
-        tool: BaseTool,
-        tool_args: dict[str, Any],
-        tool_context: ToolContext,
-        result: Any,
+        self, *, tool: BaseTool, tool_context: ToolContext, result: Any, **_: Any
     ) -> dict[str, Any] | None:
         """Fire AfterTool, once there is a result."""
         invocation, call = self._taken(tool_context)
@@ -394,12 +359,7 @@ class HooklinePlugin(BasePlugin):
         return _answer(outcome) if outcome.changed else None
 
     async def on_tool_error_callback(
-        self,
-        *,
-        tool: BaseTool,
-        tool_args: dict[str, Any],
-        tool_context: ToolContext,
-        error: BaseException,
+        self, *, tool_context: ToolContext, error: BaseException, **_: Any
     ) -> dict[str, Any] | None:
         """Fire AfterTool with the error; what hooks add is told to the model."""
         invocation, call = self._taken(tool_context)
@@ -407,121 +367,122 @@ class HooklinePlugin(BasePlugin):
             return None  # a cancelled tool has no result
         outcome = await call.finish(error)
         invocation.stop(outcome.stop_reason)
-        is_told = outcome.additions or outcome.withheld or outcome.stop_reason
-        return _answer(outcome) if is_told else None
+        return _answer(outcome) if outcome.changed else None
 
-    async def _begin_subagent(
-        self, agent: BaseAgent, context: CallbackContext, invocation: _Invocation
-    ) -> str | None:
+    async def _begin_subagent(self, name: str, context: CallbackContext) -> str | None:
         """Fire SubagentStart; a reason if the agent must not run."""
-        # ADK runs the agent of a task by the id of the call, without a tool call.
-        task = invocation.begun.get(context.isolation_scope or "")
+        invocation = self._of(context)
+        task = await self._begun_task(invocation, context)
         if task is not None and task.refused:
             return task.message
-        prompt = _text(context.user_content)
-        turn = await invocation.session.begin_subagent(agent.name, prompt)
+        turn = await invocation.session.begin_subagent(name, _prompt_for(context))
         invocation.stop(turn.stop_reason)
         if turn.refused:
             return turn.reason or ""
-        invocation.agents[agent.name, context.branch] = turn
+        invocation.agents[name, context.branch] = turn
         return None
 
-    def _refused_model(
-        self,
-        call: HookedModelCall,
-        context: CallbackContext,
-        invocation: _Invocation,
-        run: HookedRun,
-    ) -> LlmResponse:
-        context.actions.escalate = True if run.stop_reason is not None else None
-        if call.response is not None:
-            return LlmResponse(content=_content(call.text))
-        invocation.is_blocked |= run is invocation.run
-        return LlmResponse(content=_content(call.reason))
+    async def _begun_task(
+        self, invocation: _Invocation, context: CallbackContext
+    ) -> HookedToolCall | None:
+        """The call that an agent of mode "task" works on: no tool runs for it.
+
+        ADK starts such an agent by the id of the call, in later turns again.
+        """
+        scope, begun = context.isolation_scope or "", invocation.begun
+        if scope and (scope not in begun or begun[scope].question is not None):
+            events = context.session.events
+            calls = [call for one in events for call in one.get_function_calls()]
+            for call in (one for one in calls if one.id == scope):
+                begun[scope] = await self._begin_tool(invocation, invocation.run, call)
+        return begun.get(scope)
 
     async def _begin_tool(
         self,
         invocation: _Invocation,
         run: HookedRun,
-        name: str,
-        args: dict[str, Any],
-        *,
-        defer: bool,
+        call: types.FunctionCall,
+        is_askable: bool = False,
         confirmed: bool | None = None,
     ) -> HookedToolCall:
         # ADK cannot resume a run that is nested in a tool call.
-        is_deferred = defer and self._asks_by_adk and invocation.caller is None
+        defer = is_askable and self._is_asking_by_adk and invocation.caller is None
         confirm = self._confirm if confirmed is None else confirmed
-        return await run.begin_tool(name, args, confirm=confirm, defer=is_deferred)
+        name, args = call.name or "", call.args or {}
+        return await run.begin_tool(name, args, confirm=confirm, defer=defer)
 
-    async def _hooked_tool(
+    async def _begun(
         self,
         invocation: _Invocation,
         run: HookedRun,
-        tool: BaseTool,
+        name: str,
         args: dict[str, Any],
         context: ToolContext,
     ) -> HookedToolCall:
         begun = invocation.begun.pop(context.function_call_id or "", None)
         said = context.tool_confirmation
-        if begun is not None and said is None and begun.tool_name == tool.name:
-            # Two calls may have one id: what runs is what hooks have seen.
-            if begun.refused or begun.tool_input == args:
-                return begun
-        return await self._begin_tool(
-            invocation,
-            run,
-            tool.name,
-            args,
-            defer=context.node is None and bool(context.function_call_id),
-            confirmed=None if said is None else said.confirmed,
-        )
+        # Two calls may have one id: what runs is what hooks have seen.
+        is_same = begun is not None and (begun.refused or begun.tool_input == args)
+        if begun is not None and is_same and begun.tool_name == name and said is None:
+            return begun
+        call = types.FunctionCall(name=name, args=args)
+        is_askable = context.node is None and bool(context.function_call_id)
+        confirmed = None if said is None else said.confirmed
+        return await self._begin_tool(invocation, run, call, is_askable, confirmed)
 
     async def _with_late_results(
-        self, invocation: _Invocation, message: types.Content
+        self, invocation: _Invocation, parts: list[types.Part]
     ) -> types.Content | None:
         """Fire AfterTool for the results of long-running tools."""
-        parts = []
-        for part in message.parts or []:
-            answer = part.function_response
-            call = invocation.late.pop(answer.id or "", None) if answer else None
-            if answer is not None and call is not None:
+        changed: dict[int, types.Part] = {}
+        for at, part in enumerate(parts):
+            answer = part.function_response or types.FunctionResponse()
+            invocation.waiting.discard(answer.id or "")
+            call = invocation.late.pop(answer.id or "", None)
+            if call is not None:
                 outcome = await call.finish(answer.response)
                 invocation.stop(outcome.stop_reason)
                 if outcome.changed:
-                    changed = answer.model_copy(update={"response": _answer(outcome)})
-                    part = types.Part(function_response=changed)
-            parts.append(part)
-        is_same = all(a is b for a, b in zip(parts, message.parts or [], strict=True))
-        return None if is_same else types.Content(role="user", parts=parts)
+                    update = {"response": _answer(outcome)}
+                    answer = answer.model_copy(update=update)
+                    changed[at] = types.Part(function_response=answer)
+        new = [changed.get(at, part) for at, part in enumerate(parts)]
+        return types.Content(role="user", parts=new) if changed else None
 
     async def _refuse_live(self, context: InvocationContext) -> None:
         """Hooks cannot hold back what a live model says: refuse to start."""
         is_cfc = context.run_config is not None and context.run_config.support_cfc
-        if context.live_request_queue is None and not is_cfc:
-            return
-        for event in _NOT_LIVE:
-            if await self.session.has_hooks(event):
-                raise HooklineError(f"{event} hooks cannot guard run_live of {_NAME}")
+        if context.live_request_queue is not None or is_cfc:
+            for event in (*_TURN, *_MODEL):
+                if await self.session.has_hooks(event):
+                    raise HooklineError(f"{event} hooks cannot guard run_live")
 
     def _open(self, context: InvocationContext, *keys: object) -> _Invocation:
         key = (context.session.id, context.invocation_id)
-        invocation = self._invocations.get(key) or self._paused.pop(key, None)
-        if invocation is None:
-            invocation = _Invocation(self, context)
         if key not in self._invocations:
+            invocation = self._paused.pop(key, None) or self._made(key, context)
             self._invocations[key] = invocation
             # No callback tells about a run that is cancelled.
-            forget = weakref.finalize(
-                context.session, self._invocations.pop, key, None
-            )
-            forget.atexit = False
+            ended = weakref.finalize(context.session, self._invocations.pop, key, None)
+            ended.atexit = False
+        invocation = self._invocations[key]
         for watch in filter(None, map(self._watches.get, keys)):
-            watch.invocation = invocation
-            invocation.is_watched = True
+            watch.invocation, invocation.is_watched = invocation, True
             if watch.turn is not None:
                 invocation.run = invocation.turn = watch.turn
         return invocation
+
+    def _made(self, key: _Key, context: InvocationContext) -> _Invocation:
+        # A run inside of a tool call, as AgentTool makes one, is part of the caller's.
+        plugin, caller = _caller.get((self, None))
+        caller = caller if plugin is self else None
+        session = self.session
+        if caller is not None:
+            session = caller.session
+        elif not self._has_own_id:
+            session = session.view(context.session.id)
+        entry = context.agent.name if context.agent else None
+        return _Invocation(key, entry, session, caller)
 
     def _of(self, context: CallbackContext) -> _Invocation:
         return self._open(context.get_invocation_context())
@@ -532,12 +493,12 @@ class HooklinePlugin(BasePlugin):
         if invocation is not None and invocation.waiting:
             self._paused[key] = invocation
             if len(self._paused) > _MAX_PAUSED:
-                self._paused.pop(next(iter(self._paused)))
+                del self._paused[next(iter(self._paused))]
         return invocation
 
     def _taken(self, context: ToolContext) -> tuple[_Invocation, HookedToolCall | None]:
         invocation = self._of(context)
-        _caller.set(invocation.caller)
+        _caller.set((self, invocation.caller))
         return invocation, invocation.tools.pop(id(context), (None, None))[1]
 
 
@@ -564,13 +525,11 @@ class HooklineRunner(Runner):
         if found and config_or_session is not None:
             raise TypeError("the app has a HooklinePlugin: give no config as well")
         if config_or_session is not None:
-            plugin = HooklinePlugin(
-                config_or_session, confirm=confirm, approval=approval
-            )
-            found = [plugin]
+            asking: dict[str, Any] = {"confirm": confirm, "approval": approval}
+            found = [HooklinePlugin(config_or_session, **asking)]
         self._hookline = found[0]
         # First, so that no other plugin answers in its place.
-        plugins[:] = [*found, *(p for p in plugins if p not in found)]
+        plugins[:] = [*found, *(plugin for plugin in plugins if plugin not in found)]
 
     async def run_async(
         self,
@@ -581,29 +540,26 @@ class HooklineRunner(Runner):
         **options: Any,
     ) -> AsyncGenerator[Event, None]:
         """Run a turn; its last answer is shown once AfterAgent hooks accept it."""
-        ids = {"user_id": user_id, "session_id": session_id}
+        options |= {"user_id": user_id, "session_id": session_id}
         message, watch = _copy(new_message), _Watch()
         is_held = await self._hookline.session.has_hooks("AfterAgent")
         again: str | None = ""
         while again is not None:
             last: Event | None = None
-            run = self._watched(watch, message, {**ids, **options})
-            async with aclosing(run) as events:
+            async with aclosing(self._watched(watch, message, options)) as events:
                 async for event in events:
                     if last is not None:
                         yield last
                     last = event if is_held and event.is_final_response() else None
                     if last is None:
                         yield event
-            again = await watch.finish()
-            if again is None:
-                if watch.refusal is not None:
-                    last = await self._recorded(watch.refusal, last, **ids)
-                if last is not None:
-                    yield last
-            else:
-                message, watch = _content(again, "user"), _Watch(watch.turn)
-                options = {"run_config": options.get("run_config")}
+            again, last = await self._finish(watch, last, user_id, session_id)
+            if again is None and last is not None:
+                yield last
+            turn = watch.invocation.turn if watch.invocation else None
+            message, watch = _content(again, "user"), _Watch(turn)
+            for name in ("invocation_id", "state_delta", "yield_user_message"):
+                options.pop(name, None)
 
     async def _watched(
         self, watch: _Watch, message: types.Content | None, options: dict[str, Any]
@@ -616,19 +572,35 @@ class HooklineRunner(Runner):
                 async for event in events:
                     yield event
         finally:
-            self._hookline.unwatch(*keys)
+            self._hookline.unwatch(watch, *keys)
 
-    async def _recorded(self, reason: str, last: Event | None, **ids: str) -> Event:
-        """The event that ends a turn in place of its answer."""
+    async def _finish(
+        self, watch: _Watch, last: Event | None, user_id: str, session_id: str
+    ) -> tuple[str | None, Event | None]:
+        """Fire AfterAgent: what to go on with, or the event that ends the turn."""
+        invocation = watch.invocation
+        turn = invocation.turn if invocation else None
+        was_refused = turn is None or turn.refused
+        if invocation is None or turn is None or was_refused:
+            return None, last
+        again = await invocation.finish()
+        if not turn.refused:
+            return again, last
         event = Event(
-            invocation_id=last.invocation_id if last else "",
+            invocation_id=invocation.key[1],
             author=last.author if last else self.agent.name,
-            content=_content(reason),
+            content=_content(turn.reason),
         )
-        session = await self.session_service.get_session(app_name=self.app_name, **ids)
+        session = await self.session_service.get_session(
+            app_name=self.app_name, user_id=user_id, session_id=session_id
+        )
         if session is not None:
             await self.session_service.append_event(session=session, event=event)
-        return event
+        return None, event
+
+
+def _who(context: CallbackContext) -> _Who:
+    return context.agent_name, context.branch
 
 
 def _text(content: types.Content | None) -> str:
@@ -642,24 +614,30 @@ def _content(text: str | None, role: str = "model") -> types.Content:
 
 def _copy(message: types.Content | None) -> types.Content | None:
     """A message that no other run has, so that the plugin can recognize it."""
-    if message is None:
-        return None
-    return types.Content(role="user", parts=message.parts)
+    return message and types.Content(role="user", parts=message.parts)
 
 
-def _prompt_of(context: InvocationContext) -> str:
+def _first_prompt(context: InvocationContext) -> str:
     """The text that started an invocation."""
-    mine = [e for e in context.session.events if e.author == "user"]
-    texts = [_text(e.content) for e in mine if e.invocation_id == context.invocation_id]
-    return next(filter(None, texts), _text(context.user_content))
+    mine = [
+        _text(event.content)
+        for event in context.session.events
+        if event.author == "user" and event.invocation_id == context.invocation_id
+    ]
+    return next(filter(None, mine), _text(context.user_content))
 
 
-def _is_subagent(agent: BaseAgent, invocation: _Invocation) -> bool:
-    is_entry = agent.name == invocation.entry and agent.parent_agent is None
-    return invocation.caller is not None or not is_entry
+def _prompt_for(context: CallbackContext) -> str:
+    """What an agent is asked: the last message of its branch, or the user's."""
+    mine = [
+        _text(event.content)
+        for event in context.session.events
+        if event.author == "user" and event.branch == context.branch
+    ]
+    return next(filter(None, reversed(mine)), _text(context.user_content))
 
 
-def _is_new(call: types.FunctionCall) -> bool:
+def _is_for_tool(call: types.FunctionCall) -> bool:
     """Whether a call is for a tool, and not ADK's own way to ask a person."""
     return bool(call.id) and not (call.name or "").startswith("adk_request_")
 
@@ -671,23 +649,13 @@ def _is_asking(context: ToolContext) -> bool:
     return context.function_call_id in waiting
 
 
-def _declined(invocation: _Invocation, context: ToolContext) -> str | None:
-    """A person's no holds, even if the hooks do not ask again."""
-    said = context.tool_confirmation
-    is_no = said is not None and not said.confirmed
-    asked = context.function_call_id in invocation.asked
-    return "Declined by the user" if is_no and asked else None
-
-
-def _response(response: LlmResponse) -> types.GenerateContentResponse:
-    """What the translator reads; nothing but this reaches a changed answer."""
+def _as_genai(response: LlmResponse) -> types.GenerateContentResponse:
+    """What hooks see of an answer; log probabilities and the like would spell it."""
     candidate = types.Candidate(
         content=response.content, finish_reason=response.finish_reason
     )
     return types.GenerateContentResponse(
-        candidates=[candidate],
-        usage_metadata=response.usage_metadata,
-        model_version=response.model_version,
+        candidates=[candidate], usage_metadata=response.usage_metadata
     )
 
 
@@ -703,24 +671,31 @@ def _answer(outcome: ToolOutcome) -> dict[str, Any]:
     return answer
 
 
-def _restrict(request: LlmRequest, allowed: frozenset[str]) -> None:
-    """Offer only the allowed tools, whatever the model makes of a tool config."""
-    tools = list(_offered(request.config.tools or [], allowed))
+def _apply(
+    request: LlmRequest, given: GenerateContentRequest, call: HookedModelCall
+) -> None:
+    """Change a request of ADK's in place."""
+    if call.request is not given:
+        request.model, request.config = call.request.model, call.request.config
+        request.contents = list(call.request.contents)
+    if call.allowed_names is None:
+        return
+    # Not every model of ADK's reads the names in a tool config.
+    tools = list(_offered(request.config.tools or [], call.allowed_names))
     update: dict[str, Any] = {"tools": tools}
     if not any(getattr(tool, "function_declarations", None) for tool in tools):
         update["tool_config"] = None  # services reject a choice of no tools
     request.config = request.config.model_copy(update=update)
     known = request.tools_dict.items()
-    request.tools_dict = {name: tool for name, tool in known if name in allowed}
+    request.tools_dict = {n: tool for n, tool in known if n in call.allowed_names}
 
 
 def _offered(tools: Any, allowed: frozenset[str]) -> Iterator[Any]:
     for tool in tools:
-        declared = getattr(tool, "function_declarations", None)
-        if not declared:
-            yield tool
-            continue
-        kept = [one for one in declared if one.name in allowed]
-        left = tool.model_copy(update={"function_declarations": kept or None})
-        if left.model_dump(exclude_none=True):
+        declared = getattr(tool, "function_declarations", None) or []
+        kept = [one for one in declared if one.name in allowed] or None
+        update = {"function_declarations": kept}
+        left = tool.model_copy(update=update) if declared else tool
+        # What a service runs itself goes in any case.
+        if not declared or left.model_dump(exclude_none=True):
             yield left

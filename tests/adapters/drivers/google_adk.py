@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from google.adk.agents import LlmAgent
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig
 from google.adk.events.event import Event
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -16,12 +16,14 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
+from pydantic import Field
 
 from hookline.adapters.google_adk import HooklineRunner
 from hookline.agent import ScriptedReply, Session
 from hookline.testing.adapters import ModelRequest, Ran, Task
 
 CONFIRM = "adk_request_confirmation"
+SSE = RunConfig.model_validate({"streaming_mode": "sse"})
 
 
 class ScriptedLlm(BaseLlm):
@@ -29,7 +31,7 @@ class ScriptedLlm(BaseLlm):
 
     model: str = "scripted"
     reply: Callable[[int], ScriptedReply]
-    seen: list[LlmRequest] = []
+    seen: list[LlmRequest] = Field(default_factory=list)
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
@@ -80,7 +82,9 @@ def approval(events: Sequence[Event], confirmed: bool) -> types.Content | None:
     """A person's answer to every question of a run; None if there is none."""
     asked = [fc for one in events for fc in one.get_function_calls()]
     answers = [
-        types.FunctionResponse(id=fc.id, name=CONFIRM, response={"confirmed": confirmed})
+        types.FunctionResponse(
+            id=fc.id, name=CONFIRM, response={"confirmed": confirmed}
+        )
         for fc in asked
         if fc.name == CONFIRM
     ]
@@ -114,7 +118,7 @@ class AdkDriver:
             name="tester", model=llm, tools=[tools.read, tools.write, tools.fail]
         )
         service = InMemorySessionService()
-        ids = {"user_id": "somebody", "session_id": task.conversation}
+        ids: dict[str, Any] = {"user_id": "u", "session_id": task.conversation}
         await service.create_session(app_name="app", **ids)
         runner = HooklineRunner(
             session.config,
@@ -145,13 +149,12 @@ def inputs(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 async def take(
-    runner: Runner, entry: str, message: types.Content, **ids: str
+    runner: Runner, entry: str, message: types.Content, **ids: Any
 ) -> list[Event]:
     """All events of a run."""
     if entry == "sync":
         run = runner.run(new_message=message, **ids)
         return await asyncio.to_thread(lambda: list(run))
-    mode = StreamingMode.SSE if entry == "stream" else StreamingMode.NONE
-    config = RunConfig(streaming_mode=mode)
+    config = SSE if entry == "stream" else None
     run_async = runner.run_async(new_message=message, run_config=config, **ids)
     return [event async for event in run_async]
