@@ -485,7 +485,8 @@ class HooklinePlugin(BasePlugin):
         return _Invocation(key, entry, session, caller)
 
     def _of(self, context: CallbackContext) -> _Invocation:
-        return self._open(context.get_invocation_context())
+        found = self._invocations.get((context.session.id, context.invocation_id))
+        return found or self._open(context.get_invocation_context())
 
     def _close(self, context: InvocationContext) -> _Invocation | None:
         key = (context.session.id, context.invocation_id)

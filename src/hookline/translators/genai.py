@@ -134,6 +134,7 @@ class GenAITranslator(SdkTranslator):
         settings = {
             _camel(str(key)): _plain_setting(value)
             for key, value in dict(config).items()
+            if value is not None
         }
         return {
             key: value

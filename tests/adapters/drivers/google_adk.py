@@ -111,7 +111,7 @@ class AdkDriver:
     entries: Sequence[str] = ("async", "sync", "stream")
     cannot: Mapping[str, str] = {}
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
         tools = task.tools
         llm = ScriptedLlm(reply=task.reply)
         agent = LlmAgent(
@@ -120,13 +120,7 @@ class AdkDriver:
         service = InMemorySessionService()
         ids: dict[str, Any] = {"user_id": "u", "session_id": task.conversation}
         await service.create_session(app_name="app", **ids)
-        runner = HooklineRunner(
-            session.config,
-            approval=task.confirm is not None,
-            app_name="app",
-            agent=agent,
-            session_service=service,
-        )
+        runner = _runner(session, task, agent, service)
         events = await take(runner, entry, user(task.prompt), **ids)
         said = approval(events, task.confirm is True)
         if said is not None:
@@ -140,6 +134,15 @@ class AdkDriver:
             recorded=kept.model_dump_json(),
             recorded_inputs=inputs(kept.events),
         )
+
+
+def _runner(
+    session: Session | None, task: Task, agent: LlmAgent, service: Any
+) -> Runner:
+    given = {"app_name": "app", "agent": agent, "session_service": service}
+    if session is None:
+        return Runner(**given)
+    return HooklineRunner(session.config, approval=task.confirm is not None, **given)
 
 
 def inputs(events: Sequence[Event]) -> list[dict[str, Any]]:
