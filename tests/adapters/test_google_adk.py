@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +41,10 @@ from .drivers.google_adk import (
     text_of,
     user,
 )
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "frameworks" / "google_adk.py"
+PAGE = ROOT / "docs" / "frameworks" / "google-adk.md"
 
 
 class TestGoogleAdk(AdapterSuite):
@@ -323,3 +328,14 @@ def test_without_google_adk_the_extra_is_named() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert "pip install 'hookline[google-adk]'" in ran.stderr
+
+
+def test_the_example_prints_what_the_page_shows() -> None:
+    ran = subprocess.run(
+        [sys.executable, EXAMPLE], capture_output=True, text=True, check=False
+    )
+    assert ran.stdout, ran.stderr
+    page = PAGE.read_text()
+    assert f"```text\n{ran.stdout}```" in page
+    blocks = [one.split("```")[0] for one in page.split("```python\n")[1:]]
+    assert [one for one in blocks if one not in EXAMPLE.read_text()] == []

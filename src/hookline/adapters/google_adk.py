@@ -62,9 +62,16 @@ class _Invocation:
     """What hooks decided so far in one invocation of ADK."""
 
     def __init__(
-        self, key: _Key, entry: str | None, session: Session, caller: _Invocation | None
+        self,
+        context: InvocationContext,
+        session: Session,
+        caller: _Invocation | None = None,
     ) -> None:
-        self.key, self.entry, self.session, self.caller = key, entry, session, caller
+        self.key = (context.session.id, context.invocation_id)
+        self.entry = context.agent.name if context.agent else None
+        self.session, self.caller = session, caller
+        # ADK resumes neither a live run nor one that is nested in a tool call.
+        self.can_ask = caller is None and context.live_request_queue is None
         self.run: HookedRun = session.begin_run()
         self.turn: HookedTurn | None = None
         self.notes: list[str] = []
@@ -405,8 +412,7 @@ class HooklinePlugin(BasePlugin):
         is_askable: bool = False,
         confirmed: bool | None = None,
     ) -> HookedToolCall:
-        # ADK cannot resume a run that is nested in a tool call.
-        defer = is_askable and self._is_asking_by_adk and invocation.caller is None
+        defer = is_askable and self._is_asking_by_adk and invocation.can_ask
         confirm = self._confirm if confirmed is None else confirmed
         name, args = call.name or "", call.args or {}
         return await run.begin_tool(name, args, confirm=confirm, defer=defer)
@@ -460,7 +466,7 @@ class HooklinePlugin(BasePlugin):
     def _open(self, context: InvocationContext, *keys: object) -> _Invocation:
         key = (context.session.id, context.invocation_id)
         if key not in self._invocations:
-            invocation = self._paused.pop(key, None) or self._made(key, context)
+            invocation = self._paused.pop(key, None) or self._made(context)
             self._invocations[key] = invocation
             # No callback tells about a run that is cancelled.
             ended = weakref.finalize(context.session, self._invocations.pop, key, None)
@@ -472,17 +478,14 @@ class HooklinePlugin(BasePlugin):
                 invocation.run = invocation.turn = watch.turn
         return invocation
 
-    def _made(self, key: _Key, context: InvocationContext) -> _Invocation:
+    def _made(self, context: InvocationContext) -> _Invocation:
         # A run inside of a tool call, as AgentTool makes one, is part of the caller's.
         plugin, caller = _caller.get((self, None))
-        caller = caller if plugin is self else None
-        session = self.session
-        if caller is not None:
-            session = caller.session
-        elif not self._has_own_id:
-            session = session.view(context.session.id)
-        entry = context.agent.name if context.agent else None
-        return _Invocation(key, entry, session, caller)
+        if caller is not None and plugin is self:
+            return _Invocation(context, caller.session, caller)
+        if self._has_own_id:
+            return _Invocation(context, self.session)
+        return _Invocation(context, self.session.view(context.session.id))
 
     def _of(self, context: CallbackContext) -> _Invocation:
         found = self._invocations.get((context.session.id, context.invocation_id))
