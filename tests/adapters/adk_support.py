@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from google.adk.apps import App
+from google.adk.apps import App, ResumabilityConfig
 from google.adk.events.event import Event
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
@@ -57,11 +57,14 @@ class Kit:
         *,
         plain: bool = False,
         before: Sequence[BasePlugin] = (),
+        resumable: bool = False,
         service: InMemorySessionService | None = None,
         **options: Any,
     ) -> None:
         self.plugin = HooklinePlugin(hooks.config, **options)
         app = App(name="app", root_agent=root, plugins=[*before, self.plugin])
+        if resumable:
+            app.resumability_config = ResumabilityConfig(is_resumable=True)
         self.service = service or InMemorySessionService()
         made: Callable[..., Runner] = Runner if plain else HooklineRunner
         self.runner = made(

@@ -304,7 +304,7 @@ async def test_run_live_is_refused_where_hooks_could_not_guard_it(event: str) ->
     run = kit.runner.run_live(
         user_id="u", session_id="s1", live_request_queue=LiveRequestQueue()
     )
-    with pytest.raises(RuntimeError, match=f"{event} hooks cannot guard run_live"):
+    with pytest.raises(RuntimeError, match=f"{event} hooks cannot guard a live run"):
         await anext(run)
 
 

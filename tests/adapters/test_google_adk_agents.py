@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ pytest.importorskip("google.adk", reason="google-adk has an environment of its o
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.workflow import START, Workflow
+
+from hookline.agent import ScriptedReply
 
 from .adk_support import Hooks, Kit, deny, function_responses, specific, stop
 from .drivers.google_adk import (
@@ -247,3 +250,45 @@ async def test_a_task_runs_with_its_changed_input() -> None:
     await Kit(hooks, boss).say("go")
     assert "rest" in requests(child)[0]
     assert "work" not in requests(child)[0]
+
+
+async def test_a_rejected_answer_of_a_workflow_runs_it_again() -> None:
+    first, second = agent("first", "a", "b"), agent("second", "draft", "good")
+    hooks = Hooks().on(
+        "AfterAgent",
+        lambda e: deny("again") if e["prompt_response"] == "draft" else None,
+    )
+    flow = SequentialAgent(name="flow", sub_agents=[first, second])
+    events = await Kit(hooks, flow).say("go")
+    assert [text_of(one) for one in events] == ["a", "b", "good"]
+    assert "again" in requests(second)[-1]
+
+
+async def test_a_stop_reaches_an_agent_that_works_for_a_tool_call() -> None:
+    """A run that is nested in a stopped one makes no further calls."""
+    begun = asyncio.Event()
+
+    async def slow() -> str:
+        """Work until the other call has stopped the run."""
+        begun.set()
+        runs = kit.plugin._invocations
+        while not any(  # noqa: ASYNC110 - a run has no event to wait for
+            one.run.stop_reason for one in runs.values()
+        ):
+            await asyncio.sleep(0)
+        return "slow"
+
+    async def quick() -> str:
+        """End while the other one works."""
+        await begun.wait()
+        return "quick"
+
+    def after(event: dict[str, Any]) -> Any:
+        return stop("halt") if event["tool_name"] == "quick" else None
+
+    child = agent("child", call("slow"), tools=[slow])
+    both = ScriptedReply(calls=(("child", {"request": "x"}), ("quick", {})))
+    boss = agent("boss", both, tools=[AgentTool(child), quick])
+    kit = Kit(Hooks().on("AfterTool", after), boss)
+    assert await kit.ask("go") == "halt"
+    assert len(requests(child)) == 1

@@ -207,6 +207,31 @@ async def test_ask_is_a_tool_confirmation_of_adk(is_plain: bool, mode: Any) -> N
     assert await kit.inputs() == [{"path": "final"}]
 
 
+@pytest.mark.filterwarnings("ignore:.*ResumabilityConfig:UserWarning")
+@pytest.mark.parametrize("is_resumable", [True, False])
+async def test_a_question_holds_up_only_its_own_call(is_resumable: bool) -> None:
+    """The other calls of the response run at once, and only once."""
+    files = Files()
+    calls = tuple(("write", {"path": path}) for path in ("a", "ask", ".env"))
+
+    def decide(event: dict[str, Any]) -> Any:
+        path = event["tool_input"]["path"]
+        said = {"ask": asking(event), ".env": deny("no secrets")}
+        return said.get(path)
+
+    kit = Kit(
+        Hooks().on("BeforeTool", decide),
+        agent_with(files.write, model=scripted(ScriptedReply(calls=calls))),
+        resumable=is_resumable,
+    )
+    events = await kit.say("go")
+    assert files.ran == ["a"]
+    said = approval(events, confirmed=True)
+    assert said is not None
+    assert answer_of(await kit.send(said)) == "the end"
+    assert files.ran == ["a", "ask"]
+
+
 async def test_a_question_can_be_answered_in_another_process() -> None:
     """A new plugin knows the session only: BeforeAgent is asked about it again."""
     files, service = Files(), InMemorySessionService()

@@ -58,6 +58,14 @@ _Who = tuple[str, str | None]
 _Key = tuple[str, str]
 
 
+class _Model:
+    """A model call; its stream may end in several whole responses."""
+
+    def __init__(self, who: _Who, actions: object, call: HookedModelCall) -> None:
+        self.who, self.actions, self.call = who, actions, call
+        self.is_answered = False
+
+
 class _Invocation:
     """What hooks decided so far in one invocation of ADK."""
 
@@ -85,7 +93,7 @@ class _Invocation:
         self.asked: set[str] = set()
         self.late: dict[str, HookedToolCall] = {}
         # By an object that all callbacks of one call share, which is kept alive here.
-        self.models: dict[int, tuple[object, HookedModelCall]] = {}
+        self.models: dict[int, _Model] = {}
         self.tools: dict[int, tuple[object, HookedToolCall]] = {}
 
     async def begin_turn(self, prompt: str) -> HookedTurn:
@@ -94,6 +102,13 @@ class _Invocation:
 
     def run_of(self, who: _Who) -> HookedRun:
         return self.agents.get(who, self.run)
+
+    def begin_model(self, who: _Who, actions: object, call: HookedModelCall) -> None:
+        """Remember a call, and forget those that the same agent made before."""
+        for key, old in list(self.models.items()):
+            if old.is_answered and old.who == who:
+                del self.models[key]
+        self.models[id(actions)] = _Model(who, actions, call)
 
     def notes_for(self, who: _Who) -> list[str]:
         turn = self.agents.get(who)
@@ -122,8 +137,8 @@ class _Invocation:
             self.answer = self.answers[event.author, event.branch] = text
 
 
-_caller: ContextVar[tuple[object, _Invocation | None]] = ContextVar("hookline_adk")
-"""The plugin and the invocation whose tool is running."""
+_callers: ContextVar[dict[object, _Invocation | None]] = ContextVar("hookline_adk")
+"""The invocation whose tool is running, by plugin."""
 
 
 class _Watch:
@@ -266,7 +281,7 @@ class HooklinePlugin(BasePlugin):
         call = await run.begin_model(request, available_tools=tools)
         invocation.stop(run.stop_reason)
         if not call.refused:
-            invocation.models[id(actions)] = (actions, call)
+            invocation.begin_model(who, actions, call)
             _apply(llm_request, request, call)
             return None
         if run.stop_reason is not None:
@@ -281,13 +296,14 @@ class HooklinePlugin(BasePlugin):
     ) -> LlmResponse | None:
         """Fire AfterModel; partial responses wait for it, and are not shown."""
         invocation = self._of(callback_context)
-        _, call = invocation.models.get(id(callback_context.actions), (None, None))
-        if call is None or llm_response.content is None:
+        model = invocation.models.get(id(callback_context.actions))
+        if model is None or llm_response.content is None:
             return None
         if llm_response.partial:
             is_held = await self.session.has_hooks("AfterModel")
             return LlmResponse(partial=True) if is_held else None
-        outcome = await call.finish(_as_genai(llm_response))
+        model.is_answered = True
+        outcome = await model.call.finish(_as_genai(llm_response))
         invocation.stop(outcome.stop_reason)
         if outcome.stop_reason is not None:
             return LlmResponse(content=_content(outcome.stop_reason))
@@ -348,7 +364,7 @@ class HooklinePlugin(BasePlugin):
         tool_args.clear()
         tool_args.update(call.tool_input)
         invocation.tools[id(tool_context)] = (tool_context, call)
-        _caller.set((self, invocation))
+        _callers.set({**_callers.get({}), self: invocation})
         return None
 
     async def after_tool_callback(
@@ -461,12 +477,15 @@ class HooklinePlugin(BasePlugin):
         if context.live_request_queue is not None or is_cfc:
             for event in (*_TURN, *_MODEL):
                 if await self.session.has_hooks(event):
-                    raise HooklineError(f"{event} hooks cannot guard run_live")
+                    raise HooklineError(
+                        f"{event} hooks cannot guard a live run: use run_async"
+                    )
 
     def _open(self, context: InvocationContext, *keys: object) -> _Invocation:
         key = (context.session.id, context.invocation_id)
         if key not in self._invocations:
             invocation = self._paused.pop(key, None) or self._made(context)
+            invocation.is_watched = False
             self._invocations[key] = invocation
             # No callback tells about a run that is cancelled.
             ended = weakref.finalize(context.session, self._invocations.pop, key, None)
@@ -480,8 +499,8 @@ class HooklinePlugin(BasePlugin):
 
     def _made(self, context: InvocationContext) -> _Invocation:
         # A run inside of a tool call, as AgentTool makes one, is part of the caller's.
-        plugin, caller = _caller.get((self, None))
-        if caller is not None and plugin is self:
+        caller = _callers.get({}).get(self)
+        if caller is not None:
             return _Invocation(context, caller.session, caller)
         if self._has_own_id:
             return _Invocation(context, self.session)
@@ -489,7 +508,10 @@ class HooklinePlugin(BasePlugin):
 
     def _of(self, context: CallbackContext) -> _Invocation:
         found = self._invocations.get((context.session.id, context.invocation_id))
-        return found or self._open(context.get_invocation_context())
+        found = found or self._open(context.get_invocation_context())
+        if found.caller is not None:
+            found.stop(found.caller.run.stop_reason)
+        return found
 
     def _close(self, context: InvocationContext) -> _Invocation | None:
         key = (context.session.id, context.invocation_id)
@@ -502,7 +524,7 @@ class HooklinePlugin(BasePlugin):
 
     def _taken(self, context: ToolContext) -> tuple[_Invocation, HookedToolCall | None]:
         invocation = self._of(context)
-        _caller.set((self, invocation.caller))
+        _callers.set({**_callers.get({}), self: invocation.caller})
         return invocation, invocation.tools.pop(id(context), (None, None))[1]
 
 
