@@ -155,6 +155,14 @@ async def test_a_restriction_leaves_what_the_service_runs_itself() -> None:
     await Kit(hooks, agent).say("go")
     assert offered(model.seen[0]) == []
     assert model.seen[0].tools_dict == {}
+    assert model.seen[0].config.tool_config is None
+
+
+async def test_a_blocked_request_has_no_answer_for_after_agent() -> None:
+    """PROTOCOL 10: the result of such a turn is the reason."""
+    hooks = Hooks().on("BeforeModel", lambda _: deny("no model")).on("AfterAgent")
+    assert await Kit(hooks, root("never")).ask("go") == "no model"
+    assert hooks.seen("AfterAgent") == []
 
 
 async def test_a_blocked_prompt_is_in_no_later_request() -> None:
@@ -236,11 +244,26 @@ def text_of_content(content: types.Content) -> str:
     return "".join(part.text or "" for part in content.parts or [])
 
 
+class SlowSessions(InMemorySessionService):
+    """Gives out the first two sessions at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = asyncio.Barrier(2)
+        self.asked = 0
+
+    async def get_session(self, **given: Any) -> Any:
+        self.asked += 1
+        if self.asked <= 2:
+            await self.both.wait()
+        return await super().get_session(**given)
+
+
 async def test_conversations_of_one_runner_do_not_mix() -> None:
-    """Two runs of one task, step by step, with one message object for both."""
+    """Two runs at once, with one message object for both."""
     hooks = Hooks().on("BeforeAgent").on("BeforeModel").on("AfterAgent", rejects("no"))
     message = user("go")
-    kit = Kit(hooks, root("no", "no", "a", "b"))
+    kit = Kit(hooks, root("no", "no", "a", "b"), service=SlowSessions())
     runs = [
         kit.runner.run_async(user_id="u", session_id=name, new_message=message)
         for name in ("one", "two")

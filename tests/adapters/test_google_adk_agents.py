@@ -170,8 +170,36 @@ async def test_a_stop_ends_every_agent_of_a_workflow(kind: Any) -> None:
     second = agent("second", call("step", who="second"), tools=[steps.step])
     hooks = Hooks().on("BeforeTool", lambda _: stop("halt"))
     flow = kind(name="flow", sub_agents=[first, second])
-    assert await Kit(hooks, flow).ask("go") == "halt"
+    events = await Kit(hooks, flow).say("go")
+    assert answer_of(events) == "halt"
+    assert len([one for one in events if text_of(one) == "halt"]) <= 2
     assert steps.ran == []
+
+
+async def test_a_stop_when_a_subagent_starts_ends_a_loop() -> None:
+    hooks = Hooks().on("SubagentStart", lambda _: stop("halt"))
+    flow = LoopAgent(name="flow", sub_agents=[agent("first")])
+    events = await Kit(hooks, flow).say("go")
+    assert [text_of(one) for one in events] == ["halt"]
+
+
+async def test_a_cancelled_subagent_has_no_answer() -> None:
+    waiting = asyncio.Event()
+
+    async def wait() -> str:
+        """Wait for ever."""
+        waiting.set()
+        await asyncio.Event().wait()
+        return ""
+
+    hooks = Hooks().on("SubagentStart").on("SubagentStop")
+    child = agent("child", call("wait"), tools=[wait])
+    kit = Kit(hooks, SequentialAgent(name="flow", sub_agents=[child]))
+    run = asyncio.create_task(kit.say("go"))
+    await waiting.wait()
+    run.cancel()
+    await asyncio.wait([run])
+    assert hooks.names == ["SubagentStart"]
 
 
 async def test_agents_at_once_have_tools_of_their_own() -> None:

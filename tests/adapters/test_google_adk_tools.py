@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own")
 
 from google.adk.agents import LlmAgent
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.tools.base_tool import BaseTool
@@ -21,7 +24,15 @@ from google.genai import types
 from hookline.agent import ScriptedReply
 
 from .adk_support import Hooks, Kit, deny, function_responses, specific, stop
-from .drivers.google_adk import SSE, answer_of, approval, call, scripted, sent
+from .drivers.google_adk import (
+    SSE,
+    ScriptedLlm,
+    answer_of,
+    approval,
+    call,
+    scripted,
+    sent,
+)
 
 
 class Files:
@@ -105,7 +116,29 @@ async def test_calls_of_one_id_are_judged_apart() -> None:
     root = agent_with(files.write)
     kit = Kit(Hooks().on("BeforeTool", denied), root, before=[Twins(name="twins")])
     await kit.say("go")
-    assert "bad" not in files.ran
+    assert files.ran == ["good"]
+
+
+async def test_a_changed_input_is_not_written_into_the_models_own_objects() -> None:
+    """A cache of responses, say, would hand the change to other conversations."""
+    given = types.FunctionCall(name="write", args={"path": "a"})
+    content = types.Content(role="model", parts=[types.Part(function_call=given)])
+
+    class Cached(ScriptedLlm):
+        async def generate_content_async(
+            self, llm_request: LlmRequest, stream: bool = False
+        ) -> AsyncGenerator[LlmResponse, None]:
+            async for one in super().generate_content_async(llm_request, stream):
+                yield LlmResponse(content=content) if len(self.seen) == 1 else one
+
+    files = Files()
+    hooks = Hooks().on("BeforeTool", lambda _: specific(tool_input={"path": "b"}))
+    model = Cached(reply=scripted().reply)
+    kit = Kit(hooks, agent_with(files.write, model=model))
+    await kit.say("go")
+    assert files.ran == ["b"]
+    assert await kit.inputs() == [{"path": "b"}]
+    assert given.args == {"path": "a"}
 
 
 async def test_a_failing_tool_ends_the_run_as_without_hooks_if_none_adds() -> None:
