@@ -199,6 +199,15 @@ async def test_a_rejected_answer_is_not_shown() -> None:
     assert len(hooks.seen("AfterAgent")) == 2
 
 
+async def test_what_a_caller_gives_for_a_turn_is_used_once() -> None:
+    """A rejected answer starts a new invocation, without the first one's options."""
+    kit = Kit(Hooks().on("AfterAgent", rejects("draft")), root("draft", "good"))
+    events = await kit.say("go", yield_user_message=True, state_delta={"n": 1})
+    assert [text_of(one) for one in events] == ["go", "good"]
+    deltas = [one.actions.state_delta for one in (await kit.kept()).events]
+    assert [one for one in deltas if one] == [{"n": 1}]
+
+
 async def test_a_stop_after_the_turn_is_the_answer_and_recorded() -> None:
     kit = Kit(Hooks().on("AfterAgent", lambda _: stop("over")), root("draft"))
     assert await kit.ask("go") == "over"

@@ -137,8 +137,8 @@ class _Invocation:
             self.answer = self.answers[event.author, event.branch] = text
 
 
-_callers: ContextVar[dict[object, _Invocation | None]] = ContextVar("hookline_adk")
-"""The invocation whose tool is running, by plugin."""
+_callers: ContextVar[dict[object, _Invocation]] = ContextVar("hookline_adk")
+"""The invocation whose tool is running, by plugin; ADK runs each in its own task."""
 
 
 class _Watch:
@@ -284,8 +284,6 @@ class HooklinePlugin(BasePlugin):
             invocation.begin_model(who, actions, call)
             _apply(llm_request, request, call)
             return None
-        if run.stop_reason is not None:
-            actions.escalate = True
         if call.response is None:
             invocation.is_blocked |= run is invocation.run
             return LlmResponse(content=_content(call.reason))
@@ -524,7 +522,6 @@ class HooklinePlugin(BasePlugin):
 
     def _taken(self, context: ToolContext) -> tuple[_Invocation, HookedToolCall | None]:
         invocation = self._of(context)
-        _callers.set({**_callers.get({}), self: invocation.caller})
         return invocation, invocation.tools.pop(id(context), (None, None))[1]
 
 
