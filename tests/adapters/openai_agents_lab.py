@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from agents import Agent, FunctionTool, RunConfig, function_tool
+from agents import Agent, RunConfig, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from hookline import Config, HookSystem, Settings
+from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 from hookline.protocol.events import HookEventName
 
 QUIET = RunConfig(tracing_disabled=True)
@@ -24,17 +25,16 @@ def call(name: str, call_id: str = "call-1", **given: Any) -> Any:
 class Lab:
     """A config whose events are recorded, and hooks that are functions."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, record: bool = True, **settings: Any) -> None:
         self.config = Config("lab", ".", Settings.from_mapping(settings))
         self.system = HookSystem(self.config)
         self.events: list[dict[str, Any]] = []
         self.ran: list[str] = []
 
-    def record(self) -> None:
         def seen(event: dict[str, Any]) -> None:
             self.events.append(event)
 
-        for name in HookEventName:
+        for name in HookEventName if record else ():
             self.system.on(name, name="recorder", recheck=False)(seen)
 
     def on(self, event: str, answer: Any, matcher: str = "") -> None:
@@ -54,13 +54,16 @@ class Lab:
     def tool(self, work: Callable[[str], Any] | None = None, **options: Any) -> Any:
         """A tool that writes down its argument."""
 
-        @function_tool(name_override=options.pop("name", "note"), **options)
+        decorate: Any = function_tool(
+            name_override=options.pop("name", "note"), **options
+        )
+
+        @decorate  # type: ignore[untyped-decorator]  # the options are of any kind
         def note(text: str) -> Any:
             """Note a text."""
             self.ran.append(text)
             return f"noted {text}" if work is None else work(text)
 
-        assert isinstance(note, FunctionTool)
         return note
 
     def agent(self, steps: list[Any], **options: Any) -> tuple[Agent[Any], Any]:
@@ -69,11 +72,27 @@ class Lab:
         return Agent(name=name, model=model, **options), model
 
 
-@contextmanager
-def lab(**settings: Any) -> Iterator[Lab]:
-    made = Lab(**settings)
-    made.record()
-    yield made
+def run(lab: Lab, agent: Agent[Any], given: Any = "go", **options: Any) -> Any:
+    """Run an agent to its end, with hooks."""
+    hooked = hooked_agent(agent, lab.config)
+    return asyncio.run(_run(lab, hooked, given, {"run_config": QUIET, **options}))
+
+
+async def _run(lab: Lab, agent: Agent[Any], given: Any, options: Any) -> Any:
+    async with lab.config:
+        return await HooklineRunner.run(agent, given, **options)
+
+
+def stream(lab: Lab, agent: Agent[Any], given: Any = "go", **options: Any) -> Any:
+    """Run an agent to its end; its result, and the events that it showed."""
+    hooked = hooked_agent(agent, lab.config)
+    return asyncio.run(_stream(lab, hooked, given, {"run_config": QUIET, **options}))
+
+
+async def _stream(lab: Lab, agent: Agent[Any], given: Any, options: Any) -> Any:
+    async with lab.config:
+        result = HooklineRunner.run_streamed(agent, given, **options)
+        return result, [event async for event in result.stream_events()]
 
 
 def specific(**fields: Any) -> dict[str, Any]:

@@ -20,35 +20,21 @@ from agents import (
     function_tool,
     tool_input_guardrail,
 )
-from agents.testing import ScriptedModel, function_call
+from agents.testing import ModelStep, ScriptedModel, function_call
 from agents.tool_context import ToolContext
 from pydantic import BaseModel
 
 from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 
-from .openai_agents_lab import QUIET, Lab, call, outputs, say, sent, specific
+from .openai_agents_lab import QUIET, Lab, call, outputs, run, say, sent, specific
 
 BLOCK = {"decision": "deny", "reason": "not now"}
 STOP = {"continue": False, "stopReason": "enough"}
 
 
-def run(lab: Lab, agent: Agent[Any], given: Any = "go", **options: Any) -> Any:
-    """Run an agent to its end, with hooks."""
-    hooked = hooked_agent(agent, lab.config)
-    options = {"run_config": QUIET, **options}
-    return asyncio.run(_run(lab, hooked, given, options))
-
-
-async def _run(lab: Lab, agent: Agent[Any], given: Any, options: Any) -> Any:
-    async with lab.config:
-        return await HooklineRunner.run(agent, given, **options)
-
-
 @pytest.fixture
 def lab() -> Lab:
-    made = Lab()
-    made.record()
-    return made
+    return Lab()
 
 
 def test_the_agent_that_was_given_stays_as_it_was(lab: Lab) -> None:
@@ -120,7 +106,9 @@ def test_a_tool_made_by_hand_is_hooked_and_raises_as_before(lab: Lab) -> None:
 
 
 def slow_tool(lab: Lab, **options: Any) -> Any:
-    @function_tool(name_override="note", timeout=0.01, **options)
+    decorate: Any = function_tool(name_override="note", timeout=0.01, **options)
+
+    @decorate  # type: ignore[untyped-decorator]  # the options are of any kind
     async def note(text: str) -> str:
         """Never ends."""
         lab.ran.append(text)
@@ -203,7 +191,7 @@ def test_arguments_that_are_no_json_are_an_error_of_the_call_as_before(
 ) -> None:
     """Hooks see them as they are; the SDK does not ask a person about them."""
     broken = function_call("note", "{not json", call_id="call-1")
-    agent, model = lab.agent([[broken], [say("ok")]], tools=[lab.tool()])
+    agent, _ = lab.agent([[broken], [say("ok")]], tools=[lab.tool()])
     result = run(lab, agent)
     assert result.final_output == "ok"
     assert lab.of("BeforeTool")[0]["tool_input"] == {"arguments": "{not json"}
@@ -272,7 +260,7 @@ def test_a_person_decides_about_the_changed_input(lab: Lab) -> None:
             hooked = hooked_agent(agent, lab.config)
             paused = await HooklineRunner.run(hooked, "go", run_config=QUIET)
             (item,) = paused.interruptions
-            assert json.loads(item.raw_item.arguments) == {"text": "b"}
+            assert item.arguments == '{"text": "b"}'
             assert lab.ran == []
             # As from another process.
             state = await RunState.from_json(hooked, paused.to_state().to_json())
@@ -366,7 +354,7 @@ def test_two_runs_of_one_agent_at_once_stay_apart(lab: Lab) -> None:
         return [say(f"bye {name}")] if done else [call("meet", "same-id", text=name)]
 
     lab.on("BeforeTool", lambda e: specific(tool_input={"text": f"{e['session_id']}!"}))
-    steps = [{"responder": answer} for _ in range(4)]
+    steps = [ModelStep(responder=answer) for _ in range(4)]
     agent = Agent(name="Worker", model=ScriptedModel(steps), tools=[meet])
 
     async def both() -> Any:

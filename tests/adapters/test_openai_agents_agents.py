@@ -1,0 +1,447 @@
+"""Several agents in the OpenAI Agents SDK: handoffs, subagents, plain runs.
+
+Issue 14 adapters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    HandoffInputData,
+    Model,
+    ModelProvider,
+    RunConfig,
+    Runner,
+    UserError,
+    WebSearchTool,
+    handoff,
+)
+from agents.mcp import MCPServerStdio
+from agents.testing import ScriptedModel
+from pydantic import BaseModel
+
+from hookline import Config
+from hookline.adapters.openai_agents import (
+    HooklineRunner,
+    StoppedByHook,
+    hooked_agent,
+)
+
+from .openai_agents_lab import QUIET, Lab, call, outputs, run, say, sent, specific
+
+BLOCK = {"decision": "deny", "reason": "not now"}
+STOP = {"continue": False, "stopReason": "enough"}
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab()
+
+
+def triage(lab: Lab, **options: Any) -> tuple[Agent[Any], Any, Any]:
+    """An agent that hands off to another, which uses a tool."""
+    billing, its_model = lab.agent(
+        [[call("note", "call-2", text="bill")], [say("paid")]],
+        name="Billing",
+        tools=[lab.tool()],
+    )
+    target = handoff(billing, **options) if options else billing
+    agent, model = lab.agent(
+        [[call("transfer_to_billing")], [say("I do it myself")]], handoffs=[target]
+    )
+    return agent, model, its_model
+
+
+def test_the_agent_that_takes_over_is_hooked(lab: Lab) -> None:
+    """Handoffs: the target's tools and model obey hooks, in the same session."""
+    lab.on("BeforeTool", BLOCK, matcher="note")
+    agent, _, its_model = triage(lab)
+    result = run(lab, agent)
+    assert result.final_output == "paid"
+    assert result.last_agent.name == "Billing"
+    assert lab.ran == []
+    assert "not now" in sent(its_model)
+    (start,), (stop,) = lab.of("SubagentStart"), lab.of("SubagentStop")
+    assert (start["agent_type"], start["prompt"]) == ("Billing", "go")
+    assert (stop["agent_type"], stop["prompt_response"]) == ("Billing", "paid")
+    assert lab.names()[-2:] == ["SubagentStop", "AfterAgent"]
+
+
+@pytest.mark.parametrize(
+    ("event", "matcher"),
+    [("BeforeTool", "transfer_to_billing"), ("SubagentStart", "Billing")],
+)
+def test_a_refused_handoff_leaves_the_agent_as_it_is(
+    lab: Lab, event: str, matcher: str
+) -> None:
+    lab.on(event, BLOCK, matcher=matcher)
+    agent, model, its_model = triage(lab, input_filter=without_everything)
+    result = run(lab, agent)
+    assert result.final_output == "I do it myself"
+    assert result.last_agent.name == "Worker"
+    assert outputs(result) == ["not now"]
+    assert "not now" in sent(model)
+    assert its_model.calls == ()
+
+
+def without_everything(data: HandoffInputData) -> HandoffInputData:
+    return data.clone(input_history=(), pre_handoff_items=(), new_items=())
+
+
+def test_context_for_a_subagent_reaches_the_agent_that_takes_over(lab: Lab) -> None:
+    lab.on("SubagentStart", specific(additionalContext="be exact"))
+    agent, _, its_model = triage(lab)
+    run(lab, agent)
+    assert "be exact" in sent(its_model, 0)
+
+
+def test_a_rejected_answer_goes_on_with_the_agent_that_took_over(lab: Lab) -> None:
+    def once(event: dict[str, Any]) -> Any:
+        return None if event["stop_hook_active"] else BLOCK
+
+    lab.on("SubagentStop", once)
+    agent, model, its_model = triage(lab)
+    its_model.enqueue([say("paid again")])
+    assert run(lab, agent).final_output == "paid again"
+    assert "not now" in sent(its_model)
+    assert len(model.calls) == 1
+
+
+def test_agents_that_hand_off_in_circles_are_hooked_once(lab: Lab) -> None:
+    first, _ = lab.agent([[call("transfer_to_second")], [say("end")]], name="First")
+    second, _ = lab.agent(
+        [[call("transfer_to_first", "call-2")]], name="Second", handoffs=[first]
+    )
+    first.handoffs.append(second)
+    result = run(lab, first)
+    assert result.final_output == "end"
+    assert result.last_agent.name == "First"
+    started = [one["agent_type"] for one in lab.of("SubagentStart")]
+    assert started == ["Second", "First"]
+
+
+def nesting(lab: Lab, given: Any = None, **options: Any) -> tuple[Agent[Any], Any, Any]:
+    """An agent with another one as a tool, which uses a tool itself."""
+    inner, its_model = lab.agent(
+        [[call("note", text="deep")], [say("found it")]],
+        name="Researcher",
+        tools=[lab.tool()],
+    )
+    tool = inner.as_tool("research", "Research.", **options)
+    agent, model = lab.agent(
+        [[call("research", **given or {"input": "look"})], [say("done")]], tools=[tool]
+    )
+    return agent, model, its_model
+
+
+def test_an_agent_that_is_a_tool_is_hooked_too(lab: Lab) -> None:
+    """Agents as tools: their tools and models obey hooks, as a subagent."""
+    agent, _, its_model = nesting(lab)
+    lab.on("BeforeTool", BLOCK, matcher="note")
+    lab.on("SubagentStart", specific(additionalContext="be exact"))
+    result = run(lab, agent)
+    assert lab.ran == []
+    assert outputs(result) == ["found it"]
+    assert "be exact" in sent(its_model, 0)
+    assert "be exact" in sent(its_model, 1)
+    (start,), (stop,) = lab.of("SubagentStart"), lab.of("SubagentStop")
+    assert (start["agent_type"], start["prompt"]) == ("Researcher", "look")
+    assert stop["prompt_response"] == "found it"
+    assert start["agent_id"] == stop["agent_id"]
+    assert lab.names().count("BeforeAgent") == 1
+
+
+def test_a_subagent_can_be_refused(lab: Lab) -> None:
+    agent, _, its_model = nesting(lab)
+    lab.on("SubagentStart", BLOCK, matcher="Researcher")
+    assert outputs(run(lab, agent)) == ["not now"]
+    assert its_model.calls == ()
+
+
+def test_a_rejected_answer_of_a_subagent_goes_on_with_the_reason(lab: Lab) -> None:
+    agent, _, its_model = nesting(lab)
+    its_model.enqueue([say("found more")])
+
+    def once(event: dict[str, Any]) -> Any:
+        return None if event["stop_hook_active"] else BLOCK
+
+    lab.on("SubagentStop", once)
+    assert outputs(run(lab, agent)) == ["found more"]
+    assert "found it" in sent(its_model)
+    assert "not now" in sent(its_model)
+
+
+def test_a_stop_in_a_subagent_stops_the_whole_run(lab: Lab) -> None:
+    agent, model, _ = nesting(lab)
+    lab.on("BeforeTool", STOP, matcher="note")
+    assert run(lab, agent).final_output == "enough"
+    assert len(model.calls) == 1
+    assert lab.ran == []
+    assert lab.of("AfterAgent") == []
+
+
+class Request(BaseModel):
+    """The parameters of an agent that is a tool."""
+
+    topic: str
+
+
+def test_an_agent_with_parameters_and_options_of_its_own_is_hooked(lab: Lab) -> None:
+    seen: list[str] = []
+
+    async def shorter(result: Any) -> str:
+        seen.append(result.last_agent.name)
+        return "short"
+
+    agent, _, its_model = nesting(
+        lab,
+        given={"topic": "cats"},
+        parameters=Request,
+        custom_output_extractor=shorter,
+        run_config=RunConfig(tracing_disabled=True, model=ScriptedModel([[say("x")]])),
+    )
+    lab.on(
+        "BeforeModel", lambda e: BLOCK if "cats" in repr(e) and is_inner(e) else None
+    )
+    lab.on("SubagentStart", specific(additionalContext="inner"))
+    assert outputs(run(lab, agent)) == ["short"]
+    assert its_model.calls == ()
+    assert seen == ["Researcher"]
+
+
+def is_inner(event: dict[str, Any]) -> bool:
+    return any(one["content"] == "inner" for one in event["llm_request"]["messages"])
+
+
+def test_a_hooked_agent_can_be_made_a_tool(lab: Lab) -> None:
+    inner, _ = lab.agent([[say("found it")]], name="Researcher")
+    tool = hooked_agent(inner, lab.config).as_tool("research", "Research.")
+    agent, _ = lab.agent(
+        [[call("research", input="look")], [say("done")]], tools=[tool]
+    )
+    assert outputs(run(lab, agent)) == ["found it"]
+    assert lab.names().count("SubagentStart") == 1
+
+
+def test_a_question_inside_a_subagent_waits_for_a_person(lab: Lab) -> None:
+    agent, _, _ = nesting(lab)
+    lab.on("BeforeTool", {"decision": "ask", "reason": "sure?"}, matcher="note")
+
+    async def asked() -> Any:
+        async with lab.config:
+            hooked = hooked_agent(agent, lab.config)
+            paused = await HooklineRunner.run(hooked, "go", run_config=QUIET)
+            assert [item.tool_name for item in paused.interruptions] == ["note"]
+            assert lab.of("SubagentStop") == []
+            state = paused.to_state()
+            state.approve(paused.interruptions[0])
+            return await HooklineRunner.run(hooked, state, run_config=QUIET)
+
+    result = asyncio.run(asked())
+    assert lab.ran == ["deep"]
+    assert result.final_output == "done"
+    assert len(lab.of("SubagentStop")) == 1
+
+
+async def plain(lab: Lab, agent: Agent[Any], **options: Any) -> Any:
+    async with lab.config:
+        return await Runner.run(
+            hooked_agent(agent, lab.config), "go", **{"run_config": QUIET, **options}
+        )
+
+
+def test_a_hooked_agent_obeys_hooks_in_a_plain_run(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With ``Runner`` only the hooks of the turn are missing, which is said once."""
+    lab.on("BeforeTool", BLOCK)
+    lab.on("AfterModel", lambda e: changed(e, "found", "hid"))
+    agent, _ = lab.agent([[call("note", text="a")], [say("found")]], tools=[lab.tool()])
+    with caplog.at_level(logging.WARNING, logger="hookline"):
+        result = asyncio.run(plain(lab, agent))
+    assert result.final_output == "hid"
+    assert lab.ran == []
+    warned = [one.message for one in caplog.records if "HooklineRunner" in one.message]
+    assert len(warned) == 2
+    assert "BeforeAgent" not in lab.names()
+
+
+def changed(event: dict[str, Any], old: str, new: str) -> Any:
+    text = event["llm_response"].get("text") or ""
+    return specific(llm_response={"text": text.replace(old, new)}) if text else None
+
+
+def test_a_stop_ends_a_plain_run_with_the_reason(lab: Lab) -> None:
+    lab.on("AfterTool", STOP)
+    agent, _ = lab.agent([[call("note", text="a")], [say("ok")]], tools=[lab.tool()])
+    assert asyncio.run(plain(lab, agent)).final_output == "enough"
+
+
+class Answer(BaseModel):
+    """A structured output."""
+
+    text: str
+
+
+def test_a_stop_ends_a_run_whose_output_type_cannot_hold_the_reason(lab: Lab) -> None:
+    lab.on("BeforeModel", STOP)
+    agent, _ = lab.agent([[say("x")]], output_type=Answer)
+    assert run(lab, agent).final_output == "enough"
+
+
+def test_a_plain_run_whose_output_type_cannot_hold_the_reason_raises(lab: Lab) -> None:
+    lab.on("BeforeModel", STOP)
+    agent, _ = lab.agent([[say("x")]], output_type=Answer)
+    with pytest.raises(StoppedByHook, match="enough"):
+        asyncio.run(plain(lab, agent))
+
+
+def test_a_structured_answer_is_judged_as_the_model_wrote_it(lab: Lab) -> None:
+    agent, _ = lab.agent([[say('{"text": "a"}')]], output_type=Answer)
+    lab.on("AfterModel", lambda e: changed(e, '"a"', '"b"'))
+    assert run(lab, agent).final_output == Answer(text="b")
+    assert lab.of("AfterAgent")[0]["prompt_response"] == '{"text": "b"}'
+
+
+class Shelf(ModelProvider):
+    """Gives one model for every name."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.names = model, list[str | None]()
+
+    def get_model(self, model_name: str | None) -> Model:
+        self.names.append(model_name)
+        return self.model
+
+
+@pytest.mark.parametrize("where", ["agent", "config", "default"])
+def test_a_model_given_by_name_is_hooked(lab: Lab, where: str) -> None:
+    """A model by name, from a provider in the run config."""
+    lab.on("AfterModel", lambda e: changed(e, "found", "hid"))
+    shelf = Shelf(ScriptedModel([[say("found")]]))
+    agent = Agent(name="Worker", model="small" if where == "agent" else None)
+    config = RunConfig(tracing_disabled=True, model_provider=shelf)
+    config.model = "small" if where == "config" else None
+    assert run(lab, agent, run_config=config).final_output == "hid"
+    assert shelf.names == [None if where == "default" else "small"]
+    assert config.model_provider is shelf
+
+
+def test_a_model_in_the_run_config_is_hooked(lab: Lab) -> None:
+    lab.on("BeforeModel", BLOCK)
+    model = ScriptedModel([[say("found")]])
+    config = {"tracing_disabled": True, "model": model}
+    result = run(lab, Agent(name="Worker"), run_config=config)
+    assert result.final_output == "not now"
+    assert model.calls == ()
+
+
+def test_a_hook_names_another_model(lab: Lab) -> None:
+    shelf = Shelf(ScriptedModel([[say("found")]]))
+    lab.on("BeforeModel", specific(llm_request={"model": "large"}))
+    config = RunConfig(tracing_disabled=True, model_provider=shelf)
+    assert run(lab, Agent(name="Worker"), run_config=config).final_output == "found"
+    assert shelf.names == [None, "large"]
+
+
+def test_a_plain_run_does_not_call_a_model_that_hooks_cannot_see(lab: Lab) -> None:
+    lab.on("BeforeModel", BLOCK)
+    shelf = Shelf(ScriptedModel([[say("found")]]))
+    config = RunConfig(tracing_disabled=True, model_provider=shelf)
+    with pytest.raises(UserError, match="use HooklineRunner"):
+        asyncio.run(plain(lab, Agent(name="Worker", model="x"), run_config=config))
+    assert shelf.names == []
+
+
+def test_a_copy_of_a_hooked_agent_is_hooked(lab: Lab) -> None:
+    lab.on("BeforeTool", BLOCK)
+    agent, _ = lab.agent([[say("unused")]])
+    hooked = hooked_agent(agent, lab.config)
+    model = ScriptedModel([[call("note", text="a")], [say("ok")]])
+    other = hooked.clone(model=model, tools=[lab.tool()])
+    assert outputs(run(lab, other)) == ["not now"]
+
+
+def test_tools_that_an_agent_gets_later_are_hooked(lab: Lab) -> None:
+    lab.on("BeforeTool", BLOCK)
+    agent, _ = lab.agent([[call("note", text="a")], [say("ok")]])
+    hooked = hooked_agent(agent, lab.config)
+    hooked.tools.append(lab.tool())
+    assert outputs(run(lab, hooked)) == ["not now"]
+
+
+def test_an_agent_is_hooked_with_one_config_only(lab: Lab) -> None:
+    hooked = hooked_agent(Agent(name="Worker"), lab.config)
+    assert hooked_agent(hooked, lab.config.session("other")) is hooked
+    with pytest.raises(UserError, match="another config"):
+        hooked_agent(hooked, Config("other", "."))
+
+
+def test_the_runner_wants_a_hooked_agent() -> None:
+    with pytest.raises(UserError, match="hooked_agent"):
+        asyncio.run(HooklineRunner.run(Agent(name="Worker"), "go"))
+
+
+def test_hosted_tools_are_not_seen_which_is_said_once(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Hosted tools: a warning, and a restriction of tools leaves them out."""
+    restricted = {"mode": "AUTO", "allowedFunctionNames": ["note"]}
+    lab.on("BeforeToolSelection", specific(toolConfig=restricted))
+    agent, model = lab.agent(
+        [[call("note", text="a")], [say("ok")]], tools=[WebSearchTool(), lab.tool()]
+    )
+    with caplog.at_level(logging.WARNING, logger="hookline"):
+        run(lab, agent)
+    assert [tool.name for tool in model.calls[0].tools] == ["note"]
+    warned = [one.message for one in caplog.records if "web_search" in one.message]
+    assert sorted(one.split()[0] for one in warned) == ["AfterTool", "BeforeTool"]
+
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("files")
+@server.tool()
+def read(path: str) -> str:
+    return "content of " + path
+server.run()
+"""
+
+
+def test_tools_of_mcp_servers_are_hooked(lab: Lab, tmp_path: Path) -> None:
+    """MCP tools: hooks see the server, change the input, and block."""
+    (tmp_path / "server.py").write_text(SERVER)
+    lab.on(
+        "BeforeTool",
+        lambda e: (
+            BLOCK
+            if e["tool_input"]["path"] == ".env"
+            else specific(tool_input={"path": "b.md"})
+        ),
+    )
+    steps = [
+        [call("read", "one", path="a.md"), call("read", "two", path=".env")],
+        [say("ok")],
+    ]
+
+    async def with_server() -> Any:
+        params = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+        async with lab.config, MCPServerStdio(params, name="files") as server:  # type: ignore[arg-type]
+            agent, _ = lab.agent(steps, mcp_servers=[server])
+            hooked = hooked_agent(agent, lab.config)
+            return await HooklineRunner.run(hooked, "go", run_config=QUIET)
+
+    first, second = outputs(asyncio.run(with_server()))
+    assert "content of b.md" in repr(first)
+    assert second == "not now"
+    assert lab.of("BeforeTool")[0]["mcp_context"] == {
+        "server_name": "files",
+        "tool_name": "read",
+    }
