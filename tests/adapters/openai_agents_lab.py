@@ -53,7 +53,6 @@ class Lab:
 
     def tool(self, work: Callable[[str], Any] | None = None, **options: Any) -> Any:
         """A tool that writes down its argument."""
-
         decorate: Any = function_tool(
             name_override=options.pop("name", "note"), **options
         )

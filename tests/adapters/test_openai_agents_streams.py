@@ -137,11 +137,11 @@ def test_an_answer_that_breaks_off_is_not_shown(lab: Lab) -> None:
         async with lab.config:
             hooked = hooked_agent(agent, lab.config)
             result = HooklineRunner.run_streamed(hooked, "go", run_config=QUIET)
-            with pytest.raises(ModelBehaviorError):
-                async for event in result.stream_events():
-                    shown.append(event)
+            async for event in result.stream_events():
+                shown.append(event)  # noqa: PERF401  # up to the error
 
-    asyncio.run(read())
+    with pytest.raises(ModelBehaviorError):
+        asyncio.run(read())
     assert "s3cret" not in repr(shown)
     assert lab.of("AfterModel") == []
     assert lab.of("AfterAgent") == []

@@ -16,6 +16,36 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from agents import (
+    Agent,
+    AgentsException,
+    FunctionTool,
+    ItemHelpers,
+    Model,
+    ModelBehaviorError,
+    ModelProvider,
+    ModelResponse,
+    Usage,
+    UserError,
+)
+from agents.models.fake_id import FAKE_RESPONSES_ID
+from agents.tool import get_function_tool_origin
+from agents.tool_context import ToolContext
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseContentPartAddedEvent,
+    ResponseContentPartDoneEvent,
+    ResponseCreatedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputItemAddedEvent,
+    ResponseOutputItemDoneEvent,
+    ResponseOutputMessage,
+    ResponseOutputText,
+    ResponseTextDeltaEvent,
+    ResponseTextDoneEvent,
+)
+
 from hookline.agent import (
     HookedModelCall,
     HookedRun,
@@ -23,41 +53,7 @@ from hookline.agent import (
     HookedTurn,
     Session,
 )
-from hookline.errors import MissingExtraError
 from hookline.translators.openai import OpenAITranslator
-
-try:
-    from agents import (
-        Agent,
-        AgentsException,
-        FunctionTool,
-        ItemHelpers,
-        Model,
-        ModelBehaviorError,
-        ModelProvider,
-        ModelResponse,
-        Usage,
-        UserError,
-    )
-    from agents.models.fake_id import FAKE_RESPONSES_ID
-    from agents.tool import get_function_tool_origin
-    from agents.tool_context import ToolContext
-    from openai.types.responses import (
-        Response,
-        ResponseCompletedEvent,
-        ResponseContentPartAddedEvent,
-        ResponseContentPartDoneEvent,
-        ResponseCreatedEvent,
-        ResponseFunctionToolCall,
-        ResponseOutputItemAddedEvent,
-        ResponseOutputItemDoneEvent,
-        ResponseOutputMessage,
-        ResponseOutputText,
-        ResponseTextDeltaEvent,
-        ResponseTextDoneEvent,
-    )
-except ImportError as error:
-    raise MissingExtraError("openai-agents", "openai-agents") from error
 
 _TRANSLATOR = OpenAITranslator()
 _SETTINGS = {
