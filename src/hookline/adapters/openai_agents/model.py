@@ -236,7 +236,7 @@ class HookedModel(Model):
         if call.answer is not None:
             return ModelResponse(call.answer, Usage(), None)
         response = await call.model.get_response(**call.given)
-        return replace(response, output=await call.finish(with_items(response.output)))
+        return replace(response, output=await call.finish(response.output))
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         """Call the model, if hooks allow it, and show what they leave."""
@@ -350,7 +350,7 @@ class _ModelCall:
     def _refusal(self) -> list[Any]:
         call = self._call
         if call.response is not None and call.stop_reason is None:
-            return _made_up(call.response, call.text)
+            return [message_with(call.text)]
         return self._ending(call.stop_reason or call.reason or "")
 
     def _ending(self, reason: str) -> list[Any]:
@@ -363,15 +363,14 @@ class _ModelCall:
                 raise StoppedByHook(reason) from None
         return [message_with(reason)]
 
-    async def finish(self, response: Response) -> list[Any]:
+    async def finish(self, output: list[Any]) -> list[Any]:
         """Fire the hooks after the call; the items of the answer to go on with."""
-        outcome = await self._call.finish(response)
+        outcome = await self._call.finish({"object": "response", "output": output})
         self._is_rewritten = outcome.changed or outcome.stop_reason is not None
         if outcome.stop_reason is not None:
             return self._ending(outcome.stop_reason)
-        output = response.output
         if outcome.changed:
-            output = _made_up(outcome.response, outcome.text)
+            output = [message_with(outcome.text)]
         return list(await self.run.begin_calls(output, self._handoffs))
 
     async def shown(self, event: Any) -> list[Any]:
@@ -392,7 +391,7 @@ class _ModelCall:
         response = event.response
         # Some services leave the items out of the last event.
         before = response.output = list(response.output or self._done)
-        after = response.output = await self.finish(response)
+        after = response.output = await self.finish(before)
         if self._is_rewritten:
             return list(stream_of(response))
         if all(map(operator.is_, before, after)):
@@ -453,14 +452,6 @@ def message_with(text: str) -> ResponseOutputMessage:
         id=FAKE_RESPONSES_ID, content=[part], role="assistant", status="completed",
         type="message",
     )  # fmt: skip
-
-
-def _made_up(response: Any, text: str) -> list[Any]:
-    """The items of an answer that a hook wrote, with ids that no service knows."""
-    if not isinstance(response, Response):
-        return [message_with(text)]
-    update = {"id": FAKE_RESPONSES_ID}
-    return [item.model_copy(update=update) for item in response.output]
 
 
 def stream_of(response: Response) -> Iterator[Any]:

@@ -191,9 +191,12 @@ class _Guarded:
             raise
         is_record = is_dataclass(value) and not isinstance(value, type)
         outcome = await call.finish(asdict(value) if is_record else value)
-        return self._told(outcome.text) if outcome.changed else value
+        if outcome.withheld or outcome.stop_reason:
+            return self._told(outcome.text)
+        return outcome.text if outcome.changed else value
 
     def _told(self, text: str) -> Any:
+        """A text in place of a result."""
         if isinstance(self.tool, ApplyPatchTool):
             return ApplyPatchResult(status="failed", output=text)
         return text
