@@ -32,6 +32,7 @@ from hookline.adapters.openai_agents import (
     HooklineRunner,
     StoppedByHook,
     hooked_agent,
+    question_about,
 )
 
 from .openai_agents_lab import QUIET, Lab, call, outputs, run, say, sent, specific
@@ -239,6 +240,7 @@ def test_a_question_inside_a_subagent_waits_for_a_person(lab: Lab) -> None:
             hooked = hooked_agent(agent, lab.config)
             paused = await HooklineRunner.run(hooked, "go", run_config=QUIET)
             assert [item.tool_name for item in paused.interruptions] == ["note"]
+            assert question_about(paused, paused.interruptions[0]) == "sure?"
             assert lab.of("SubagentStop") == []
             state = paused.to_state()
             state.approve(paused.interruptions[0])

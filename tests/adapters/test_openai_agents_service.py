@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from agents import Agent, OpenAIProvider, RunConfig
 from openai import AsyncOpenAI
 
+from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 from hookline.testing.modelapi import Answer, ModelServer
 
-from .openai_agents_lab import Lab, run, specific, stream
+from .openai_agents_lab import Lab, specific
 
 
 def redact(event: dict[str, Any]) -> Any:
@@ -28,6 +30,20 @@ def shorten(event: dict[str, Any]) -> Any:
     return specific(llm_request={"messages": messages, "model": "large"})
 
 
+async def asked(lab: Lab, url: str, streams: bool) -> tuple[Any, list[Any]]:
+    """Run an agent with the SDK's own model; the result, and what was shown."""
+    agent = Agent(name="Worker", model="small", tools=[lab.tool()])
+    hooked = hooked_agent(agent, lab.config)
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none")
+    async with lab.config, client:
+        provider = OpenAIProvider(openai_client=client, use_responses=False)
+        config = RunConfig(tracing_disabled=True, model_provider=provider)
+        if not streams:
+            return await HooklineRunner.run(hooked, "please go", run_config=config), []
+        result = HooklineRunner.run_streamed(hooked, "please go", run_config=config)
+        return result, [event async for event in result.stream_events()]
+
+
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "stream"])
 def test_calls_to_a_service_obey_hooks(streams: bool) -> None:
     """A model by name: request, tool call and answer after the hooks, on the wire."""
@@ -37,15 +53,7 @@ def test_calls_to_a_service_obey_hooks(streams: bool) -> None:
     lab.on("AfterModel", redact)
     call = Answer(calls=(("note", {"text": "dirty"}),))
     with ModelServer([call, "the s3cret plan"]) as server:
-        client = AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
-        provider = OpenAIProvider(openai_client=client, use_responses=False)
-        config = RunConfig(tracing_disabled=True, model_provider=provider)
-        agent = Agent(name="Worker", model="small", tools=[lab.tool()])
-        shown: Any = ()
-        if streams:
-            result, shown = stream(lab, agent, "please go", run_config=config)
-        else:
-            result = run(lab, agent, "please go", run_config=config)
+        result, shown = asyncio.run(asked(lab, server.url, streams))
     assert result.final_output == "the *** plan"
     assert lab.ran == ["clean"]
     assert "s3cret" not in repr((shown, result.to_input_list()))

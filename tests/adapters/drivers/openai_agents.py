@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from agents import Agent, RunConfig, SQLiteSession, function_tool
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 from agents.testing import ModelCall, ScriptedModel, assistant_message, function_call
 
 from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
@@ -25,23 +25,10 @@ class OpenAIAgentsDriver:
         "tool-ask-nobody": "the run waits: the call is in ``result.interruptions``",
     }
 
-    async def run(self, session: Session, task: Task, entry: str) -> Ran:
-        model = ScriptedModel(steps_of(task))
-        box = task.tools
-        tools = [function_tool(one) for one in (box.read, box.write, box.fail)]
-        agent = Agent(name="Worker", model=model, tools=list(tools))
-        hooked = hooked_agent(agent, session.view("another"))
-        memory = SQLiteSession(task.conversation)
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        model, memory = ScriptedModel(steps_of(task)), SQLiteSession(task.conversation)
         shown: list[str] = []
-        given: Any = task.prompt
-        while True:
-            result = await _ran(entry, hooked, given, memory, shown)
-            if not result.interruptions:
-                break
-            given = result.to_state()
-            answer = given.approve if task.confirm else given.reject
-            for item in result.interruptions:
-                answer(item)
+        result = await self.result(session, task, entry, model, memory, shown)
         items = [*result.to_input_list(), *await memory.get_items()]
         return Ran(
             answer=result.final_output,
@@ -55,25 +42,63 @@ class OpenAIAgentsDriver:
             ],
         )
 
+    async def result(
+        self,
+        session: Session | None,
+        task: Task,
+        entry: str,
+        model: ScriptedModel,
+        memory: SQLiteSession,
+        shown: list[str],
+    ) -> Any:
+        """Run an agent to its end, with a person's answers."""
+        box = task.tools
+        tools = [function_tool(one) for one in (box.read, box.write, box.fail)]
+        agent, runner = Agent(name="Worker", model=model, tools=[*tools]), Runner
+        if session is not None:
+            # The id comes from the SDK's own session.
+            agent = hooked_agent(agent, session.view("other"))
+            runner = cast("Any", HooklineRunner)
+        given: Any = task.prompt
+        options = {"session": memory, "run_config": QUIET}
+        while True:
+            result = await _ran(
+                runner, entry, agent, given, options=options, shown=shown
+            )
+            if not result.interruptions:
+                return result
+            given = result.to_state()
+            answer = given.approve if task.confirm else given.reject
+            for item in result.interruptions:
+                answer(item)
+
+
+class MeasuredDriver(OpenAIAgentsDriver):
+    """Runs an agent without a look at what it did."""
+
+    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
+        model, memory = ScriptedModel(steps_of(task)), SQLiteSession(task.conversation)
+        result = await self.result(session, task, entry, model, memory, [])
+        return Ran(answer=result.final_output)
+
 
 async def _ran(
-    entry: str, agent: Agent[Any], given: Any, memory: SQLiteSession, shown: list[str]
+    runner: Any, entry: str, *given: Any, options: dict[str, Any], shown: list[str]
 ) -> Any:
-    options: dict[str, Any] = {"session": memory, "run_config": QUIET}
     if entry == "async":
-        return await HooklineRunner.run(agent, given, **options)
+        return await runner.run(*given, **options)
     if entry == "sync":
-        return await asyncio.to_thread(_run_sync, agent, given, options)
-    result = HooklineRunner.run_streamed(agent, given, **options)
+        return await asyncio.to_thread(_run_sync, runner, given, options)
+    result = runner.run_streamed(*given, **options)
     shown.extend([repr(event) async for event in result.stream_events()])
     return result
 
 
-def _run_sync(agent: Agent[Any], given: Any, options: dict[str, Any]) -> Any:
+def _run_sync(runner: Any, given: Any, options: dict[str, Any]) -> Any:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return HooklineRunner.run_sync(agent, given, **options)
+        return runner.run_sync(*given, **options)
     finally:
         asyncio.set_event_loop(None)
         loop.close()

@@ -11,8 +11,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("openai-agents", "openai-agents") from error
 
-from .agent import hooked_agent
+from .agent import hooked_agent, question_about
 from .model import StoppedByHook
 from .runner import HooklineRunner
 
-__all__ = ["HooklineRunner", "StoppedByHook", "hooked_agent"]
+__all__ = ["HooklineRunner", "StoppedByHook", "hooked_agent", "question_about"]

@@ -18,6 +18,7 @@ from agents import (
     RunConfig,
     RunContextWrapper,
     Tool,
+    ToolApprovalItem,
     UserError,
     handoff,
 )
@@ -25,6 +26,7 @@ from agents.agent_tool_state import (
     get_agent_tool_state_scope,
     peek_agent_tool_run_result,
 )
+from agents.result import RunResultBase
 from agents.tool_context import ToolContext
 
 from hookline.agent import (
@@ -392,7 +394,8 @@ async def _run_subagent(
     turn = await run.session.begin_subagent(
         agent.name, prompt, agent_id=ctx.tool_call_id
     )
-    nested = AgentRun(run.session, turn, inserted=list(map(user_item, turn.additions)))
+    nested = AgentRun(run.session, turn, questions=run.questions)
+    nested.inserted = [user_item(text) for text in turn.additions]
     ctx.run_config = hooks.guard(ctx.run_config)
     plain = _with_agent(hooks, tool, agent)
     while not turn.refused:
@@ -478,6 +481,12 @@ def prompt_of(given: Any) -> str:
         return content
     texts = [part.get("text") for part in content or [] if isinstance(part, dict)]
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def question_about(result: RunResultBase, item: ToolApprovalItem) -> str | None:
+    """What a hook asks about an interruption of a run; None if no hook does."""
+    run = runs_by_context.get(result.context_wrapper)
+    return None if run is None else run.questions.get(item.call_id or "")
 
 
 def hooks_of(agent: Any) -> _Hooks:

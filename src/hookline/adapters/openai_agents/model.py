@@ -90,6 +90,8 @@ class AgentRun:
     tools: dict[str, FunctionTool] = field(default_factory=dict)
     calls: dict[str, tuple[str, HookedToolCall]] = field(default_factory=dict)
     """The calls of the last answer by id, with their arguments after the hooks."""
+    questions: dict[str, str] = field(default_factory=dict)
+    """What hooks ask about calls, by id; those of subagents too."""
     handoffs: dict[str, HookedToolCall] = field(default_factory=dict)
     """The handoffs of the last answer by name."""
     transfer: str | None = None
@@ -125,6 +127,8 @@ class AgentRun:
             call = await self.begin_tool(tool, item.arguments, defer=True)
         else:
             return item  # the SDK knows no such tool
+        if call.question is not None:
+            self.questions[item.call_id] = call.question
         arguments = arguments_of(call, item.arguments)
         self.calls[item.call_id] = arguments, call
         if arguments == item.arguments:
