@@ -249,7 +249,27 @@ def test_a_question_inside_a_subagent_waits_for_a_person(lab: Lab) -> None:
     result = asyncio.run(asked())
     assert lab.ran == ["deep"]
     assert result.final_output == "done"
-    assert len(lab.of("SubagentStop")) == 1
+    for name in ("SubagentStart", "SubagentStop"):
+        assert len(lab.of(name)) == 1
+    before = [one["tool_name"] for one in lab.of("BeforeTool")]
+    assert before == ["research", "note", "note"]  # again with the person's answer
+
+
+def test_an_agent_that_took_over_is_known_after_a_question(lab: Lab) -> None:
+    agent, _, _ = triage(lab)
+    lab.on("BeforeTool", {"decision": "ask", "reason": "sure?"}, matcher="note")
+
+    async def asked() -> Any:
+        async with lab.config:
+            hooked = hooked_agent(agent, lab.config)
+            paused = await HooklineRunner.run(hooked, "go", run_config=QUIET)
+            state = paused.to_state()
+            state.approve(paused.interruptions[0])
+            return await HooklineRunner.run(hooked, state, run_config=QUIET)
+
+    assert asyncio.run(asked()).final_output == "paid"
+    assert lab.ran == ["bill"]
+    assert [one["agent_type"] for one in lab.of("SubagentStop")] == ["Billing"]
 
 
 async def plain(lab: Lab, agent: Agent[Any], **options: Any) -> Any:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import CellType, FunctionType
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from agents import (
     Agent,
@@ -74,9 +74,6 @@ def hooked_agent(agent: Agent[T], config: ConfigOrSession) -> Agent[T]:
     return _Hooks(session).agent(agent)
 
 
-runs_by_context: WeakKeyDictionary[RunContextWrapper[Any], AgentRun] = (
-    WeakKeyDictionary()
-)
 current_run: ContextVar[AgentRun | None] = ContextVar("hookline_run", default=None)
 _nested: ContextVar[tuple[str, AgentRun | None]] = ContextVar(
     "hookline_nested_run", default=("", None)
@@ -178,16 +175,16 @@ class _Hooks:
             return found
         return AgentRun(self.session, self.session.begin_run(), is_plain=True)
 
-    def run_of(self, context: RunContextWrapper[Any]) -> AgentRun:
+    def bound_run(self, context: RunContextWrapper[Any]) -> AgentRun:
         """The run of a context, which is the one of this task from now on."""
-        found = runs_by_context.get(context)
+        found = run_of(context)
         if found is None:
             call_id, found = _nested.get()
             if found is None or getattr(context, "tool_call_id", None) != call_id:
                 outer = self.run()
                 session = self.session if outer.is_plain else outer.session
                 found = AgentRun(session, session.begin_run(), is_plain=True)
-            runs_by_context[context] = found
+            set_run(context, found)
         current_run.set(found)
         return found
 
@@ -244,7 +241,7 @@ class _HookedAgent:
 
     async def get_all_tools(self: Any, run_context: RunContextWrapper[Any]) -> Any:
         """All tools, hooked: also those of MCP servers."""
-        run = self.hookline.run_of(run_context)
+        run = self.hookline.bound_run(run_context)
         run.agent = getattr(self, "_agents_public_agent", self)
         found = await super().get_all_tools(run_context)  # type: ignore[misc]
         tools = [self.hookline.tool(tool) for tool in found]
@@ -263,7 +260,7 @@ class _HookedAgent:
 
     async def get_system_prompt(self: Any, run_context: RunContextWrapper[Any]) -> Any:
         """The instructions; refuses a run that would call a model without hooks."""
-        run = self.hookline.run_of(run_context)
+        run = self.hookline.bound_run(run_context)
         await run.session.warn_ineffective(_NAME, _UNUSED)
         if run.is_plain:
             await run.session.warn_ineffective(_NAME, _NO_TURN)
@@ -377,6 +374,7 @@ async def _invoke(
     except Exception as error:  # noqa: BLE001
         return await error_result(tool, ctx, call, error)
     if _is_paused(ctx):
+        run.calls[ctx.tool_call_id] = arguments, call
         return value
     return await full_result(tool, ctx, await call.finish(value))
 
@@ -391,11 +389,14 @@ async def _run_subagent(
     """Run an agent that is a tool, with the events of a subagent."""
     run, given = hooks.run(), input_of(arguments).get("input")
     prompt = given if isinstance(given, str) else arguments
-    turn = await run.session.begin_subagent(
-        agent.name, prompt, agent_id=ctx.tool_call_id
-    )
-    nested = AgentRun(run.session, turn, questions=run.questions)
-    nested.inserted = [user_item(text) for text in turn.additions]
+    nested = run.paused.pop(ctx.tool_call_id, None)
+    if nested is None:
+        turn = await run.session.begin_subagent(
+            agent.name, prompt, agent_id=ctx.tool_call_id
+        )
+        nested = AgentRun(run.session, turn, questions=run.questions)
+        nested.inserted = [user_item(text) for text in turn.additions]
+    turn = cast("HookedTurn", nested.run)
     ctx.run_config = hooks.guard(ctx.run_config)
     plain = _with_agent(hooks, tool, agent)
     while not turn.refused:
@@ -406,7 +407,10 @@ async def _run_subagent(
             value = stop.reason
         if turn.stopped:
             break
-        if nested.ended is not None or _is_paused(ctx):
+        if nested.ended is not None:
+            return value
+        if _is_paused(ctx):
+            run.paused[ctx.tool_call_id] = nested
             return value
         answer = value if isinstance(value, str) else str(value)
         again = await turn.finish(answer)
@@ -460,6 +464,16 @@ def _is_paused(ctx: ToolContext[Any]) -> bool:
     return bool(getattr(result, "interruptions", None))
 
 
+def run_of(context: Any) -> AgentRun | None:
+    """The run of a context, also in a copy: the SDK copies contexts of paused runs."""
+    return getattr(context, "hookline_run", None)
+
+
+def set_run(context: RunContextWrapper[Any], run: AgentRun) -> None:
+    """Let a context belong to a run."""
+    context.__dict__["hookline_run"] = run
+
+
 def user_item(text: str) -> dict[str, Any]:
     """A message of the user."""
     return {"role": "user", "content": text}
@@ -485,7 +499,7 @@ def prompt_of(given: Any) -> str:
 
 def question_about(result: RunResultBase, item: ToolApprovalItem) -> str | None:
     """What a hook asks about an interruption of a run; None if no hook does."""
-    run = runs_by_context.get(result.context_wrapper)
+    run = run_of(result.context_wrapper)
     return None if run is None else run.questions.get(item.call_id or "")
 
 

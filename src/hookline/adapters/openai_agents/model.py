@@ -100,6 +100,8 @@ class AgentRun:
     """Whether hooks refused the last handoff."""
     subagents: list[HookedTurn] = field(default_factory=list)
     """The turns of agents that took over."""
+    paused: dict[str, AgentRun] = field(default_factory=dict)
+    """The runs of subagents that wait for a person, by the id of the call."""
     inserted: list[Any] = field(default_factory=list)
     """Items for each request, after the input of the run."""
     insert_at: int | None = None

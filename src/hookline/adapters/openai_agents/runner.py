@@ -20,14 +20,15 @@ from agents import (
 from agents.result import RunResultBase
 from agents.run import DEFAULT_MAX_TURNS
 
-from hookline.agent import HookedTurn
+from hookline.agent import HookedTurn, Session
 
 from .agent import (
     current_run,
     hooks_of,
     prompt_at,
     prompt_of,
-    runs_by_context,
+    run_of,
+    set_run,
     user_item,
 )
 from .model import AgentRun, message_with, stream_of, with_items
@@ -89,14 +90,14 @@ def _turn(agent: Agent[Any], given: Any, options: dict[str, Any]) -> _Steps:
     """One turn, as steps to wait for: hooks, and attempts at an answer."""
     hooks = hooks_of(agent)
     session = hooks.session_for(options)
-    if isinstance(given, RunState):  # a turn that goes on
-        turn = HookedTurn(session, prompt_of(getattr(given, "_original_input", "")))
+    if isinstance(given, RunState):
+        run = _resumed(session, given)
     else:
-        turn = yield session.begin_turn(prompt_of(given))
+        run = AgentRun(session, (yield session.begin_turn(prompt_of(given))))
+    turn = cast("HookedTurn", run.run)
     if turn.refused:
         return _refused(agent, given, options, turn)
     options = {**options, "run_config": hooks.guard(options.get("run_config"))}
-    run = AgentRun(session, turn)
     attempt = _Attempt(agent, _with_additions(given, turn), options, run)
     while True:
         result = yield attempt
@@ -109,6 +110,15 @@ def _turn(agent: Agent[Any], given: Any, options: dict[str, Any]) -> _Steps:
         if judge.clear_context and memory is not None:
             yield memory.clear_session()
         attempt = attempt.again(result, again, clear=judge.clear_context)
+
+
+def _resumed(session: Session, state: RunState[Any]) -> AgentRun:
+    """The run of a turn that goes on, possibly in another process."""
+    run = run_of(getattr(state, "_context", None))
+    if run is not None and isinstance(run.run, HookedTurn):
+        return run
+    prompt = prompt_of(getattr(state, "_original_input", ""))
+    return AgentRun(session, HookedTurn(session, prompt))
 
 
 def _is_over(run: AgentRun, result: Any) -> bool:
@@ -143,7 +153,7 @@ class _Attempt:
         """The options, with a context by which the run is found again."""
         known = getattr(self.given, "_context", None)  # of a ``RunState``
         context = _wrapped(self.options.get("context")) if known is None else known
-        runs_by_context[context] = self.hooked_run
+        set_run(context, self.hooked_run)
         return self.options | ({"context": context} if known is None else {})
 
     async def run(self) -> RunResult:
@@ -202,7 +212,7 @@ def _refused(
     agent: Agent[Any], given: Any, options: dict[str, Any], turn: HookedTurn
 ) -> RunResult:
     """The result of a turn that hooks refused: the prompt is not in its history."""
-    before = [] if isinstance(given, str) else list(given)[: prompt_at(given)]
+    before = given[: prompt_at(given)] if isinstance(given, list) else []
     context = _wrapped(options.get("context"))
     return _result(
         agent, context_wrapper=context, input=before, final_output=turn.reason
