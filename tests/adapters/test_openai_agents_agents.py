@@ -1,4 +1,4 @@
-"""Several agents in the OpenAI Agents SDK: handoffs, subagents, plain runs.
+"""Several agents in the OpenAI Agents SDK: handoffs, subagents, MCP servers.
 
 Issue 14 adapters.
 """
@@ -6,6 +6,7 @@ Issue 14 adapters.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import sys
 from pathlib import Path
@@ -15,10 +16,7 @@ import pytest
 from agents import (
     Agent,
     HandoffInputData,
-    Model,
-    ModelProvider,
     RunConfig,
-    Runner,
     UserError,
     WebSearchTool,
     handoff,
@@ -30,7 +28,6 @@ from pydantic import BaseModel
 from hookline import Config
 from hookline.adapters.openai_agents import (
     HooklineRunner,
-    StoppedByHook,
     hooked_agent,
     question_about,
 )
@@ -272,116 +269,6 @@ def test_an_agent_that_took_over_is_known_after_a_question(lab: Lab) -> None:
     assert [one["agent_type"] for one in lab.of("SubagentStop")] == ["Billing"]
 
 
-async def plain(lab: Lab, agent: Agent[Any], **options: Any) -> Any:
-    async with lab.config:
-        return await Runner.run(
-            hooked_agent(agent, lab.config), "go", **{"run_config": QUIET, **options}
-        )
-
-
-def test_a_hooked_agent_obeys_hooks_in_a_plain_run(
-    lab: Lab, caplog: pytest.LogCaptureFixture
-) -> None:
-    """With ``Runner`` only the hooks of the turn are missing, which is said once."""
-    lab.on("BeforeTool", BLOCK)
-    lab.on("AfterModel", lambda e: changed(e, "found", "hid"))
-    agent, _ = lab.agent([[call("note", text="a")], [say("found")]], tools=[lab.tool()])
-    with caplog.at_level(logging.WARNING, logger="hookline"):
-        result = asyncio.run(plain(lab, agent))
-    assert result.final_output == "hid"
-    assert lab.ran == []
-    warned = [one.message for one in caplog.records if "HooklineRunner" in one.message]
-    assert len(warned) == 2
-    assert "BeforeAgent" not in lab.names()
-
-
-def changed(event: dict[str, Any], old: str, new: str) -> Any:
-    text = event["llm_response"].get("text") or ""
-    return specific(llm_response={"text": text.replace(old, new)}) if text else None
-
-
-def test_a_stop_ends_a_plain_run_with_the_reason(lab: Lab) -> None:
-    lab.on("AfterTool", STOP)
-    agent, _ = lab.agent([[call("note", text="a")], [say("ok")]], tools=[lab.tool()])
-    assert asyncio.run(plain(lab, agent)).final_output == "enough"
-
-
-class Answer(BaseModel):
-    """A structured output."""
-
-    text: str
-
-
-def test_a_stop_ends_a_run_whose_output_type_cannot_hold_the_reason(lab: Lab) -> None:
-    lab.on("BeforeModel", STOP)
-    agent, _ = lab.agent([[say("x")]], output_type=Answer)
-    assert run(lab, agent).final_output == "enough"
-
-
-def test_a_plain_run_whose_output_type_cannot_hold_the_reason_raises(lab: Lab) -> None:
-    lab.on("BeforeModel", STOP)
-    agent, _ = lab.agent([[say("x")]], output_type=Answer)
-    with pytest.raises(StoppedByHook, match="enough"):
-        asyncio.run(plain(lab, agent))
-
-
-def test_a_structured_answer_is_judged_as_the_model_wrote_it(lab: Lab) -> None:
-    agent, _ = lab.agent([[say('{"text": "a"}')]], output_type=Answer)
-    lab.on("AfterModel", lambda e: changed(e, '"a"', '"b"'))
-    assert run(lab, agent).final_output == Answer(text="b")
-    assert lab.of("AfterAgent")[0]["prompt_response"] == '{"text": "b"}'
-
-
-class Shelf(ModelProvider):
-    """Gives one model for every name."""
-
-    def __init__(self, model: Model) -> None:
-        self.model, self.names = model, list[str | None]()
-
-    def get_model(self, model_name: str | None) -> Model:
-        self.names.append(model_name)
-        return self.model
-
-
-@pytest.mark.parametrize("where", ["agent", "config", "default"])
-def test_a_model_given_by_name_is_hooked(lab: Lab, where: str) -> None:
-    """A model by name, from a provider in the run config."""
-    lab.on("AfterModel", lambda e: changed(e, "found", "hid"))
-    shelf = Shelf(ScriptedModel([[say("found")]]))
-    agent = Agent(name="Worker", model="small" if where == "agent" else None)
-    config = RunConfig(tracing_disabled=True, model_provider=shelf)
-    config.model = "small" if where == "config" else None
-    assert run(lab, agent, run_config=config).final_output == "hid"
-    assert shelf.names == [None if where == "default" else "small"]
-    assert config.model_provider is shelf
-
-
-def test_a_model_in_the_run_config_is_hooked(lab: Lab) -> None:
-    lab.on("BeforeModel", BLOCK)
-    model = ScriptedModel([[say("found")]])
-    config = {"tracing_disabled": True, "model": model}
-    result = run(lab, Agent(name="Worker"), run_config=config)
-    assert result.final_output == "not now"
-    assert model.calls == ()
-
-
-def test_a_hook_names_another_model(lab: Lab) -> None:
-    shelf = Shelf(ScriptedModel([[say("found")]]))
-    lab.on("BeforeModel", specific(llm_request={"model": "large"}))
-    config = RunConfig(tracing_disabled=True, model_provider=shelf)
-    assert run(lab, Agent(name="Worker"), run_config=config).final_output == "found"
-    assert shelf.names == [None, "large"]
-
-
-def test_a_plain_run_does_not_call_a_model_that_hooks_cannot_see(lab: Lab) -> None:
-    lab.on("BeforeModel", BLOCK)
-    shelf = Shelf(ScriptedModel([[say("found")]]))
-    config = RunConfig(tracing_disabled=True, model_provider=shelf)
-    with pytest.raises(UserError, match="use HooklineRunner"):
-        asyncio.run(plain(lab, Agent(name="Worker", model="x"), run_config=config))
-    assert shelf.names == []
-
-
 def test_a_copy_of_a_hooked_agent_is_hooked(lab: Lab) -> None:
     lab.on("BeforeTool", BLOCK)
     agent, _ = lab.agent([[say("unused")]])
@@ -399,11 +286,20 @@ def test_tools_that_an_agent_gets_later_are_hooked(lab: Lab) -> None:
     assert outputs(run(lab, hooked)) == ["not now"]
 
 
-def test_an_agent_is_hooked_with_one_config_only(lab: Lab) -> None:
-    hooked = hooked_agent(Agent(name="Worker"), lab.config)
-    assert hooked_agent(hooked, lab.config.session("other")) is hooked
-    with pytest.raises(UserError, match="another config"):
-        hooked_agent(hooked, Config("other", "."))
+def test_an_agent_is_hooked_with_one_session_only(lab: Lab) -> None:
+    agent, _ = lab.agent([[say("x")]])
+    hooked = hooked_agent(agent, lab.config)
+    assert hooked_agent(hooked, lab.config) is hooked
+    for other in (lab.config.session("other"), Config("lab", ".")):
+        with pytest.raises(UserError, match="another session"):
+            hooked_agent(hooked, other)
+
+
+def test_a_hooked_model_can_be_copied_and_looks_like_its_own(lab: Lab) -> None:
+    agent, model = lab.agent([[say("x")]])
+    hooked: Any = hooked_agent(agent, lab.config).model
+    assert copy.copy(hooked).inner is model
+    assert hooked.remaining_steps == 1
 
 
 def test_the_runner_wants_a_hooked_agent() -> None:

@@ -12,6 +12,7 @@ from weakref import ref
 
 from agents import (
     Agent,
+    AgentHooks,
     FunctionTool,
     Handoff,
     Model,
@@ -68,9 +69,10 @@ def hooked_agent(agent: Agent[T], config: ConfigOrSession) -> Agent[T]:
     """Copy an agent so that its tools, handoffs, subagents and model obey hooks."""
     session = session_of(config)
     if isinstance(agent, _HookedAgent):
-        if agent.hookline.session.config is session.config:
+        own = agent.hookline.session
+        if (own.config, own.session_id) == (session.config, session.session_id):
             return agent
-        raise UserError(f"agent {agent.name!r} is hooked with another config already")
+        raise UserError(f"agent {agent.name!r} is hooked with another session already")
     return _Hooks(session).agent(agent)
 
 
@@ -118,6 +120,12 @@ class _Hooks:
         hooked.plain_invoke, hooked.on_invoke_tool = tool.on_invoke_tool, invoke
         hooked.timeout_seconds = None  # ``run_tool`` keeps it, without the hooks
         return cast("Tool", hooked)
+
+    def observer(self, given: Any) -> Any:
+        """The SDK's observer of an agent, with the same state, that sees past calls."""
+        hooked = self._copy(given, _HookedObserver)
+        hooked.__dict__ = given.__dict__
+        return hooked
 
     def handoff(self, given: Any) -> Handoff[Any, Any]:
         """A handoff that obeys hooks, to a hooked agent."""
@@ -238,11 +246,14 @@ class _HookedAgent:
         if not all(isinstance(one, _HookedHandoff) for one in self.handoffs):
             self.handoffs = [hooks.handoff(one) for one in self.handoffs]
         self.model = hooks.model(self.model)
+        if not isinstance(self.hooks, _HookedObserver):
+            self.hooks = hooks.observer(self.hooks or AgentHooks())
 
     async def get_all_tools(self: Any, run_context: RunContextWrapper[Any]) -> Any:
         """All tools, hooked: also those of MCP servers."""
         run = self.hookline.bound_run(run_context)
         run.agent = getattr(self, "_agents_public_agent", self)
+        run.is_seen = False
         found = await super().get_all_tools(run_context)  # type: ignore[misc]
         tools = [self.hookline.tool(tool) for tool in found]
         self.hook_others()
@@ -264,16 +275,31 @@ class _HookedAgent:
         await run.session.warn_ineffective(_NAME, _UNUSED)
         if run.is_plain:
             await run.session.warn_ineffective(_NAME, _NO_TURN)
-            if not isinstance(self.model, Model) and await _has_model_hooks(run):
-                raise UserError(
-                    f"the model of agent {self.name!r} is given by name, and Runner "
-                    "would call it without hooks: use HooklineRunner, or a Model object"
-                )
+            if not isinstance(self.model, Model):
+                await _refuse_model(run, f"of agent {self.name!r} is given by name")
         return await super().get_system_prompt(run_context)  # type: ignore[misc]
 
 
-async def _has_model_hooks(run: AgentRun) -> bool:
-    return any([await run.session.has_hooks(event) for event in _MODEL_EVENTS])
+async def _refuse_model(run: AgentRun, what: str) -> None:
+    """Raise if a model that hooks cannot see has hooks."""
+    if any([await run.session.has_hooks(event) for event in _MODEL_EVENTS]):
+        raise UserError(
+            f"the model {what}, so that Runner calls it without its hooks: "
+            "use HooklineRunner, or a Model object in the agent"
+        )
+
+
+class _HookedObserver:
+    """Mixed into the class of an agent's ``hooks``, the SDK's own observers."""
+
+    hookline: _Hooks
+
+    async def on_llm_end(self: Any, context: Any, agent: Any, response: Any) -> None:
+        """Refuse the answer of a model that took the place of the hooked one."""
+        run = self.hookline.bound_run(context)
+        if not run.is_seen:
+            await _refuse_model(run, "is that of the run config")
+        await super().on_llm_end(context, agent, response)  # type: ignore[misc]
 
 
 class _HookedTool:

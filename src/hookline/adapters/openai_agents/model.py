@@ -85,6 +85,8 @@ class AgentRun:
     is_plain: bool = False
     """Whether nobody fires the events of a turn."""
     agent: Agent[Any] | None = None
+    is_seen: bool = False
+    """Whether the last call of a model was a hooked one."""
     ended: str | None = None
     """Why a hook ended the run without an answer."""
     tools: dict[str, FunctionTool] = field(default_factory=dict)
@@ -205,7 +207,14 @@ class HookedProvider(ModelProvider):
         await self.inner.aclose()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        return _attribute(self, name)
+
+
+def _attribute(wrapper: Any, name: str) -> Any:
+    """What the SDK looks for on a model or a provider beside the interface."""
+    if "inner" not in vars(wrapper):  # a copy in the making
+        raise AttributeError(name)
+    return getattr(wrapper.inner, name)
 
 
 _PARAMETERS = inspect.signature(Model.get_response)
@@ -223,7 +232,7 @@ class HookedModel(Model):
         self.inner, self.run, self.provider = inner, run, provider
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        return _attribute(self, name)
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self.inner._cleanup_on_run_end(owner)  # noqa: SLF001  # the same method
@@ -264,6 +273,7 @@ class HookedModel(Model):
         given = dict(_PARAMETERS.bind(self, *args, **kwargs).arguments)
         del given["self"]
         call = _ModelCall(self, given)
+        call.run.is_seen = True
         await call.begin()
         return call
 

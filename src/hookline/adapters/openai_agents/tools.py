@@ -45,7 +45,8 @@ async def needs_approval(
         return True
     if not callable(own):
         return bool(own)
-    prepare = getattr(tool.plain_invoke, "prepare_arguments", None)
+    plain = getattr(tool, "plain_invoke", None)
+    prepare = getattr(plain, "prepare_arguments", None)
     prepared = prepare and prepare(arguments or json.dumps(params), tool.name)
     # As the SDK: a policy decides only about arguments that the tool gets as they are.
     if prepared is not None and not prepared.unchanged:
