@@ -17,8 +17,10 @@ from agents import (
     Agent,
     HandoffInputData,
     RunConfig,
+    Runner,
     UserError,
     WebSearchTool,
+    function_tool,
     handoff,
 )
 from agents.mcp import MCPServerStdio
@@ -267,6 +269,23 @@ def test_an_agent_that_took_over_is_known_after_a_question(lab: Lab) -> None:
     assert asyncio.run(asked()).final_output == "paid"
     assert lab.ran == ["bill"]
     assert [one["agent_type"] for one in lab.of("SubagentStop")] == ["Billing"]
+
+
+def test_an_agent_that_a_tool_runs_itself_has_the_session_of_the_run(lab: Lab) -> None:
+    inner, _ = lab.agent([[call("note", text="deep")], [say("x")]], tools=[lab.tool()])
+    hooked = hooked_agent(inner, lab.config)
+
+    @function_tool
+    async def ask() -> str:
+        """Ask another agent."""
+        return str((await Runner.run(hooked, "go", run_config=QUIET)).final_output)
+
+    agent, _ = lab.agent([[call("ask")], [say("ok")]], tools=[ask])
+    config = {"tracing_disabled": True, "group_id": "talk"}
+    assert outputs(run(lab, agent, run_config=config)) == ["x"]
+    assert {one["session_id"] for one in lab.events} == {"talk"}
+    assert len(lab.of("BeforeTool")) == 2
+    assert len(lab.of("AfterAgent")) == 1
 
 
 def test_a_copy_of_a_hooked_agent_is_hooked(lab: Lab) -> None:

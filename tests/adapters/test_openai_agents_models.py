@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from hookline.adapters.openai_agents import StoppedByHook, hooked_agent
 
-from .openai_agents_lab import QUIET, Lab, call, run, say, specific
+from .openai_agents_lab import QUIET, Lab, call, outputs, run, say, specific
 
 BLOCK = {"decision": "deny", "reason": "not now"}
 STOP = {"continue": False, "stopReason": "enough"}
@@ -123,6 +123,17 @@ def test_a_model_in_the_run_config_is_hooked(lab: Lab) -> None:
     result = run(lab, Agent(name="Worker"), run_config=config)
     assert result.final_output == "not now"
     assert model.calls == ()
+
+
+def test_the_model_of_a_subagent_is_hooked_in_a_plain_run(lab: Lab) -> None:
+    """Also if it is given by name."""
+    shelf = Shelf(ScriptedModel([[say("found")]]))
+    inner = Agent(name="Inner", model="small").as_tool("ask", "Ask.")
+    agent, _ = lab.agent([[call("ask", input="x")], [say("ok")]], tools=[inner])
+    lab.on("AfterModel", lambda e: changed(e, "found", "hid"))
+    config = RunConfig(tracing_disabled=True, model_provider=shelf)
+    result = asyncio.run(plain(lab, agent, run_config=config))
+    assert outputs(result) == ["hid"]
 
 
 def test_a_hook_names_another_model(lab: Lab) -> None:

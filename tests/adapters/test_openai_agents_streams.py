@@ -14,6 +14,7 @@ from agents import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
     ModelBehaviorError,
+    ModelSettings,
     OutputGuardrailTripwireTriggered,
     RunContextWrapper,
     SQLiteSession,
@@ -82,7 +83,10 @@ def test_calls_beside_a_changed_text_are_dropped(lab: Lab) -> None:
     assert "s3cret" not in repr(events)
 
 
-def test_an_input_that_a_hook_changes_is_in_no_event(lab: Lab) -> None:
+@pytest.mark.parametrize("record", [True, False], ids=["held", "not held"])
+def test_an_input_that_a_hook_changes_is_in_no_event(record: bool) -> None:
+    """Whether or not an AfterModel hook holds the stream back."""
+    lab = Lab(record=record)
     lab.on("BeforeTool", specific(tool_input={"text": "clean"}))
     steps = [[say("I note it"), call("note", text="dirty")], [say("ok")]]
     agent, _ = lab.agent(steps, tools=[lab.tool()])
@@ -160,6 +164,24 @@ class Breaking(ScriptedModel):
                 response=event.response,
                 sequence_number=event.sequence_number,
             )
+
+
+def test_an_answer_is_seen_whole_if_the_last_event_is_empty(lab: Lab) -> None:
+    """Some services give the items of an answer only one by one."""
+    lab.on("AfterModel", redact)
+    agent = Agent(name="Worker", model=Emptying([[say("the s3cret plan")]]))
+    result, events = stream(lab, agent)
+    assert result.final_output == deltas(events) == "the *** plan"
+
+
+class Emptying(ScriptedModel):
+    """Ends its stream with a response without items."""
+
+    async def stream_response(self, *args: Any, **more: Any) -> AsyncIterator[Any]:
+        async for event in super().stream_response(*args, **more):
+            if event.type == "response.completed":
+                event.response.output = []
+            yield event
 
 
 def test_a_refused_turn_shows_the_reason_and_leaves_no_trace(lab: Lab) -> None:
@@ -360,6 +382,16 @@ def test_settings_of_a_request_can_be_changed(lab: Lab) -> None:
     assert (settings.temperature, settings.max_tokens) == (0.1, 7)
     assert settings.tool_choice in ("required", "note")
     assert [tool.name for tool in model.calls[0].tools] == ["note"]
+
+
+def test_no_tool_at_all_leaves_no_choice_of_tools(lab: Lab) -> None:
+    """Services reject a choice where there is nothing to choose from."""
+    lab.on("BeforeToolSelection", specific(toolConfig={"mode": "NONE"}))
+    settings = ModelSettings(tool_choice="required")
+    agent, model = lab.agent([[say("x")]], tools=[lab.tool()], model_settings=settings)
+    run(lab, agent)
+    assert model.calls[0].tools == []
+    assert model.calls[0].model_settings.tool_choice is None
 
 
 def test_a_model_that_fails_is_not_an_answer(lab: Lab) -> None:
