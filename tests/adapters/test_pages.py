@@ -40,9 +40,11 @@ def test_an_adapter_has_extra_page_and_driver(name: str) -> None:
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_adapter_imports_no_private_name_of_ours(name: str) -> None:
     """Issue 14 sessions: adapters are written on the public seams."""
+    files = [*FOLDER.glob(f"{name}.py"), *FOLDER.glob(f"{name}/*.py")]
     found = [
         f"{node.module}.{alias.name}"
-        for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text()))
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if (node.module or "").startswith("hookline")
