@@ -115,6 +115,15 @@ async def test_a_subagent_fires_its_own_events() -> None:
     assert (stop["prompt"], stop["prompt_response"]) == ("look", "done")
 
 
+async def test_a_stop_in_a_subagent_stops_the_run_that_it_works_for() -> None:
+    hooks = Answers(SubagentStop=STOP, BeforeTool=None)
+    outer = await hooks.session.begin_turn("hi")
+    helper = await hooks.session.begin_subagent("reviewer", parent=outer)
+    assert await helper.finish("done") is None
+    assert (helper.stop_reason, outer.stop_reason) == ("enough", "enough")
+    assert (await outer.begin_tool("read", {})).reason == "Not run: enough"
+
+
 async def test_a_stop_by_a_tool_refuses_everything_else_of_the_run() -> None:
     hooks = Answers(AfterTool=STOP, BeforeModel=None, AfterAgent=DENY)
     turn = await hooks.session.begin_turn("hi")

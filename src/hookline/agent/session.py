@@ -33,10 +33,20 @@ class Session(SessionEvents):
         return await HookedTurn(self, prompt).begin()
 
     async def begin_subagent(
-        self, agent_type: str, prompt: str = "", *, agent_id: str | None = None
+        self,
+        agent_type: str,
+        prompt: str = "",
+        *,
+        agent_id: str | None = None,
+        parent: HookedRun | None = None,
     ) -> HookedTurn:
-        """Fire SubagentStart and start the turn of a subagent."""
-        return await SubagentTurn(self, prompt, agent_type, agent_id).begin()
+        """Fire SubagentStart and start the turn of a subagent.
+
+        A stop in it also stops ``parent``, the run whose tool the subagent works for.
+        """
+        on_stop = None if parent is None else parent.stop
+        turn = SubagentTurn(self, prompt, agent_type, agent_id, on_stop)
+        return await turn.begin()
 
     def resume_turn(self, state: Mapping[str, Any]) -> HookedTurn:
         """Go on with a turn from its ``state``, for example in another process."""

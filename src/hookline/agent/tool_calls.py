@@ -256,6 +256,8 @@ class HookedToolCall(Struct):
     """The result of a call that must not run, with what hooks added."""
     question: str | None = None
     """What to ask a person before this call is made again."""
+    changed_names: list[str] = []
+    """The parameters that hooks changed, added or removed."""
     contexts: list[str] = []
     annotations: list[str] = []
     _refused: ToolResult | None = None
@@ -299,9 +301,8 @@ class HookedToolCall(Struct):
         output = None if before is None else before.aggregated.final_output
         if before is None or output is None:
             return
-        changes = ""
         if output.modified_tool_input is not None:
-            self.tool_input, changes = _changed(
+            self.tool_input, self.changed_names = _changed(
                 self.tool_input, output.modified_tool_input
             )
         if output.additional_context is not None:
@@ -312,7 +313,7 @@ class HookedToolCall(Struct):
             question = self._question(before, output)
             refusal = await self._asked(question, confirm, defer, on_ask)
         if refusal is None:
-            self._annotate(changes)
+            self._annotate(_told(self.changed_names))
         else:
             self.refuse(refusal)
 
@@ -422,8 +423,15 @@ def _refusal(before: ProcessedHookResult) -> ToolResult | None:
     return _blocked(before.reason or "Blocked by hook") if before.blocked else None
 
 
-def _changed(before: ToolInput, after: Mapping[Any, Any]) -> tuple[ToolInput, str]:
-    """The input for the tool after the hooks, and what to tell the model.
+def _told(changed_names: list[str]) -> str:
+    names = ", ".join(changed_names)
+    return f"A hook changed the tool's input: {names}" if names else ""
+
+
+def _changed(
+    before: ToolInput, after: Mapping[Any, Any]
+) -> tuple[ToolInput, list[str]]:
+    """The input for the tool after the hooks, and the names of what changed.
 
     What hooks left as they were shown it stays the very object; a changed value has the
     type of the one that it replaces, where that is simple.
@@ -442,8 +450,7 @@ def _changed(before: ToolInput, after: Mapping[Any, Any]) -> tuple[ToolInput, st
         merged[key] = restored(before[key], value) if key in before else value
         names[name] = None
     names |= {name: None for name, key in keys.items() if key not in merged}
-    told = f"A hook changed the tool's input: {', '.join(names)}" if names else ""
-    return merged, told
+    return merged, list(names)
 
 
 def _is_shown_as(value: Any, seen: Any) -> bool:

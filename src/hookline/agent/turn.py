@@ -135,8 +135,13 @@ class HookedRun:
 class HookedTurn(HookedRun):
     """One turn of an agent: a prompt, and the answer that hooks accept."""
 
-    def __init__(self, session: SessionEvents, prompt: str) -> None:
-        super().__init__(session)
+    def __init__(
+        self,
+        session: SessionEvents,
+        prompt: str,
+        on_stop: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(session, on_stop)
         self.given = prompt
         """The prompt without what hooks added."""
         self.context: str | None = None
@@ -252,9 +257,14 @@ class SubagentTurn(HookedTurn):
     """One turn of a subagent."""
 
     def __init__(
-        self, session: SessionEvents, prompt: str, agent_type: str, agent_id: str | None
+        self,
+        session: SessionEvents,
+        prompt: str,
+        agent_type: str,
+        agent_id: str | None,
+        on_stop: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(session, prompt)
+        super().__init__(session, prompt, on_stop)
         self.agent_type = agent_type
         self.agent_id = agent_id or str(uuid.uuid4())
 
