@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelMessage, RunContext
+from pydantic_ai import Agent, AgentRunError, ModelMessage, ModelRetry, RunContext
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.output import NativeOutput
 
@@ -230,6 +230,37 @@ async def test_the_hooks_of_two_configs_are_all_obeyed(stream: bool) -> None:
 async def test_a_stop_at_the_end_gives_its_reason() -> None:
     async with workbench(AfterAgent=lambda _: stop("that is all")) as bench:
         assert (await bench.agent().run("go")).output == "that is all"
+
+
+@pytest.mark.parametrize("event", ["BeforeAgent", "BeforeModel", "AfterAgent"])
+async def test_no_output_validator_takes_a_stop_for_an_answer(event: str) -> None:
+    async with workbench(**{event: lambda _: stop("that is all")}) as bench:
+        agent = bench.agent()
+
+        @agent.output_validator
+        def check(output: str) -> str:
+            raise ModelRetry("not good enough")
+
+        assert (await agent.run("go")).output == "that is all"
+
+
+@pytest.mark.parametrize("strategy", ["graceful", "exhaustive"])
+async def test_a_stop_at_a_tool_beside_the_output_is_the_result(strategy: Any) -> None:
+    reply = calls(("read", {}), ("final_result", {"name": "Oslo"}))
+    async with workbench(BeforeTool=lambda _: stop()) as bench:
+        kinds = [City, str]
+        agent = bench.agent(*[reply] * 3, output_type=kinds, end_strategy=strategy)
+
+        @agent.tool_plain
+        def read() -> str:
+            return "text"
+
+        assert (await agent.run("go")).output == "enough"
+        with pytest.raises(AgentRunError, match="enough"):
+            async with agent.run_stream("go") as result:
+                await result.get_output()
+        with pytest.raises(AgentRunError, match="enough"):
+            await agent.run("go", output_type=City)
 
 
 async def test_an_error_of_the_model_reaches_the_caller() -> None:

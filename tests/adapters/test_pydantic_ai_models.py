@@ -92,12 +92,15 @@ async def test_a_hook_answers_with_json_for_a_structured_output() -> None:
     assert bench.sent == []
 
 
-async def test_a_structured_output_is_shown_and_changed_as_json() -> None:
+async def test_a_structured_output_is_shown_and_changed_as_json(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with workbench(AfterModel=redact) as bench:
         agent = bench.agent(CITY, output_type=City)
         result: Any = await agent.run("go")
     assert result.output == City(name="Rome", note="[gone]")
     assert "s3cret" not in str(result.all_messages())
+    assert "dropped" not in caplog.text
 
 
 async def test_nothing_removed_is_in_a_partial_structured_output() -> None:
@@ -231,6 +234,7 @@ class Requests:
         self.messages: list[ModelMessage] = []
         self.settings: Any = None
         self.native: list[Any] = []
+        self.instructions: str | None = None
         self.model = FunctionModel(
             self._answer, profile={"supported_native_tools": frozenset({WebSearchTool})}
         )
@@ -238,6 +242,7 @@ class Requests:
     def _answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.messages, self.settings = messages, info.model_settings
         self.native = info.model_request_parameters.native_tools
+        self.instructions = info.instructions
         return ModelResponse([TextPart("ok")])
 
     @property
@@ -327,6 +332,30 @@ async def test_a_hook_sees_messages_and_settings_in_the_stable_shape() -> None:
     (event,) = bench.seen("BeforeModel")
     assert event["llm_request"]["messages"] == STABLE
     assert event["llm_request"]["config"] == {"maxOutputTokens": 5}
+
+
+@pytest.mark.parametrize("prompt", ["hi", None], ids=["prompt", "instructions alone"])
+@pytest.mark.parametrize("text", ["keep the [gone]", ""], ids=["edited", "removed"])
+async def test_instructions_are_seen_and_changed_like_any_message(
+    text: str, prompt: str | None
+) -> None:
+    seen: list[Any] = []
+
+    def edit(event: Any) -> Any:
+        first, *others = seen[:] = event["llm_request"]["messages"]
+        kept = [{**first, "content": text}, *others] if text else others
+        return specific(llm_request={"messages": kept})
+
+    requests = Requests()
+    async with workbench(BeforeModel=edit) as bench:
+        agent = bench.agent(instructions="keep the s3cret")
+        result = await agent.run(prompt, model=requests.model)
+    assert seen[0] == {"role": "system", "content": "keep the s3cret"}
+    assert [one["content"] for one in seen[1:]] == ([prompt] if prompt else [])
+    assert len(requests.messages) == 1
+    assert requests.instructions == (text or None)
+    assert "s3cret" not in str(requests.messages)
+    assert "s3cret" in str(result.all_messages())
 
 
 async def test_a_hook_names_another_model() -> None:

@@ -41,6 +41,7 @@ try:
     )
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.wrapper import WrapperModel
+    from pydantic_ai.result import FinalResult
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import DeferredToolRequests, RunContext
     from pydantic_core import to_jsonable_python
@@ -66,7 +67,6 @@ _SETTINGS = {
 """The settings of a model call by their names in the stable shape."""
 _BLOCKED_PROMPT = "[System] A hook blocked this prompt"
 _EMPTIED = "[System] A hook removed this answer"
-
 _NOT_OVER = (
     exceptions.ApprovalRequired,
     exceptions.CallDeferred,
@@ -78,44 +78,50 @@ _NOT_OVER = (
 class _RunState:
     """What the hooks of one run share."""
 
-    def __init__(self, session: Session, parent: _RunState | None) -> None:
-        self.session, self.parent = session, parent
+    def __init__(self, session: Session, parent: HookedRun | None) -> None:
+        self.session = session
+        self.parent = parent
+        """The run whose tool runs this agent, as a subagent."""
         self.run: HookedRun = session.begin_run()
-        self.turn: HookedTurn | None = None
         self.calls: dict[int, HookedToolCall] = {}
         """The calls that run, by the identity of their parts."""
+        self.begin_request(None)
+
+    def begin_request(self, request: _Request | None) -> None:
+        """Forget what hooks decided on the response before."""
+        self.request = request
+        self.refusal: str | None = None
+        """What hooks answer in place of the response."""
         self.again: str | None = None
         """What to go on with after an answer that hooks rejected."""
         self.is_settled = False
-        """Whether hooks have decided on the last response as an answer."""
+        """Whether hooks have seen the response as an answer."""
 
-    @property
-    def is_subagent(self) -> bool:
-        return self.parent is not None
-
-    async def begin_turn(self, name: str | None, prompt: str) -> HookedTurn:
-        if self.is_subagent:
-            turn = await self.session.begin_subagent(name or "agent", prompt)
-        else:
+    async def begin_turn(self, agent_type: str, prompt: str) -> HookedTurn:
+        """BeforeAgent, or SubagentStart."""
+        if self.parent is None:
             turn = await self.session.begin_turn(prompt)
-        self.run = self.turn = turn
+        else:
+            turn = await self.session.begin_subagent(
+                agent_type, prompt, parent=self.parent
+            )
+        self.run = turn
         return turn
 
-    def pass_on_stop(self) -> None:
-        """A stop holds for the agent whose tool runs this one, too."""
-        if self.parent is not None and self.run.stop_reason is not None:
-            self.parent.run.stop(self.run.stop_reason)
+    async def settle(self, answer: str) -> None:
+        """AfterAgent, or SubagentStop."""
+        self.is_settled = True
+        if isinstance(self.run, HookedTurn):
+            self.again = await self.run.finish(answer)
 
-    async def settle(self, answer: str | None) -> str | None:
-        """AfterAgent, if a response is an answer; the reason if hooks end the turn."""
-        self.again, self.is_settled = None, answer is not None
-        if self.turn is None or answer is None:
-            return None
-        self.again = await self.turn.finish(answer)
-        return self.turn.ended
+    async def is_held_back(self) -> bool:
+        """Whether a stream waits for hooks that see the complete response."""
+        end = "SubagentStop" if self.parent else "AfterAgent"
+        has_hooks = self.session.has_hooks
+        return await has_hooks("AfterModel") or await has_hooks(end)
 
 
-_delegating: ContextVar[_RunState | None] = ContextVar("hookline_run", default=None)
+_delegating: ContextVar[HookedRun | None] = ContextVar("hookline_run", default=None)
 """The run whose tool is running: an agent that the tool runs is its subagent."""
 
 
@@ -140,11 +146,6 @@ class HooklineCapability(AbstractCapability[Any]):
         self._given = config_or_session
         self._confirm, self._approval = confirm, approval
 
-    @classmethod
-    def get_serialization_name(cls) -> str | None:
-        """None: a spec of an agent cannot hold a config."""
-        return None
-
     def get_ordering(self) -> CapabilityOrdering:
         """Innermost: no other capability changes what the hooks have seen."""
         return CapabilityOrdering(position="innermost")
@@ -163,78 +164,81 @@ class HooklineCapability(AbstractCapability[Any]):
         await self.state.session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
         if not ctx.realtime:
             name = ctx.agent.name if ctx.agent else None
-            turn = await self.state.begin_turn(name, _prompt_of(ctx))
+            turn = await self.state.begin_turn(name or "agent", _prompt_of(ctx))
             if not turn.refused:
                 ctx.enqueue(*turn.additions)
-        try:
-            return await handler()
-        finally:
-            self.state.pass_on_stop()
-
-    async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
-        """Keep a blocked prompt out of the history, which the next run would send."""
-        is_prompt = isinstance(node, UserPromptNode) and node.user_prompt
-        if is_prompt and self.state.run.ended:
-            return replace(node, user_prompt=_BLOCKED_PROMPT)
-        return node
+        return await handler()
 
     async def wrap_node_run(
         self, ctx: RunContext[Any], *, node: Any, handler: Any
     ) -> Any:
-        """Go on after an answer that AfterAgent rejected."""
+        """Go on after an answer that hooks rejected, and end where they say so."""
+        state = self.state
+        if isinstance(node, UserPromptNode) and node.user_prompt and state.run.ended:
+            # The next run of this history would send the blocked prompt.
+            node = replace(node, user_prompt=_BLOCKED_PROMPT)
+        if isinstance(node, CallToolsNode) and state.refusal is not None:
+            # Validators and functions of the output are for answers.
+            return End(FinalResult(state.refusal))
         result = await handler(node)
-        again = self.state.again
-        if again is not None and isinstance(result, CallToolsNode):
-            self.state.again = None
-            return ModelRequestNode(_rejection(result.model_response, again))
-        if isinstance(result, End) and not self.state.is_settled:
-            await self._settle_late(ctx, node, result.data.output)
+        if isinstance(result, CallToolsNode) and state.again is not None:
+            return ModelRequestNode(_rejection(result.model_response, state.again))
+        if isinstance(result, End) and state.refusal is None:
+            return await self._ended(ctx, node, result)
         return result
 
-    async def _settle_late(self, ctx: RunContext[Any], node: Any, output: Any) -> None:
-        """AfterAgent for an answer beside tool calls, which only the end tells."""
+    async def _ended(self, ctx: RunContext[Any], node: Any, result: End[Any]) -> Any:
+        """What only the end tells: an answer beside calls, a stop by one of them."""
+        state, output = self.state, result.data.output
         if isinstance(output, DeferredToolRequests):
-            return
-        ended = await self.state.settle(content_text(output))
-        again, self.state.again = self.state.again, None
-        if again is not None and isinstance(node, CallToolsNode):
-            ctx.enqueue(again)
-        elif reason := again or ended:
+            return result
+        if not state.is_settled:
+            await state.settle(content_text(output))
+        reason = state.again or state.run.ended
+        if reason is None:
+            return result
+        if not isinstance(node, CallToolsNode):
             # run_stream has handed the answer out and takes no other one.
             raise exceptions.AgentRunError(f"A hook rejected the answer: {reason}")
+        if state.again is not None:
+            ctx.enqueue(reason)
+            return result
+        if state.request is not None:
+            state.request.refusal(reason)
+        return End(FinalResult(reason))
 
     async def after_tool_validate(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any
     ) -> Any:
         """BeforeTool for a tool that runs elsewhere: no later step sees it."""
         if tool_def.kind == "external":
-            shown = _input_of(call, args)
-            begun = await self._begin_tool(ctx, call, shown, defer=False)
-            _record(call, shown, begun.tool_input)
+            _record(call, await self._begin_tool(ctx, call, args, defer=False))
         return args
 
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: Any, args: Any
     ) -> Any:
         """BeforeTool."""
-        shown = _input_of(call, args)
-        begun = await self._begin_tool(ctx, call, shown, defer=self._can_defer(ctx))
-        names = _record(call, shown, begun.tool_input)
+        begun = await self._begin_tool(ctx, call, args, defer=self._can_defer(ctx))
+        _record(call, begun)
         if begun.question is not None:
             raise exceptions.ApprovalRequired(metadata={"reason": begun.question})
-        if names:
-            kept = args if shown is args else {}
+        if begun.changed_names:
+            kept = begun.tool_input.keys() & args.keys() - set(begun.changed_names)
             valid = await _validated(ctx, call)
-            args = valid | {k: v for k, v in kept.items() if k not in names}
+            args = valid | {name: args[name] for name in kept}
         self.state.calls[id(call)] = begun
         return args
 
     async def _begin_tool(
-        self, ctx: RunContext[Any], call: ToolCallPart, shown: Any, *, defer: bool
+        self, ctx: RunContext[Any], call: ToolCallPart, args: Any, *, defer: bool
     ) -> HookedToolCall:
         confirm = True if ctx.tool_call_approved else self._confirm
         begun = await self.state.run.begin_tool(
-            call.tool_name, shown, confirm=confirm, defer=defer and confirm is None
+            call.tool_name,
+            _input_of(call, args),
+            confirm=confirm,
+            defer=defer and confirm is None,
         )
         if begun.refused and begun.question is None:
             raise exceptions.ToolFailed(begun.message)
@@ -259,7 +263,7 @@ class HooklineCapability(AbstractCapability[Any]):
         handler: Any,
     ) -> Any:
         """AfterTool, for what the tool and other capabilities made of the result."""
-        token = _delegating.set(self.state)
+        token = _delegating.set(self.state.run)
         try:
             result = await handler(args)
         except _NOT_OVER:
@@ -292,14 +296,11 @@ class _HookedModel(WrapperModel):
         model_request_parameters: models.ModelRequestParameters,
     ) -> ModelResponse:
         given = _Request(messages, model_settings, model_request_parameters)
-        call = await self._begin(given)
-        if call.refused:
-            return await self._answer(call, given)
-        changes = call.changes
-        sent = given.changed(changes, call)
-        return await self._finish(
-            call, await self._model(changes).request(*sent), given
-        )
+        call, response = await self._begin(given), None
+        if not call.refused:
+            model, *sent = given.changed(call, self.wrapped)
+            response = await model.request(*sent)
+        return await self._finish(call, given, response)
 
     @asynccontextmanager
     async def request_stream(
@@ -310,72 +311,51 @@ class _HookedModel(WrapperModel):
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[models.StreamedResponse]:
         given = _Request(messages, model_settings, model_request_parameters)
-        call = await self._begin(given)
-        if call.refused:
-            yield self._replay(await self._answer(call, given), given)
-            return
-        changes = call.changes
-        sent = (*given.changed(changes, call), run_context)
-        async with self._model(changes).request_stream(*sent) as stream:
-            if not await self._is_held_back():
-                yield stream
-                return
-            events = [event async for event in stream]
-        response = await self._finish(call, stream.get(), given)
-        yield self._replay(response, given, is_shown=bool(events))
+        call, response, is_shown = await self._begin(given), None, True
+        if not call.refused:
+            model, *sent = given.changed(call, self.wrapped)
+            async with model.request_stream(*sent, run_context) as stream:
+                if not await self._state.is_held_back():
+                    yield stream
+                    return
+                # Hooks of another config, further in, may have rejected the answer.
+                is_shown = bool([event async for event in stream])
+            response = stream.get()
+        response = await self._finish(call, given, response)
+        yield models.CompletedStreamedResponse(
+            response,
+            model_request_parameters=model_request_parameters,
+            # Without events nobody takes a rejected answer for the final one.
+            replay_events=is_shown and self._state.again is None,
+        )
 
     async def _begin(self, given: _Request) -> HookedModelCall:
         """BeforeToolSelection and BeforeModel."""
+        self._state.begin_request(given)
         return await self._state.run.begin_model(
             {"model": self.model_name, **given.stable},
             available_tools=given.tool_names,
             translator=StableTranslator(),
         )
 
-    async def _answer(self, call: HookedModelCall, given: _Request) -> ModelResponse:
-        """The answer of hooks to a request that is not sent."""
-        if call.text and call.stop_reason is None:
-            return await self._settle(given.answer(call.text), given)
-        self._state.is_settled = True
-        return given.refusal(call.stop_reason or call.reason)
-
     async def _finish(
-        self, call: HookedModelCall, response: ModelResponse, given: _Request
+        self, call: HookedModelCall, given: _Request, response: ModelResponse | None
     ) -> ModelResponse:
-        """AfterModel, and AfterAgent if the response is an answer."""
-        outcome = await call.finish({"text": given.text_of(response)})
-        if outcome.stop_reason is not None:
-            self._state.is_settled = True
-            return given.refusal(outcome.stop_reason)
-        if outcome.changed:
-            response = given.rewritten(response, outcome.text)
-        return await self._settle(response, given)
-
-    async def _settle(self, response: ModelResponse, given: _Request) -> ModelResponse:
-        answer = given.text_of(response) if given.is_answer(response) else None
-        reason = await self._state.settle(answer)
-        return response if reason is None else given.refusal(reason)
-
-    async def _is_held_back(self) -> bool:
-        """Whether a stream waits for hooks that see the complete response."""
-        end = "SubagentStop" if self._state.is_subagent else "AfterAgent"
-        has_hooks = self._state.session.has_hooks
-        return await has_hooks("AfterModel") or await has_hooks(end)
-
-    def _replay(
-        self, response: ModelResponse, given: _Request, *, is_shown: bool = True
-    ) -> models.StreamedResponse:
-        # Without events nobody takes a rejected answer for the final one; hooks of
-        # another config, further in, may have rejected it as well.
-        return models.CompletedStreamedResponse(
-            response,
-            model_request_parameters=given.params,
-            replay_events=is_shown and self._state.again is None,
-        )
-
-    def _model(self, changes: RequestChanges) -> models.Model:
-        name = changes.model
-        return self.wrapped if name is None else models.infer_model(name)
+        """AfterModel, and AfterAgent if the run ends with the response."""
+        state = self._state
+        if response is not None:
+            outcome = await call.finish({"text": given.text_of(response)})
+            if outcome.changed:
+                response = given.rewritten(response, outcome.text)
+        elif call.text and call.stop_reason is None:
+            response = given.answer(call.text)
+        if response is None:
+            state.refusal = call.stop_reason or call.reason or "Blocked by hook"
+            return given.refusal(state.refusal)
+        if given.is_answer(response):
+            await state.settle(given.text_of(response))
+        state.refusal = state.run.ended
+        return response if state.refusal is None else given.refusal(state.refusal)
 
     async def batch_encode(self, request: Any) -> Any:
         """Refuse: BatchModelRequests sends requests past the hooks."""
@@ -391,10 +371,17 @@ class _Request:
     params: models.ModelRequestParameters
 
     @property
+    def _rows(self) -> list[_Row]:
+        rows: list[_Row] = [(None, one) for one in self.params.instruction_parts or ()]
+        for message in self.messages:
+            rows += [(message, part) for part in message.parts or (None,)]
+        return rows
+
+    @property
     def stable(self) -> dict[str, Any]:
         """Messages and settings in the stable shape."""
-        found = [(part, _text_of(part)) for _, _, part in _rows(self.messages)]
-        texts = [{"role": _role_of(part), "content": t} for part, t in found if t]
+        found = [(_role_of(row[1]), _text_of(row)) for row in self._rows]
+        texts = [{"role": role, "content": text} for role, text in found if text]
         settings: Mapping[str, Any] = self.settings or {}
         config = {k: settings[v] for k, v in _SETTINGS.items() if v in settings}
         return {"messages": texts, "config": config}
@@ -405,30 +392,54 @@ class _Request:
         own = [tool.name for tool in self.params.function_tools]
         return own + [tool.kind for tool in self.params.native_tools]
 
-    def changed(
-        self, changes: RequestChanges, call: HookedModelCall
-    ) -> tuple[Any, Any, Any]:
-        """The messages, settings and parameters to send after the hooks."""
-        params, settings = self.params, dict[str, Any](self.settings or {})
+    def changed(self, call: HookedModelCall, model: models.Model) -> tuple[Any, ...]:
+        """The model, messages, settings and parameters after the hooks."""
+        changes, params = call.changes, self.params
+        settings = dict[str, Any](self.settings or {})
         for name in _SETTINGS.keys() & changes.config:
             settings[_SETTINGS[name]] = changes.config[name]
-        if call.allowed_names is not None:
-            params = self._restricted(call.allowed_names)
+        if (allowed := call.allowed_names) is not None:
+            own, hosted = params.function_tools, params.native_tools
+            params = replace(
+                params,
+                function_tools=[tool for tool in own if tool.name in allowed],
+                native_tools=[tool for tool in hosted if tool.kind in allowed],
+            )
             settings["tool_choice"] = None  # it may name a tool that is gone
         if call.request.get("toolConfig", {}).get("mode") == "ANY":
             settings["tool_choice"] = "required" if params.function_tools else None
-        settings = {
-            name: value for name, value in settings.items() if value is not None
-        }
-        return _edited(self.messages, changes), settings or None, params
+        settings = {k: v for k, v in settings.items() if v is not None}
+        messages = self.messages
+        if changes:
+            messages, instructions = self._edited(changes)
+            params = replace(params, instruction_parts=instructions)
+        if changes.model is not None:
+            model = models.infer_model(changes.model)
+        return model, messages, settings or None, params
 
-    def _restricted(self, allowed: frozenset[str]) -> models.ModelRequestParameters:
-        own, hosted = self.params.function_tools, self.params.native_tools
-        return replace(
-            self.params,
-            function_tools=[tool for tool in own if tool.name in allowed],
-            native_tools=[tool for tool in hosted if tool.kind in allowed],
-        )
+    def _edited(self, changes: RequestChanges) -> tuple[list[Any], list[Any]]:
+        """Copies of the messages and of the instructions as hooks changed them."""
+        made: list[Any] = []
+        instructions: list[msg.InstructionPart] = []
+        last: Any = None
+        for owner, part in changes.applied(
+            self._rows, text_of=_text_of, edit=_with_text, make=_new
+        ):
+            if isinstance(part, msg.InstructionPart):
+                instructions.append(part)
+                continue
+            # A new part joins the message before it: models look for tool results in
+            # the last one.
+            is_other = part is None or (owner is not last and owner.parts)
+            if is_other or not made or made[-1].kind != owner.kind:
+                made.append(replace(owner, parts=[]))
+                last = owner
+            if part is not None:
+                made[-1].parts.append(part)
+        for message in made:
+            if message.kind == "request" and message.instructions:
+                message.instructions = msg.InstructionPart.join(instructions)
+        return made, instructions
 
     def text_of(self, response: ModelResponse) -> str:
         """What hooks see: the text, and a structured output as JSON."""
@@ -453,22 +464,22 @@ class _Request:
             [TextPart(text) if is_text else ToolCallPart(tools[0].name, text)]
         )
 
-    def refusal(self, reason: str | None) -> ModelResponse:
+    def refusal(self, reason: str) -> ModelResponse:
         """A response that ends the run with a reason, which only text can."""
-        text = reason or "Blocked by hook"
         if self.params.output_object or not self.params.allow_text_output:
-            raise exceptions.AgentRunError(f"Stopped by a hook: {text}")
-        return ModelResponse([TextPart(text)])
+            raise exceptions.AgentRunError(f"Stopped by a hook: {reason}")
+        return ModelResponse([TextPart(reason)])
 
     def rewritten(self, response: ModelResponse, text: str) -> ModelResponse:
         """A response with another text, and nothing of what was beside it."""
-        if lost := [call.tool_name for call in response.tool_calls]:
-            logger.warning("a hook changed an answer, its calls are dropped: %s", lost)
-        outputs = self._outputs(response)
+        output = next(iter(self._outputs(response)), None)
+        calls = [call.tool_name for call in response.tool_calls if call is not output]
+        if calls:
+            logger.warning("a hook changed an answer, its calls are dropped: %s", calls)
         return replace(
             response,
-            parts=[replace(outputs[0], args=text, id=None)]
-            if outputs
+            parts=[replace(output, args=text, id=None)]
+            if output
             else self.answer(text or _EMPTIED).parts,
             finish_reason="stop",
             # They may repeat the text, or name the service's own copy of it.
@@ -477,62 +488,31 @@ class _Request:
         )
 
 
-_Row = tuple[int | None, str, Any]
-"""A part with the index of its message, None for a new one, and the message's kind."""
-
-
-def _rows(messages: list[ModelMessage]) -> list[_Row]:
-    found = enumerate(messages)
-    return [(at, message.kind, part) for at, message in found for part in message.parts]
-
-
-def _edited(
-    messages: list[ModelMessage], changes: RequestChanges
-) -> list[ModelMessage]:
-    """Copies of the messages with what hooks changed."""
-    if not (changes.edited or changes.inserted or changes.removed or changes.appended):
-        return messages
-    made: list[Any] = []
-    last: int | None = None
-    for at, kind, part in changes.applied(
-        _rows(messages),
-        text_of=lambda row: _text_of(row[2]),
-        edit=_with_text,
-        make=_new,
-    ):
-        # A new part joins the message before it: models look for tool results in
-        # the last one.
-        if made and made[-1].kind == kind and at in (None, last):
-            made[-1] = replace(made[-1], parts=[*made[-1].parts, part])
-            continue
-        made.append(_message(messages, at, kind, part))
-        last = at
-    return made
-
-
-def _message(messages: list[Any], at: int | None, kind: str, part: Any) -> Any:
-    if at is not None:
-        return replace(messages[at], parts=[part])
-    return msg.ModelRequest([part]) if kind == "request" else ModelResponse([part])
+_Row = tuple[Any, Any]
+"""A message and a part of it, or None; the message of a new part is empty."""
 
 
 def _new(message: LLMMessage) -> _Row:
     if message.role == "model":
-        return None, "response", TextPart(message.content)
+        return ModelResponse([]), TextPart(message.content)
     kind = msg.SystemPromptPart if message.role == "system" else msg.UserPromptPart
-    return None, "request", kind(message.content)
+    return msg.ModelRequest([]), kind(message.content)
+
+
+_SYSTEM = (msg.SystemPromptPart, msg.InstructionPart)
 
 
 def _role_of(part: Any) -> str:
     if isinstance(part, TextPart):
         return "model"
-    return "system" if isinstance(part, msg.SystemPromptPart) else "user"
+    return "system" if isinstance(part, _SYSTEM) else "user"
 
 
-def _text_of(part: Any) -> str:
+def _text_of(row: _Row) -> str:
     """The text that hooks see of a part; calls and results are not among it."""
-    if isinstance(part, TextPart | msg.SystemPromptPart):
-        return part.content
+    part = row[1]
+    if isinstance(part, (TextPart, *_SYSTEM)):
+        return str(part.content)
     return _plain(part.content) if isinstance(part, msg.UserPromptPart) else ""
 
 
@@ -548,14 +528,14 @@ def _plain(content: Any) -> str:
 
 def _with_text(row: _Row, text: str | None) -> _Row | None:
     """A part with another text; None if nothing is left of it."""
-    at, kind, part = row
+    owner, part = row
     content: Any = text
     if isinstance(part, TextPart):
         part = TextPart("")  # an id names the service's own copy
     elif not isinstance(part.content, str):
         others = [p for p in part.content if not isinstance(p, str | msg.TextContent)]
         content = [text, *others] if text else others
-    return (at, kind, replace(part, content=content)) if content else None
+    return (owner, replace(part, content=content)) if content else None
 
 
 def _rejection(response: ModelResponse, reason: str) -> msg.ModelRequest:
@@ -571,9 +551,9 @@ def _prompt_of(ctx: RunContext[Any]) -> str:
     """The prompt of a run; where it goes on with a history, the last one there."""
     if ctx.prompt is not None:
         return _plain(ctx.prompt)
-    parts = [part for _, _, part in _rows(ctx.messages)]
-    prompts = (part for part in reversed(parts) if isinstance(part, msg.UserPromptPart))
-    return next(map(_text_of, prompts), "")
+    parts = [part for message in ctx.messages for part in message.parts]
+    prompts = [part for part in parts if isinstance(part, msg.UserPromptPart)]
+    return _plain(prompts[-1].content) if prompts else ""
 
 
 def _input_of(call: ToolCallPart, args: dict[str, Any]) -> dict[str, Any]:
@@ -585,23 +565,15 @@ def _input_of(call: ToolCallPart, args: dict[str, Any]) -> dict[str, Any]:
     return args
 
 
-def _record(
-    call: ToolCallPart, shown: dict[str, Any], changed: dict[str, Any]
-) -> list[str]:
-    """Write the changes of hooks into the call in the history; name what changed."""
-    gone = object()
-    names = [
-        name
-        for name in shown | changed
-        if changed.get(name, gone) is not shown.get(name, gone)
-    ]
+def _record(call: ToolCallPart, begun: HookedToolCall) -> None:
+    """Write what hooks changed into the call in the history."""
+    names, changed = begun.changed_names, begun.tool_input
     if names:
         kept = {k: v for k, v in call.args_as_dict().items() if k not in names}
         new = {name: changed[name] for name in names if name in changed}
         call.args = kept | to_jsonable_python(new, serialize_unknown=True)
         # By its id a service takes its own copy of the call.
         call.id = None
-    return names
 
 
 async def _validated(ctx: RunContext[Any], call: ToolCallPart) -> dict[str, Any]:
@@ -636,14 +608,11 @@ async def _failure(begun: HookedToolCall, error: Exception) -> Exception:
     """What to raise for a tool that failed, after the hooks."""
     is_told = isinstance(error, exceptions.ToolRetryError | exceptions.ToolFailedError)
     cause = error.__cause__ if is_told else None
-    outcome = await begun.finish(cause if isinstance(cause, Exception) else error)
+    outcome = await begun.finish(cause or error)
     if outcome.withheld or outcome.stop_reason:
         return exceptions.ToolFailed(outcome.text)
-    if not is_told or not outcome.additions:
+    if cause is None or not outcome.additions:
         return error
-    text = "\n\n".join([str(cause or error), *outcome.additions])
-    return (
-        exceptions.ToolFailed(text)
-        if isinstance(error, exceptions.ToolFailedError)
-        else exceptions.ModelRetry(text)
-    )
+    is_final = isinstance(error, exceptions.ToolFailedError)
+    kind = exceptions.ToolFailed if is_final else exceptions.ModelRetry
+    return kind("\n\n".join([str(cause), *outcome.additions]))
