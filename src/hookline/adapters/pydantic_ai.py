@@ -65,6 +65,11 @@ _SETTINGS = {
     "frequencyPenalty": "frequency_penalty",
 }
 """The settings of a model call by their names in the stable shape."""
+_ROLES = {
+    TextPart: "model",
+    msg.SystemPromptPart: "system",
+    msg.InstructionPart: "system",
+}
 _BLOCKED_PROMPT = "[System] A hook blocked this prompt"
 _EMPTIED = "[System] A hook removed this answer"
 _NOT_OVER = (
@@ -96,17 +101,6 @@ class _RunState:
         """What to go on with after an answer that hooks rejected."""
         self.is_settled = False
         """Whether hooks have seen the response as an answer."""
-
-    async def begin_turn(self, agent_type: str, prompt: str) -> HookedTurn:
-        """BeforeAgent, or SubagentStart."""
-        if self.parent is None:
-            turn = await self.session.begin_turn(prompt)
-        else:
-            turn = await self.session.begin_subagent(
-                agent_type, prompt, parent=self.parent
-            )
-        self.run = turn
-        return turn
 
     async def settle(self, answer: str) -> None:
         """AfterAgent, or SubagentStop."""
@@ -161,12 +155,18 @@ class HooklineCapability(AbstractCapability[Any]):
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
         """BeforeAgent, or SubagentStart; a realtime session has no turns."""
-        await self.state.session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
-        if not ctx.realtime:
-            name = ctx.agent.name if ctx.agent else None
-            turn = await self.state.begin_turn(name or "agent", _prompt_of(ctx))
-            if not turn.refused:
-                ctx.enqueue(*turn.additions)
+        state, prompt = self.state, _prompt_of(ctx)
+        session, parent = state.session, state.parent
+        await session.warn_ineffective("pydantic-ai", _INEFFECTIVE)
+        if ctx.realtime:
+            return await handler()
+        if parent is None:
+            state.run = turn = await session.begin_turn(prompt)
+        else:
+            name = (ctx.agent and ctx.agent.name) or "agent"
+            state.run = turn = await session.begin_subagent(name, prompt, parent=parent)
+        if not turn.refused:
+            ctx.enqueue(*turn.additions)
         return await handler()
 
     async def wrap_node_run(
@@ -332,9 +332,11 @@ class _HookedModel(WrapperModel):
     async def _begin(self, given: _Request) -> HookedModelCall:
         """BeforeToolSelection and BeforeModel."""
         self._state.begin_request(given)
+        # Those for the output are no tools that a hook could forbid.
+        own, hosted = given.params.function_tools, given.params.native_tools
         return await self._state.run.begin_model(
             {"model": self.model_name, **given.stable},
-            available_tools=given.tool_names,
+            available_tools=[*(t.name for t in own), *(t.kind for t in hosted)],
             translator=StableTranslator(),
         )
 
@@ -380,17 +382,11 @@ class _Request:
     @property
     def stable(self) -> dict[str, Any]:
         """Messages and settings in the stable shape."""
-        found = [(_role_of(row[1]), _text_of(row)) for row in self._rows]
-        texts = [{"role": role, "content": text} for role, text in found if text]
+        found = [(_ROLES.get(type(row[1])), _text_of(row)) for row in self._rows]
+        texts = [{"role": r or "user", "content": text} for r, text in found if text]
         settings: Mapping[str, Any] = self.settings or {}
         config = {k: settings[v] for k, v in _SETTINGS.items() if v in settings}
         return {"messages": texts, "config": config}
-
-    @property
-    def tool_names(self) -> list[str]:
-        """The tools that may be called; those for the output are not among them."""
-        own = [tool.name for tool in self.params.function_tools]
-        return own + [tool.kind for tool in self.params.native_tools]
 
     def changed(self, call: HookedModelCall, model: models.Model) -> tuple[Any, ...]:
         """The model, messages, settings and parameters after the hooks."""
@@ -417,7 +413,7 @@ class _Request:
             model = models.infer_model(changes.model)
         return model, messages, settings or None, params
 
-    def _edited(self, changes: RequestChanges) -> tuple[list[Any], list[Any]]:
+    def _edited(self, changes: RequestChanges) -> tuple[list[Any], list[Any] | None]:
         """Copies of the messages and of the instructions as hooks changed them."""
         made: list[Any] = []
         instructions: list[msg.InstructionPart] = []
@@ -436,6 +432,8 @@ class _Request:
                 last = owner
             if part is not None:
                 made[-1].parts.append(part)
+        if self.params.instruction_parts is None:
+            return made, None
         for message in made:
             if message.kind == "request" and message.instructions:
                 message.instructions = msg.InstructionPart.join(instructions)
@@ -499,19 +497,10 @@ def _new(message: LLMMessage) -> _Row:
     return msg.ModelRequest([]), kind(message.content)
 
 
-_SYSTEM = (msg.SystemPromptPart, msg.InstructionPart)
-
-
-def _role_of(part: Any) -> str:
-    if isinstance(part, TextPart):
-        return "model"
-    return "system" if isinstance(part, _SYSTEM) else "user"
-
-
 def _text_of(row: _Row) -> str:
     """The text that hooks see of a part; calls and results are not among it."""
     part = row[1]
-    if isinstance(part, (TextPart, *_SYSTEM)):
+    if type(part) in _ROLES:
         return str(part.content)
     return _plain(part.content) if isinstance(part, msg.UserPromptPart) else ""
 
