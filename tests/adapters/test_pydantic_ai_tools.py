@@ -241,6 +241,21 @@ async def test_a_stop_refuses_the_calls_that_come_after_it() -> None:
     assert answered == {part.tool_call_id for part in parts_of(result, "tool-call")}
 
 
+async def test_a_stop_goes_before_a_question_of_the_same_response() -> None:
+    def decide(event: Any) -> Any:
+        asks = {"decision": "ask", "reason": "may it?"}
+        return asks if event["tool_input"]["path"] == "a" else stop()
+
+    async with workbench(BeforeTool=decide) as bench:
+        reply = calls(("read", {"path": "a"}), ("read", {"path": "b"}))
+        kinds = [str, DeferredToolRequests]
+        agent = bench.agent(reply, output_type=kinds, tools=[reader([])])
+        result = await agent.run("go")
+        assert result.output == "enough"
+        later = await agent.run("and now?", message_history=result.all_messages())
+    assert later.output == "the end"
+
+
 async def test_a_tool_that_crashes_is_seen_and_ends_the_run_as_without_hooks() -> None:
     async with workbench(AfterTool=lambda _: ADDED) as bench:
         agent = bench.agent(calls(("read", {})))

@@ -190,9 +190,7 @@ class HooklineCapability(AbstractCapability[Any]):
     async def _ended(self, ctx: RunContext[Any], node: Any, result: End[Any]) -> Any:
         """What only the end tells: an answer beside calls, a stop by one of them."""
         state, output = self.state, result.data.output
-        if isinstance(output, DeferredToolRequests):
-            return result
-        if not state.is_settled:
+        if not state.is_settled and not isinstance(output, DeferredToolRequests):
             await state.settle(content_text(output))
         reason = state.again or state.run.ended
         if reason is None:
