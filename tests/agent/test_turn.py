@@ -188,6 +188,7 @@ async def test_a_tool_call_comes_back_in_parts() -> None:
     call = await hooks.session.begin_tool("read", {"path": "a", "n": 1})
     assert (call.refused, call.reason, call.message) == (False, None, "")
     assert call.tool_input == {"path": "b", "n": 1}
+    assert call.changed_names == ["path"]
     outcome = await call.finish({"rows": 2})
     assert outcome.content == {"rows": 2}
     changed = "[System] A hook changed the tool's input: path"
