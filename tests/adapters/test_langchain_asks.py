@@ -115,6 +115,19 @@ async def test_the_question_is_an_interrupt_of_langgraph() -> None:
     assert named(events, "AfterAgent") == []
 
 
+async def test_hooks_run_once_more_when_the_run_goes_on() -> None:
+    """LangGraph starts the interrupted step again; nothing else fires twice."""
+    async with hooked(BeforeTool=asks) as (config, events):
+        agent, _ = agent_of(
+            config, write("ask"), tools=[Files().tool()], checkpointer=InMemorySaver()
+        )
+        await agent.ainvoke(ask("go"), thread("1"))
+        assert len(named(events, "BeforeTool")) == 1
+        await agent.ainvoke(resumes(True), thread("1"))
+    assert len(named(events, "BeforeTool")) == 2
+    assert len(named(events, "AfterTool")) == len(named(events, "AfterAgent")) == 1
+
+
 async def test_a_run_goes_on_in_another_process() -> None:
     """A new agent with new hooks, but the same checkpoints."""
     files, saver = Files(), InMemorySaver()

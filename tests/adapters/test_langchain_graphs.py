@@ -67,6 +67,30 @@ async def test_the_last_middleware_sees_what_is_sent_and_run() -> None:
     assert "content of b" in model.requests[1].text
 
 
+async def test_other_middleware_gets_the_answer_alone() -> None:
+    """Also after a call was recorded with another input."""
+    answers: list[list[str]] = []
+
+    class Reading(AgentMiddleware[Any, Any, Any]):
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            response = await handler(request)
+            answers.append([str(one.text) for one in response.result])
+            return response
+
+    replies = [calls(("read", {"path": "a"}), text="reading"), ScriptedReply("done")]
+    async with hooked(BeforeTool=lambda _: specific(tool_input={"path": "b"})) as (
+        config,
+        _,
+    ):
+        model = ScriptedChat(reply=lambda at: replies[at])
+        agent: Any = create_agent(
+            model, [read], middleware=[Reading(), HooklineMiddleware(config)]
+        )
+        result = await agent.ainvoke(ask("go"))
+    assert answers == [["reading"], ["done"]]
+    assert result["messages"][1].tool_calls[0]["args"] == {"path": "b"}
+
+
 async def test_a_retried_tool_is_hooked_once_or_each_time_by_its_place() -> None:
     for outside, expected in ((True, 2), (False, 1)):
         tries: list[str] = []

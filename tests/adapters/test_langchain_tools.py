@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, NotRequired
 
 import pytest
-from langchain.agents import AgentState
+from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import InjectedState, ToolRuntime
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.types import Command
 
+from hookline.adapters.langchain import HooklineMiddleware
+from hookline.agent import ScriptedReply
+
+from .drivers.langchain import ScriptedChat
 from .langchain_scenes import (
     Hook,
     agent_of,
@@ -252,6 +256,46 @@ async def test_parallel_calls_are_recorded_with_the_inputs_that_ran() -> None:
         *("human", "ai", "tool", "tool", "ai")
     ]
     assert "content of A" in model.requests[1].text
+
+
+@pytest.mark.parametrize(
+    ("block", "changed"),
+    [
+        (
+            # As of the Responses API, which gets this block and not the call.
+            {"type": "function_call", "call_id": "1", "id": "f", "arguments": "{}"},
+            {"arguments": '{"path":"b"}'},
+        ),
+        ({"type": "tool_use", "id": "1", "input": {}}, {"input": {"path": "b"}}),
+        ({"type": "tool_call", "id": "1", "args": {}}, {"args": {"path": "b"}}),
+        ({"type": "text", "text": "reading"}, {}),
+        ({"type": "tool_use", "id": "2", "input": {}}, {}),
+    ],
+    ids=["function_call", "tool_use", "tool_call", "text", "other"],
+)
+async def test_a_changed_input_is_in_the_blocks_that_repeat_the_call(
+    block: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    class Blocks(ScriptedChat):
+        def _message(self, messages: Any, given: Any) -> AIMessage:
+            message = super()._message(messages, given)
+            if not message.tool_calls:
+                return message
+            only = {"name": "read", "args": {"path": "a"}, "id": "1"}
+            return AIMessage([block], tool_calls=[only])
+
+    replies = [calls(("read", {"path": "a"})), ScriptedReply("done")]
+    async with hooked(BeforeTool=lambda _: specific(tool_input={"path": "b"})) as (
+        config,
+        _,
+    ):
+        model = Blocks(reply=lambda at: replies[at])
+        agent: Any = create_agent(
+            model, [read], middleware=[HooklineMiddleware(config)]
+        )
+        result = await agent.ainvoke(ask("go"))
+    assert result["messages"][1].content == [{**block, **changed}]
+    assert result["messages"][1].tool_calls[0]["args"] == {"path": "b"}
 
 
 async def test_a_changed_input_is_recorded_where_no_model_call_follows() -> None:

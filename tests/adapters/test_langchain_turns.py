@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -68,6 +68,35 @@ async def test_every_message_of_the_person_is_part_of_the_prompt() -> None:
         agent, _ = agent_of(config)
         await agent.ainvoke({"messages": [HumanMessage("one"), HumanMessage("two")]})
     assert named(events, "BeforeAgent")[0]["prompt"] == "one\n\ntwo"
+
+
+async def test_a_system_message_does_not_hide_a_part_of_the_prompt() -> None:
+    messages = [HumanMessage("one"), SystemMessage("be brief"), HumanMessage("two")]
+    async with hooked() as (config, events):
+        agent, _ = agent_of(config)
+        await agent.ainvoke({"messages": messages})
+    assert [one["prompt"] for one in named(events, "BeforeAgent")] == ["one\n\ntwo"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [(0, "hi"), (1, "You know [redacted].\nhi")],
+    ids=["removed", "edited"],
+)
+async def test_hooks_see_and_change_the_system_prompt(kept: int, expected: str) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def change(event: dict[str, Any]) -> dict[str, Any]:
+        system, *others = event["llm_request"]["messages"]
+        seen.append(system)
+        new = {**system, "content": system["content"].replace(SECRET, "[redacted]")}
+        return specific(llm_request={"messages": [*[new][:kept], *others]})
+
+    async with hooked(BeforeModel=change) as (config, _):
+        agent, model = agent_of(config, system_prompt=f"You know {SECRET}.")
+        await agent.ainvoke(ask("hi"))
+    assert seen == [{"role": "system", "content": f"You know {SECRET}."}]
+    assert model.requests[0].text == expected
 
 
 async def test_context_joins_a_prompt_with_pictures() -> None:
@@ -214,6 +243,23 @@ async def test_hooks_judge_a_structured_answer() -> None:
     assert result["structured_response"] == Weather(city="Oslo")
     assert "no such city" in model.requests[1].text
     assert len(named(events, "AfterAgent")) == 2
+
+
+async def test_a_blocked_turn_has_no_structured_answer_of_an_earlier_one() -> None:
+    def block(event: dict[str, Any]) -> dict[str, Any] | None:
+        return None if event["prompt"] == "where?" else deny("no")(event)
+
+    async with hooked(BeforeAgent=block) as (config, _):
+        agent, _ = agent_of(
+            config,
+            calls(("Weather", {"city": "Oslo"})),
+            response_format=ToolStrategy(Weather),
+            checkpointer=InMemorySaver(),
+        )
+        await agent.ainvoke(ask("where?"), thread("1"))
+        result = await agent.ainvoke(ask("and now?"), thread("1"))
+    assert answer(result) == "no"
+    assert result["structured_response"] is None
 
 
 async def test_a_rejected_structured_answer_is_not_left_behind() -> None:

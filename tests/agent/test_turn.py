@@ -251,6 +251,29 @@ async def test_ask_can_wait_for_a_frameworks_own_approval() -> None:
     assert (call.refused, call.question) == (True, "sure?")
 
 
+@pytest.mark.parametrize("approved", [True, False])
+async def test_an_approval_decides_without_asking_hooks_again(approved: bool) -> None:
+    """Issue 14 adapters: as for a framework that waits within a step."""
+    changed = {**ASK, "hookSpecificOutput": {"tool_input": {"a": 2}}}
+    hooks = Answers(BeforeTool=changed, Notification=None)
+    call = await hooks.session.begin_tool("read", {"a": 1}, defer=True)
+    call.decide(approved)
+    assert (call.refused, call.question) == (not approved, None)
+    assert call.reason == (None if approved else "Declined by the user: sure?")
+    assert call.tool_input == {"a": 2}
+    told = "[System] A hook changed the tool's input: a"
+    assert call.additions == ([told] if approved else [])
+    assert hooks.names() == ["BeforeTool", "Notification"]
+
+
+async def test_nobody_can_approve_what_no_hook_asked_about() -> None:
+    """Issue 14 adapters."""
+    block = {"decision": "deny", "reason": "no"}
+    call = await Answers(BeforeTool=block).session.begin_tool("read", {}, defer=True)
+    call.decide(True)
+    assert (call.refused, call.reason) == (True, "no")
+
+
 async def test_the_question_names_tool_and_input() -> None:
     asked: list[Confirmation] = []
 

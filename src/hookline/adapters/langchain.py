@@ -7,53 +7,32 @@ So a run that waits for a person goes on in another process, and two runs never 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import Context, ContextVar
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar, cast
 
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
     HookedModelCall,
-    HookedToolCall,
     HookedTurn,
     Session,
     ToolOutcome,
     ToolResult,
     session_of,
 )
+from hookline.agent.decorator import Waiting, run_to_end
 from hookline.errors import MissingExtraError
 from hookline.log import logger
 from hookline.protocol.jsontext import encode
-from hookline.translators.messages import RequestChanges
 from hookline.translators.stable import LLMMessage
 
 try:
-    from langchain.agents.middleware import (
-        AgentMiddleware,
-        AgentState,
-        ExtendedModelResponse,
-        ModelRequest,
-        ModelResponse,
-        ToolCallRequest,
-        hook_config,
-    )
+    from langchain.agents import middleware as lc
+    from langchain.agents import structured_output
     from langchain.agents.middleware.types import PrivateStateAttr
-    from langchain.agents.structured_output import (
-        ProviderStrategy,
-        ProviderStrategyBinding,
-    )
     from langchain_core.callbacks import BaseCallbackManager
     from langchain_core.messages import (
         AIMessage,
@@ -61,24 +40,28 @@ try:
         HumanMessage,
         RemoveMessage,
         SystemMessage,
+        ToolCall,
         ToolMessage,
     )
-    from langchain_core.runnables.config import set_config_context
+    from langchain_core.runnables.config import var_child_runnable_config
     from langgraph.config import get_config
     from langgraph.constants import TAG_NOSTREAM
     from langgraph.errors import GraphBubbleUp
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
-    from langgraph.runtime import Runtime
     from langgraph.types import Command, interrupt
     from langgraph.typing import ContextT
 except ImportError as error:
     raise MissingExtraError("langchain", "langchain") from error
 
-T = TypeVar("T")
 M = TypeVar("M", bound=BaseMessage)
 Messages = Sequence[Any]
 Update = dict[str, Any]
+State = lc.AgentState[Any]
+Request = lc.ModelRequest[Any]
+Response = lc.ModelResponse[Any]
+Answer = lc.ExtendedModelResponse[Any]
 Told = ToolMessage | Command[Any]
+Handler = Callable[[Any], Any]
 
 KEY = "hookline"
 """Of the state, and of the ``response_metadata`` of messages."""
@@ -114,65 +97,20 @@ class _Caller(NamedTuple):
 _caller: ContextVar[_Caller | None] = ContextVar("hookline_caller", default=None)
 
 
-class HooklineState(AgentState[Any]):
+class HooklineState(lc.AgentState[Any]):
     """The state of an agent with hooks."""
 
     hookline: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
 
-@dataclass(frozen=True)
-class _Plain:
-    """Runs a step of a plain agent: only the hooks go to the background loop."""
-
-    session: Session
-    handler: Callable[[Any], Any]
-
-    async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.session.run_sync(work)
-
-    async def call(self, request: Any, context: Context | None = None) -> Any:
-        if context is None:
-            return self.handler(request)
-        return context.run(self.handler, request)
-
-
-@dataclass(frozen=True)
-class _Async:
-    """Runs a step of an async agent."""
-
-    session: Session
-    handler: Callable[[Any], Awaitable[Any]]
-
-    async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
-        return await work
-
-    async def call(self, request: Any, context: Context | None = None) -> Any:
-        if context is None:
-            return await self.handler(request)
-        work = cast("Coroutine[Any, Any, Any]", self.handler(request))
-        return await asyncio.create_task(work, context=context)
-
-
-_Step = _Plain | _Async
-
-
-def _now(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing, as with ``_Plain``."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        return cast("T", end.value)
-    raise AssertionError("a plain step waits for nothing")
-
-
-class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
+class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
     """Runs hooks around the turns, model calls and tools of an agent.
 
     ``confirm`` answers a hook that asks. Without it the run is interrupted where the
     agent has a checkpointer; elsewhere ``hooksConfig.onAsk`` decides.
     """
 
-    state_schema: type[AgentState[Any]] = HooklineState
+    state_schema: type[State] = HooklineState
 
     def __init__(
         self, config_or_session: ConfigOrSession, *, confirm: Confirm | None = None
@@ -189,108 +127,108 @@ class HooklineMiddleware(AgentMiddleware[AgentState[Any], ContextT, Any]):
             return self._own
         return self._own.view(thread)
 
-    @hook_config(can_jump_to=["end"])
-    def before_agent(
-        self, state: AgentState[Any], runtime: Runtime[ContextT]
-    ) -> Update:
+    @lc.hook_config(can_jump_to=["end"])
+    def before_agent(self, state: State, runtime: Any) -> Update:
         """Fire BeforeAgent, or SubagentStart within a tool of another agent."""
         session = self._session()
         return session.run_sync(_begin(session, state))
 
-    async def abefore_agent(
-        self, state: AgentState[Any], runtime: Runtime[ContextT]
-    ) -> Update:
+    async def abefore_agent(self, state: State, runtime: Any) -> Update:
         """As ``before_agent``."""
         return await _begin(self._session(), state)
 
-    @hook_config(can_jump_to=["model"])
-    def after_agent(
-        self, state: AgentState[Any], runtime: Runtime[ContextT]
-    ) -> Update | None:
+    @lc.hook_config(can_jump_to=["model"])
+    def after_agent(self, state: State, runtime: Any) -> Update:
         """Fire AfterAgent or SubagentStop; a rejected answer goes on at the model."""
         session = self._session()
-        return session.run_sync(_end(session, state))
+        return session.run_sync(_end(_turn(session, state), state))
 
-    async def aafter_agent(
-        self, state: AgentState[Any], runtime: Runtime[ContextT]
-    ) -> Update | None:
+    async def aafter_agent(self, state: State, runtime: Any) -> Update:
         """As ``after_agent``."""
-        return await _end(self._session(), state)
+        return await _end(_turn(self._session(), state), state)
 
-    def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
-    ) -> ExtendedModelResponse[Any]:
+    def wrap_model_call(self, request: Request, handler: Handler) -> Answer:
         """Fire the events around a model call."""
-        return _now(_model(_Plain(self._session(), handler), request))
+        return run_to_end(self._model(request, handler, is_async=False))
 
     def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> Coroutine[Any, Any, ExtendedModelResponse[Any]]:
+        self, request: Request, handler: Handler
+    ) -> Coroutine[Any, Any, Answer]:
         """As ``wrap_model_call``.
 
         Not an ``async def``: for each call of one, what LangChain wraps around it goes
         through a task and two threads, also where nothing is traced.
         """
-        return _model(_Async(self._session(), handler), request)
+        return self._model(request, handler, is_async=True)
 
-    def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
-    ) -> Told:
+    def wrap_tool_call(self, request: lc.ToolCallRequest, handler: Handler) -> Told:
         """Fire the events around a tool call."""
-        return _now(self._tool(_Plain(self._session(), handler), request))
+        return run_to_end(self._tool(request, handler, is_async=False))
 
     def awrap_tool_call(
-        self,
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[Any]],
+        self, request: lc.ToolCallRequest, handler: Handler
     ) -> Coroutine[Any, Any, Told]:
         """As ``wrap_tool_call``; no ``async def`` for the same reason."""
-        return self._tool(_Async(self._session(), handler), request)
+        return self._tool(request, handler, is_async=True)
 
-    async def _tool(self, step: _Step, request: ToolCallRequest) -> Told:
-        call, asked = await self._admitted(step, request), request.tool_call
+    async def _model(
+        self, request: Request, handler: Handler, *, is_async: bool
+    ) -> Answer:
+        turn = _turn(self._session(), request.state)
+        wait = Waiting(turn.session, is_async=is_async)
+        recorded = _recorded(request.state["messages"])
+        if recorded:
+            newest = {one.id: one for one in recorded}
+            messages = [newest.get(one.id, one) for one in request.messages]
+            request = request.override(messages=messages)
+        names = [_tool_name(tool) for tool in request.tools]
+        stable = _stable_request(request)
+        call = await wait.hooks(turn.begin_model(stable, available_tools=names))
         if call.refused:
-            return _marked(
-                _refusal(request, call.message), stop_reason=call.stop_reason
-            )
-        request = request.override(tool_call={**asked, "args": call.tool_input})
-        caller = _Caller(asked["name"], _agent_name(), [])
-        marks: Update = {}
-        if call.tool_input != asked["args"]:
-            marks["tool_input"] = call.tool_input
-        try:
-            with _within(caller):
-                result = await step.call(request)
-        except GraphBubbleUp:  # an interrupt: the call is not over
-            raise
-        except Exception as error:
-            outcome = await step.hooks(call.finish(error))
-            if not (outcome.withheld or outcome.stop_reason):
-                raise
-            return _told(None, request, outcome, marks)
-        outcome = await step.hooks(call.finish(_seen(_message_in(result, asked["id"]))))
-        marks["stop_reason"] = next(iter(caller.stops), None)
-        return _told(result, request, outcome, marks)
+            # An answer in the model's place is an answer; a plain block ends the turn.
+            turn.blocked = not call.text
+            response = _answer(call.text or call.reason)
+        else:
+            response = await _answered(wait, call, _changed(request, call), handler)
+        update: Update = {"messages": recorded} if recorded else {}
+        if turn.state != request.state.get(KEY):
+            update[KEY] = turn.state
+        command: Command[Any] | None = Command(update=update) if update else None
+        return lc.ExtendedModelResponse(response, command)
 
-    async def _admitted(self, step: _Step, request: ToolCallRequest) -> HookedToolCall:
-        """Fire BeforeTool; a hook that asks interrupts the run until it is resumed."""
-        turn, asked = _turn(step.session, request.state), request.tool_call
+    async def _tool(
+        self, request: lc.ToolCallRequest, handler: Handler, *, is_async: bool
+    ) -> Told:
+        turn, asked = _turn(self._session(), request.state), request.tool_call
+        wait = Waiting(turn.session, is_async=is_async)
         can_wait = self._confirm is None and _has_checkpointer()
-        call = await step.hooks(
+        call = await wait.hooks(
             turn.begin_tool(
                 asked["name"], asked["args"], confirm=self._confirm, defer=can_wait
             )
         )
-        if call.question is None:
-            return call
-        is_approved = _is_approval(interrupt(_approval_request(asked, call)))
-        return await step.hooks(
-            turn.begin_tool(asked["name"], asked["args"], confirm=is_approved)
-        )
+        if call.question is not None:
+            call.decide(_is_approved(asked, call.tool_input, call.question))
+        if call.refused:
+            return _refusal(asked, call.message, {"stop_reason": call.stop_reason})
+        ran: ToolCall = {**asked, "args": call.tool_input}
+        marks: Update = {"tool_input": call.tool_input} if ran != asked else {}
+        caller = _Caller(asked["name"], _agent_name(), [])
+        token = _caller.set(caller)
+        try:
+            result = await wait.value(handler(request.override(tool_call=ran)))
+        except GraphBubbleUp:  # an interrupt: the call is not over
+            raise
+        except Exception as error:
+            outcome = await wait.hooks(call.finish(error))
+            if not (outcome.withheld or outcome.stop_reason):
+                raise
+            return _told(None, asked, outcome, marks)
+        finally:
+            _caller.reset(token)
+        outcome = await wait.hooks(call.finish(_seen(_message_in(result, asked["id"]))))
+        marks["stop_reason"] = next(iter(caller.stops), None)
+        return _told(result, asked, outcome, marks)
 
 
 def _turn(session: Session, state: Any) -> HookedTurn:
@@ -305,7 +243,7 @@ def _turn(session: Session, state: Any) -> HookedTurn:
     return turn
 
 
-async def _begin(session: Session, state: AgentState[Any]) -> Update:
+async def _begin(session: Session, state: State) -> Update:
     await session.warn_ineffective("LangChain", INEFFECTIVE)
     prompts, agent_type = _prompts(state["messages"]), _subagent_type()
     if agent_type is None:
@@ -323,28 +261,14 @@ async def _begin(session: Session, state: AgentState[Any]) -> Update:
     return {KEY: turn.state, "messages": [_extended(last, turn.additions)]}
 
 
-async def _end(session: Session, state: AgentState[Any]) -> Update | None:
-    turn = _turn(session, state)
-    update = await (_closed if turn.refused else _judged)(turn, state)
-    caller = _caller.get()
-    if turn.stop_reason is not None and caller is not None:
-        caller.stops.append(turn.stop_reason)
-    return update
+async def _end(turn: HookedTurn, state: State) -> Update:
+    """Show hooks the answer: accepted, to be tried again, or the end of the turn.
 
-
-async def _closed(turn: HookedTurn, state: AgentState[Any]) -> Update | None:
-    """The end of a turn that hooks ended, where a jump to the end leads too."""
-    messages = state["messages"]
-    new: list[BaseMessage] = _recorded(messages)
-    if messages and isinstance(messages[-1], ToolMessage):
-        new.append(AIMessage(turn.reason or ""))
-    return {"messages": new} if new else None
-
-
-async def _judged(turn: HookedTurn, state: AgentState[Any]) -> Update | None:
-    """Show hooks the answer: accepted, to be tried again, or the end of the turn."""
+    A jump to the end leads here too, after hooks have ended the turn.
+    """
     messages, answer = state["messages"], state.get("structured_response")
     new: list[BaseMessage] = _recorded(messages)
+    is_told = turn.refused and not isinstance(messages[-1], ToolMessage)
     text = _text(*messages[-1:]) if answer is None else encode(answer).decode()
     again = await turn.finish(text)
     if turn.clear_context:
@@ -353,47 +277,25 @@ async def _judged(turn: HookedTurn, state: AgentState[Any]) -> Update | None:
     if again is not None:
         new.append(HumanMessage(again))
         return {KEY: turn.state, "messages": new, "jump_to": "model"}
-    if turn.refused:
+    caller = _caller.get()
+    if turn.stop_reason is not None and caller is not None:
+        caller.stops.append(turn.stop_reason)
+    if turn.refused and not is_told:
         new.append(AIMessage(turn.reason or ""))
-        return {"messages": new, "structured_response": None}
-    return {"messages": new} if new else None
-
-
-async def _model(step: _Step, request: ModelRequest[Any]) -> ExtendedModelResponse[Any]:
-    state = request.state
-    turn, recorded = _turn(step.session, state), _recorded(state["messages"])
-    if recorded:
-        newest = {one.id: one for one in recorded}
-        messages = [newest.get(one.id, one) for one in request.messages]
-        request = request.override(messages=messages)
-    names = [_tool_name(tool) for tool in request.tools]
-    call = await step.hooks(
-        turn.begin_model(_stable_request(request), available_tools=names)
-    )
-    if call.refused:
-        # An answer in the model's place is an answer; a plain block ends the turn.
-        turn.blocked = not call.text
-        response = _answer(call.text or call.reason)
-    else:
-        response = await _answered(step, call, _changed(request, call))
-    response = replace(response, result=[*recorded, *response.result])
-    is_known = turn.state == state.get(KEY)
-    update: Command[Any] | None = (
-        None if is_known else Command(update={KEY: turn.state})
-    )
-    return ExtendedModelResponse(response, update)
+    update: Update = {"structured_response": None} if turn.refused else {}
+    return {**update, "messages": new} if new else update
 
 
 async def _answered(
-    step: _Step, call: HookedModelCall, request: ModelRequest[Any]
-) -> ModelResponse[Any]:
-    is_held = await step.hooks(step.session.has_hooks("AfterModel"))
-    with _unseen() if is_held else nullcontext() as context:
-        response: ModelResponse[Any] = await step.call(request, context)
+    wait: Waiting, call: HookedModelCall, request: Request, handler: Handler
+) -> Response:
+    is_held = await wait.hooks(wait.session.has_hooks("AfterModel"))
+    with _unseen() if is_held else nullcontext():
+        response: Response = await wait.value(handler(request))
     message = next((m for m in response.result if isinstance(m, AIMessage)), None)
     if message is None:
         return response
-    outcome = await step.hooks(call.finish({"text": _text(message)}))
+    outcome = await wait.hooks(call.finish({"text": _text(message)}))
     if outcome.stop_reason is not None:
         return _answer(outcome.stop_reason)
     if outcome.changed:
@@ -401,31 +303,32 @@ async def _answered(
     return response
 
 
-def _answer(text: str | None) -> ModelResponse[Any]:
-    return ModelResponse([AIMessage(text or "")])
+def _answer(text: str | None) -> Response:
+    return lc.ModelResponse([AIMessage(text or "")])
 
 
 def _rewritten(
-    old: AIMessage, text: str, request: ModelRequest[Any], response: ModelResponse[Any]
-) -> ModelResponse[Any]:
+    old: AIMessage, text: str, request: Request, response: Response
+) -> Response:
     """The answer that hooks made: nothing else of the first one is left (HOOK-079)."""
     if old.tool_calls:
         names = ", ".join(call["name"] for call in old.tool_calls)
         logger.warning("an AfterModel hook changed an answer: %s not called", names)
     new = AIMessage(text, id=old.id, name=old.name, usage_metadata=old.usage_metadata)
     if response.structured_response is None or old.tool_calls:
-        return ModelResponse([new])
+        return lc.ModelResponse([new])
     schema = getattr(request.response_format, "schema", request.response_format)
+    spec = structured_output.ProviderStrategy(cast("Any", schema)).schema_spec
+    binding = structured_output.ProviderStrategyBinding.from_schema_spec(spec)
     try:
-        spec = ProviderStrategy(cast("Any", schema)).schema_spec
-        parsed = ProviderStrategyBinding.from_schema_spec(spec).parse(new)
+        return lc.ModelResponse([new], binding.parse(new))
     except ValueError:
-        return ModelResponse([new])
-    return ModelResponse([new], parsed)
+        return lc.ModelResponse([new])
 
 
-def _unseen() -> AbstractContextManager[Context]:
-    """A context whose model calls appear in no stream."""
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Keep model calls out of every stream."""
     config = get_config()
     callbacks = config.get("callbacks")
     if isinstance(callbacks, BaseCallbackManager):
@@ -435,28 +338,36 @@ def _unseen() -> AbstractContextManager[Context]:
             if hasattr(handler, "tap_output_iter"):
                 callbacks.remove_handler(handler)
     tags = [*(config.get("tags") or ()), TAG_NOSTREAM]
-    return set_config_context({**config, "callbacks": callbacks, "tags": tags})
+    # LangChain passes the config of a step to the calls in it by this variable.
+    token = var_child_runnable_config.set(
+        {**config, "callbacks": callbacks, "tags": tags}
+    )
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
-def _stable_request(request: ModelRequest[Any]) -> Update:
-    model, given = request.model, request.model_settings
-    values = {
-        key: given.get(name, getattr(model, name, None))
-        for key, name in _SETTINGS.items()
-    }
-    named = [
-        given.get("model"),
-        *(getattr(model, n, None) for n in ("model_name", "model")),
-    ]
+def _stable_request(request: Request) -> Update:
+    def setting(name: str) -> Any:
+        return request.model_settings.get(name, getattr(request.model, name, None))
+
+    values = {key: setting(name) for key, name in _SETTINGS.items()}
+    named = [setting("model"), setting("model_name"), type(request.model).__name__]
     return {
-        "model": next((n for n in named if isinstance(n, str)), type(model).__name__),
+        "model": next(name for name in named if isinstance(name, str)),
         "messages": [
             {"role": _role(one), "content": text}
-            for one in request.messages
+            for one in _sent(request)
             if (text := _shown_text(one))
         ],
         "config": {key: value for key, value in values.items() if value is not None},
     }
+
+
+def _sent(request: Request) -> list[BaseMessage]:
+    system = request.system_message
+    return [*([] if system is None else [system]), *request.messages]
 
 
 def _shown_text(message: BaseMessage) -> str:
@@ -464,42 +375,44 @@ def _shown_text(message: BaseMessage) -> str:
     return _text(message) if _role(message) else ""
 
 
-def _changed(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[Any]:
+def _changed(request: Request, call: HookedModelCall) -> Request:
     """The request as the hooks want it."""
     request, changes = _restricted(request, call), call.changes
     if not changes:
         return request
-    instructions: list[str] = []
+    system, instructions = request.system_message, list[str]()
+
+    def edit(message: BaseMessage, text: str | None) -> BaseMessage | None:
+        nothing = SystemMessage("") if message is system else None
+        return _with_text(message, text) or nothing
 
     def new(message: LLMMessage) -> BaseMessage | None:
-        if message.role == "model":
-            return AIMessage(message.content)
-        if message.role == "user":
-            return HumanMessage(message.content)
+        if message.role != "system":
+            kind = AIMessage if message.role == "model" else HumanMessage
+            return kind(message.content)
         # Not every service takes system messages after the first.
         instructions.append(message.content)
         return None
 
-    given: Messages = request.messages
-    messages = changes.applied(given, text_of=_shown_text, edit=_with_text, make=new)
-    system = request.system_message
-    if instructions:
-        system = _extended(system or SystemMessage(""), instructions)
-    return request.override(
-        messages=[one for one in messages if one is not None],
-        system_message=system,
-        model_settings=_settings(request.model_settings, changes),
-    )
-
-
-def _settings(given: Update, changes: RequestChanges) -> Update:
+    given: Messages = _sent(request)
+    found = changes.applied(given, text_of=_shown_text, edit=edit, make=new)
+    first = SystemMessage("")
+    if system is not None:
+        first = next(one for one in found if isinstance(one, SystemMessage))
+    messages = [one for one in found if one is not None and one is not first]
+    first = _extended(first, instructions)
     wanted = {_SETTINGS[k]: v for k, v in changes.config.items() if k in _SETTINGS}
     if changes.model is not None:
         wanted["model"] = changes.model
-    return {k: v for k, v in {**given, **wanted}.items() if v is not None}
+    settings = {**request.model_settings, **wanted}
+    return request.override(
+        messages=messages,
+        system_message=first if first.content else None,
+        model_settings={k: v for k, v in settings.items() if v is not None},
+    )
 
 
-def _restricted(request: ModelRequest[Any], call: HookedModelCall) -> ModelRequest[Any]:
+def _restricted(request: Request, call: HookedModelCall) -> Request:
     """The request with the tools that hooks leave, and the mode that they want."""
     names, choice = call.allowed_names, request.tool_choice
     if call.request.get("toolConfig", {}).get("mode") == "ANY":
@@ -513,11 +426,11 @@ def _restricted(request: ModelRequest[Any], call: HookedModelCall) -> ModelReque
     return request.override(tools=tools, tool_choice=choice)
 
 
-def _refusal(request: ToolCallRequest, text: str) -> ToolMessage:
-    call = request.tool_call
-    return ToolMessage(
-        text, name=call["name"], tool_call_id=call["id"] or "", status="error"
+def _refusal(asked: Mapping[str, Any], text: str, marks: Update) -> ToolMessage:
+    message = ToolMessage(
+        text, name=asked["name"], tool_call_id=asked["id"] or "", status="error"
     )
+    return _marked(message, marks)
 
 
 def _seen(message: ToolMessage | None) -> ToolResult:
@@ -529,23 +442,20 @@ def _seen(message: ToolMessage | None) -> ToolResult:
 
 
 def _told(
-    result: Any, request: ToolCallRequest, outcome: ToolOutcome, marks: Update
+    result: Any, asked: Mapping[str, Any], outcome: ToolOutcome, marks: Update
 ) -> Told:
     """The result for the model: as the tool gave it, with what hooks said."""
-    message = _message_in(result, request.tool_call["id"])
-    if outcome.suppress_display:
-        marks["suppress_display"] = True
-    if outcome.stop_reason is not None:
-        marks["stop_reason"] = outcome.stop_reason
-    is_lost = message is None and marks.get("stop_reason") is not None
-    if outcome.withheld or outcome.stop_reason is not None or is_lost:
+    message = _message_in(result, asked["id"])
+    marks["suppress_display"] = outcome.suppress_display or None
+    marks["stop_reason"] = stop = outcome.stop_reason or marks.get("stop_reason")
+    if outcome.withheld or outcome.stop_reason or (stop and message is None):
         # The artifact, and a command's updates, are withheld with the text.
-        return _marked(_refusal(request, outcome.text), **marks)
+        return _refusal(asked, outcome.text, marks)
     if message is None:
         if outcome.additions:
             logger.warning("a command without a message drops %s", outcome.additions)
         return cast("Told", result)
-    told = _marked(_extended(message, outcome.additions), **marks)
+    told = _marked(_extended(message, outcome.additions), marks)
     return cast("Told", _with_message(result, message, told))
 
 
@@ -553,12 +463,10 @@ def _message_in(result: Any, call_id: str | None) -> ToolMessage | None:
     """The message that answers a call: alone, in a list or in a command's update."""
     if isinstance(result, ToolMessage):
         return result if result.tool_call_id == call_id else None
-    if isinstance(result, Command):
-        update = result.update
-        result = update.get("messages") if isinstance(update, Mapping) else None
-    if not isinstance(result, list):
-        return None
-    return next((m for one in result if (m := _message_in(one, call_id))), None)
+    if isinstance(result, Command) and isinstance(result.update, Mapping):
+        result = result.update.get("messages")
+    inner = result if isinstance(result, list) else ()
+    return next((m for one in inner if (m := _message_in(one, call_id))), None)
 
 
 def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
@@ -586,14 +494,14 @@ def _latest_results(messages: Messages) -> list[ToolMessage]:
 
 def _recorded(messages: Messages) -> list[Any]:
     """The model's last message with the inputs that its calls ran with, if changed."""
-    marks = {one.tool_call_id: _marks(one) for one in _latest_results(messages)}
     ran: Update = {
-        key: one["tool_input"] for key, one in marks.items() if "tool_input" in one
+        one.tool_call_id: _marks(one)["tool_input"]
+        for one in _latest_results(messages)
+        if "tool_input" in _marks(one)
     }
-    message = next(
-        (one for one in reversed(messages) if isinstance(one, AIMessage)), None
-    )
-    if message is None or not ran:
+    answers = (one for one in reversed(messages) if isinstance(one, AIMessage))
+    message = next(answers, None) if ran else None
+    if message is None:
         return []
     calls = [
         {**one, "args": ran.get(one["id"] or "", one["args"])}
@@ -610,27 +518,33 @@ def _recorded(messages: Messages) -> list[Any]:
     return [message.model_copy(update=changed)]
 
 
-def _with_input(block: Any, ran: Mapping[str, Any]) -> Any:
+def _with_input(block: Any, ran: Update) -> Any:
     """A content block that repeats a call, as some services have it."""
-    if not isinstance(block, dict) or block.get("id") not in ran:
+    if not isinstance(block, dict):
         return block
-    new = dict.fromkeys(("input", "args"), ran[block["id"]])
+    key = block.get("call_id", block.get("id"))
+    if key not in ran:
+        return block
+    text = encode(ran[key]).decode()
+    new = {"input": ran[key], "args": ran[key], "arguments": text}
     return {key: new.get(key, value) for key, value in block.items()}
 
 
-def _approval_request(asked: Mapping[str, Any], call: HookedToolCall) -> Update:
-    """In the shape of LangChain's own human-in-the-loop middleware."""
-    return {
-        "type": "tool_approval",
-        "tool_call_id": asked["id"],
-        "name": asked["name"],
-        "args": call.tool_input,
-        "description": call.question,
-    }
+def _is_approved(asked: Mapping[str, Any], tool_input: Any, question: str) -> bool:
+    """Interrupt the run until a person answers; only a clear yes is one.
 
-
-def _is_approval(answer: Any) -> bool:
-    """Only a clear yes: true, "approve", or LangChain's own decision."""
+    The question and its answers have the shape of LangChain's own human-in-the-loop
+    middleware; ``True`` and "approve" will do too.
+    """
+    answer = interrupt(
+        {
+            "type": "tool_approval",
+            "tool_call_id": asked["id"],
+            "name": asked["name"],
+            "args": tool_input,
+            "description": question,
+        }
+    )
     if isinstance(answer, Mapping) and len(answer.get("decisions", ())) == 1:
         answer = answer["decisions"][0]
     if isinstance(answer, Mapping):
@@ -648,20 +562,11 @@ def _subagent_type() -> str | None:
     caller, name = _caller.get(), _agent_name()
     if caller is None:
         return None
-    return caller.tool if name is None or name == caller.agent else name
+    return caller.tool if name in (None, caller.agent) else name
 
 
 def _agent_name() -> str | None:
     return get_config().get("metadata", {}).get("lc_agent_name")
-
-
-@contextmanager
-def _within(caller: _Caller) -> Iterator[None]:
-    token = _caller.set(caller)
-    try:
-        yield
-    finally:
-        _caller.reset(token)
 
 
 def _prompts(messages: Messages) -> list[Any]:
@@ -670,7 +575,7 @@ def _prompts(messages: Messages) -> list[Any]:
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
             found.insert(0, message)
-        elif found:
+        elif found and not isinstance(message, SystemMessage):
             break
     return found
 
@@ -697,7 +602,7 @@ def _marks(message: BaseMessage) -> Mapping[str, Any]:
     return marks if isinstance(marks, Mapping) else {}
 
 
-def _marked(message: M, **marks: Any) -> M:
+def _marked(message: M, marks: Update) -> M:
     """Note for later steps what hooks decided."""
     known = {key: value for key, value in marks.items() if value is not None}
     if not known:
@@ -710,20 +615,16 @@ def _with_content(message: M, content: Any) -> M:
     return message.model_copy(update={"content": content})
 
 
-def _with_text(message: BaseMessage, text: str | None) -> BaseMessage | None:
+def _with_text(message: M, text: str | None) -> M | None:
     """A message with another text, or without; images, calls and so on stay."""
     content: Any = message.content
     if isinstance(content, str):
         # Services reject results whose calls are gone.
         is_kept = text is not None or getattr(message, "tool_calls", None)
         return _with_content(message, text or "") if is_kept else None
-    others = [one for one in content if _is_no_text(one)]
+    others = [b for b in content if isinstance(b, dict) and b.get("type") != "text"]
     blocks = [*_blocks([text] if text else []), *others]
     return _with_content(message, blocks) if blocks else None
-
-
-def _is_no_text(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") != "text"
 
 
 def _extended(message: M, additions: list[str]) -> M:
@@ -736,5 +637,5 @@ def _extended(message: M, additions: list[str]) -> M:
     return _with_content(message, [*content, *_blocks(additions)])
 
 
-def _blocks(texts: Iterable[str]) -> list[dict[str, str]]:
+def _blocks(texts: list[str]) -> list[Any]:
     return [{"type": "text", "text": text} for text in texts]

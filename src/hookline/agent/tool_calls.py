@@ -317,6 +317,17 @@ class HookedToolCall(Struct):
         else:
             self.refuse(refusal)
 
+    def decide(self, approved: bool) -> None:
+        """Answer the ``question`` of this call; without one nothing is decided."""
+        if self.question is None:
+            return
+        question, self.question = self.question, None
+        self._refused = self.refusal = None
+        if approved:
+            self._annotate(_told(self.changed_names))
+        else:
+            self.refuse(_declined(question))
+
     def refuse(self, result: ToolResult) -> None:
         """Give this result in place of a run."""
         self._refused = result
@@ -361,7 +372,7 @@ class HookedToolCall(Struct):
         on_ask: Callable[[], None] | None,
     ) -> ToolResult | None:
         if isinstance(confirm, bool):
-            return None if confirm else _declined(question)
+            return None if confirm else _declined(question.reason)
         if on_ask is not None:
             on_ask()
         session = events_of(self.session)
@@ -372,7 +383,9 @@ class HookedToolCall(Struct):
         self._annotate(notice.system_message)
         if confirm is not None:
             return (
-                None if await _is_confirmed(confirm, question) else _declined(question)
+                None
+                if await _is_confirmed(confirm, question)
+                else _declined(question.reason)
             )
         if defer:
             self.question = question.reason
@@ -479,8 +492,8 @@ async def _is_confirmed(confirm: Confirm, question: Confirmation) -> bool:
         return False
 
 
-def _declined(question: Confirmation) -> ToolResult:
-    return _blocked(f"Declined by the user: {question.reason}")
+def _declined(question: str) -> ToolResult:
+    return _blocked(f"Declined by the user: {question}")
 
 
 def _blocked(reason: str) -> ToolResult:
