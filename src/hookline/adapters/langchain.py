@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
+from itertools import takewhile
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar, cast
 
 from hookline.agent import (
@@ -226,7 +227,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
             return _told(None, asked, outcome, marks)
         finally:
             _caller.reset(token)
-        outcome = await wait.hooks(call.finish(_seen(_message_in(result, asked["id"]))))
+        outcome = await wait.hooks(call.finish(_seen(result, asked["id"])))
         marks["stop_reason"] = next(iter(caller.stops), None)
         return _told(result, asked, outcome, marks)
 
@@ -282,8 +283,10 @@ async def _end(turn: HookedTurn, state: State) -> Update:
         caller.stops.append(turn.stop_reason)
     if turn.refused and not is_told:
         new.append(AIMessage(turn.reason or ""))
-    update: Update = {"structured_response": None} if turn.refused else {}
-    return {**update, "messages": new} if new else update
+    update: Update = {"messages": new} if new else {}
+    if turn.refused and answer is not None:
+        update["structured_response"] = None
+    return update
 
 
 async def _answered(
@@ -318,9 +321,9 @@ def _rewritten(
     if response.structured_response is None or old.tool_calls:
         return lc.ModelResponse([new])
     schema = getattr(request.response_format, "schema", request.response_format)
-    spec = structured_output.ProviderStrategy(cast("Any", schema)).schema_spec
-    binding = structured_output.ProviderStrategyBinding.from_schema_spec(spec)
     try:
+        spec = structured_output.ProviderStrategy(cast("Any", schema)).schema_spec
+        binding = structured_output.ProviderStrategyBinding.from_schema_spec(spec)
         return lc.ModelResponse([new], binding.parse(new))
     except ValueError:
         return lc.ModelResponse([new])
@@ -365,9 +368,8 @@ def _stable_request(request: Request) -> Update:
     }
 
 
-def _sent(request: Request) -> list[BaseMessage]:
-    system = request.system_message
-    return [*([] if system is None else [system]), *request.messages]
+def _sent(request: Request) -> list[Any]:
+    return [*filter(None, [request.system_message]), *request.messages]
 
 
 def _shown_text(message: BaseMessage) -> str:
@@ -433,8 +435,9 @@ def _refusal(asked: Mapping[str, Any], text: str, marks: Update) -> ToolMessage:
     return _marked(message, marks)
 
 
-def _seen(message: ToolMessage | None) -> ToolResult:
+def _seen(result: Any, call_id: str | None) -> ToolResult:
     """What hooks are shown of a result; a command need not hold a message."""
+    message = _message_in(result, call_id)
     if message is None:
         return ToolResult()
     error = _text(message) if message.status == "error" else None
@@ -483,13 +486,8 @@ def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
 
 def _latest_results(messages: Messages) -> list[ToolMessage]:
     """The results since the last answer of the model."""
-    found: list[ToolMessage] = []
-    for message in reversed(messages):
-        if isinstance(message, AIMessage):
-            break
-        if isinstance(message, ToolMessage):
-            found.append(message)
-    return found
+    later = takewhile(lambda one: not isinstance(one, AIMessage), reversed(messages))
+    return [one for one in later if isinstance(one, ToolMessage)]
 
 
 def _recorded(messages: Messages) -> list[Any]:
