@@ -10,6 +10,7 @@ no type, event or snapshot holds anything else.
 from __future__ import annotations
 
 import re
+from copy import copy
 from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -18,7 +19,6 @@ from msgspec import Struct
 
 from hookline.errors import MissingExtraError, UnhookedCallError, UnknownClientError
 from hookline.protocol.events import HookEventName
-from hookline.translators.sdk_objects import get
 
 from .chat import StreamMode
 from .client import ClientHooks
@@ -57,7 +57,8 @@ class Hidden(Struct, frozen=True):
     why: str
 
 
-_ID = r"/(?!\.\.?(?:/|$))[^/]+"
+# Not another spelling of dots and slashes.
+_ID = r"/(?!\.\.?(?:/|$))[^/%\\]+"
 # Requests that neither send anything to a model nor show what one has said.
 _HARMLESS = re.compile(
     rf"""GET\ /v1/models({_ID})?
@@ -173,11 +174,10 @@ class MessagesHooks(HttpHooks):
         return ModelRequest(self, api, call, is_stream=is_stream), options
 
     def _hidden(self, options: Any) -> list[Hidden]:
-        helpers = str(get(options.headers or {}, "x-stainless-helper"))
         found = [_NOT_JSON] if _is_unreadable(options) else []
         if not found and options.json_data.get("thread"):
             found.append(_THREAD)
-        if "ToolRunner" in helpers and self.run is None:
+        if self.run is None and _may_be_runner(options.headers or {}):
             found.append(_RUNNER)
         return found
 
@@ -185,6 +185,8 @@ class MessagesHooks(HttpHooks):
         self, model_request: Any, request: Any, send: Any, *, stream: bool
     ) -> Any:
         """Send what ``request()`` sends; it shows hooks the response itself."""
+        if not request.url.path.endswith(model_request.path):
+            await self.check(request.method, request.url.path)
         return await self.wait.value(send(request, stream=stream))
 
 
@@ -194,15 +196,22 @@ def _target(options: Any) -> tuple[str, str]:
     return options.method.upper(), f"/{path.lstrip('/')}"
 
 
+def _may_be_runner(headers: Any) -> bool:
+    said = [v for k, v in headers.items() if k.lower() == "x-stainless-helper"]
+    return any(not isinstance(v, str) or "ToolRunner" in v for v in said)
+
+
 def _is_unreadable(options: Any) -> bool:
     is_object = isinstance(options.json_data, dict)
     return not is_object or options.content is not None or bool(options.files)
 
 
-class _Passing(Struct, frozen=True):
+class _Passing(Struct):
     """Marks what ``request()`` sends, so that the HTTP client lets it pass."""
 
-    owner: HttpHooks
+    owner: HttpHooks | None
+    path: str
+    """How the path ends: platforms send model calls elsewhere, others may not go."""
 
 
 class MessagesRequest:
@@ -220,7 +229,7 @@ class MessagesRequest:
             options = await self._prepared(options)
         model_request, options = await self._hooks.begin(options)
         if model_request is None:
-            return await self._sent(options)
+            return await self._sent(options, _target(options)[1])
         headers = dict(options.headers or {})
         options.headers = {_RAW_HEADER: "raw", **headers}
         if model_request.call.refused:
@@ -242,12 +251,13 @@ class MessagesRequest:
             made.extra_json = None
         return made
 
-    async def _sent(self, options: Any) -> Any:
-        passing: Any = _Passing(self._hooks)
+    async def _sent(self, options: Any, path: str = "") -> Any:
+        passing: Any = _Passing(self._hooks, path)
         token = current.set(passing)
         try:
             return await self._wait.value(self._send(options=options, **self._given))
         finally:
+            passing.owner = None  # tasks that are left running have it too
             current.reset(token)
 
     async def _unsent(self, model_request: ModelRequest, options: Any) -> Any:
@@ -278,16 +288,21 @@ class MessagesRequest:
             return await self._seen(model_request, response)
         if hasattr(response, "http_response"):
             given = response.http_response
-            response.http_response = await self._seen(model_request, given)
-            if response.http_response is not given:
-                response._client = self._reader  # noqa: SLF001 - decodes streams
-            return response
+            http = await self._seen(model_request, given)
+            return response if http is given else self._with(response, http)
         # A middleware of the client answered by itself, with a value of its own.
         if not hasattr(response, "to_dict"):
             await self._hooks.refuse(" ".join(_MODEL_CALL), _OTHER_ANSWER)
             return response
         finish = model_request.call.finish(response)
         return (await self._wait.hooks(finish)).response
+
+    def _with(self, response: Any, http: Any) -> Any:
+        """The SDK's response with another HTTP response, and nothing parsed before."""
+        made = copy(response)
+        fields = {"_client": self._reader, "_parsed_by_type": {}}
+        vars(made).update(fields, http_response=http)
+        return made
 
     async def _seen(self, model_request: ModelRequest, http: Any) -> Any:
         """The HTTP response, or one with what hooks left of it."""
@@ -296,16 +311,19 @@ class MessagesRequest:
         if is_sse and not await self._is_held():
             model_request.listen(http)
             return http
-        content = await self._read(http)
+        given = content = await self._read(http)
         if is_stream:
             events = list(self._decoder.iter_bytes(iter((content,))))
             errors = [e for e in events if e.event == "error"]
             if errors:
                 # The stream failed: no hook has seen what came before.
                 return _rewritten(http, _API.encoded(errors[:1]), _EVENT_STREAM)
-            content = content if is_sse else _API.encoded(events)
+            # The SDK skips the others, so they must not end or spoil what hooks read.
+            known = [e for e in events if e.event and e.data]
+            if not is_sse or known != events:
+                content = _API.encoded(known)
         left = await model_request.answer(content, is_stream=is_stream)
-        if left is content:
+        if left is given:
             return http
         return _rewritten(http, left, _EVENT_STREAM if is_stream else _JSON)
 
