@@ -171,7 +171,7 @@ async def test_what_is_left_running_after_a_call_passes_nothing(
 
     async def later() -> None:
         await is_over.wait()
-        await client._client.post(f"{server.url}/v1/messages", json=REQUEST)  # noqa: SLF001 - the way past
+        await client._client.post(f"{server.url}/v1/messages", json=REQUEST)
 
     async def leaves(request: Any, go_on: Any) -> Any:
         left.append(asyncio.create_task(later()))
@@ -191,7 +191,7 @@ def event(kind: str, **fields: Any) -> str:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
 
 
-MESSAGE = {
+MESSAGE: dict[str, Any] = {
     "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
     "stop_reason": None, "stop_sequence": None,
     "usage": {"input_tokens": 1, "output_tokens": 1},

@@ -25,7 +25,7 @@ class MessagesApi:
 
     def body(self, request: Any) -> Body:
         """The arguments of ``create()`` as the body that is sent."""
-        # The translator puts these there. Any other field would be one no hook has seen.
+        # The translator puts these there; any other field no hook has seen.
         extra = request.get("extra_body") or {}
         found = {name: extra[name] for name in _SAMPLING if name in extra}
         rest = {name: value for name, value in request.items() if name != "extra_body"}
@@ -80,16 +80,16 @@ class MessagesApi:
         lost = [
             block
             for block in content
-            if get(block, "type") == "tool_use" and _name(block) not in allowed
+            if get(block, "type") == "tool_use" and tool_name(block) not in allowed
         ]
         left = [block for block in content if block not in lost]
         changed = {**whole, "content": left}
         if lost and not any(get(block, "type") == "tool_use" for block in left):
             changed["stop_reason"] = "end_turn"
-        return changed, [_name(block) for block in lost]
+        return changed, [tool_name(block) for block in lost]
 
 
-def _name(block: Any) -> str:
+def tool_name(block: Any) -> str:
     """The name of a tool as its hooks know it; members of toolsets have two."""
     family, name = get(block, "toolset_name"), str(get(block, "name") or "")
     return name if family is None else f"{family}.{name}"
