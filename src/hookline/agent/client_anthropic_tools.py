@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hookline.translators.sdk_objects import get
 
+from .client_anthropic_api import tool_name
 from .client_http import HttpHooks
 from .decorator import run_to_end
 from .tool_calls import ToolResult, content_text
@@ -47,17 +48,13 @@ def _tool_runner(
     if not all(hasattr(runner, name) for name in _RUNS_TOOLS):
         return kind(client).tool_runner(**given)
     tools = RunnerTools(hooks, run)
-    finish: Callable[[Any], Any] = _awaited if hooks.wait.is_async else run_to_end
+    finish: Any = (lambda work: work) if hooks.wait.is_async else run_to_end
     own_tool, own_member = runner._run_tool, runner._run_toolset_member  # noqa: SLF001 - replaced here
     runner._run_tool = lambda tool, use: finish(  # noqa: SLF001 - same
         tools.result(use, partial(own_tool, tool))
     )
     runner._run_toolset_member = lambda use: finish(tools.result(use, own_member))  # noqa: SLF001 - same
     return runner
-
-
-def _awaited(work: Any) -> Any:
-    return work
 
 
 class RunnerTools(Struct, frozen=True):
@@ -71,7 +68,9 @@ class RunnerTools(Struct, frozen=True):
         if not isinstance(tool_use.input, Mapping):
             return _error(tool_use, "input: expected a JSON object")
         wait, confirm = self.hooks.wait, self.hooks.hooks.confirm
-        begin = self.run.begin_tool(_name(tool_use), tool_use.input, confirm=confirm)
+        begin = self.run.begin_tool(
+            tool_name(tool_use), tool_use.input, confirm=confirm
+        )
         call = await wait.hooks(begin)
         if call.refused:
             return _error(tool_use, call.message)
@@ -87,11 +86,6 @@ class RunnerTools(Struct, frozen=True):
             return {**block, "content": outcome.text}
         added = [{"type": "text", "text": text} for text in outcome.additions]
         return {**block, "content": [*outcome.content, *added]}
-
-
-def _name(tool_use: Any) -> str:
-    family = get(tool_use, "toolset_name")
-    return str(tool_use.name if family is None else f"{family}.{tool_use.name}")
 
 
 def _error(tool_use: Any, message: str) -> dict[str, Any]:
