@@ -13,8 +13,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import APIConnectionError, Omit, beta_tool
+from anthropic import APIConnectionError, Omit, Stream, beta_tool
 from anthropic.resources.beta.messages.messages import Messages as BetaMessages
+from anthropic.types import Message, RawMessageStreamEvent
 
 from hookline.agent import hooked
 from hookline.errors import UnhookedCallError
@@ -224,3 +225,29 @@ def test_what_the_sdk_skips_hides_nothing_from_the_hooks(
         raw = client.post("/v1/messages", cast_to=httpx2.Response, body=body)
     assert "***" in shown(events)
     assert "secret" not in shown(events) + raw.text
+
+
+def test_a_stream_of_another_content_type_is_seen(tmp_path: Path) -> None:
+    parts = [
+        event("message_start", message=MESSAGE),
+        event("content_block_start", index=0, content_block=BLOCK),
+        event("content_block_delta", index=0, delta=DELTA),
+        event("message_stop"),
+    ]
+    hooks = Hooks(config_in(tmp_path), AfterModel=without_secret)
+    answer = ServerAnswer(headers={"Content-Type": "x/y"}, body="".join(parts))
+    with (
+        AnsweringServer(answer) as server,
+        hooked(plain_client(server), hooks.config) as client,
+    ):
+        kind = Stream[RawMessageStreamEvent]
+        events = client.post(
+            "/v1/messages",
+            cast_to=Message,
+            body={**REQUEST, "stream": 1},
+            stream=True,
+            stream_cls=kind,
+        )
+        said = shown(list(events))
+    assert "***" in said
+    assert "secret" not in said

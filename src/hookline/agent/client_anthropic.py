@@ -40,6 +40,7 @@ _USED = ("request", "_copy_and_prepare", "_process_response", "_make_sse_decoder
 if not all(hasattr(kind, name) for kind in _CLIENTS for name in _USED):
     raise MissingExtraError("anthropic", "anthropic 2.8 or later")
 
+_http: Any = vars(_base_client)["httpx2"]
 _RAW_HEADER = "X-Stainless-Raw-Response"
 _OF_THE_BODY = ("content-encoding", "content-length", "content-type")
 _JSON, _EVENT_STREAM = "application/json", "text/event-stream"
@@ -47,7 +48,6 @@ _BEFORE_MODEL, _AFTER_MODEL = HookEventName.BeforeModel, HookEventName.AfterMode
 _MODEL_EVENTS = (HookEventName.BeforeToolSelection, _BEFORE_MODEL, _AFTER_MODEL)
 _TOOL_EVENTS = (HookEventName.BeforeTool, HookEventName.AfterTool)
 Hidden = tuple[tuple[HookEventName, ...], str]
-
 
 # Not another spelling of dots and slashes.
 _ID = r"/(?!\.\.?(?:/|$))[^/%\\]+"
@@ -79,10 +79,8 @@ _HIDDEN: dict[str, Hidden] = {
         "it sends a prompt and is no model call",
     ),
 }
-_UNKNOWN = (
-    (*_MODEL_EVENTS, *_TOOL_EVENTS),
-    "the service may call models or tools by itself",
-)
+_ALL_EVENTS = (*_MODEL_EVENTS, *_TOOL_EVENTS)
+_UNKNOWN = (_ALL_EVENTS, "the service may call models or tools by itself")
 _NOT_JSON = (_MODEL_EVENTS, "its body is not a JSON object")
 _THREAD = (_MODEL_EVENTS, "a thread keeps its messages at the service")
 _RUNNER = (_TOOL_EVENTS, "use client.beta.messages.tool_runner()")
@@ -170,7 +168,7 @@ class MessagesHooks(HttpHooks):
         if call.request is not body:
             options.json_data = _API.body(call.request)
         api = _API if self.run is None else _RUN_API
-        is_stream = body.get("stream") is True
+        is_stream = bool(body.get("stream"))
         return ModelRequest(self, api, call, is_stream=is_stream), options
 
     async def exchange(
@@ -190,7 +188,7 @@ class MessagesHooks(HttpHooks):
         is_heard: bool,
     ) -> Any:
         """The HTTP response, or one with what hooks left of it."""
-        is_sse = _EVENT_STREAM in http.headers.get("content-type", "")
+        is_sse = _EVENT_STREAM in http.headers.get("content-type", "").lower()
         if is_sse and not await self._is_held(is_heard):
             model_request.listen(http)
             return http
@@ -275,7 +273,7 @@ class MessagesRequest:
     async def _unsent(self, model_request: ModelRequest, options: Any) -> Any:
         """The response of a call that hooks refused, as the SDK would give it."""
         url = self._client.base_url.join(options.url)
-        request = _base_client.httpx2.Request("POST", url, headers={_RAW_HEADER: "raw"})
+        request = _http.Request("POST", url, headers={_RAW_HEADER: "raw"})
         made = self._reader._process_response(  # noqa: SLF001 - makes every response
             cast_to=self._given["cast_to"],
             options=options,
@@ -291,8 +289,9 @@ class MessagesRequest:
         if not heard and model_request.call.allowed_names is None:
             return response
         given = getattr(response, "http_response", response)
-        if isinstance(given, _base_client.httpx2.Response):
+        if isinstance(given, _http.Response):
             decoder = self._client._make_sse_decoder  # noqa: SLF001 - Bedrock has its own
+            model_request.is_stream |= self._given["stream"]
             http = await self._hooks.seen(model_request, given, decoder, is_heard=heard)
             if http is given:
                 return response
@@ -331,7 +330,7 @@ def _wants_raw(options: Any, given: dict[str, Any]) -> bool:
 
 def _response(content: bytes, request: Any, before: Any = None) -> Any:
     """An HTTP response with other content than the one before, or one never sent."""
-    new = _base_client.httpx2.Response
+    new = _http.Response
     before = new(200) if before is None else before
     headers = before.headers.multi_items()
     is_json = content.startswith((b"{", b"[", b'"'))
