@@ -236,8 +236,9 @@ class _Passing(Struct):
 class MessagesRequest:
     """One call of ``client.request()``; plain and async clients share this code."""
 
-    def __init__(self, client: Any, send: Any, given: dict[str, Any]) -> None:
-        self._client, self._send, self._given = client, send, given
+    def __init__(self, client: Any, send: Any, cast_to: Any, more: Any) -> None:
+        self._client, self._send = client, send
+        self._given = {"cast_to": cast_to, "stream": False, "stream_cls": None, **more}
         self._hooks: MessagesHooks = client._hookline  # noqa: SLF001 - our own field
         self._wait = self._hooks.wait
 
@@ -251,8 +252,7 @@ class MessagesRequest:
         model_request, options = await self._hooks.begin(options)
         if model_request is None:
             return await self._sent(options, _target(options).split(" ", 1)[1])
-        headers = dict(options.headers or {})
-        options.headers = {_RAW_HEADER: "raw", **headers}
+        options.headers = {_RAW_HEADER: "raw", **(options.headers or {})}
         if model_request.call.refused:
             response = await self._unsent(model_request, options)
         else:
@@ -275,11 +275,9 @@ class MessagesRequest:
         url = self._client.base_url.join(options.url)
         request = _http.Request("POST", url, headers={_RAW_HEADER: "raw"})
         made = self._reader._process_response(  # noqa: SLF001 - makes every response
-            cast_to=self._given["cast_to"],
             options=options,
             response=_response(model_request.refusal(), request),
-            stream=self._given["stream"],
-            stream_cls=self._given["stream_cls"],
+            **self._given,
         )
         return await self._wait.value(made)
 
@@ -333,13 +331,11 @@ def _response(content: bytes, request: Any, before: Any = None) -> Any:
     new = _http.Response
     before = new(200) if before is None else before
     headers = before.headers.multi_items()
+    kept = [(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY]
     is_json = content.startswith((b"{", b"[", b'"'))
     made = new(
         before.status_code,
-        headers=[
-            *((k, v) for k, v in headers if k.lower() not in _OF_THE_BODY),
-            ("content-type", _JSON if is_json else _EVENT_STREAM),
-        ],
+        headers=[*kept, ("content-type", _JSON if is_json else _EVENT_STREAM)],
         content=content,
         request=request,
         extensions=before.extensions,
@@ -381,8 +377,9 @@ class HookedAnthropic(_Anthropic, HookedSyncClient):
     def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
         """Send a request as its hooks allow."""
         sdk: Any = super(HookedSyncClient, self)
-        given = {"stream": False, "stream_cls": None, **more, "cast_to": cast_to}
-        return run_to_end(MessagesRequest(self, sdk.request, given).make(options))
+        return run_to_end(
+            MessagesRequest(self, sdk.request, cast_to, more).make(options)
+        )
 
 
 class HookedAsyncAnthropic(_Anthropic, HookedAsyncClient):
@@ -391,5 +388,4 @@ class HookedAsyncAnthropic(_Anthropic, HookedAsyncClient):
     async def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
         """Send a request as its hooks allow."""
         sdk: Any = super(HookedAsyncClient, self)
-        given = {"stream": False, "stream_cls": None, **more, "cast_to": cast_to}
-        return await MessagesRequest(self, sdk.request, given).make(options)
+        return await MessagesRequest(self, sdk.request, cast_to, more).make(options)
