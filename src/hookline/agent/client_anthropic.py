@@ -10,6 +10,8 @@ no type, event or snapshot holds anything else.
 from __future__ import annotations
 
 import re
+from copy import copy
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -18,9 +20,7 @@ from msgspec import Struct
 
 from hookline.errors import MissingExtraError, UnhookedCallError, UnknownClientError
 from hookline.protocol.events import HookEventName
-from hookline.translators.sdk_objects import get
 
-from .chat import StreamMode
 from .client import ClientHooks
 from .client_anthropic_api import MessagesApi
 from .client_anthropic_tools import with_hooked_runner
@@ -36,28 +36,21 @@ except ImportError as error:
 
 _CLIENTS = (_base_client.SyncAPIClient, _base_client.AsyncAPIClient)
 # A release without these methods would send or show something past the hooks.
-_USED = ("request", "_process_response", "_make_sse_decoder")
+_USED = ("request", "_copy_and_prepare", "_process_response", "_make_sse_decoder")
 if not all(hasattr(kind, name) for kind in _CLIENTS for name in _USED):
     raise MissingExtraError("anthropic", "anthropic 2.8 or later")
 
-# Older releases of the SDK use httpx.
-_http: Any = vars(_base_client).get("httpx2") or vars(_base_client).get("httpx")
+_http: Any = vars(_base_client)["httpx2"]
 _RAW_HEADER = "X-Stainless-Raw-Response"
-_JSON, _EVENT_STREAM = "application/json", "text/event-stream"
 _OF_THE_BODY = ("content-encoding", "content-length", "content-type")
+_JSON, _EVENT_STREAM = "application/json", "text/event-stream"
 _BEFORE_MODEL, _AFTER_MODEL = HookEventName.BeforeModel, HookEventName.AfterModel
 _MODEL_EVENTS = (HookEventName.BeforeToolSelection, _BEFORE_MODEL, _AFTER_MODEL)
 _TOOL_EVENTS = (HookEventName.BeforeTool, HookEventName.AfterTool)
+Hidden = tuple[tuple[HookEventName, ...], str]
 
-
-class Hidden(Struct, frozen=True):
-    """What some hooks would have to see of a request, and cannot."""
-
-    events: tuple[HookEventName, ...]
-    why: str
-
-
-_ID = r"/(?!\.\.?(?:/|$))[^/]+"
+# Not another spelling of dots and slashes.
+_ID = r"/(?!\.\.?(?:/|$))[^/%\\]+"
 # Requests that neither send anything to a model nor show what one has said.
 _HARMLESS = re.compile(
     rf"""GET\ /v1/models({_ID})?
@@ -71,25 +64,28 @@ _HARMLESS = re.compile(
     """,
     re.VERBOSE,
 )
-_HIDDEN = {
-    r"POST /v1/messages/batches": Hidden(
-        _MODEL_EVENTS, "the service makes the calls of a batch later"
+# What some hooks would have to see of other requests, and why they cannot.
+_HIDDEN: dict[str, Hidden] = {
+    r"POST /v1/messages/batches": (
+        _MODEL_EVENTS,
+        "the service makes the calls of a batch later",
     ),
-    rf"GET /v1/messages/batches{_ID}/results": Hidden(
-        (_AFTER_MODEL,), "it reads what a model answered"
+    rf"GET /v1/messages/batches{_ID}/results": (
+        (_AFTER_MODEL,),
+        "it reads what a model answered",
     ),
-    r"POST /v1/messages/count_tokens": Hidden(
-        (_BEFORE_MODEL,), "it sends a prompt and is no model call"
+    r"POST /v1/messages/count_tokens": (
+        (_BEFORE_MODEL,),
+        "it sends a prompt and is no model call",
     ),
 }
-_UNKNOWN = Hidden(
-    (*_MODEL_EVENTS, *_TOOL_EVENTS), "the service may call models or tools by itself"
-)
-_NOT_JSON = Hidden(_MODEL_EVENTS, "its body is not a JSON object")
-_THREAD = Hidden(_MODEL_EVENTS, "a thread keeps its messages at the service")
-_RUNNER = Hidden(_TOOL_EVENTS, "use client.beta.messages.tool_runner()")
-_OTHER_ANSWER = Hidden((_AFTER_MODEL,), "a middleware gave a stream of its own")
-_MODEL_CALL = ("POST", "/v1/messages")
+_ALL_EVENTS = (*_MODEL_EVENTS, *_TOOL_EVENTS)
+_UNKNOWN = (_ALL_EVENTS, "the service may call models or tools by itself")
+_NOT_JSON = (_MODEL_EVENTS, "its body is not a JSON object")
+_THREAD = (_MODEL_EVENTS, "a thread keeps its messages at the service")
+_RUNNER = (_TOOL_EVENTS, "use client.beta.messages.tool_runner()")
+_OTHER_ANSWER = ((_AFTER_MODEL,), "a middleware gave a stream of its own")
+_MESSAGES = "POST /v1/messages"
 _API = MessagesApi()
 # A run refuses calls of tools that are not allowed, and tells the model.
 _RUN_API = MessagesApi(keeps_calls=True)
@@ -146,22 +142,25 @@ class MessagesHooks(HttpHooks):
 
     async def refuse(self, what: str, hidden: Hidden) -> None:
         """Refuse what hooks would have to see, if there are such hooks."""
+        events, why = hidden
         has_hooks = self.session.has_hooks
-        found = [e for e in hidden.events if await self.wait.hooks(has_hooks(e))]
+        found = [e for e in events if await self.wait.hooks(has_hooks(e))]
         if found:
-            raise UnhookedCallError(what, hidden.why, found)
+            raise UnhookedCallError(what, why, found)
 
     async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
         """Fire the hooks before a model call; gives the options to send."""
-        method, path = _target(options)
-        if (method, path) != _MODEL_CALL:
-            await self.check(method, path)
+        if _target(options) != _MESSAGES:
+            await self.check(*_target(options).split(" ", 1))
             return None, options
         body = options.json_data
-        for hidden in self._hidden(options):
-            await self.refuse(f"{method} {path}", hidden)
+        if self.run is None and _may_be_runner(options.headers or {}):
+            await self.refuse(_MESSAGES, _RUNNER)
         if _is_unreadable(options):
+            await self.refuse(_MESSAGES, _NOT_JSON)
             return None, options
+        if body.get("thread"):
+            await self.refuse(_MESSAGES, _THREAD)
         if body.get("mcp_servers"):
             self.hooks.warn("the service calls tools of mcp_servers without tool hooks")
         run = self.run or self.hooks.begin_run()
@@ -169,29 +168,56 @@ class MessagesHooks(HttpHooks):
         if call.request is not body:
             options.json_data = _API.body(call.request)
         api = _API if self.run is None else _RUN_API
-        is_stream = body.get("stream") is True
+        is_stream = bool(body.get("stream"))
         return ModelRequest(self, api, call, is_stream=is_stream), options
-
-    def _hidden(self, options: Any) -> list[Hidden]:
-        helpers = str(get(options.headers or {}, "x-stainless-helper"))
-        found = [_NOT_JSON] if _is_unreadable(options) else []
-        if not found and options.json_data.get("thread"):
-            found.append(_THREAD)
-        if "ToolRunner" in helpers and self.run is None:
-            found.append(_RUNNER)
-        return found
 
     async def exchange(
         self, model_request: Any, request: Any, send: Any, *, stream: bool
     ) -> Any:
         """Send what ``request()`` sends; it shows hooks the response itself."""
+        if not request.url.path.endswith(model_request.path):
+            await self.check(request.method, request.url.path)
         return await self.wait.value(send(request, stream=stream))
 
+    async def seen(
+        self,
+        model_request: ModelRequest,
+        http: Any,
+        make_decoder: Any,
+        *,
+        is_heard: bool,
+    ) -> Any:
+        """The HTTP response, or one with what hooks left of it."""
+        is_sse = _EVENT_STREAM in http.headers.get("content-type", "").lower()
+        if is_sse and not await self._is_held(is_heard):
+            model_request.listen(http)
+            return http
+        read = http.aread if self.wait.is_async else http.read
+        content = bytes(await self.wait.value(read()))
+        if not (is_sse or model_request.is_stream):
+            left = await model_request.answer(content, is_stream=False)
+            return http if left is content else _response(left, http.request, http)
+        events = list(make_decoder().iter_bytes(iter((content,))))
+        errors = [e for e in events if e.event == "error"]
+        if errors:
+            # The stream failed: no hook has seen what came before.
+            return _response(_API.encoded(errors[:1]), http.request, http)
+        # The SDK skips the others, so they must not end or spoil what hooks read.
+        known = [e for e in events if e.event and e.data]
+        body = content if is_sse and known == events else _API.encoded(known)
+        left = await model_request.answer(body, is_stream=True)
+        return http if left is content else _response(left, http.request, http)
 
-def _target(options: Any) -> tuple[str, str]:
+
+def _target(options: Any) -> str:
     """Method and path of a request, as the SDK's resources write them."""
     path = urlsplit(options.url).path
-    return options.method.upper(), f"/{path.lstrip('/')}"
+    return f"{options.method.upper()} /{path.lstrip('/')}"
+
+
+def _may_be_runner(headers: Any) -> bool:
+    said = [v for k, v in headers.items() if k.lower() == "x-stainless-helper"]
+    return any(not isinstance(v, str) or "ToolRunner" in v for v in said)
 
 
 def _is_unreadable(options: Any) -> bool:
@@ -199,30 +225,34 @@ def _is_unreadable(options: Any) -> bool:
     return not is_object or options.content is not None or bool(options.files)
 
 
-class _Passing(Struct, frozen=True):
+class _Passing(Struct):
     """Marks what ``request()`` sends, so that the HTTP client lets it pass."""
 
-    owner: HttpHooks
+    owner: HttpHooks | None
+    path: str
+    """How the path ends: platforms send model calls elsewhere, others may not go."""
 
 
 class MessagesRequest:
     """One call of ``client.request()``; plain and async clients share this code."""
 
-    def __init__(self, client: Any, send: Any, given: dict[str, Any]) -> None:
-        self._client, self._send, self._given = client, send, given
+    def __init__(self, client: Any, send: Any, cast_to: Any, more: Any) -> None:
+        self._client, self._send = client, send
+        self._given = {"cast_to": cast_to, "stream": False, "stream_cls": None, **more}
         self._hooks: MessagesHooks = client._hookline  # noqa: SLF001 - our own field
         self._wait = self._hooks.wait
 
     async def make(self, options: Any) -> Any:
         """Send the request as its hooks allow."""
         wants_raw = _wants_raw(options, self._given)
-        if _target(options) == _MODEL_CALL:
-            options = await self._prepared(options)
+        if _target(options) == _MESSAGES:
+            # The whole body in ``json_data``, without one-shot iterators.
+            prepare = self._client._copy_and_prepare  # noqa: SLF001 - makes every body
+            options = await self._wait.value(prepare(options))
         model_request, options = await self._hooks.begin(options)
         if model_request is None:
-            return await self._sent(options)
-        headers = dict(options.headers or {})
-        options.headers = {_RAW_HEADER: "raw", **headers}
+            return await self._sent(options, _target(options).split(" ", 1)[1])
+        options.headers = {_RAW_HEADER: "raw", **(options.headers or {})}
         if model_request.call.refused:
             response = await self._unsent(model_request, options)
         else:
@@ -231,41 +261,23 @@ class MessagesRequest:
             return response
         return await self._wait.value(response.parse())
 
-    async def _prepared(self, options: Any) -> Any:
-        """Options with the whole body in ``json_data``, without one-shot iterators."""
-        prepare = getattr(self._client, "_copy_and_prepare", None)
-        if prepare is not None:
-            return await self._wait.value(prepare(options))
-        made = options.model_copy()
-        if isinstance(made.json_data, dict):
-            made.json_data = {**made.json_data, **(made.extra_json or {})}
-            made.extra_json = None
-        return made
-
-    async def _sent(self, options: Any) -> Any:
-        passing: Any = _Passing(self._hooks)
+    async def _sent(self, options: Any, path: str = "") -> Any:
+        passing: Any = _Passing(self._hooks, path)
         token = current.set(passing)
         try:
             return await self._wait.value(self._send(options=options, **self._given))
         finally:
+            passing.owner = None  # tasks that are left running have it too
             current.reset(token)
 
     async def _unsent(self, model_request: ModelRequest, options: Any) -> Any:
         """The response of a call that hooks refused, as the SDK would give it."""
-        is_stream = options.json_data.get("stream") is True
         url = self._client.base_url.join(options.url)
-        response = _http.Response(
-            200,
-            headers={"content-type": _EVENT_STREAM if is_stream else _JSON},
-            content=model_request.refusal(),
-            request=_http.Request("POST", url, headers={_RAW_HEADER: "raw"}),
-        )
+        request = _http.Request("POST", url, headers={_RAW_HEADER: "raw"})
         made = self._reader._process_response(  # noqa: SLF001 - makes every response
-            cast_to=self._given["cast_to"],
             options=options,
-            response=response,
-            stream=self._given["stream"],
-            stream_cls=self._given["stream_cls"],
+            response=_response(model_request.refusal(), request),
+            **self._given,
         )
         return await self._wait.value(made)
 
@@ -274,59 +286,27 @@ class MessagesRequest:
         heard = await self._wait.hooks(self._hooks.session.has_hooks(_AFTER_MODEL))
         if not heard and model_request.call.allowed_names is None:
             return response
-        if isinstance(response, _http.Response):
-            return await self._seen(model_request, response)
-        if hasattr(response, "http_response"):
-            given = response.http_response
-            response.http_response = await self._seen(model_request, given)
-            if response.http_response is not given:
-                response._client = self._reader  # noqa: SLF001 - decodes streams
-            return response
+        given = getattr(response, "http_response", response)
+        if isinstance(given, _http.Response):
+            decoder = self._client._make_sse_decoder  # noqa: SLF001 - Bedrock has its own
+            model_request.is_stream |= self._given["stream"]
+            http = await self._hooks.seen(model_request, given, decoder, is_heard=heard)
+            if http is given:
+                return response
+            return http if given is response else self._with(response, http)
         # A middleware of the client answered by itself, with a value of its own.
         if not hasattr(response, "to_dict"):
-            await self._hooks.refuse(" ".join(_MODEL_CALL), _OTHER_ANSWER)
+            await self._hooks.refuse(_MESSAGES, _OTHER_ANSWER)
             return response
         finish = model_request.call.finish(response)
         return (await self._wait.hooks(finish)).response
 
-    async def _seen(self, model_request: ModelRequest, http: Any) -> Any:
-        """The HTTP response, or one with what hooks left of it."""
-        is_sse = _EVENT_STREAM in http.headers.get("content-type", "")
-        is_stream = is_sse or self._given["stream"]
-        if is_sse and not await self._is_held():
-            model_request.listen(http)
-            return http
-        content = await self._read(http)
-        if is_stream:
-            events = list(self._decoder.iter_bytes(iter((content,))))
-            errors = [e for e in events if e.event == "error"]
-            if errors:
-                # The stream failed: no hook has seen what came before.
-                return _rewritten(http, _API.encoded(errors[:1]), _EVENT_STREAM)
-            content = content if is_sse else _API.encoded(events)
-        left = await model_request.answer(content, is_stream=is_stream)
-        if left is content:
-            return http
-        return _rewritten(http, left, _EVENT_STREAM if is_stream else _JSON)
-
-    async def _is_held(self) -> bool:
-        hooks = self._hooks.hooks
-        is_needed = await self._wait.hooks(hooks.buffering.is_needed())
-        # Without AfterModel hooks, to take out calls of tools that are not allowed.
-        return is_needed or StreamMode(hooks.stream_mode) is StreamMode.BUFFER
-
-    async def _read(self, http: Any) -> bytes:
-        is_async = self._wait.is_async
-        try:
-            read = http.aread() if is_async else http.read()
-            return bytes(await self._wait.value(read))
-        finally:
-            if not http.is_closed:
-                await self._wait.value(http.aclose() if is_async else http.close())
-
-    @property
-    def _decoder(self) -> Any:
-        return self._client._make_sse_decoder()  # noqa: SLF001 - Bedrock has its own
+    def _with(self, response: Any, http: Any) -> Any:
+        """The SDK's response with another HTTP response, and nothing parsed before."""
+        made = copy(response)
+        fields = {"_client": self._reader, "_parsed_by_type": {}}
+        vars(made).update(fields, http_response=http)
+        return made
 
     @cached_property
     def _reader(self) -> Any:
@@ -346,18 +326,22 @@ def _wants_raw(options: Any, given: dict[str, Any]) -> bool:
     return is_wrapper and not given["stream"]
 
 
-def _rewritten(http: Any, content: bytes, kind: str) -> Any:
-    kept = [(k, v) for k, v in http.headers.items() if k.lower() not in _OF_THE_BODY]
-    made = type(http)(
-        http.status_code,
-        headers=[*kept, ("content-type", kind)],
+def _response(content: bytes, request: Any, before: Any = None) -> Any:
+    """An HTTP response with other content than the one before, or one never sent."""
+    new = _http.Response
+    before = new(200) if before is None else before
+    headers = before.headers.multi_items()
+    kept = [(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY]
+    is_json = content.startswith((b"{", b"[", b'"'))
+    made = new(
+        before.status_code,
+        headers=[*kept, ("content-type", _JSON if is_json else _EVENT_STREAM)],
         content=content,
-        request=http.request,
-        extensions=http.extensions,
-        history=http.history,
+        request=request,
+        extensions=before.extensions,
+        history=before.history,
     )
-    if hasattr(http, "_elapsed"):
-        made.elapsed = http.elapsed
+    made.elapsed = getattr(before, "_elapsed", timedelta())
     return made
 
 
@@ -393,8 +377,9 @@ class HookedAnthropic(_Anthropic, HookedSyncClient):
     def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
         """Send a request as its hooks allow."""
         sdk: Any = super(HookedSyncClient, self)
-        given = {"stream": False, "stream_cls": None, **more, "cast_to": cast_to}
-        return run_to_end(MessagesRequest(self, sdk.request, given).make(options))
+        return run_to_end(
+            MessagesRequest(self, sdk.request, cast_to, more).make(options)
+        )
 
 
 class HookedAsyncAnthropic(_Anthropic, HookedAsyncClient):
@@ -403,5 +388,4 @@ class HookedAsyncAnthropic(_Anthropic, HookedAsyncClient):
     async def request(self, cast_to: Any, options: Any, **more: Any) -> Any:
         """Send a request as its hooks allow."""
         sdk: Any = super(HookedAsyncClient, self)
-        given = {"stream": False, "stream_cls": None, **more, "cast_to": cast_to}
-        return await MessagesRequest(self, sdk.request, given).make(options)
+        return await MessagesRequest(self, sdk.request, cast_to, more).make(options)

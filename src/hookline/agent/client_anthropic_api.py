@@ -11,6 +11,7 @@ from hookline.translators.sdk_objects import get, items, string_of
 
 from .client_http import Body, plain, server_sent
 
+_SAMPLING = ("temperature", "top_p", "top_k")
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")
 
 
@@ -24,8 +25,11 @@ class MessagesApi:
 
     def body(self, request: Any) -> Body:
         """The arguments of ``create()`` as the body that is sent."""
-        body = {name: value for name, value in request.items() if name != "extra_body"}
-        return {**body, **(request.get("extra_body") or {})}
+        # The translator puts these there; any other field no hook has seen.
+        extra = request.get("extra_body") or {}
+        found = {name: extra[name] for name in _SAMPLING if name in extra}
+        rest = {name: value for name, value in request.items() if name != "extra_body"}
+        return {**rest, **found}
 
     def unseen_option(self, body: Body) -> str | None:
         """None: every answer is in the response."""
@@ -63,9 +67,8 @@ class MessagesApi:
 
     def encoded(self, events: Iterable[Any]) -> bytes:
         """Events as the SDK's reader gives them, which may come from another format."""
-        return b"".join(
-            f"event: {e.event}\ndata: {e.data}\n\n".encode() for e in events
-        )
+        pairs = [(e.event, e.data.replace("\n", "\ndata: ")) for e in events]
+        return "".join(f"event: {e}\ndata: {data}\n\n" for e, data in pairs).encode()
 
     def without_calls(
         self, whole: Body, allowed: frozenset[str]
@@ -77,16 +80,16 @@ class MessagesApi:
         lost = [
             block
             for block in content
-            if get(block, "type") == "tool_use" and _name(block) not in allowed
+            if get(block, "type") == "tool_use" and tool_name(block) not in allowed
         ]
         left = [block for block in content if block not in lost]
         changed = {**whole, "content": left}
         if lost and not any(get(block, "type") == "tool_use" for block in left):
             changed["stop_reason"] = "end_turn"
-        return changed, [_name(block) for block in lost]
+        return changed, [tool_name(block) for block in lost]
 
 
-def _name(block: Any) -> str:
+def tool_name(block: Any) -> str:
     """The name of a tool as its hooks know it; members of toolsets have two."""
     family, name = get(block, "toolset_name"), str(get(block, "name") or "")
     return name if family is None else f"{family}.{name}"

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import Any
 
-from msgspec import Struct
-
 from hookline.translators.sdk_objects import get
 
+from .client_anthropic_api import tool_name
 from .client_http import HttpHooks
 from .decorator import run_to_end
 from .tool_calls import ToolResult, content_text
@@ -46,52 +45,37 @@ def _tool_runner(
     runner = kind(in_run(client, run)).tool_runner(**given)
     if not all(hasattr(runner, name) for name in _RUNS_TOOLS):
         return kind(client).tool_runner(**given)
-    tools = RunnerTools(hooks, run)
-    finish: Callable[[Any], Any] = _awaited if hooks.wait.is_async else run_to_end
+    finish: Any = (lambda work: work) if hooks.wait.is_async else run_to_end
+    result = partial(_result, hooks, run)
     own_tool, own_member = runner._run_tool, runner._run_toolset_member  # noqa: SLF001 - replaced here
-    runner._run_tool = lambda tool, use: finish(  # noqa: SLF001 - same
-        tools.result(use, partial(own_tool, tool))
-    )
-    runner._run_toolset_member = lambda use: finish(tools.result(use, own_member))  # noqa: SLF001 - same
+    runner._run_tool = lambda tool, use: finish(result(use, partial(own_tool, tool)))  # noqa: SLF001 - same
+    runner._run_toolset_member = lambda use: finish(result(use, own_member))  # noqa: SLF001 - same
     return runner
 
 
-def _awaited(work: Any) -> Any:
-    return work
-
-
-class RunnerTools(Struct, frozen=True):
-    """The tools of one tool runner, which it runs itself."""
-
-    hooks: HttpHooks
-    run: HookedRun
-
-    async def result(self, tool_use: Any, execute: Callable[[Any], Any]) -> Any:
-        """The ``tool_result`` of a call, run as its hooks allow."""
-        if not isinstance(tool_use.input, Mapping):
-            return _error(tool_use, "input: expected a JSON object")
-        wait, confirm = self.hooks.wait, self.hooks.hooks.confirm
-        begin = self.run.begin_tool(_name(tool_use), tool_use.input, confirm=confirm)
-        call = await wait.hooks(begin)
-        if call.refused:
-            return _error(tool_use, call.message)
-        changed = tool_use.model_copy(update={"input": call.tool_input})
-        block = await wait.value(execute(changed))
-        content = block.get("content")
-        error = content_text(content) if block.get("is_error") else None
-        result = ToolResult(llm_content=content, error=error)
-        outcome = await wait.hooks(call.finish(result))
-        if not outcome.changed:
-            return block
-        if not isinstance(outcome.content, list):
-            return {**block, "content": outcome.text}
-        added = [{"type": "text", "text": text} for text in outcome.additions]
-        return {**block, "content": [*outcome.content, *added]}
-
-
-def _name(tool_use: Any) -> str:
-    family = get(tool_use, "toolset_name")
-    return str(tool_use.name if family is None else f"{family}.{tool_use.name}")
+async def _result(
+    hooks: HttpHooks, run: HookedRun, tool_use: Any, execute: Callable[[Any], Any]
+) -> Any:
+    """The ``tool_result`` of a call, run as its hooks allow."""
+    if not isinstance(tool_use.input, Mapping):
+        return _error(tool_use, "input: expected a JSON object")
+    wait, confirm = hooks.wait, hooks.hooks.confirm
+    begin = run.begin_tool(tool_name(tool_use), tool_use.input, confirm=confirm)
+    call = await wait.hooks(begin)
+    if call.refused:
+        return _error(tool_use, call.message)
+    changed = tool_use.model_copy(update={"input": call.tool_input})
+    block = await wait.value(execute(changed))
+    content = block.get("content")
+    error = content_text(content) if block.get("is_error") else None
+    result = ToolResult(llm_content=content, error=error)
+    outcome = await wait.hooks(call.finish(result))
+    if not outcome.changed:
+        return block
+    if not isinstance(outcome.content, list):
+        return {**block, "content": outcome.text}
+    added = [{"type": "text", "text": text} for text in outcome.additions]
+    return {**block, "content": [*outcome.content, *added]}
 
 
 def _error(tool_use: Any, message: str) -> dict[str, Any]:
