@@ -11,11 +11,15 @@ from typing import Any, Generic, Self, TypeVar
 from .cases import ServerAnswer
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256  # the default of 5 drops connections of many calls at once
+
+
 class ThreadedServer:
     """Serves on a free port for the time of a ``with`` block."""
 
     def __init__(self, handler: Callable[..., BaseHTTPRequestHandler]) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, self))
+        self._server = _Server(("127.0.0.1", 0), partial(handler, self))
         self._server.daemon_threads = True
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
 
