@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from hookline.errors import UnknownClientError
 
-from .client_http import HttpHooks, ModelRequest, current
+from .client_http import HttpHooks, ModelRequest, current, permitted
 from .decorator import run_to_end
 
 
@@ -33,6 +33,10 @@ class _Hooked:
     def _client(self, given: Any) -> None:
         # Also for a client that is copied with another HTTP client.
         vars(self)["_client"] = _guarded(given, self._hookline)
+
+    def _build_request(self, *args: Any, **more: Any) -> Any:
+        sdk: Any = super()
+        return permitted(sdk._build_request(*args, **more))  # noqa: SLF001 - overridden here
 
 
 class HookedSyncClient(_Hooked):

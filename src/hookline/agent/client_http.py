@@ -103,14 +103,26 @@ current: ContextVar[ModelRequest | None] = ContextVar(
     "hookline_model_request", default=None
 )
 """The model call that the SDK is sending; set around its ``request``."""
-_LETS_OUT = "hookline.lets_out"
+_PERMIT = "hookline.permit"
 
 
-class _Pass:
-    """Lets one request out, as long as it is being sent."""
+class _Permit:
+    """Lets one request of a model call out, once."""
 
-    def __init__(self, owner: HttpHooks) -> None:
-        self.owner: HttpHooks | None = owner
+    def __init__(self, model_request: Any) -> None:
+        self.owner: HttpHooks | None = model_request.owner
+        self.model_request: Any = model_request
+
+
+def permitted(request: Any) -> Any:
+    """A request that the SDK has built; only those of its model calls go out.
+
+    Others that are sent meanwhile, in the same context or a task with a copy of it,
+    have no permit.
+    """
+    if (model_request := current.get()) is not None:
+        request.extensions[_PERMIT] = _Permit(model_request)
+    return request
 
 
 class HttpHooks:
@@ -177,12 +189,15 @@ class HttpHooks:
 
     async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
         """Send a request of the client's; ``send`` is the SDK's own function."""
-        held = request.extensions.get(_LETS_OUT)
-        if not isinstance(held, _Pass) or held.owner is not self:
-            model_request = current.get()
-            if model_request is not None and model_request.owner is self:
-                return await self.exchange(model_request, request, send, stream=stream)
+        permit = request.extensions.get(_PERMIT)
+        if not isinstance(permit, _Permit) or permit.owner is not self:
             await self.check(request.method, request.url.path)
+        elif permit.model_request is not None:
+            model_request, permit.model_request = permit.model_request, None
+            try:
+                return await self.exchange(model_request, request, send, stream=stream)
+            finally:
+                permit.owner = None  # nobody can send it again without hooks
         return await self.wait.value(send(request, stream=stream))
 
     async def exchange(
@@ -194,7 +209,7 @@ class HttpHooks:
             return await self._response(
                 request, None, model_request.refusal(), stream=stream
             )
-        response = await self._sent(request, send, stream=stream)
+        response = await self.wait.value(send(request, stream=stream))
         if not response.is_success:
             return response
         is_heard = bool(await self.wait.hooks(self._listening(_AFTER_MODEL)))
@@ -210,13 +225,6 @@ class HttpHooks:
         if answer is content and not stream:
             return response
         return await self._response(request, response, answer, stream=stream)
-
-    async def _sent(self, request: Any, send: Any, *, stream: bool) -> Any:
-        held = request.extensions[_LETS_OUT] = _Pass(self)
-        try:
-            return await self.wait.value(send(request, stream=stream))
-        finally:
-            held.owner = None  # nobody can send it again without hooks
 
     async def _is_held(self, is_heard: bool) -> bool:
         if not is_heard:  # but tools are restricted
@@ -258,30 +266,29 @@ class ModelRequest:
 
     async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
         """What hooks left of an answer; the same object if they changed nothing."""
-        events = (read_events(content) or None) if is_stream else None
-        if events and (problems := [e for e in events if e.get("error")]):
+        events, shown = read_events(content) if is_stream else ([], content)
+        if problems := [e["error"] for e in events if e.get("error")]:
             # The stream was aborted: no hook has seen what came before.
-            return "".join(map(server_sent, problems)).encode()
+            return server_sent({"error": problems[0]}).encode()
         whole = self._whole(content, events)
         outcome = await self.owner.wait.hooks(self.call.finish(whole))
         left = plain(outcome.response)
         if isinstance(left, dict):
             left = self._without_calls(left, is_stopped=outcome.stop_reason is not None)
         if left is whole and self._is_shown(events, whole):
-            return content
+            return shown if events else content
         return self._encoded(left, is_stream=is_stream)
 
-    def _whole(self, content: bytes, events: list[Body] | None) -> Any:
+    def _whole(self, content: bytes, events: list[Body]) -> Any:
         try:
-            whole = json.loads(content) if events is None else self.api.whole(events)
+            return self.api.whole(events) if events else json.loads(content)
         # The answer may be anything. What is unreadable here the hooks cannot read
         # either, so that one with onError "block" still blocks.
         except Exception as error:  # noqa: BLE001
             logger.warning("cannot read the answer of a model: %s", type(error))
             return content.decode(errors="replace")
-        return whole
 
-    def _is_shown(self, events: list[Body] | None, whole: Any) -> bool:
+    def _is_shown(self, events: list[Body], whole: Any) -> bool:
         try:
             return not events or self.api.is_shown(events, whole)
         except TranslationError:
@@ -314,7 +321,7 @@ class ModelRequest:
         self, new: Any, headers: Any, raw: bytes, *, is_whole: bool
     ) -> None:
         content = new(200, headers=headers, content=raw).content
-        events = read_events(content) or []
+        events, _ = read_events(content)
         if is_whole or self.api.is_complete(events):
             whole = self._whole(content, events)
             await self.owner.wait.hooks(self.call.finish(whole))
@@ -412,21 +419,35 @@ def _is_stream(response: Any) -> bool:
     return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
 
 
-def read_events(content: bytes) -> list[Body] | None:
-    """The data of server-sent events, up to ``[DONE]``; None if one is unreadable."""
+def read_events(content: bytes) -> tuple[list[Body], bytes]:
+    """The server-sent events up to ``[DONE]``, and a stream of nothing but these.
+
+    Comments, and what is no JSON object or was cut off, no hook can judge.
+    """
     found: list[Body] = []
+    kept: list[str] = []
     text = content.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     for event in text.split("\n\n"):
         lines = [line[5:] for line in event.split("\n") if line.startswith("data:")]
         data = "\n".join(line.removeprefix(" ") for line in lines)
-        if data.startswith("[DONE]"):
+        is_end = data.startswith("[DONE]")
+        value = None if is_end else _json_or_none(data)
+        if isinstance(value, dict):
+            found.append(value)
+        elif data and not is_end:
+            logger.warning("left out an event of a stream: it is no JSON object")
+        if is_end or isinstance(value, dict):
+            kept.append(f"{event}\n\n")
+        if is_end:
             break
-        if data:
-            try:
-                found.append(json.loads(data))
-            except ValueError:
-                return None
-    return found if all(isinstance(one, dict) for one in found) else None
+    return found, "".join(kept).encode()
+
+
+def _json_or_none(data: str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
 
 
 def server_sent(data: Body, event: str | None = None) -> str:

@@ -27,7 +27,13 @@ except ImportError as error:
     raise MissingExtraError("openai", "openai") from error
 
 # A release without these methods would send past the hooks.
-_OVERRIDDEN = ("request", "_send_request", "_websocket_query_params", "auth_headers")
+_OVERRIDDEN = (
+    "request",
+    "_build_request",
+    "_send_request",
+    "_websocket_query_params",
+    "auth_headers",
+)
 if not all(
     hasattr(kind, name) for kind in (OpenAI, AsyncOpenAI) for name in _OVERRIDDEN
 ):
@@ -237,10 +243,11 @@ class ResponsesApi:
         return dict(plain(self.translator.assemble_response(events)))
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
-        """Whether the pieces of text are those of the last event's response."""
+        """Whether all text is that of the last event's response."""
         kind = "response.output_text.delta"
         said = "".join(str(e.get("delta")) for e in events if e.get("type") == kind)
-        return said == (self.translator.to_hook_llm_response(whole).text or "")
+        is_same = said == (self.translator.to_hook_llm_response(whole).text or "")
+        return is_same and {"", *_texts(whole)}.issuperset(_texts(events))
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether the last event has come."""
@@ -278,6 +285,17 @@ class ResponsesApi:
             del left[-1]  # the service takes no reasoning that nothing follows
         names = [str(item.get("name") or item.get("type")) for item in lost]
         return {**whole, "output": left}, names
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts within some events or a response, wherever they are."""
+    if isinstance(value, dict):
+        if value.get("type") in ("output_text", "response.output_text.done"):
+            yield str(value.get("text"))
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
 
 
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
