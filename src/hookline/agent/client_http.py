@@ -41,15 +41,18 @@ class ModelApi(Protocol):
 
     def unseen_option(self, body: Body) -> str | None:
         """An option of the request that keeps the answer from AfterModel hooks."""
+        return None
 
     def refusal(self, body: Body, reason: str) -> Body:
         """The empty answer to a call that hooks refused."""
 
     def whole(self, events: list[Body]) -> Body:
         """The answer that the events of a stream add up to."""
+        return dict(plain(self.translator.assemble_response(events)))
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
         """Whether the events say nothing but what the whole answer says."""
+        return True
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether a stream has come to its end."""
@@ -68,37 +71,28 @@ class Endpoints(Struct, frozen=True):
 
     models: tuple[tuple[str, ModelApi], ...]
     """Patterns of paths, each with its API."""
-    harmless: tuple[tuple[str, str], ...]
-    """Methods with patterns of paths; what matches none of them is refused."""
+    harmless: tuple[str, ...]
+    """Patterns of a method and a path; what matches none of them is refused."""
     why: str
     """Why the others are refused."""
 
     def api(self, method: str, path: str) -> ModelApi | None:
         """The API of a model call."""
-        if method.upper() == "POST":
-            for pattern, api in self.models:
-                if re.search(pattern, path):
-                    return api
-        return None
+        found = (api for pattern, api in self.models if re.search(pattern, path))
+        return next(found, None) if method == "POST" else None
 
     def is_harmless(self, method: str, path: str) -> bool:
         """Whether a request is known to call no model."""
         if _OTHER_SPELLING.search(path):
             return False
-        return any(
-            method.upper() == known and re.fullmatch(pattern, path)
-            for known, pattern in self.harmless
-        )
+        return any(re.fullmatch(known, f"{method} {path}") for known in self.harmless)
 
 
 # Dots and slashes that make it another path than it seems to be.
 _OTHER_SPELLING = re.compile(r"/\.\.?(/|$)|%2[ef]", re.IGNORECASE)
-_MODEL_EVENTS = (
-    HookEventName.BeforeToolSelection,
-    HookEventName.BeforeModel,
-    HookEventName.AfterModel,
-)
-_AFTER_MODEL = (HookEventName.AfterModel,)
+_AFTER_MODEL: tuple[HookEventName, ...] = (HookEventName.AfterModel,)
+_BEFORE = (HookEventName.BeforeToolSelection, HookEventName.BeforeModel)
+_MODEL_EVENTS = (*_BEFORE, *_AFTER_MODEL)
 current: ContextVar[ModelRequest | None] = ContextVar(
     "hookline_model_request", default=None
 )
@@ -165,12 +159,11 @@ class HttpHooks:
         """Refuse a request that hooks would have to see, and cannot."""
         if self.endpoints.is_harmless(method, path):
             return
-        what = f"{method.upper()} {path}"
-        if method.upper() == "GET":
+        why, events = self.endpoints.why, _MODEL_EVENTS
+        if method == "GET":
             why = "it may return what hooks took out of an answer"
-            await self._refuse(what, why, _AFTER_MODEL)
-        else:
-            await self._refuse(what, self.endpoints.why)
+            events = _AFTER_MODEL
+        await self._refuse(f"{method} {path}", why, events)
 
     async def _refuse(
         self, what: str, why: str, events: Iterable[HookEventName] = _MODEL_EVENTS
@@ -187,11 +180,16 @@ class HttpHooks:
         """Those of some events that have hooks."""
         return [event for event in events if await self.session.has_hooks(event)]
 
+    def guarded(self, send: Any, request: Any, *, stream: bool, **more: Any) -> Any:
+        """Send a request with a function of the SDK; gives a coroutine if that does."""
+        work = self.send(request, partial(send, **more), stream=stream)
+        return work if self.wait.is_async else run_to_end(work)
+
     async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
         """Send a request of the client's; ``send`` is the SDK's own function."""
         permit = request.extensions.get(_PERMIT)
         if not isinstance(permit, _Permit) or permit.owner is not self:
-            await self.check(request.method, request.url.path)
+            await self.check(request.method.upper(), request.url.path)
         elif permit.model_request is not None:
             model_request, permit.model_request = permit.model_request, None
             try:
@@ -206,9 +204,8 @@ class HttpHooks:
         """Send the request of a model call, and answer with what hooks left."""
         call = model_request.call
         if call.refused:
-            return await self._response(
-                request, None, model_request.refusal(), stream=stream
-            )
+            answer = model_request.refusal()
+            return _response(request, None, answer, stream=stream)
         response = await self.wait.value(send(request, stream=stream))
         if not response.is_success:
             return response
@@ -220,28 +217,17 @@ class HttpHooks:
         if is_stream and not await self._is_held(is_heard):
             model_request.listen(response)
             return response
-        content = await self._read(response)
+        read = response.aread if self.wait.is_async else response.read
+        content = bytes(await self.wait.value(read()))
         answer = await model_request.answer(content, is_stream=is_stream)
         if answer is content and not stream:
             return response
-        return await self._response(request, response, answer, stream=stream)
+        return _response(request, response, answer, stream=stream)
 
     async def _is_held(self, is_heard: bool) -> bool:
         if not is_heard:  # but tools are restricted
             return StreamMode(self.hooks.stream_mode) is StreamMode.BUFFER
         return await self.wait.hooks(self.hooks.buffering.is_needed())
-
-    async def _read(self, response: Any) -> bytes:
-        read = response.aread if self.wait.is_async else response.read
-        return bytes(await self.wait.value(read()))
-
-    async def _response(
-        self, request: Any, before: Any, content: bytes, *, stream: bool
-    ) -> Any:
-        response = _new_response(request, before, content)
-        if not stream:
-            await self._read(response)
-        return response
 
 
 class ModelRequest:
@@ -257,11 +243,12 @@ class ModelRequest:
 
     def refusal(self) -> bytes:
         """The answer in place of the model's."""
-        given, whole = self.call.given, plain(self.call.response)
+        empty = self.api.refusal(self.call.given, self.call.reason or "")
+        whole = plain(self.call.response)
         if whole is None:
-            whole = self.api.refusal(given, self.call.reason or "")
+            whole = empty
         elif isinstance(whole, dict):
-            whole = {**whole, "model": whole.get("model") or given.get("model") or ""}
+            whole = {**whole, "id": empty["id"], "model": empty["model"]}
         return self._encoded(whole, is_stream=self.is_stream)
 
     async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
@@ -313,9 +300,9 @@ class ModelRequest:
 
     def listen(self, response: Any) -> None:
         """Fire AfterModel at the end of a stream that passes at once."""
-        kind = _tee_class(_http_module(response), self.owner.wait.is_async)
-        ended = partial(self._ended, _http_module(response).Response, response.headers)
-        response.stream = kind(response.stream, ended)
+        module = _http_module(response)
+        ended = partial(self._ended, module.Response, response.headers)
+        response.stream = _tee_class(module)(response.stream, ended)
 
     async def _ended(
         self, new: Any, headers: Any, raw: bytes, *, is_whole: bool
@@ -336,18 +323,14 @@ class _Tee:
         self._chunks: list[bytes] = []
         self._is_whole = False
 
-    def _end(self) -> Any:
-        ended, self._ended = self._ended, _nothing
-        return ended(b"".join(self._chunks), is_whole=self._is_whole)
-
-
-async def _nothing(raw: bytes, *, is_whole: bool) -> None:
-    """Nothing is left to do."""
-
-
-class _SyncTee(_Tee):
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._stream:
+            self._chunks.append(chunk)
+            yield chunk
+        self._is_whole = True
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
             self._chunks.append(chunk)
             yield chunk
         self._is_whole = True
@@ -356,63 +339,48 @@ class _SyncTee(_Tee):
         self._stream.close()
         run_to_end(self._end())
 
-
-class _AsyncTee(_Tee):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
-            self._chunks.append(chunk)
-            yield chunk
-        self._is_whole = True
-
     async def aclose(self) -> None:
         await self._stream.aclose()
         await self._end()
 
+    async def _end(self) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            await ended(b"".join(self._chunks), is_whole=self._is_whole)
+
 
 @lru_cache
-def _tee_class(module: Any, is_async: bool) -> Any:
-    base = module.AsyncByteStream if is_async else module.SyncByteStream
-    return type("Tee", (_AsyncTee if is_async else _SyncTee, base), {})
+def _tee_class(module: Any) -> Any:
+    return type("Tee", (_Tee, module.SyncByteStream, module.AsyncByteStream), {})
 
 
 def _http_module(value: Any) -> Any:
     """The package of a request or response: SDKs take clients of httpx and httpx2."""
-    for kind in type(value).__mro__:
-        package = kind.__module__.partition(".")[0]
-        if package in ("httpx", "httpx2"):
-            return sys.modules[package]
-    raise TypeError(f"not a request or response of httpx: {type(value)}")
+    found = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
+    return sys.modules[next(name for name in found if name in ("httpx", "httpx2"))]
 
 
 _OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
-
-
-def _new_response(request: Any, before: Any, content: bytes) -> Any:
-    module = _http_module(request)
-    headers = {} if before is None else dict(before.headers)
-    kept = {k: v for k, v in headers.items() if k.lower() not in _OF_THE_BODY}
-    if before is None:
-        is_json = content.startswith(b"{")
-        kept = {"content-type": "application/json" if is_json else _EVENT_STREAM}
-    made = module.Response(
-        200 if before is None else before.status_code,
-        headers=kept,
-        stream=module.ByteStream(content),
-        request=request,
-        history=[] if before is None else before.history,
-    )
-    made.elapsed = _elapsed(before)
-    return made
-
-
-def _elapsed(response: Any) -> timedelta:
-    try:
-        return timedelta(0) if response is None else response.elapsed
-    except RuntimeError:  # a transport gave its content at once
-        return timedelta(0)
-
-
 _EVENT_STREAM = "text/event-stream"
+
+
+def _response(request: Any, before: Any, content: bytes, *, stream: bool) -> Any:
+    """A response as the SDK wants it: read, or to be read."""
+    module = _http_module(request)
+    if before is None:
+        kind = "application/json" if content.startswith(b"{") else _EVENT_STREAM
+        before = module.Response(200, headers={"content-type": kind})
+    headers = before.headers.multi_items()
+    made = module.Response(
+        before.status_code,
+        headers=[(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY],
+        request=request,
+        history=before.history,
+        **({"stream": module.ByteStream(content)} if stream else {"content": content}),
+    )
+    # A transport that gave its content at once has not set it.
+    made.elapsed = getattr(before, "_elapsed", timedelta())
+    return made
 
 
 def _is_stream(response: Any) -> bool:
@@ -431,23 +399,26 @@ def read_events(content: bytes) -> tuple[list[Body], bytes]:
         lines = [line[5:] for line in event.split("\n") if line.startswith("data:")]
         data = "\n".join(line.removeprefix(" ") for line in lines)
         is_end = data.startswith("[DONE]")
-        value = None if is_end else _json_or_none(data)
-        if isinstance(value, dict):
-            found.append(value)
-        elif data and not is_end:
-            logger.warning("left out an event of a stream: it is no JSON object")
-        if is_end or isinstance(value, dict):
+        value = None if is_end else _object_of(data)
+        if is_end or value is not None:
             kept.append(f"{event}\n\n")
         if is_end:
             break
+        if value is not None:
+            found.append(value)
     return found, "".join(kept).encode()
 
 
-def _json_or_none(data: str) -> Any:
+def _object_of(data: str) -> Body | None:
     try:
-        return json.loads(data)
+        value = json.loads(data)
     except ValueError:
-        return None
+        value = None
+    if isinstance(value, dict):
+        return value
+    if data:
+        logger.warning("left out an event of a stream: it is no JSON object")
+    return None
 
 
 def server_sent(data: Body, event: str | None = None) -> str:
