@@ -90,9 +90,12 @@ class Endpoints(Struct, frozen=True):
 
 # Dots and slashes that make it another path than it seems to be.
 _OTHER_SPELLING = re.compile(r"/\.\.?(/|$)|%2[ef]", re.IGNORECASE)
-_AFTER_MODEL: tuple[HookEventName, ...] = (HookEventName.AfterModel,)
-_BEFORE = (HookEventName.BeforeToolSelection, HookEventName.BeforeModel)
-_MODEL_EVENTS = (*_BEFORE, *_AFTER_MODEL)
+_AFTER_MODEL = HookEventName.AfterModel
+_MODEL_EVENTS: tuple[HookEventName, ...] = (
+    HookEventName.BeforeToolSelection,
+    HookEventName.BeforeModel,
+    _AFTER_MODEL,
+)
 current: ContextVar[ModelRequest | None] = ContextVar(
     "hookline_model_request", default=None
 )
@@ -137,20 +140,25 @@ class HttpHooks:
         if api is None:
             await self.check(method, path)
             return None, options
-        if not await self.wait.hooks(self._listening(_MODEL_EVENTS)):
+        call = await self.wait.hooks(self._begin(api, options, f"{method} {path}"))
+        if call is None:
             return None, options
-        body = _body_of(options)
-        if body is None:
-            await self._refuse(f"{method} {path}", "its body is not a JSON object")
-            return None, options
-        call = await self.wait.hooks(self._begin(api, body))
         new = {"json_data": call.request, "extra_json": None, "content": None}
-        request = ModelRequest(self, api, call, is_stream=body.get("stream") is True)
+        is_stream = call.given.get("stream") is True
+        request = ModelRequest(self, api, call, is_stream=is_stream)
         return request, options.model_copy(update=new)
 
-    async def _begin(self, api: ModelApi, body: Body) -> HookedModelCall:
+    async def _begin(
+        self, api: ModelApi, options: Any, what: str
+    ) -> HookedModelCall | None:
+        listening = await self._listening(_MODEL_EVENTS)
+        if not listening:
+            return None
+        body = _body_of(options)
+        if body is None:
+            raise UnhookedCallError(what, "its body is not a JSON object", listening)
         option = api.unseen_option(body)
-        if option is not None and await self._listening(_AFTER_MODEL):
+        if option is not None and _AFTER_MODEL in listening:
             raise UnseenResponseError(option)
         run = self.hooks.begin_run()
         return await run.begin_model(body, translator=api.translator)
@@ -162,14 +170,9 @@ class HttpHooks:
         why, events = self.endpoints.why, _MODEL_EVENTS
         if method == "GET":
             why = "it may return what hooks took out of an answer"
-            events = _AFTER_MODEL
-        await self._refuse(f"{method} {path}", why, events)
-
-    async def _refuse(
-        self, what: str, why: str, events: Iterable[HookEventName] = _MODEL_EVENTS
-    ) -> None:
+            events = (_AFTER_MODEL,)
         if found := await self.wait.hooks(self._listening(events)):
-            raise UnhookedCallError(what, why, found)
+            raise UnhookedCallError(f"{method} {path}", why, found)
 
     def check_socket(self) -> None:
         """Refuse a web socket."""
@@ -209,12 +212,12 @@ class HttpHooks:
         response = await self.wait.value(send(request, stream=stream))
         if not response.is_success:
             return response
-        is_heard = bool(await self.wait.hooks(self._listening(_AFTER_MODEL)))
-        if not is_heard and call.allowed_names is None:
-            return response
         # The SDK reads what it asked for, whatever the service calls it.
         is_stream = model_request.is_stream or _is_stream(response)
-        if is_stream and not await self._is_held(is_heard):
+        is_heard, is_held = await self.wait.hooks(self._hearing(is_stream))
+        if not is_heard and call.allowed_names is None:
+            return response
+        if not is_held:
             model_request.listen(response)
             return response
         read = response.aread if self.wait.is_async else response.read
@@ -224,10 +227,14 @@ class HttpHooks:
             return response
         return _response(request, response, answer, stream=stream)
 
-    async def _is_held(self, is_heard: bool) -> bool:
-        if not is_heard:  # but tools are restricted
-            return StreamMode(self.hooks.stream_mode) is StreamMode.BUFFER
-        return await self.wait.hooks(self.hooks.buffering.is_needed())
+    async def _hearing(self, is_stream: bool) -> tuple[bool, bool]:
+        """Whether AfterModel hooks listen, and whether an answer is held back."""
+        is_heard = await self.session.has_hooks(_AFTER_MODEL)
+        if is_stream and is_heard:
+            return True, await self.hooks.buffering.is_needed()
+        # Without them tools may be restricted.
+        is_passing = StreamMode(self.hooks.stream_mode) is StreamMode.PASS
+        return is_heard, not (is_stream and is_passing)
 
 
 class ModelRequest:

@@ -16,7 +16,15 @@ from hookline.translators.sdk_objects import get, items
 
 from .client import ClientHooks
 from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy
-from .client_http import Body, Endpoints, HttpHooks, ModelApi, plain, server_sent
+from .client_http import (
+    Body,
+    Endpoints,
+    HttpHooks,
+    ModelApi,
+    ModelRequest,
+    plain,
+    server_sent,
+)
 
 try:
     from openai import AsyncOpenAI, OpenAI
@@ -43,7 +51,23 @@ def hooked_openai(client: Any, hooks: ClientHooks) -> Any:
     if not is_async and not isinstance(client, OpenAI):
         raise UnknownClientError(type(client).__qualname__)
     mixin = HookedAsyncOpenAI if is_async else HookedOpenAI
-    return hooked_copy(client, HttpHooks(hooks, _ENDPOINTS, is_async=is_async), mixin)
+    return hooked_copy(client, OpenAIHooks(hooks, _ENDPOINTS, is_async=is_async), mixin)
+
+
+class OpenAIHooks(HttpHooks):
+    """The hooks of one client."""
+
+    async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
+        """Fire the hooks; a request may follow a response that hooks gave."""
+        body = options.json_data
+        previous = str(get(body, "previous_response_id") or "")
+        if isinstance(body, dict) and previous.startswith(_OWN_ID):
+            # The service does not know it, but what came before.
+            body = {k: v for k, v in body.items() if k != "previous_response_id"}
+            if known := previous.partition(".")[2]:
+                body["previous_response_id"] = known
+            options = options.model_copy(update={"json_data": body})
+        return await super().begin(options)
 
 
 def _no_socket(name: str) -> Any:
@@ -179,7 +203,9 @@ class ResponsesApi(ModelApi):
 
     def refusal(self, body: Body, reason: str) -> Body:
         """A response that was filtered, with the reason as a refusal."""
-        whole = _filtered(self, body, "resp_hookline_")
+        whole = _filtered(self, body, _OWN_ID)
+        if previous := body.get("previous_response_id"):
+            whole |= {"id": f"{whole['id']}.{previous}"}
         said = {"type": "refusal", "refusal": reason}
         message = {**whole["output"][0], "status": "incomplete", "content": [said]}
         return {**whole, "output": [message] if reason else []}
@@ -239,6 +265,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
+_OWN_ID = "resp_hookline_"
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
 
