@@ -23,6 +23,7 @@ import msgspec
 from . import (
     adapters,
     cedar,
+    clients,
     inprocess,
     memory,
     plot,
@@ -55,6 +56,7 @@ GROUPS: dict[str, Callable[[Floors, Path, int], Awaitable[list[Figure]]]] = {
     "standby": standby.figures,
     "startup": startup.figures,
     "adapters": adapters.figures,
+    "clients": clients.figures,
 }
 
 

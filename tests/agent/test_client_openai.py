@@ -156,6 +156,33 @@ async def test_a_blocked_call_gives_an_empty_filtered_answer_with_the_reason(
     assert (server.requests, after) == ([], [])
 
 
+BLOCKS: dict[str, dict[str, Any]] = {
+    "blocked": {"decision": "block", "reason": "no"},
+    "answered": {
+        "decision": "block",
+        "hookSpecificOutput": {"llm_response": {"text": "in its place"}},
+    },
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+@pytest.mark.parametrize("before", [{}, {"previous_response_id": "resp_1"}])
+async def test_a_conversation_goes_on_after_a_response_that_hooks_gave(
+    tmp_path: Path, block: dict[str, Any], before: dict[str, Any]
+) -> None:
+    """The service knows nothing of it."""
+    said = iter([block, block, None])
+    async with config_with(tmp_path, BeforeModel=lambda _: next(said)) as config:
+        with ModelServer(["yes"]) as server, client_of(server, "sync") as client:
+            create = hooked(client, config).responses.create
+            first = create(**RESPONSES, **before)
+            second = create(**RESPONSES, previous_response_id=first.id)
+            third = create(**RESPONSES, previous_response_id=second.id)
+    assert third.output_text == "yes"
+    assert [one.body for one in server.requests] == [{**RESPONSES, **before}]
+    assert len({first.id, second.id, third.id}) == 3
+
+
 @every_kind
 @pytest.mark.parametrize("way", [chat, chat_stream, responses, responses_helper])
 async def test_a_stop_answers_like_a_block_and_calls_on_stop(

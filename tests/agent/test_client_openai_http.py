@@ -242,6 +242,50 @@ async def test_a_stream_that_fails_shows_nothing_but_its_error(tmp_path: Path) -
     assert after == []
 
 
+async def test_an_error_in_a_stream_brings_nothing_else_with_it(tmp_path: Path) -> None:
+    problem = {**chunk("unseen"), "error": {"message": "overloaded"}}
+    async with config_with(tmp_path, AfterModel=lambda _: None) as config:
+        with answering(streaming(problem), **SSE) as client:
+            api = hooked(client, config).chat.completions.with_streaming_response
+            with api.create(**CHAT, stream=True) as raw:
+                lines = list(raw.iter_lines())
+    assert lines == ['data: {"error": {"message": "overloaded"}}', ""]
+
+
+UNREADABLE = {
+    "null": b"data: null\n\n",
+    "text": b'data: "secret"\n\n',
+    "list": b'data: ["secret"]\n\n',
+    "no JSON": b"data: {secret\n\n",
+    "comment": b": secret\n\n",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("event", UNREADABLE.values(), ids=UNREADABLE)
+async def test_events_that_no_hook_can_read_are_left_out(
+    tmp_path: Path, event: bytes
+) -> None:
+    """They keep no hook from reading the others, and no cut end does."""
+
+    def change(given: Any) -> Any:
+        text = given["llm_response"]["text"].replace("secret", "changed")
+        return {"hookSpecificOutput": {"llm_response": {"text": text}}}
+
+    secret, end = streaming(chunk("secret"), done=False), b'data: {"choices": [{"se'
+    async with config_with(tmp_path, AfterModel=change) as config:
+        with answering(event + secret + event + end, **SSE) as client:
+            changed = await chat_stream(hooked(client, config))
+    sent = event + streaming(chunk("fine")) + secret
+    async with config_with(tmp_path, AfterModel=lambda _: None) as config:
+        with answering(sent, **SSE) as client:
+            api = hooked(client, config).chat.completions.with_raw_response
+            raw = api.create(**CHAT, stream=True).http_response.read()
+    assert changed.text == "changed"
+    assert "secret" not in changed
+    assert raw == streaming(chunk("fine"))
+
+
 async def test_a_stream_that_is_cut_shows_nothing(tmp_path: Path) -> None:
     after: list[Any] = []
     async with config_with(tmp_path, AfterModel=after.append) as config:
@@ -252,8 +296,26 @@ async def test_a_stream_that_is_cut_shows_nothing(tmp_path: Path) -> None:
     assert after == []
 
 
+SAYING_MORE: dict[str, dict[str, Any]] = {
+    "delta": {"type": "response.output_text.delta", "delta": "secret"},
+    "text": {"type": "response.output_text.done", "text": "secret"},
+    "part": {
+        "type": "response.content_part.done",
+        "part": {"type": "output_text", "text": "secret"},
+    },
+    "item": {
+        "type": "response.output_item.done",
+        "item": {
+            "type": "message",
+            "content": [{"type": "output_text", "text": "secret"}],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("more", SAYING_MORE.values(), ids=SAYING_MORE)
 async def test_events_that_say_more_than_the_whole_response_are_not_shown(
-    tmp_path: Path,
+    tmp_path: Path, more: dict[str, Any]
 ) -> None:
     part = {"type": "output_text", "text": "harmless", "annotations": []}
     message = {"id": "m", "type": "message", "role": "assistant", "content": [part]}
@@ -265,7 +327,8 @@ async def test_events_that_say_more_than_the_whole_response_are_not_shown(
     }
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": {**whole, "output": []}},
-        {"type": "response.output_text.delta", "delta": "secret", "output_index": 0},
+        {"type": "response.output_text.delta", "delta": "harmless"},
+        {"output_index": 0, **more},
         {"type": "response.completed", "response": whole},
     ]
     async with config_with(tmp_path, AfterModel=lambda _: None) as config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import warnings
 from collections.abc import Iterator
@@ -272,6 +273,35 @@ async def test_direct_requests_of_an_async_client_are_refused(tmp_path: Path) ->
     with pytest.raises(UnhookedCallError, match="POST /embeddings"):
         await client.embeddings.create(model="m", input="x")
     assert wire.sent == []
+
+
+async def test_a_request_beside_a_model_call_is_no_part_of_it(tmp_path: Path) -> None:
+    """Neither in its context, nor in a task that was started there."""
+    wire, going_on = Wire(), asyncio.Event()
+    refused: list[bool] = []
+
+    async def post() -> None:
+        with pytest.raises(UnhookedCallError):
+            await client._client.post("http://local/v1/chat/completions", json=CHAT)
+        refused.append(True)
+
+    async def later() -> None:
+        await going_on.wait()
+        await post()
+
+    async def key() -> str:
+        tasks.append(asyncio.create_task(later()))
+        await post()
+        return "k"
+
+    tasks: list[asyncio.Task[None]] = []
+    own = wire.async_client().with_options(api_key=key)
+    client = hooked(own, listening(tmp_path))
+    await client.chat.completions.create(**CHAT)
+    going_on.set()
+    await asyncio.gather(*tasks)
+    assert len(refused) == 2
+    assert wire.sent == ["POST /chat/completions"]
 
 
 class Novelties(SyncAPIResource):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from hookline.errors import UnknownClientError
 
-from .client_http import HttpHooks, ModelRequest, current
+from .client_http import HttpHooks, ModelRequest, current, permitted
 from .decorator import run_to_end
 
 
@@ -33,6 +33,10 @@ class _Hooked:
     def _client(self, given: Any) -> None:
         # Also for a client that is copied with another HTTP client.
         vars(self)["_client"] = _guarded(given, self._hookline)
+
+    def _build_request(self, *args: Any, **more: Any) -> Any:
+        sdk: Any = super()
+        return permitted(sdk._build_request(*args, **more))  # noqa: SLF001 - overridden here
 
 
 class HookedSyncClient(_Hooked):
@@ -103,25 +107,10 @@ class _Guard:
     def __del__(self) -> None:
         """Leave the connections to the client that made them."""
 
-
-class _SyncGuard(_Guard):
-    __slots__ = ()
-
     def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
         """Send a request, or refuse it."""
         sdk: Any = super()
-        hooks = self.hookline_hooks
-        return run_to_end(hooks.send(request, partial(sdk.send, **more), stream=stream))
-
-
-class _AsyncGuard(_Guard):
-    __slots__ = ()
-
-    async def send(self, request: Any, *, stream: bool = False, **more: Any) -> Any:
-        """Send a request, or refuse it."""
-        sdk: Any = super()
-        hooks = self.hookline_hooks
-        return await hooks.send(request, partial(sdk.send, **more), stream=stream)
+        return self.hookline_hooks.guarded(sdk.send, request, stream=stream, **more)
 
 
 def _guarded(http: Any, hooks: HttpHooks) -> Any:
@@ -129,7 +118,7 @@ def _guarded(http: Any, hooks: HttpHooks) -> Any:
     if isinstance(http, _Guard):
         http = http.hookline_http
     base: Any = type(http)
-    kind = _guard_class(base, hooks.wait.is_async)
+    kind = _guard_class(base)
     made = kind.__new__(kind)
     made.__dict__ = vars(http)
     made.hookline_http, made.hookline_hooks = http, hooks
@@ -137,6 +126,5 @@ def _guarded(http: Any, hooks: HttpHooks) -> Any:
 
 
 @lru_cache
-def _guard_class(base: Any, is_async: bool) -> Any:
-    guard = _AsyncGuard if is_async else _SyncGuard
-    return type(base.__name__, (guard, base), {"__slots__": ()})
+def _guard_class(base: Any) -> Any:
+    return type(base.__name__, (_Guard, base), {"__slots__": ()})

@@ -41,15 +41,18 @@ class ModelApi(Protocol):
 
     def unseen_option(self, body: Body) -> str | None:
         """An option of the request that keeps the answer from AfterModel hooks."""
+        return None
 
     def refusal(self, body: Body, reason: str) -> Body:
         """The empty answer to a call that hooks refused."""
 
     def whole(self, events: list[Body]) -> Body:
         """The answer that the events of a stream add up to."""
+        return dict(plain(self.translator.assemble_response(events)))
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
         """Whether the events say nothing but what the whole answer says."""
+        return True
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether a stream has come to its end."""
@@ -68,49 +71,55 @@ class Endpoints(Struct, frozen=True):
 
     models: tuple[tuple[str, ModelApi], ...]
     """Patterns of paths, each with its API."""
-    harmless: tuple[tuple[str, str], ...]
-    """Methods with patterns of paths; what matches none of them is refused."""
+    harmless: tuple[str, ...]
+    """Patterns of a method and a path; what matches none of them is refused."""
     why: str
     """Why the others are refused."""
 
     def api(self, method: str, path: str) -> ModelApi | None:
         """The API of a model call."""
-        if method.upper() == "POST":
-            for pattern, api in self.models:
-                if re.search(pattern, path):
-                    return api
-        return None
+        found = (api for pattern, api in self.models if re.search(pattern, path))
+        return next(found, None) if method == "POST" else None
 
     def is_harmless(self, method: str, path: str) -> bool:
         """Whether a request is known to call no model."""
         if _OTHER_SPELLING.search(path):
             return False
-        return any(
-            method.upper() == known and re.fullmatch(pattern, path)
-            for known, pattern in self.harmless
-        )
+        return any(re.fullmatch(known, f"{method} {path}") for known in self.harmless)
 
 
 # Dots and slashes that make it another path than it seems to be.
 _OTHER_SPELLING = re.compile(r"/\.\.?(/|$)|%2[ef]", re.IGNORECASE)
-_MODEL_EVENTS = (
+_AFTER_MODEL = HookEventName.AfterModel
+_MODEL_EVENTS: tuple[HookEventName, ...] = (
     HookEventName.BeforeToolSelection,
     HookEventName.BeforeModel,
-    HookEventName.AfterModel,
+    _AFTER_MODEL,
 )
-_AFTER_MODEL = (HookEventName.AfterModel,)
 current: ContextVar[ModelRequest | None] = ContextVar(
     "hookline_model_request", default=None
 )
 """The model call that the SDK is sending; set around its ``request``."""
-_LETS_OUT = "hookline.lets_out"
+_PERMIT = "hookline.permit"
 
 
-class _Pass:
-    """Lets one request out, as long as it is being sent."""
+class _Permit:
+    """Lets one request of a model call out, once."""
 
-    def __init__(self, owner: HttpHooks) -> None:
-        self.owner: HttpHooks | None = owner
+    def __init__(self, model_request: Any) -> None:
+        self.owner: HttpHooks | None = model_request.owner
+        self.model_request: Any = model_request
+
+
+def permitted(request: Any) -> Any:
+    """A request that the SDK has built; only those of its model calls go out.
+
+    Others that are sent meanwhile, in the same context or a task with a copy of it,
+    have no permit.
+    """
+    if (model_request := current.get()) is not None:
+        request.extensions[_PERMIT] = _Permit(model_request)
+    return request
 
 
 class HttpHooks:
@@ -131,20 +140,25 @@ class HttpHooks:
         if api is None:
             await self.check(method, path)
             return None, options
-        if not await self.wait.hooks(self._listening(_MODEL_EVENTS)):
+        call = await self.wait.hooks(self._begin(api, options, f"{method} {path}"))
+        if call is None:
             return None, options
-        body = _body_of(options)
-        if body is None:
-            await self._refuse(f"{method} {path}", "its body is not a JSON object")
-            return None, options
-        call = await self.wait.hooks(self._begin(api, body))
         new = {"json_data": call.request, "extra_json": None, "content": None}
-        request = ModelRequest(self, api, call, is_stream=body.get("stream") is True)
+        is_stream = call.given.get("stream") is True
+        request = ModelRequest(self, api, call, is_stream=is_stream)
         return request, options.model_copy(update=new)
 
-    async def _begin(self, api: ModelApi, body: Body) -> HookedModelCall:
+    async def _begin(
+        self, api: ModelApi, options: Any, what: str
+    ) -> HookedModelCall | None:
+        listening = await self._listening(_MODEL_EVENTS)
+        if not listening:
+            return None
+        body = _body_of(options)
+        if body is None:
+            raise UnhookedCallError(what, "its body is not a JSON object", listening)
         option = api.unseen_option(body)
-        if option is not None and await self._listening(_AFTER_MODEL):
+        if option is not None and _AFTER_MODEL in listening:
             raise UnseenResponseError(option)
         run = self.hooks.begin_run()
         return await run.begin_model(body, translator=api.translator)
@@ -153,18 +167,12 @@ class HttpHooks:
         """Refuse a request that hooks would have to see, and cannot."""
         if self.endpoints.is_harmless(method, path):
             return
-        what = f"{method.upper()} {path}"
-        if method.upper() == "GET":
+        why, events = self.endpoints.why, _MODEL_EVENTS
+        if method == "GET":
             why = "it may return what hooks took out of an answer"
-            await self._refuse(what, why, _AFTER_MODEL)
-        else:
-            await self._refuse(what, self.endpoints.why)
-
-    async def _refuse(
-        self, what: str, why: str, events: Iterable[HookEventName] = _MODEL_EVENTS
-    ) -> None:
+            events = (_AFTER_MODEL,)
         if found := await self.wait.hooks(self._listening(events)):
-            raise UnhookedCallError(what, why, found)
+            raise UnhookedCallError(f"{method} {path}", why, found)
 
     def check_socket(self) -> None:
         """Refuse a web socket."""
@@ -175,14 +183,22 @@ class HttpHooks:
         """Those of some events that have hooks."""
         return [event for event in events if await self.session.has_hooks(event)]
 
+    def guarded(self, send: Any, request: Any, *, stream: bool, **more: Any) -> Any:
+        """Send a request with a function of the SDK; gives a coroutine if that does."""
+        work = self.send(request, partial(send, **more), stream=stream)
+        return work if self.wait.is_async else run_to_end(work)
+
     async def send(self, request: Any, send: Any, *, stream: bool) -> Any:
         """Send a request of the client's; ``send`` is the SDK's own function."""
-        held = request.extensions.get(_LETS_OUT)
-        if not isinstance(held, _Pass) or held.owner is not self:
-            model_request = current.get()
-            if model_request is not None and model_request.owner is self:
+        permit = request.extensions.get(_PERMIT)
+        if not isinstance(permit, _Permit) or permit.owner is not self:
+            await self.check(request.method.upper(), request.url.path)
+        elif permit.model_request is not None:
+            model_request, permit.model_request = permit.model_request, None
+            try:
                 return await self.exchange(model_request, request, send, stream=stream)
-            await self.check(request.method, request.url.path)
+            finally:
+                permit.owner = None  # nobody can send it again without hooks
         return await self.wait.value(send(request, stream=stream))
 
     async def exchange(
@@ -191,49 +207,34 @@ class HttpHooks:
         """Send the request of a model call, and answer with what hooks left."""
         call = model_request.call
         if call.refused:
-            return await self._response(
-                request, None, model_request.refusal(), stream=stream
-            )
-        response = await self._sent(request, send, stream=stream)
+            answer = model_request.refusal()
+            return _response(request, None, answer, stream=stream)
+        response = await self.wait.value(send(request, stream=stream))
         if not response.is_success:
-            return response
-        is_heard = bool(await self.wait.hooks(self._listening(_AFTER_MODEL)))
-        if not is_heard and call.allowed_names is None:
             return response
         # The SDK reads what it asked for, whatever the service calls it.
         is_stream = model_request.is_stream or _is_stream(response)
-        if is_stream and not await self._is_held(is_heard):
+        is_heard, is_held = await self.wait.hooks(self._hearing(is_stream))
+        if not is_heard and call.allowed_names is None:
+            return response
+        if not is_held:
             model_request.listen(response)
             return response
-        content = await self._read(response)
+        read = response.aread if self.wait.is_async else response.read
+        content = bytes(await self.wait.value(read()))
         answer = await model_request.answer(content, is_stream=is_stream)
         if answer is content and not stream:
             return response
-        return await self._response(request, response, answer, stream=stream)
+        return _response(request, response, answer, stream=stream)
 
-    async def _sent(self, request: Any, send: Any, *, stream: bool) -> Any:
-        held = request.extensions[_LETS_OUT] = _Pass(self)
-        try:
-            return await self.wait.value(send(request, stream=stream))
-        finally:
-            held.owner = None  # nobody can send it again without hooks
-
-    async def _is_held(self, is_heard: bool) -> bool:
-        if not is_heard:  # but tools are restricted
-            return StreamMode(self.hooks.stream_mode) is StreamMode.BUFFER
-        return await self.wait.hooks(self.hooks.buffering.is_needed())
-
-    async def _read(self, response: Any) -> bytes:
-        read = response.aread if self.wait.is_async else response.read
-        return bytes(await self.wait.value(read()))
-
-    async def _response(
-        self, request: Any, before: Any, content: bytes, *, stream: bool
-    ) -> Any:
-        response = _new_response(request, before, content)
-        if not stream:
-            await self._read(response)
-        return response
+    async def _hearing(self, is_stream: bool) -> tuple[bool, bool]:
+        """Whether AfterModel hooks listen, and whether an answer is held back."""
+        is_heard = await self.session.has_hooks(_AFTER_MODEL)
+        if is_stream and is_heard:
+            return True, await self.hooks.buffering.is_needed()
+        # Without them tools may be restricted.
+        is_passing = StreamMode(self.hooks.stream_mode) is StreamMode.PASS
+        return is_heard, not (is_stream and is_passing)
 
 
 class ModelRequest:
@@ -249,39 +250,39 @@ class ModelRequest:
 
     def refusal(self) -> bytes:
         """The answer in place of the model's."""
-        given, whole = self.call.given, plain(self.call.response)
+        empty = self.api.refusal(self.call.given, self.call.reason or "")
+        whole = plain(self.call.response)
         if whole is None:
-            whole = self.api.refusal(given, self.call.reason or "")
+            whole = empty
         elif isinstance(whole, dict):
-            whole = {**whole, "model": whole.get("model") or given.get("model") or ""}
+            whole = {**whole, "id": empty["id"], "model": empty["model"]}
         return self._encoded(whole, is_stream=self.is_stream)
 
     async def answer(self, content: bytes, *, is_stream: bool) -> bytes:
         """What hooks left of an answer; the same object if they changed nothing."""
-        events = (read_events(content) or None) if is_stream else None
-        if events and (problems := [e for e in events if e.get("error")]):
+        events, shown = read_events(content) if is_stream else ([], content)
+        if problems := [e["error"] for e in events if e.get("error")]:
             # The stream was aborted: no hook has seen what came before.
-            return "".join(map(server_sent, problems)).encode()
+            return server_sent({"error": problems[0]}).encode()
         whole = self._whole(content, events)
         outcome = await self.owner.wait.hooks(self.call.finish(whole))
         left = plain(outcome.response)
         if isinstance(left, dict):
             left = self._without_calls(left, is_stopped=outcome.stop_reason is not None)
         if left is whole and self._is_shown(events, whole):
-            return content
+            return shown if events else content
         return self._encoded(left, is_stream=is_stream)
 
-    def _whole(self, content: bytes, events: list[Body] | None) -> Any:
+    def _whole(self, content: bytes, events: list[Body]) -> Any:
         try:
-            whole = json.loads(content) if events is None else self.api.whole(events)
+            return self.api.whole(events) if events else json.loads(content)
         # The answer may be anything. What is unreadable here the hooks cannot read
         # either, so that one with onError "block" still blocks.
         except Exception as error:  # noqa: BLE001
             logger.warning("cannot read the answer of a model: %s", type(error))
             return content.decode(errors="replace")
-        return whole
 
-    def _is_shown(self, events: list[Body] | None, whole: Any) -> bool:
+    def _is_shown(self, events: list[Body], whole: Any) -> bool:
         try:
             return not events or self.api.is_shown(events, whole)
         except TranslationError:
@@ -306,15 +307,15 @@ class ModelRequest:
 
     def listen(self, response: Any) -> None:
         """Fire AfterModel at the end of a stream that passes at once."""
-        kind = _tee_class(_http_module(response), self.owner.wait.is_async)
-        ended = partial(self._ended, _http_module(response).Response, response.headers)
-        response.stream = kind(response.stream, ended)
+        module = _http_module(response)
+        ended = partial(self._ended, module.Response, response.headers)
+        response.stream = _tee_class(module)(response.stream, ended)
 
     async def _ended(
         self, new: Any, headers: Any, raw: bytes, *, is_whole: bool
     ) -> None:
         content = new(200, headers=headers, content=raw).content
-        events = read_events(content) or []
+        events, _ = read_events(content)
         if is_whole or self.api.is_complete(events):
             whole = self._whole(content, events)
             await self.owner.wait.hooks(self.call.finish(whole))
@@ -329,18 +330,14 @@ class _Tee:
         self._chunks: list[bytes] = []
         self._is_whole = False
 
-    def _end(self) -> Any:
-        ended, self._ended = self._ended, _nothing
-        return ended(b"".join(self._chunks), is_whole=self._is_whole)
-
-
-async def _nothing(raw: bytes, *, is_whole: bool) -> None:
-    """Nothing is left to do."""
-
-
-class _SyncTee(_Tee):
     def __iter__(self) -> Iterator[bytes]:
         for chunk in self._stream:
+            self._chunks.append(chunk)
+            yield chunk
+        self._is_whole = True
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
             self._chunks.append(chunk)
             yield chunk
         self._is_whole = True
@@ -349,84 +346,86 @@ class _SyncTee(_Tee):
         self._stream.close()
         run_to_end(self._end())
 
-
-class _AsyncTee(_Tee):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._stream:
-            self._chunks.append(chunk)
-            yield chunk
-        self._is_whole = True
-
     async def aclose(self) -> None:
         await self._stream.aclose()
         await self._end()
 
+    async def _end(self) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            await ended(b"".join(self._chunks), is_whole=self._is_whole)
+
 
 @lru_cache
-def _tee_class(module: Any, is_async: bool) -> Any:
-    base = module.AsyncByteStream if is_async else module.SyncByteStream
-    return type("Tee", (_AsyncTee if is_async else _SyncTee, base), {})
+def _tee_class(module: Any) -> Any:
+    return type("Tee", (_Tee, module.SyncByteStream, module.AsyncByteStream), {})
 
 
 def _http_module(value: Any) -> Any:
     """The package of a request or response: SDKs take clients of httpx and httpx2."""
-    for kind in type(value).__mro__:
-        package = kind.__module__.partition(".")[0]
-        if package in ("httpx", "httpx2"):
-            return sys.modules[package]
-    raise TypeError(f"not a request or response of httpx: {type(value)}")
+    found = (kind.__module__.partition(".")[0] for kind in type(value).__mro__)
+    return sys.modules[next(name for name in found if name in ("httpx", "httpx2"))]
 
 
 _OF_THE_BODY = ("content-length", "content-encoding", "transfer-encoding")
-
-
-def _new_response(request: Any, before: Any, content: bytes) -> Any:
-    module = _http_module(request)
-    headers = {} if before is None else dict(before.headers)
-    kept = {k: v for k, v in headers.items() if k.lower() not in _OF_THE_BODY}
-    if before is None:
-        is_json = content.startswith(b"{")
-        kept = {"content-type": "application/json" if is_json else _EVENT_STREAM}
-    made = module.Response(
-        200 if before is None else before.status_code,
-        headers=kept,
-        stream=module.ByteStream(content),
-        request=request,
-        history=[] if before is None else before.history,
-    )
-    made.elapsed = _elapsed(before)
-    return made
-
-
-def _elapsed(response: Any) -> timedelta:
-    try:
-        return timedelta(0) if response is None else response.elapsed
-    except RuntimeError:  # a transport gave its content at once
-        return timedelta(0)
-
-
 _EVENT_STREAM = "text/event-stream"
+
+
+def _response(request: Any, before: Any, content: bytes, *, stream: bool) -> Any:
+    """A response as the SDK wants it: read, or to be read."""
+    module = _http_module(request)
+    if before is None:
+        kind = "application/json" if content.startswith(b"{") else _EVENT_STREAM
+        before = module.Response(200, headers={"content-type": kind})
+    headers = before.headers.multi_items()
+    made = module.Response(
+        before.status_code,
+        headers=[(k, v) for k, v in headers if k.lower() not in _OF_THE_BODY],
+        request=request,
+        history=before.history,
+        **({"stream": module.ByteStream(content)} if stream else {"content": content}),
+    )
+    # A transport that gave its content at once has not set it.
+    made.elapsed = getattr(before, "_elapsed", timedelta())
+    return made
 
 
 def _is_stream(response: Any) -> bool:
     return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
 
 
-def read_events(content: bytes) -> list[Body] | None:
-    """The data of server-sent events, up to ``[DONE]``; None if one is unreadable."""
+def read_events(content: bytes) -> tuple[list[Body], bytes]:
+    """The server-sent events up to ``[DONE]``, and a stream of nothing but these.
+
+    Comments, and what is no JSON object or was cut off, no hook can judge.
+    """
     found: list[Body] = []
+    kept: list[str] = []
     text = content.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     for event in text.split("\n\n"):
         lines = [line[5:] for line in event.split("\n") if line.startswith("data:")]
         data = "\n".join(line.removeprefix(" ") for line in lines)
-        if data.startswith("[DONE]"):
+        is_end = data.startswith("[DONE]")
+        value = None if is_end else _object_of(data)
+        if is_end or value is not None:
+            kept.append(f"{event}\n\n")
+        if is_end:
             break
-        if data:
-            try:
-                found.append(json.loads(data))
-            except ValueError:
-                return None
-    return found if all(isinstance(one, dict) for one in found) else None
+        if value is not None:
+            found.append(value)
+    return found, "".join(kept).encode()
+
+
+def _object_of(data: str) -> Body | None:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        return value
+    if data:
+        logger.warning("left out an event of a stream: it is no JSON object")
+    return None
 
 
 def server_sent(data: Body, event: str | None = None) -> str:

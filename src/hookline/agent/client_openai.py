@@ -6,10 +6,8 @@ images, audio, assistants, batches, web sockets, and what a later release adds.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from hookline.errors import MissingExtraError, UnknownClientError
@@ -18,8 +16,15 @@ from hookline.translators.sdk_objects import get, items
 
 from .client import ClientHooks
 from .client_copy import HookedAsyncClient, HookedSyncClient, hooked_copy
-from .client_http import Body, Endpoints, HttpHooks, plain, server_sent
-from .decorator import run_to_end
+from .client_http import (
+    Body,
+    Endpoints,
+    HttpHooks,
+    ModelApi,
+    ModelRequest,
+    plain,
+    server_sent,
+)
 
 try:
     from openai import AsyncOpenAI, OpenAI
@@ -27,7 +32,13 @@ except ImportError as error:
     raise MissingExtraError("openai", "openai") from error
 
 # A release without these methods would send past the hooks.
-_OVERRIDDEN = ("request", "_send_request", "_websocket_query_params", "auth_headers")
+_OVERRIDDEN = (
+    "request",
+    "_build_request",
+    "_send_request",
+    "_websocket_query_params",
+    "auth_headers",
+)
 if not all(
     hasattr(kind, name) for kind in (OpenAI, AsyncOpenAI) for name in _OVERRIDDEN
 ):
@@ -40,96 +51,84 @@ def hooked_openai(client: Any, hooks: ClientHooks) -> Any:
     if not is_async and not isinstance(client, OpenAI):
         raise UnknownClientError(type(client).__qualname__)
     mixin = HookedAsyncOpenAI if is_async else HookedOpenAI
-    return hooked_copy(client, HttpHooks(hooks, _ENDPOINTS, is_async=is_async), mixin)
+    return hooked_copy(client, OpenAIHooks(hooks, _ENDPOINTS, is_async=is_async), mixin)
 
 
-class _NoSockets:
-    """Refuses web sockets: all of them begin with one of these."""
+class OpenAIHooks(HttpHooks):
+    """The hooks of one client."""
+
+    async def begin(self, options: Any) -> tuple[ModelRequest | None, Any]:
+        """Fire the hooks; a request may follow a response that hooks gave."""
+        body = options.json_data
+        previous = str(get(body, "previous_response_id") or "")
+        if isinstance(body, dict) and previous.startswith(_OWN_ID):
+            # The service does not know it, but what came before.
+            body = {k: v for k, v in body.items() if k != "previous_response_id"}
+            if known := previous.partition(".")[2]:
+                body["previous_response_id"] = known
+            options = options.model_copy(update={"json_data": body})
+        return await super().begin(options)
+
+
+def _no_socket(name: str) -> Any:
+    """Something of the SDK that every web socket begins with, and nothing else."""
+
+    def checked(client: Any) -> Any:
+        client._hookline.check_socket()  # noqa: SLF001 - our own field
+        return getattr(super(_OpenAI, client), name)
+
+    return property(checked)
+
+
+class _OpenAI:
+    """Goes before the class of a client."""
 
     _hookline: HttpHooks
-
-    @property
-    def auth_headers(self) -> Any:
-        """The headers of a web socket; HTTP requests make theirs elsewhere."""
-        self._hookline.check_socket()
-        sdk: Any = super()
-        return sdk.auth_headers
-
-    def _websocket_query_params(self, *args: Any, **more: Any) -> Any:
-        self._hookline.check_socket()
-        sdk: Any = super()
-        return sdk._websocket_query_params(*args, **more)  # noqa: SLF001 - overridden here
-
-    def _configure_realtime(self, *args: Any, **more: Any) -> Any:
-        self._hookline.check_socket()
-        sdk: Any = super()
-        return sdk._configure_realtime(*args, **more)  # noqa: SLF001 - overridden here
-
-    def _configure_realtime_with_api_key(self, *args: Any, **more: Any) -> Any:
-        self._hookline.check_socket()
-        sdk: Any = super()
-        return sdk._configure_realtime_with_api_key(*args, **more)  # noqa: SLF001 - same
-
-
-class HookedOpenAI(_NoSockets, HookedSyncClient):
-    """Goes before ``OpenAI`` or a subclass of it."""
+    auth_headers = _no_socket("auth_headers")
+    _websocket_query_params = _no_socket("_websocket_query_params")
+    _configure_realtime = _no_socket("_configure_realtime")
+    _configure_realtime_with_api_key = _no_socket("_configure_realtime_with_api_key")
 
     def _send_request(self, request: Any, *, stream: bool, **more: Any) -> Any:
         # Some ways to sign in send with another HTTP client than ``_client``.
         sdk: Any = super()
-        send = partial(sdk._send_request, **more)  # noqa: SLF001 - overridden here
-        return run_to_end(self._hookline.send(request, send, stream=stream))
+        send = sdk._send_request  # noqa: SLF001 - overridden here
+        return self._hookline.guarded(send, request, stream=stream, **more)
 
 
-class HookedAsyncOpenAI(_NoSockets, HookedAsyncClient):
+class HookedOpenAI(_OpenAI, HookedSyncClient):
+    """Goes before ``OpenAI`` or a subclass of it."""
+
+
+class HookedAsyncOpenAI(_OpenAI, HookedAsyncClient):
     """Goes before ``AsyncOpenAI`` or a subclass of it."""
 
-    async def _send_request(self, request: Any, *, stream: bool, **more: Any) -> Any:
-        sdk: Any = super()
-        send = partial(sdk._send_request, **more)  # noqa: SLF001 - overridden here
-        return await self._hookline.send(request, send, stream=stream)
+
+def _filtered(api: ModelApi, body: Body, prefix: str) -> Body:
+    """The answer that a service filtered, without a text."""
+    candidate = {"finishReason": "SAFETY", "content": {"role": "model", "parts": []}}
+    made = api.translator.from_hook_llm_response({"candidates": [candidate]})
+    own = {"id": f"{prefix}{uuid.uuid4().hex}", "model": str(body.get("model") or "")}
+    return {**plain(made), **own}
 
 
-class ChatApi:
+class ChatApi(ModelApi):
     """Chat Completions."""
 
     translator = OpenAITranslator()
 
-    def unseen_option(self, body: Body) -> str | None:
-        """None: every answer is in the response."""
-        return None
-
     def refusal(self, body: Body, reason: str) -> Body:
         """A completion that was filtered, with the reason as the refusal."""
-        message = {"role": "assistant", "content": None, "refusal": reason or None}
-        choice = {
-            "index": 0, "message": message, "finish_reason": "content_filter",
-            "logprobs": None,
-        }  # fmt: skip
-        return {
-            "id": f"chatcmpl-hookline-{uuid.uuid4().hex}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": str(body.get("model") or ""),
-            "choices": [choice],
-        }
-
-    def whole(self, events: list[Body]) -> Body:
-        """The completion of some chunks."""
-        return dict(plain(self.translator.assemble_response(events)))
-
-    def is_shown(self, events: list[Body], whole: Body) -> bool:
-        """Always: a completion is made of the chunks."""
-        return True
+        whole = _filtered(self, body, "chatcmpl-hookline-")
+        said = {"role": "assistant", "content": None, "refusal": reason or None}
+        whole["choices"][0]["message"] = said
+        return whole
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether every choice has its reason to end."""
-        ends = {
-            get(c, "index"): False for e in events for c in items(get(e, "choices"))
-        }
-        for choice in (c for e in events for c in items(get(e, "choices"))):
-            ends[get(choice, "index")] |= get(choice, "finish_reason") is not None
-        return bool(ends) and all(ends.values())
+        choices = [c for event in events for c in items(event.get("choices"))]
+        ended = {get(c, "index") for c in choices if get(c, "finish_reason")}
+        return bool(choices) and ended.issuperset(get(c, "index") for c in choices)
 
     def stream(self, whole: Body) -> str:
         """The chunks of a completion."""
@@ -161,15 +160,9 @@ def _chat_parts(choice: Body) -> Iterator[Body]:
     if "tool_calls" in message:
         calls = enumerate(message["tool_calls"])
         message["tool_calls"] = [{**call, "index": at} for at, call in calls]
-    part = {**choice, "delta": message, "finish_reason": None}
-    del part["message"]
-    yield part
-    yield {
-        **part,
-        "delta": {},
-        "logprobs": None,
-        "finish_reason": choice["finish_reason"],
-    }
+    others = {k: v for k, v in choice.items() if k != "message"}
+    yield {**others, "delta": message, "finish_reason": None}
+    yield {**others, "delta": {}, "logprobs": None}
 
 
 def _choice_without_calls(
@@ -185,13 +178,10 @@ def _choice_without_calls(
     if kept:
         return {**choice, "message": {**message, "tool_calls": kept}}
     message.pop("tool_calls", None)
-    is_call = choice.get("finish_reason") in ("tool_calls", "function_call")
-    reason = "stop" if is_call and "function_call" not in message else None
-    return {
-        **choice,
-        "message": message,
-        "finish_reason": reason or choice.get("finish_reason"),
-    }
+    reason = choice.get("finish_reason")
+    if reason in ("tool_calls", "function_call") and "function_call" not in message:
+        reason = "stop"
+    return {**choice, "message": message, "finish_reason": reason}
 
 
 def _message(choice: Body) -> Body:
@@ -202,7 +192,7 @@ def _chat_name(call: Body) -> str:
     return str(get(get(call, "function", "custom") or call, "name") or "")
 
 
-class ResponsesApi:
+class ResponsesApi(ModelApi):
     """Responses."""
 
     translator = ResponsesTranslator()
@@ -213,34 +203,19 @@ class ResponsesApi:
 
     def refusal(self, body: Body, reason: str) -> Body:
         """A response that was filtered, with the reason as a refusal."""
-        number = uuid.uuid4().hex
-        said = [{"type": "refusal", "refusal": reason}]
-        message = {
-            "id": f"msg_hookline_{number}", "type": "message", "role": "assistant",
-            "status": "incomplete", "content": said,
-        }  # fmt: skip
-        return {
-            "id": f"resp_hookline_{number}",
-            "object": "response",
-            "created_at": time.time(),
-            "model": str(body.get("model") or ""),
-            "status": "incomplete",
-            "incomplete_details": {"reason": "content_filter"},
-            "output": [message] if reason else [],
-            "parallel_tool_calls": False,
-            "tool_choice": "auto",
-            "tools": [],
-        }
-
-    def whole(self, events: list[Body]) -> Body:
-        """The response of some events."""
-        return dict(plain(self.translator.assemble_response(events)))
+        whole = _filtered(self, body, _OWN_ID)
+        if previous := body.get("previous_response_id"):
+            whole |= {"id": f"{whole['id']}.{previous}"}
+        said = {"type": "refusal", "refusal": reason}
+        message = {**whole["output"][0], "status": "incomplete", "content": [said]}
+        return {**whole, "output": [message] if reason else []}
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
-        """Whether the pieces of text are those of the last event's response."""
+        """Whether all text is that of the last event's response."""
         kind = "response.output_text.delta"
         said = "".join(str(e.get("delta")) for e in events if e.get("type") == kind)
-        return said == (self.translator.to_hook_llm_response(whole).text or "")
+        is_same = said == (self.translator.to_hook_llm_response(whole).text or "")
+        return is_same and {"", *_texts(whole)}.issuperset(_texts(events))
 
     def is_complete(self, events: list[Body]) -> bool:
         """Whether the last event has come."""
@@ -259,9 +234,8 @@ class ResponsesApi:
         for at, item in enumerate(items(whole.get("output"))):
             events += [{"output_index": at, **e} for e in _item_events(item)]
         # Even if it is incomplete: the SDK's helpers fail without this event.
-        is_failed = whole.get("status") == "failed"
-        last = "response.failed" if is_failed else "response.completed"
-        events.append({"type": last, "response": whole})
+        last = "failed" if whole.get("status") == "failed" else "completed"
+        events.append({"type": f"response.{last}", "response": whole})
         return "".join(
             server_sent({**event, "sequence_number": at}, event["type"])
             for at, event in enumerate(events)
@@ -280,6 +254,18 @@ class ResponsesApi:
         return {**whole, "output": left}, names
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """The texts within some events or a response, wherever they are."""
+    if isinstance(value, dict):
+        if value.get("type") in ("output_text", "response.output_text.done"):
+            yield str(value.get("text"))
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+_OWN_ID = "resp_hookline_"
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -305,10 +291,8 @@ def _item_events(item: Body) -> Iterator[Body]:
     elif kind == "function_call":
         name, written = "response.function_call_arguments", item["arguments"]
         yield {**place, "type": f"{name}.delta", "delta": written}
-        yield {
-            **place, "type": f"{name}.done", "arguments": written,
-            "name": item.get("name"),
-        }  # fmt: skip
+        done = {"arguments": written, "name": item.get("name")}
+        yield {**place, "type": f"{name}.done", **done}
     yield {"type": "response.output_item.done", "item": item}
 
 
@@ -329,14 +313,14 @@ _STORED = "files|uploads|vector_stores|containers|skills|webhook_endpoints"
 _ENDPOINTS = Endpoints(
     models=((r"/chat/completions/?$", ChatApi()), (r"/responses/?$", ResponsesApi())),
     harmless=(
-        ("DELETE", ".*"),
-        ("GET", rf"{_START}/(?:models|batches|fine_tuning|{_STORED})(?:/.*)?"),
-        ("POST", rf"{_START}/(?:files|uploads|containers|skills|webhook_endpoints)"),
-        ("POST", rf"{_START}/uploads/[^/]+/(?:parts|complete|cancel)"),
-        ("POST", rf"{_START}/vector_stores(?:/[^/]+)?"),
-        ("POST", rf"{_START}/vector_stores/[^/]+/(?:files|file_batches)(?:/[^/]+)?"),
-        ("POST", rf"{_START}/containers/[^/]+/files"),
-        ("POST", rf"{_START}/batches/[^/]+/cancel"),
+        "DELETE .*",
+        rf"GET {_START}/(?:models|batches|fine_tuning|{_STORED})(?:/.*)?",
+        rf"POST {_START}/(?:files|uploads|containers|skills|webhook_endpoints)",
+        rf"POST {_START}/uploads/[^/]+/(?:parts|complete|cancel)",
+        rf"POST {_START}/vector_stores(?:/[^/]+)?",
+        rf"POST {_START}/vector_stores/[^/]+/(?:files|file_batches)(?:/[^/]+)?",
+        rf"POST {_START}/containers/[^/]+/files",
+        rf"POST {_START}/batches/[^/]+/cancel",
     ),
     why="only client.chat.completions and client.responses pass the hooks",
 )
