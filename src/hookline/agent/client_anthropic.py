@@ -184,12 +184,10 @@ class MessagesHooks(HttpHooks):
         model_request: ModelRequest,
         http: Any,
         make_decoder: Any,
-        *,
-        is_heard: bool,
     ) -> Any:
         """The HTTP response, or one with what hooks left of it."""
         is_sse = _EVENT_STREAM in http.headers.get("content-type", "").lower()
-        if is_sse and not await self._is_held(is_heard):
+        if is_sse and not await self._is_held():
             model_request.listen(http)
             return http
         read = http.aread if self.wait.is_async else http.read
@@ -207,6 +205,9 @@ class MessagesHooks(HttpHooks):
         body = content if is_sse and known == events else _API.encoded(known)
         left = await model_request.answer(body, is_stream=True)
         return http if left is content else _response(left, http.request, http)
+
+    async def _is_held(self) -> bool:
+        return (await self.wait.hooks(self.hearing(is_stream=True)))[1]
 
 
 def _target(options: Any) -> str:
@@ -290,7 +291,7 @@ class MessagesRequest:
         if isinstance(given, _http.Response):
             decoder = self._client._make_sse_decoder  # noqa: SLF001 - Bedrock has its own
             model_request.is_stream |= self._given["stream"]
-            http = await self._hooks.seen(model_request, given, decoder, is_heard=heard)
+            http = await self._hooks.seen(model_request, given, decoder)
             if http is given:
                 return response
             return http if given is response else self._with(response, http)

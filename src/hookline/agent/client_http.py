@@ -214,7 +214,7 @@ class HttpHooks:
             return response
         # The SDK reads what it asked for, whatever the service calls it.
         is_stream = model_request.is_stream or _is_stream(response)
-        is_heard, is_held = await self.wait.hooks(self._hearing(is_stream))
+        is_heard, is_held = await self.wait.hooks(self.hearing(is_stream=is_stream))
         if not is_heard and call.allowed_names is None:
             return response
         if not is_held:
@@ -227,7 +227,7 @@ class HttpHooks:
             return response
         return _response(request, response, answer, stream=stream)
 
-    async def _hearing(self, is_stream: bool) -> tuple[bool, bool]:
+    async def hearing(self, *, is_stream: bool) -> tuple[bool, bool]:
         """Whether AfterModel hooks listen, and whether an answer is held back."""
         is_heard = await self.session.has_hooks(_AFTER_MODEL)
         if is_stream and is_heard:
