@@ -40,6 +40,7 @@ async def run(
 ) -> ClaudeCode:
     claude = ClaudeCode(folder, replies)
     given = {"hooks": hookline_hooks(hooks.config), "allowed_tools": ALLOWED}
+    given["tools"] = ALLOWED  # Claude Code starts faster with few
     await claude.run("go", **{**given, **options})
     return claude
 
@@ -74,16 +75,6 @@ async def test_events_carry_claudes_session_and_tool_names(tmp_path: Path) -> No
     assert {Path(one).stem for one in transcripts} == sessions
 
 
-async def test_a_stop_keeps_the_tool_from_running(tmp_path: Path) -> None:
-    """``continue: false`` alone would let it run first."""
-    hooks = NotingHooks(tmp_path, BeforeTool=STOPS, AfterTool={}, AfterAgent={})
-    claude = await run(tmp_path, hooks, bash("touch ran"), "more")
-    assert not (claude.project / "ran").exists()
-    assert len(claude.requests) == 1
-    assert "enough" in claude.answer
-    assert hooks.names() == ["BeforeTool"]
-
-
 async def test_a_stop_is_over_with_the_next_prompt(tmp_path: Path) -> None:
     def judge(event: Event) -> dict[str, Any]:
         return STOPS if "one" in event["tool_input"]["command"] else {}
@@ -104,13 +95,6 @@ async def test_a_result_that_cannot_be_replaced_ends_the_run(tmp_path: Path) -> 
     claude = await run(tmp_path, hooks, write, "done", permission_mode="acceptEdits")
     assert file.read_text() == "x"
     assert len(claude.requests) == 1
-
-
-async def test_a_failing_tool_is_seen_with_its_error(tmp_path: Path) -> None:
-    hooks = NotingHooks(tmp_path, AfterTool=specific(additionalContext="try b"))
-    claude = await run(tmp_path, hooks, bash("echo gone >&2; exit 3"), "done")
-    assert "gone" in hooks.events[0]["tool_response"]["error"]["message"]
-    assert "try b" in claude.sent(1)
 
 
 async def test_a_stop_after_a_failure_holds_from_the_next_call_on(
@@ -148,21 +132,6 @@ async def test_a_tool_does_not_run_when_the_time_is_up(tmp_path: Path) -> None:
     over.set()
     assert claude.answer == "done"
     assert not (claude.project / "ran").exists()
-
-
-async def test_calls_at_once_are_judged_apart_and_a_stop_holds_for_all(
-    tmp_path: Path,
-) -> None:
-    commands = ["touch a", "touch b", "touch c"]
-    calls = tuple(("Bash", {"command": one, "description": "x"}) for one in commands)
-
-    def judge(event: Event) -> dict[str, Any]:
-        return BLOCKS if event["tool_input"]["command"] == "touch b" else {}
-
-    hooks = NotingHooks(tmp_path, BeforeTool=judge)
-    claude = await run(tmp_path, hooks, Answer("", calls), "done")
-    assert sorted(one.name for one in claude.project.iterdir()) == ["a", "c"]
-    assert "not today" in claude.sent(1)
 
 
 async def test_subagents_have_events_of_their_own(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ class ClaudeDriver:
         options: dict[str, Any] = {
             "hooks": None if session is None else hookline_hooks(session),
             "mcp_servers": {"box": server},
+            "tools": [],
         }
         if task.confirm is None:
             options["allowed_tools"] = ["mcp__box__*"]
