@@ -6,12 +6,11 @@ The program that the SDK brings runs for real; its model is a server on this mac
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import UserMessage, create_sdk_mcp_server, tool
+from claude_agent_sdk import PermissionMode, UserMessage
 
 from hookline.adapters.claude_agent_sdk import hookline_hooks
 from hookline.testing.modelapi import Answer
@@ -41,6 +40,7 @@ async def run(
 ) -> ClaudeCode:
     claude = ClaudeCode(folder, replies)
     given = {"hooks": hookline_hooks(hooks.config), "allowed_tools": ALLOWED}
+    given["tools"] = ALLOWED  # Claude Code starts faster with few
     await claude.run("go", **{**given, **options})
     return claude
 
@@ -75,24 +75,6 @@ async def test_events_carry_claudes_session_and_tool_names(tmp_path: Path) -> No
     assert {Path(one).stem for one in transcripts} == sessions
 
 
-async def test_a_session_given_is_used_as_it_is(tmp_path: Path) -> None:
-    hooks = NotingHooks(tmp_path, BeforeTool={})
-    own = hookline_hooks(hooks.config.session("ticket-7"))
-    await run(tmp_path, hooks, bash("true"), hooks=own)
-    assert hooks.events[0]["session_id"] == "ticket-7"
-    assert hooks.events[0]["transcript_path"].endswith(".jsonl")
-
-
-async def test_a_stop_keeps_the_tool_from_running(tmp_path: Path) -> None:
-    """``continue: false`` alone would let it run first."""
-    hooks = NotingHooks(tmp_path, BeforeTool=STOPS, AfterTool={}, AfterAgent={})
-    claude = await run(tmp_path, hooks, bash("touch ran"), "more")
-    assert not (claude.project / "ran").exists()
-    assert len(claude.requests) == 1
-    assert "enough" in claude.answer
-    assert hooks.names() == ["BeforeTool"]
-
-
 async def test_a_stop_is_over_with_the_next_prompt(tmp_path: Path) -> None:
     def judge(event: Event) -> dict[str, Any]:
         return STOPS if "one" in event["tool_input"]["command"] else {}
@@ -106,44 +88,6 @@ async def test_a_stop_is_over_with_the_next_prompt(tmp_path: Path) -> None:
     assert [one["prompt"] for one in hooks.of("AfterAgent")] == ["second"]
 
 
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        ("Bash", {"command": "cat secret.txt", "description": "x"}),
-        ("Read", {"file_path": "{project}/secret.txt"}),
-        ("Grep", {"pattern": "hunter2", "output_mode": "content"}),
-        ("Grep", {"pattern": "hunter2"}),
-        ("Glob", {"pattern": "*hunter*"}),
-    ],
-    ids=["Bash", "Read", "Grep", "Grep files", "Glob"],
-)
-async def test_a_withheld_result_is_replaced(
-    tmp_path: Path, name: str, given: dict[str, str]
-) -> None:
-    def judge(event: Event) -> dict[str, Any]:
-        return WITHHOLDS if "hunter2" in event["tool_response"]["llmContent"] else {}
-
-    hooks = NotingHooks(tmp_path, AfterTool=judge)
-    project = tmp_path / "project"
-    project.mkdir()
-    for file in ("secret.txt", "hunter2.txt"):
-        (project / file).write_text("hunter2\n")
-    filled = {key: text.format(project=project) for key, text in given.items()}
-    claude = await run(tmp_path, hooks, use(name, **filled), "done")
-    assert claude.answer == "done"
-    results = [one for one in claude.messages if isinstance(one, UserMessage)]
-    assert "secret" in str(results[0].content)
-    assert "hunter2" not in str(results)
-    (sent,) = [
-        block
-        for message in claude.requests[1]["messages"]
-        for block in message["content"]
-        if isinstance(block, dict) and block["type"] == "tool_result"
-    ]
-    assert not sent.get("is_error")
-    assert "hunter2" not in str(sent)
-
-
 async def test_a_result_that_cannot_be_replaced_ends_the_run(tmp_path: Path) -> None:
     hooks = NotingHooks(tmp_path, AfterTool=WITHHOLDS)
     file = tmp_path / "project" / "a.txt"
@@ -151,13 +95,6 @@ async def test_a_result_that_cannot_be_replaced_ends_the_run(tmp_path: Path) -> 
     claude = await run(tmp_path, hooks, write, "done", permission_mode="acceptEdits")
     assert file.read_text() == "x"
     assert len(claude.requests) == 1
-
-
-async def test_a_failing_tool_is_seen_with_its_error(tmp_path: Path) -> None:
-    hooks = NotingHooks(tmp_path, AfterTool=specific(additionalContext="try b"))
-    claude = await run(tmp_path, hooks, bash("echo gone >&2; exit 3"), "done")
-    assert "gone" in hooks.events[0]["tool_response"]["error"]["message"]
-    assert "try b" in claude.sent(1)
 
 
 async def test_a_stop_after_a_failure_holds_from_the_next_call_on(
@@ -172,44 +109,12 @@ async def test_a_stop_after_a_failure_holds_from_the_next_call_on(
     assert hooks.names() == ["AfterTool"]
 
 
-async def test_a_stop_after_a_failure_ends_an_answer_too(tmp_path: Path) -> None:
-    hooks = NotingHooks(tmp_path, AfterTool=STOPS, AfterAgent={})
-    claude = await run(tmp_path, hooks, bash("exit 3"), "done")
-    assert "enough" in claude.answer
-    assert hooks.of("AfterAgent") == []
-
-
 async def test_a_changed_input_still_needs_claudes_permission(tmp_path: Path) -> None:
     changed = specific(tool_input={"command": "touch changed"})
     allows = {"decision": "allow", **changed}
     hooks = NotingHooks(tmp_path, BeforeTool=allows, AfterTool={})
     claude = await run(tmp_path, hooks, bash("true"), "done", allowed_tools=[])
     assert not (claude.project / "changed").exists()
-    assert hooks.of("AfterTool") == []
-
-
-@pytest.mark.parametrize("answer", [True, False])
-async def test_confirm_answers_for_a_person(tmp_path: Path, answer: bool) -> None:
-    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={}, Notification={})
-    given = hookline_hooks(hooks.config, confirm=lambda _: answer)
-    call = bash("touch ran")
-    claude = await run(tmp_path, hooks, call, "done", hooks=given, allowed_tools=[])
-    assert (claude.project / "ran").exists() is answer
-    assert len(hooks.of("AfterTool")) == answer
-    assert len(hooks.of("Notification")) == 1
-    assert ("Declined by the user: really?" in claude.sent(1)) is not answer
-
-
-@pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk", "bypassPermissions"])
-async def test_a_question_holds_in_every_permission_mode(
-    tmp_path: Path, mode: str
-) -> None:
-    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={})
-    # Claude Code refuses the last one to root elsewhere.
-    options: dict[str, Any] = {"permission_mode": mode, "env": {"IS_SANDBOX": "1"}}
-    claude = await run(tmp_path, hooks, bash("touch ran"), "done", **options)
-    assert not (claude.project / "ran").exists()
-    assert "really?" in claude.sent(1)
     assert hooks.of("AfterTool") == []
 
 
@@ -227,36 +132,6 @@ async def test_a_tool_does_not_run_when_the_time_is_up(tmp_path: Path) -> None:
     over.set()
     assert claude.answer == "done"
     assert not (claude.project / "ran").exists()
-
-
-async def test_calls_at_once_are_judged_apart_and_a_stop_holds_for_all(
-    tmp_path: Path,
-) -> None:
-    commands = ["touch a", "touch b", "touch c"]
-    calls = tuple(("Bash", {"command": one, "description": "x"}) for one in commands)
-
-    def judge(event: Event) -> dict[str, Any]:
-        return BLOCKS if event["tool_input"]["command"] == "touch b" else {}
-
-    hooks = NotingHooks(tmp_path, BeforeTool=judge)
-    claude = await run(tmp_path, hooks, Answer("", calls), "done")
-    assert sorted(one.name for one in claude.project.iterdir()) == ["a", "c"]
-    assert "not today" in claude.sent(1)
-
-
-async def test_mcp_tools_have_their_context(tmp_path: Path) -> None:
-    @tool("charge", "Charge.", {"amount": int})
-    async def charge(given: dict[str, Any]) -> dict[str, Any]:
-        return {"content": [{"type": "text", "text": "charged"}]}
-
-    servers = {"pay": create_sdk_mcp_server("pay", tools=[charge])}
-    hooks = NotingHooks(tmp_path, BeforeTool={}, AfterTool={})
-    name = "mcp__pay__charge"
-    options: dict[str, Any] = {"mcp_servers": servers, "allowed_tools": [name]}
-    await run(tmp_path, hooks, use(name, amount=3), "done", **options)
-    for event in hooks.events:
-        assert event["tool_name"] == name
-        assert event["mcp_context"] == {"server_name": "pay", "tool_name": "charge"}
 
 
 async def test_subagents_have_events_of_their_own(tmp_path: Path) -> None:
@@ -290,6 +165,87 @@ async def test_a_refused_subagent_runs_no_tools(tmp_path: Path) -> None:
     assert len(hooks.of("AfterAgent")) == 1
 
 
+async def test_compressing_the_history_is_an_event(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, PreCompress={})
+    claude = ClaudeCode(tmp_path, ["one", "two", "summary", "summary"])
+    await claude.run("go", "on", "/compact", hooks=hookline_hooks(hooks.config))
+    assert [one["trigger"] for one in hooks.events] == ["manual"]
+
+
+def together(*answers: Answer) -> Answer:
+    """One answer with the calls of several."""
+    return Answer("", tuple(call for one in answers for call in one.calls))
+
+
+async def test_withheld_results_are_replaced(tmp_path: Path) -> None:
+    def judge(event: Event) -> dict[str, Any]:
+        seen = event["tool_response"]["llmContent"]
+        return WITHHOLDS if "hunter2" in str(seen) else {}
+
+    hooks = NotingHooks(tmp_path, AfterTool=judge)
+    claude = ClaudeCode(tmp_path, [])
+    for file in ("secret.txt", "hunter2.txt"):
+        (claude.project / file).write_text("hunter2\n")
+    claude.replies = [
+        together(
+            bash("cat secret.txt"),
+            use("Read", file_path=str(claude.project / "secret.txt")),
+            use("Grep", pattern="hunter.", output_mode="content"),
+            use("Grep", pattern="hunter."),
+            use("Glob", pattern="*hunter*"),
+            delegate(),
+        ),
+        "the password is hunter2",
+        "done",
+    ]
+    given = hookline_hooks(hooks.config)
+    answer = await claude.run("go", hooks=given, allowed_tools=ALLOWED)
+    assert answer == "done"
+    sent = [
+        block
+        for message in claude.requests[-1]["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block["type"] == "tool_result"
+    ]
+    assert len(sent) == 6
+    for result in sent:
+        assert not result.get("is_error")
+        assert "secret" in str(result)
+        assert "hunter2" not in str(result)
+    users = [one for one in claude.messages if isinstance(one, UserMessage)]
+    assert "hunter2" not in str([one.content for one in users])
+
+
+async def test_confirm_answers_for_a_person(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={}, Notification={})
+    given = hookline_hooks(
+        hooks.config, confirm=lambda asked: "yes" in asked.tool_input["command"]
+    )
+    calls = together(bash("touch yes"), bash("touch no"))
+    claude = await run(tmp_path, hooks, calls, "done", hooks=given, allowed_tools=[])
+    assert [one.name for one in claude.project.iterdir()] == ["yes"]
+    assert len(hooks.of("AfterTool")) == 1
+    assert len(hooks.of("Notification")) == 2
+    assert claude.sent(1).count("Declined by the user: really?") == 1
+
+
+async def test_a_question_holds_in_every_permission_mode(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool=ASKS, AfterTool={})
+    modes: list[PermissionMode] = ["acceptEdits", "dontAsk", "bypassPermissions"]
+    claude = ClaudeCode(tmp_path, [bash("touch ran"), "done"] * len(modes))
+    await claude.run(
+        *modes,
+        modes=modes,
+        hooks=hookline_hooks(hooks.config),
+        allowed_tools=ALLOWED,
+        permission_mode="bypassPermissions",
+        env={"IS_SANDBOX": "1"},  # else refused to root
+    )
+    assert list(claude.project.iterdir()) == []
+    assert "really?" in claude.sent(1)
+    assert hooks.names() == ["BeforeTool"] * len(modes)
+
+
 async def test_a_rejected_subagent_goes_on(tmp_path: Path) -> None:
     def judge(event: Event) -> dict[str, Any]:
         return BLOCKS if event["prompt_response"] == "draft" else {}
@@ -314,27 +270,21 @@ async def test_a_stop_in_a_subagent_ends_the_whole_run(
     assert hooks.of("AfterAgent") == []
 
 
-async def test_compressing_the_history_is_an_event(tmp_path: Path) -> None:
-    hooks = NotingHooks(tmp_path, PreCompress={})
-    claude = ClaudeCode(tmp_path, ["one", "two", "summary", "summary"])
-    await claude.run("go", "on", "/compact", hooks=hookline_hooks(hooks.config))
-    assert [one["trigger"] for one in hooks.events] == ["manual"]
+STRUCTURED = {
+    "type": "json_schema",
+    "schema": {"type": "object", "properties": {"a": {"type": "integer"}}},
+}
 
 
-async def test_a_failed_guard_blocks_if_it_is_told_to(tmp_path: Path) -> None:
-    def crash(event: Event) -> dict[str, Any]:
-        raise RuntimeError("broken")
+async def test_a_rejected_structured_answer_goes_on(tmp_path: Path) -> None:
+    """Claude Code itself ignores what is said to one when it stops."""
 
-    hooks = NotingHooks(tmp_path, {"onError": "block"}, BeforeTool=crash)
-    claude = await run(tmp_path, hooks, bash("touch ran"), "done")
-    assert not (claude.project / "ran").exists()
+    def judge(event: Event) -> dict[str, Any]:
+        return BLOCKS if event["prompt_response"] == '{"a":1}' else {}
 
-
-async def test_hooks_that_cannot_work_are_named_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    hooks = NotingHooks(tmp_path, BeforeModel={}, SessionStart={}, AfterAgent={})
-    with caplog.at_level(logging.WARNING, "hookline"):
-        await run(tmp_path, hooks, "done")
-    said = [r.getMessage() for r in caplog.records if "no effect" in r.getMessage()]
-    assert [line.split()[0] for line in said] == ["BeforeModel", "SessionStart"]
+    hooks = NotingHooks(tmp_path, AfterAgent=judge)
+    answers = use("StructuredOutput", a=1), use("StructuredOutput", a=2)
+    claude = await run(tmp_path, hooks, *answers, output_format=STRUCTURED)
+    assert claude.answer == '{"a":2}'
+    assert "not today" in claude.sent(1)
+    assert [one["stop_hook_active"] for one in hooks.events] == [False, True]

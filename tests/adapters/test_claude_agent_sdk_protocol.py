@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from hookline import Config, Settings
 from hookline.adapters.claude_agent_sdk import hookline_hooks
 
 from .drivers.claude_program import ScriptedProgram
-from .noting import ASKS, BLOCKS, NotingHooks, specific
+from .noting import ASKS, BLOCKS, STOPS, WITHHOLDS, NotingHooks, specific
 
 CALL = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t-1"}
 
@@ -94,6 +95,104 @@ async def test_a_question_shows_the_changed_input(tmp_path: Path) -> None:
         "permissionDecisionReason": "really?",
         "updatedInput": {"command": "ls -l"},
     }
+
+
+async def test_context_goes_along_with_a_question(tmp_path: Path) -> None:
+    asks = {**ASKS, **specific(additionalContext="mind this")}
+    hooks, program = NotingHooks(tmp_path, BeforeTool=asks), ScriptedProgram()
+    async with client(hooks, program):
+        answer = await program.fire("PreToolUse", **CALL)
+    assert answer["hookSpecificOutput"]["additionalContext"] == "mind this"
+
+
+async def test_a_withheld_result_that_stays_in_the_history_closes_it(
+    tmp_path: Path,
+) -> None:
+    """A later prompt would send it to the model."""
+    hooks, program = NotingHooks(tmp_path, AfterTool=WITHHOLDS), ScriptedProgram()
+    fetched = {"tool_name": "WebFetch", "tool_input": {"url": "x"}}
+    async with client(hooks, program):
+        ended = await program.fire("PostToolUse", **fetched, tool_response={"a": 1})
+        again = await program.fire("UserPromptSubmit", prompt="again")
+        other = await program.fire("UserPromptSubmit", prompt="a", session_id="c-2")
+    assert ended["continue"] is False
+    assert again == {"decision": "block", "reason": "WebFetch: secret"}
+    assert other == {}
+
+
+async def test_a_refused_subagent_stays_refused(tmp_path: Path) -> None:
+    """Claude Code can go on with one that has ended."""
+    hooks, program = NotingHooks(tmp_path, SubagentStart=BLOCKS), ScriptedProgram()
+    agent = {"agent_id": "a", "agent_type": "reader"}
+    async with client(hooks, program):
+        await program.fire("SubagentStart", **agent)
+        await program.fire("SubagentStop", **agent, stop_hook_active=False)
+        refused = await program.fire("PreToolUse", **CALL, **agent)
+        assert await program.fire("PreToolUse", **CALL) == {}
+    assert refused["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+async def test_a_session_given_is_used_as_it_is(tmp_path: Path) -> None:
+    hooks, program = NotingHooks(tmp_path, BeforeTool={}), ScriptedProgram()
+    own = hookline_hooks(hooks.config.session("ticket-7"))
+    async with ClaudeSDKClient(ClaudeAgentOptions(hooks=own), program):
+        await program.fire("PreToolUse", **CALL)
+    assert hooks.events[0]["session_id"] == "ticket-7"
+    assert hooks.events[0]["transcript_path"] == "/t.jsonl"
+
+
+async def test_mcp_tools_have_their_context(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, BeforeTool={}, AfterTool={})
+    program, given = ScriptedProgram(), {**CALL, "tool_name": "mcp__pay__charge"}
+    async with client(hooks, program):
+        await program.fire("PreToolUse", **given)
+        await program.fire("PostToolUse", **given, tool_response=[])
+    for event in hooks.events:
+        assert event["tool_name"] == "mcp__pay__charge"
+        assert event["mcp_context"] == {"server_name": "pay", "tool_name": "charge"}
+
+
+async def test_a_failed_guard_blocks_if_it_is_told_to(tmp_path: Path) -> None:
+    def crash(event: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("broken")
+
+    hooks = NotingHooks(tmp_path, {"onError": "block"}, BeforeTool=crash)
+    program = ScriptedProgram()
+    async with client(hooks, program):
+        answer = await program.fire("PreToolUse", **CALL)
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+async def test_hooks_that_cannot_work_are_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = NotingHooks(tmp_path, BeforeModel={}, SessionStart={}, AfterAgent={})
+    program = ScriptedProgram()
+    with caplog.at_level(logging.WARNING, "hookline"):
+        async with client(hooks, program):
+            for _ in range(2):
+                await program.fire("UserPromptSubmit", prompt="go")
+    said = [r.getMessage() for r in caplog.records if "no effect" in r.getMessage()]
+    assert [line.split()[0] for line in said] == ["BeforeModel", "SessionStart"]
+
+
+async def test_a_structured_answer_can_be_stopped(tmp_path: Path) -> None:
+    hooks, program = NotingHooks(tmp_path, AfterAgent=STOPS), ScriptedProgram()
+    given = {"tool_name": "StructuredOutput", "tool_input": {"a": 1}}
+    async with client(hooks, program):
+        answer = await program.fire("PreToolUse", **given)
+    assert (answer["continue"], answer["stopReason"]) == (False, "enough")
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+async def test_a_stop_after_a_failure_ends_an_answer_too(tmp_path: Path) -> None:
+    hooks = NotingHooks(tmp_path, AfterTool=STOPS, AfterAgent={})
+    program = ScriptedProgram()
+    async with client(hooks, program):
+        await program.fire("PostToolUseFailure", **CALL, error="exit 3")
+        answer = await program.fire("Stop", stop_hook_active=False)
+    assert (answer["continue"], answer["decision"]) == (False, "block")
+    assert hooks.of("AfterAgent") == []
 
 
 async def test_two_conversations_of_one_config_do_not_mix(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ brings, and is tested with it (docs/frameworks/claude-agent-sdk.md).
 
 from __future__ import annotations
 
-import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, cast
 
@@ -26,7 +24,13 @@ from hookline.agent import (
 from hookline.agent.turn import SubagentTurn
 from hookline.errors import MissingExtraError
 from hookline.log import logger
-from hookline.protocol.dialects import CLAUDE_NOTIFICATIONS
+from hookline.protocol.dialects import (
+    CLAUDE_MCP_TOOL,
+    CLAUDE_NOTIFICATIONS,
+    claude_content,
+    claude_replacement,
+)
+from hookline.protocol.jsontext import encode
 
 try:
     from claude_agent_sdk import HookContext, HookMatcher
@@ -36,16 +40,12 @@ except ImportError as error:
 
 Wire = dict[str, Any]
 _TIMEOUT_S = 3600.0
-_KEPT_TURNS = 10_000
-_MCP_TOOL = re.compile(r"mcp__(.+?)__(.+)")
+_KEPT_CONVERSATIONS = 10_000
+_NO_MODEL = "Claude Code has no hooks around its model"
+_NO_EVENT = "the SDK does not have these events"
 _INEFFECTIVE = {
-    **dict.fromkeys(
-        ("BeforeModel", "AfterModel", "BeforeToolSelection"),
-        "Claude Code has no hooks around its model",
-    ),
-    **dict.fromkeys(
-        ("SessionStart", "SessionEnd"), "the SDK does not have these events"
-    ),
+    **dict.fromkeys(("BeforeModel", "AfterModel", "BeforeToolSelection"), _NO_MODEL),
+    **dict.fromkeys(("SessionStart", "SessionEnd"), _NO_EVENT),
 }
 
 
@@ -64,136 +64,158 @@ def hookline_hooks(
     its own time, and a person theirs. ``on_failure`` is the SDK's: what happens to the
     action if this adapter itself fails.
     """
-    conversations = _Conversations(config_or_session, confirm)
-    answers: dict[HookEvent, Callable[[Wire], Awaitable[Wire]]] = {
-        "UserPromptSubmit": conversations.begin_turn,
-        "PreToolUse": conversations.before_tool,
-        "PostToolUse": conversations.after_tool,
-        "PostToolUseFailure": conversations.after_failure,
-        "Stop": conversations.end_turn,
-        "SubagentStart": conversations.begin_subagent,
-        "SubagentStop": conversations.end_subagent,
-        "Notification": conversations.notify,
-        "PreCompact": conversations.compress,
-    }
-    return {
-        event: [
-            HookMatcher(
-                hooks=[_callback(event, answer)],
-                timeout=timeout_s,
-                on_failure=on_failure,
-            )
-        ]
-        for event, answer in answers.items()
-    }
+    known: dict[str, _Conversation] = {}
 
-
-def _callback(event: str, answer: Callable[[Wire], Awaitable[Wire]]) -> HookCallback:
-    async def call(given: Any, tool_use_id: str | None, context: HookContext) -> Any:
-        return await answer({**given, "hook_event_name": event})
-
-    return cast("HookCallback", call)
-
-
-class _Conversations:
-    """Answers the events of Claude Code, of any number of conversations."""
-
-    def __init__(self, given: ConfigOrSession, confirm: Confirm | None) -> None:
-        self._session = session_of(given)
-        self._is_own = isinstance(given, Session)
-        self._confirm = confirm
+    def conversation(given: Wire) -> _Conversation:
         # There is no event for the end of a conversation: the oldest are dropped.
-        self._turns: OrderedDict[tuple[str, str], HookedTurn] = OrderedDict()
+        name = given["session_id"]
+        if name not in known:
+            session = _session_for(config_or_session, given)
+            known[name] = _Conversation(session, confirm)
+        known[name] = known.pop(name)
+        if len(known) > _KEPT_CONVERSATIONS:
+            del known[next(iter(known))]
+        return known[name]
+
+    def matcher(answer: Callable[[_Conversation, Wire], Awaitable[Wire]]) -> Any:
+        async def call(
+            given: Any, tool_use_id: str | None, context: HookContext
+        ) -> Any:
+            return await answer(conversation(given), given)
+
+        hooks = [cast("HookCallback", call)]
+        return HookMatcher(hooks=hooks, timeout=timeout_s, on_failure=on_failure)
+
+    return {
+        "UserPromptSubmit": [matcher(_Conversation.begin_turn)],
+        "PreToolUse": [matcher(_Conversation.before_tool)],
+        "PostToolUse": [matcher(_Conversation.after_tool)],
+        "PostToolUseFailure": [matcher(_Conversation.after_failure)],
+        "Stop": [matcher(_Conversation.end_turn)],
+        "SubagentStart": [matcher(_Conversation.begin_subagent)],
+        "SubagentStop": [matcher(_Conversation.end_subagent)],
+        "Notification": [matcher(_Conversation.notify)],
+        "PreCompact": [matcher(_Conversation.compress)],
+    }
+
+
+def _session_for(given: ConfigOrSession, event: Wire) -> Session:
+    session, transcript = session_of(given), event.get("transcript_path") or ""
+    if not isinstance(given, Session):
+        return session.view(event["session_id"], transcript_path=transcript)
+    own = session.transcript_path or transcript
+    return session.view(session.session_id, transcript_path=own)
+
+
+class _Conversation:
+    """Answers the events of one conversation: of its prompts, and its subagents."""
+
+    def __init__(self, session: Session, confirm: Confirm | None) -> None:
+        self._session, self._confirm = session, confirm
+        self._main = HookedTurn(session, "")
+        self._agents: dict[str, HookedTurn] = {}
+        self._is_answered = False
+        self._closed: str | None = None
 
     async def begin_turn(self, given: Wire) -> Wire:
-        session = self._session_for(given)
-        await session.warn_ineffective("the Claude Agent SDK", _INEFFECTIVE)
-        turn = await session.begin_turn(given["prompt"])
+        await self._session.warn_ineffective("the Claude Agent SDK", _INEFFECTIVE)
+        if self._closed is not None:
+            return {"decision": "block", "reason": self._closed}
+        turn = await self._session.begin_turn(given["prompt"])
         if turn.stopped:
             return _stop(turn.reason)
         if turn.blocked:
             return {"decision": "block", "reason": turn.reason}
-        self._keep(given, "", turn)
+        self._main, self._is_answered = turn, False
         return _specific(given, additionalContext=_joined(turn.additions))
 
     async def end_turn(self, given: Wire) -> Wire:
-        turn = self._turn(given)
-        if not given.get("stop_hook_active") and not turn.stopped:
+        if self._is_answered:
+            return {}
+        if not given.get("stop_hook_active") and not self._main.stopped:
             # Work in the background may end one prompt's turn several times.
-            turn = self._keep(given, "", HookedTurn(turn.session, turn.given))
-        return await _finished(turn, given)
+            self._main = HookedTurn(self._session, self._main.given)
+        return await _finished(self._main, given)
 
     async def begin_subagent(self, given: Wire) -> Wire:
-        session, name = self._session_for(given), given["agent_id"]
-        turn = await session.begin_subagent(given["agent_type"], agent_id=name)
-        self._keep(given, name, turn)
-        if not turn.refused:
-            return _specific(given, additionalContext=_joined(turn.additions))
+        kind, name = given["agent_type"], given["agent_id"]
+        turn = await self._session.begin_subagent(kind, agent_id=name)
+        self._agents[name] = turn
         if turn.stopped:
-            self._main(given).stop(turn.reason)
+            self._main.stop(turn.reason)
         # It cannot be kept from starting: it is told, and none of its tools run.
-        turn.stop(turn.reason)
-        return _specific(given, additionalContext=f"Do not start: {turn.reason}")
+        said = [f"Do not start: {turn.reason}"] if turn.refused else turn.additions
+        return _specific(given, additionalContext=_joined(said))
 
     async def end_subagent(self, given: Wire) -> Wire:
         turn = self._turn(given)
         answer = await _finished(turn, given)
-        if turn.stopped and not turn.blocked:
-            self._main(given).stop(turn.reason)
-        if turn.refused or not answer:
-            self._turns.pop(self._key(given, given["agent_id"]), None)
-        return answer
+        if not answer:
+            del self._agents[given["agent_id"]]
+        return self._ending(turn, answer)
 
     async def before_tool(self, given: Wire) -> Wire:
-        turn, asked = self._turn(given), []
-        call = await turn.begin_tool(
-            given["tool_name"],
+        name, asked = given["tool_name"], list[bool]()
+        call = await self._turn(given).begin_tool(
+            name,
             given["tool_input"],
             confirm=self._confirm,
             defer=True,
-            mcp_context=_mcp_context(given),
+            mcp_context=_mcp_context(name),
             on_ask=lambda: asked.append(True),
         )
-        if call.stop_reason is not None:
-            self._main(given).stop(call.stop_reason)
-        elif turn.stopped and not call.refused:
+        turn = self._turn(given)
+        if name == "StructuredOutput" and turn is self._main and not call.refused:
+            await self._judge_structured(call)
+        if not call.refused and (problem := turn.problem(name)) is not None:
             # A call at the same time has stopped the run meanwhile.
-            call.refuse(ToolResult(llm_content=f"Not run: {turn.stop_reason}"))
+            call.refuse(ToolResult(llm_content=problem))
         changed = call.tool_input if call.tool_input != given["tool_input"] else None
         verdict = _verdict(call, bool(asked))
-        return _stop_of(turn) | _specific(given, **verdict, updatedInput=changed)
+        return self._ending(turn, _specific(given, **verdict, updatedInput=changed))
+
+    async def _judge_structured(self, call: HookedToolCall) -> None:
+        """Claude Code ignores what is said to a structured answer at its Stop."""
+        again = await self._main.finish(encode(call.tool_input).decode())
+        self._is_answered = again is None and not self._main.refused
+        if again is not None:
+            call.refuse(ToolResult(llm_content=again))
 
     async def after_tool(self, given: Wire) -> Wire:
-        turn = self._turn(given)
-        outcome = await self._finish(given, turn, _shown(given))
+        turn, name = self._turn(given), given["tool_name"]
+        response = given["tool_response"]
+        content = claude_content(name, response)
+        shown = ToolResult(llm_content=content, metadata={"toolResponse": response})
+        outcome = await _finish_tool(turn, given, shown)
         replaced = None
         if outcome.withheld or outcome.stop_reason is not None:
-            replaced = _in_place_of(given, str(outcome.content))
-            if replaced is None:
-                # Other results cannot be replaced: no request may follow.
-                turn.stop(f"{given['tool_name']}: {outcome.content}")
+            replaced = claude_replacement(name, response, str(outcome.content))
+        if outcome.withheld and replaced is None:
+            # No request may follow with the result, in this turn or a later one.
+            turn.stop(f"{name}: {outcome.content}")
+            self._closed = turn.stop_reason if turn is self._main else self._closed
         added = _joined(outcome.additions)
         answer = _specific(given, updatedToolOutput=replaced, additionalContext=added)
-        return _stop_of(turn) | answer
+        return self._ending(turn, answer)
 
     async def after_failure(self, given: Wire) -> Wire:
         if given.get("is_interrupt"):
             return {}  # a cancelled tool has no result
-        turn, error = self._turn(given), str(given["error"])
+        turn, name, error = self._turn(given), given["tool_name"], str(given["error"])
         failed = ToolResult(llm_content=f"Error: {error}", error=error)
-        outcome = await self._finish(given, turn, failed)
+        outcome = await _finish_tool(turn, given, failed)
         if outcome.withheld:
             logger.warning(
                 "Claude Code shows its model the error of %s, which a hook withholds",
-                given["tool_name"],
+                name,
             )
             turn.stop(str(outcome.content))
         added = _joined(outcome.additions)
-        return _stop_of(turn) | _specific(given, additionalContext=added)
+        return self._ending(turn, _specific(given, additionalContext=added))
 
     async def notify(self, given: Wire) -> Wire:
         kind = str(given.get("notification_type", ""))
-        await self._session_for(given).fire_notification_event(
+        await self._session.fire_notification_event(
             given["message"],
             notification_type=CLAUDE_NOTIFICATIONS.get(kind, kind),
             details={"title": given.get("title", "")},
@@ -201,59 +223,25 @@ class _Conversations:
         return {}
 
     async def compress(self, given: Wire) -> Wire:
-        await self._session_for(given).fire_pre_compress_event(given["trigger"])
+        await self._session.fire_pre_compress_event(given["trigger"])
         return {}
 
-    async def _finish(self, given: Wire, turn: HookedTurn, result: Any) -> ToolOutcome:
-        # What BeforeTool hooks added was given to the model before the tool ran.
-        call = HookedToolCall(
-            turn.session,
-            given["tool_name"],
-            given["tool_input"],
-            {"mcp_context": _mcp_context(given)},
-            turn.stop,
-        )
-        outcome = await call.finish(result)
-        if outcome.stop_reason is not None:
-            self._main(given).stop(outcome.stop_reason)
-        return outcome
-
-    def _session_for(self, given: Wire) -> Session:
-        session, transcript = self._session, given.get("transcript_path") or ""
-        name = session.session_id if self._is_own else given["session_id"]
-        own = session.transcript_path if self._is_own else ""
-        return session.view(name, transcript_path=own or transcript)
-
     def _turn(self, given: Wire) -> HookedTurn:
-        """The turn that an event belongs to: the conversation's, or a subagent's."""
-        name = given.get("agent_id") or ""
+        """The turn that an event belongs to; a stop of the run holds for all."""
+        name, kind = given.get("agent_id"), given.get("agent_type") or ""
         if not name:
-            return self._main(given)
-        turn = self._turns.get(self._key(given, name))
-        if turn is None:
-            kind = given.get("agent_type") or ""
-            turn = SubagentTurn(self._session_for(given), "", kind, name)
-            self._keep(given, name, turn)
-        if (main := self._main(given)).stopped:
-            turn.stop(main.stop_reason)
-        return turn
+            return self._main
+        if name not in self._agents:
+            self._agents[name] = SubagentTurn(self._session, "", kind, name)
+        if self._main.stopped:
+            self._agents[name].stop(self._main.stop_reason)
+        return self._agents[name]
 
-    def _main(self, given: Wire) -> HookedTurn:
-        known = self._turns.get(self._key(given, ""))
-        if known is not None:
-            return known
-        return self._keep(given, "", HookedTurn(self._session_for(given), ""))
-
-    def _keep(self, given: Wire, agent: str, turn: HookedTurn) -> HookedTurn:
-        key = self._key(given, agent)
-        self._turns[key] = turn
-        self._turns.move_to_end(key)
-        if len(self._turns) > _KEPT_TURNS:
-            self._turns.popitem(last=False)
-        return turn
-
-    def _key(self, given: Wire, agent: str) -> tuple[str, str]:
-        return given["session_id"], agent
+    def _ending(self, turn: HookedTurn, answer: Wire) -> Wire:
+        """An answer, with what ends Claude Code's run if hooks ended the turn."""
+        if turn.stopped:
+            self._main.stop(turn.stop_reason)
+        return answer if turn.ended is None else {**_stop(turn.ended), **answer}
 
 
 async def _finished(turn: HookedTurn, given: Wire) -> Wire:
@@ -264,31 +252,32 @@ async def _finished(turn: HookedTurn, given: Wire) -> Wire:
     return {**_stop(turn.reason), "decision": "block"} if turn.refused else {}
 
 
-def _stop_of(turn: HookedTurn) -> Wire:
-    return {} if turn.stop_reason is None else _stop(turn.stop_reason)
+async def _finish_tool(turn: HookedTurn, given: Wire, result: Any) -> ToolOutcome:
+    # What BeforeTool hooks added was given to the model before the tool ran.
+    name, context = given["tool_name"], _mcp_context(given["tool_name"])
+    call = HookedToolCall(
+        turn.session, name, given["tool_input"], {"mcp_context": context}, turn.stop
+    )
+    return await call.finish(result)
 
 
 def _stop(reason: str | None) -> Wire:
-    """What ends Claude Code's run."""
     return {"continue_": False, "stopReason": reason, "reason": reason}
 
 
 def _verdict(call: HookedToolCall, asked: bool) -> Wire:
+    verdict: Wire = {"additionalContext": _joined(call.additions)}
     if call.question is not None:
         decision, reason = "ask", call.question
     elif call.refused:
         # Also with a stop, which by itself lets the tool run first.
-        decision, reason = "deny", call.message
+        decision, reason, verdict = "deny", call.message, {}
     elif asked:
         decision, reason = "allow", "approved by a person"
     else:
-        return {"additionalContext": _joined(call.additions)}
-    verdict = {"permissionDecision": decision, "permissionDecisionReason": reason}
-    return (
-        verdict
-        if call.refused
-        else verdict | {"additionalContext": _joined(call.additions)}
-    )
+        return verdict
+    said = {"permissionDecision": decision, "permissionDecisionReason": reason}
+    return verdict | said
 
 
 def _specific(given: Wire, **fields: Any) -> Wire:
@@ -302,60 +291,6 @@ def _joined(additions: list[str]) -> str | None:
     return "\n\n".join(additions) or None
 
 
-def _mcp_context(given: Wire) -> dict[str, str] | None:
-    found = _MCP_TOOL.fullmatch(given["tool_name"])
+def _mcp_context(name: str) -> dict[str, str] | None:
+    found = CLAUDE_MCP_TOOL.fullmatch(name)
     return found and {"server_name": found[1], "tool_name": found[2]}
-
-
-def _shown(given: Wire) -> ToolResult:
-    """What AfterTool hooks see: the text where it is known, and Claude's own object."""
-    response = given["tool_response"]
-    texts = _texts(given["tool_name"], response)
-    content = response if None in texts or not texts else "\n".join(map(str, texts))
-    return ToolResult(llm_content=content, metadata={"toolResponse": response})
-
-
-def _texts(name: str, response: Any) -> list[Any]:
-    """The text of a result in parts; None among them if there is anything else."""
-    if _MCP_TOOL.fullmatch(name) and isinstance(response, list):
-        return [one.get("text") for one in response]
-    if not isinstance(response, dict):
-        return []
-    files = response.get("filenames") or []
-    known: dict[str, list[Any]] = {
-        "Bash": [text for key in ("stdout", "stderr") if (text := response.get(key))],
-        "Read": [(response.get("file") or {}).get("content")],
-        "Grep": [text] if (text := response.get("content")) else files,
-        "Glob": files,
-    }
-    return known.get(name, [])
-
-
-def _in_place_of(given: Wire, reason: str) -> Any:
-    """A result that Claude Code takes for the tool's own; None if that is unknown.
-
-    A result of another shape is ignored, and the model gets the tool's own.
-    """
-    name = given["tool_name"]
-    if _MCP_TOOL.fullmatch(name):
-        return reason
-    file = {"filePath": "", "content": reason}
-    lines = {"numLines": 1, "startLine": 1, "totalLines": 1}
-    no_files = {"mode": "content", "numFiles": 0, "filenames": []}
-    known: Wire = {
-        "Bash": {
-            "stdout": reason,
-            "stderr": "",
-            "interrupted": False,
-            "isImage": False,
-        },
-        "Read": {"type": "text", "file": {**file, **lines}},
-        "Grep": {**no_files, "content": reason, "numLines": 1},
-        "Glob": {
-            "filenames": [reason],
-            "durationMs": 0,
-            "numFiles": 1,
-            "truncated": False,
-        },
-    }
-    return known.get(name)

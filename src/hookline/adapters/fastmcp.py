@@ -44,31 +44,22 @@ _YES_OR_NO: dict[str, Any] = {
     "properties": {"value": {"type": "boolean", "title": "Allow this call"}},
     "required": ["value"],
 }
+_IN_CLIENT = "the model and its turns are in the client"
+_TURNS = ("BeforeModel", "AfterModel", "BeforeAgent", "AfterAgent", "PreCompress")
+_NO_SESSION = "not every MCP connection has a session"
 _INEFFECTIVE = {
-    **dict.fromkeys(
-        ("BeforeModel", "AfterModel", "BeforeAgent", "AfterAgent", "PreCompress"),
-        "the model and its turns are in the client",
-    ),
-    **dict.fromkeys(
-        ("SessionStart", "SessionEnd"), "not every MCP connection has a session"
-    ),
-    **dict.fromkeys(
-        ("SubagentStart", "SubagentStop"), "an MCP server has no subagents"
-    ),
+    **dict.fromkeys(_TURNS, _IN_CLIENT),
+    **dict.fromkeys(("SessionStart", "SessionEnd"), _NO_SESSION),
+    **dict.fromkeys(("SubagentStart", "SubagentStop"), "a server has no subagents"),
 }
-
 _IN_TASKS = {"AfterTool": "results of background tasks pass no middleware"}
 
 
 def mcp_session_id(context: Context) -> str | None:
     """The id of the MCP session; None where the server has one conversation only."""
-    request = context.request_context
-    if request is None:
-        return None
-    if context.transport == "stdio" and _is_modern(context):
-        # Each request has an id of its own there, but a process has one client.
-        return None
-    return context.session_id
+    # Over stdio each modern request has an id of its own, but there is one client.
+    is_alone = context.transport == "stdio" and _is_modern(context)
+    return None if context.request_context is None or is_alone else context.session_id
 
 
 class HooklineMiddleware(Middleware):
@@ -109,7 +100,7 @@ class HooklineMiddleware(Middleware):
         """Run a tool as its hooks allow."""
         call = await self._begin_tool(context)
         if call.question is not None:
-            return _ask(_confirmation(call))
+            return _ask(call)
         if call.refused:
             raise ToolError(call.message)
         message = context.message.model_copy(update={"arguments": call.tool_input})
@@ -117,10 +108,12 @@ class HooklineMiddleware(Middleware):
             result = await call_next(context.copy(message=message))
         except Exception as error:
             outcome = await call.finish(error)
-            text = _error_text(error, outcome)
-            if text is None:
+            if outcome.withheld or outcome.stop_reason is not None:
+                raise ToolError(outcome.text) from error
+            # An error of the protocol has a code that the client acts on.
+            if not outcome.additions or isinstance(error, MCPError):
                 raise
-            raise ToolError(text) from error
+            raise ToolError("\n\n".join([str(error), *outcome.additions])) from error
         if isinstance(result, InputRequiredToolResult):
             return result  # a question of the tool: it runs again with the answer
         if not isinstance(result, ToolResult):
@@ -192,12 +185,6 @@ def _can_ask(context: Context) -> bool:
     return asks is not None and (asks.form is not None or asks.url is None)
 
 
-def _confirmation(call: HookedToolCall) -> Confirmation:
-    return Confirmation(
-        tool_name=call.tool_name, tool_input=call.tool_input, reason=call.question or ""
-    )
-
-
 def _question(asked: Confirmation) -> str:
     wanted = encode(asked.tool_input).decode()
     return f"{asked.reason}\n\nAllow {asked.tool_name} with {wanted}?"
@@ -208,8 +195,11 @@ def _key(asked: Confirmation) -> str:
     return _QUESTION + sha256(encode(asked)).hexdigest()
 
 
-def _ask(asked: Confirmation) -> InputRequiredToolResult:
+def _ask(call: HookedToolCall) -> InputRequiredToolResult:
     """Answer a request with a question; the client repeats it with the answer."""
+    asked = Confirmation(
+        tool_name=call.tool_name, tool_input=call.tool_input, reason=call.question or ""
+    )
     form = mcp.ElicitRequestFormParams(
         message=_question(asked), requested_schema=_YES_OR_NO
     )
@@ -231,11 +221,10 @@ async def _is_accepted_now(context: Context, asked: Confirmation) -> bool:
 
 def _shown(result: ToolResult) -> HookedResult:
     """What AfterTool hooks see: the text, or all blocks where there are others."""
-    texts = [block.text for block in result.content if block.type == "text"]
+    content = result.content
+    texts = [block.text for block in content if block.type == "text"]
     text = "\n".join(texts)
-    blocks = [
-        block.model_dump(mode="json", exclude_none=True) for block in result.content
-    ]
+    blocks = [block.model_dump(mode="json", exclude_none=True) for block in content]
     structured = result.structured_content
     return HookedResult(
         llm_content=text if len(texts) == len(blocks) else blocks,
@@ -258,13 +247,3 @@ def _after(result: ToolResult, outcome: ToolOutcome) -> ToolResult:
     return ToolResult(
         content, result.structured_content, result.meta, is_error=result.is_error
     )
-
-
-def _error_text(error: Exception, outcome: ToolOutcome) -> str | None:
-    """What to raise in place of an error; None: the error itself."""
-    if outcome.withheld or outcome.stop_reason is not None:
-        return outcome.text
-    # An error of the protocol has a code that the client acts on.
-    if not outcome.additions or isinstance(error, MCPError):
-        return None
-    return "\n\n".join([str(error), *outcome.additions])

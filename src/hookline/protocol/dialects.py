@@ -72,6 +72,8 @@ Case, ``_`` and ``-`` make no difference: ``filePath`` is ``file_path``.
 
 _NOTIFICATIONS = {"ToolPermission": "permission_prompt"}
 CLAUDE_NOTIFICATIONS = {their: our for our, their in _NOTIFICATIONS.items()}
+CLAUDE_MCP_TOOL = re.compile(r"mcp__(.+?)__(.+)")
+_TEXT_TOOLS = frozenset({"Bash", "Read", "Grep", "Glob"})
 _TEXT_IS_CONTEXT = frozenset({_E.BeforeAgent, _E.SessionStart})
 _ADDRESS = re.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
 _AFTER_ADDRESS = ".,;:!?)]}"
@@ -258,3 +260,38 @@ def _text_of(content: Any) -> str:
         elif item is not None:
             found.append(text_of(item))
     return "".join(found)
+
+
+def claude_content(name: str, response: Any) -> Any:
+    """The text of a result of Claude Code where it is known, else its own object."""
+    parts: list[Any] = []
+    if CLAUDE_MCP_TOOL.fullmatch(name) and isinstance(response, list):
+        parts = [one.get("text") for one in response]
+    elif name in _TEXT_TOOLS and isinstance(response, dict):
+        file = response.get("file") or {}
+        found = [response.get(key) for key in ("stdout", "stderr", "content")]
+        texts = [one for one in [*found, file.get("content")] if one]
+        parts = texts or response.get("filenames") or []
+    is_text = parts and all(isinstance(one, str) for one in parts)
+    return "\n".join(parts) if is_text else response
+
+
+def claude_replacement(name: str, response: Any, text: str) -> Any:
+    """A text as the result of a tool of Claude Code; None if its shape is not known.
+
+    Claude Code ignores a result of another shape, and its model gets the tool's own.
+    """
+    if CLAUDE_MCP_TOOL.fullmatch(name):
+        return text
+    if name == "Agent" and isinstance(response, dict) and "content" in response:
+        return {**response, "content": [{"type": "text", "text": text}]}
+    lines = {"numLines": 1, "startLine": 1, "totalLines": 1}
+    matches = {"mode": "content", "numFiles": 0, "filenames": []}
+    known: Wire = {
+        "Bash": {"stdout": text, "stderr": "", "interrupted": False, "isImage": False},
+        "Read": {"type": "text", "file": {"filePath": "", "content": text, **lines}},
+        "Grep": {**matches, "content": text, "numLines": 1},
+        "Glob": {"filenames": [text], "numFiles": 1, "durationMs": 0}
+        | {"truncated": False},
+    }
+    return known.get(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from claude_agent_sdk import (
     ClaudeSDKClient,
     HookContext,
     Message,
+    PermissionMode,
     PermissionResultAllow,
     PermissionResultDeny,
     ResultMessage,
@@ -47,12 +49,22 @@ class ClaudeCode:
         self.messages: list[Message] = []
         self.requests: list[dict[str, Any]] = []
 
-    async def run(self, *prompts: str, by_query: bool = False, **options: Any) -> str:
-        """Give prompts, one after the other, and return the last result."""
+    async def run(
+        self,
+        *prompts: str,
+        by_query: bool = False,
+        modes: Sequence[PermissionMode | None] = (),
+        **options: Any,
+    ) -> str:
+        """Give prompts, one after the other, and return the last result.
+
+        ``modes`` are permission modes for the prompts.
+        """
+        given = list(zip_longest(prompts, modes))
         with ModelServer(self.replies) as server:
             try:
                 used = self._options(server.url, **options)
-                async for message in _messages(used, prompts, by_query):
+                async for message in _messages(used, given, by_query):
                     self.messages.append(message)
             finally:
                 self.requests += [one.body for one in server.requests]
@@ -83,14 +95,18 @@ class ClaudeCode:
 
 
 async def _messages(
-    options: ClaudeAgentOptions, prompts: Sequence[str], by_query: bool
+    options: ClaudeAgentOptions,
+    prompts: Sequence[tuple[str, PermissionMode | None]],
+    by_query: bool,
 ) -> AsyncIterator[Message]:
     if by_query:
-        async for message in query(prompt=prompts[0], options=options):
+        async for message in query(prompt=prompts[0][0], options=options):
             yield message
         return
     async with ClaudeSDKClient(options) as client:
-        for prompt in prompts:
+        for prompt, mode in prompts:
+            if mode is not None:
+                await client.set_permission_mode(mode)
             await client.query(prompt)
             async for message in client.receive_response():
                 yield message
@@ -121,6 +137,7 @@ class ClaudeDriver:
         options: dict[str, Any] = {
             "hooks": None if session is None else hookline_hooks(session),
             "mcp_servers": {"box": server},
+            "tools": [],
         }
         if task.confirm is None:
             options["allowed_tools"] = ["mcp__box__*"]
