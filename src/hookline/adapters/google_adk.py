@@ -81,7 +81,6 @@ class _Invocation:
         self.waiting: set[str] = set()
         """Ids of calls that somebody outside has yet to answer."""
         self.begun: dict[str, HookedToolCall] = {}
-        self.asked: set[str] = set()
         self.late: dict[str, HookedToolCall] = {}
         self.tools: dict[ToolContext, HookedToolCall] = {}
 
@@ -340,13 +339,11 @@ class HooklinePlugin(BasePlugin):
         given = types.FunctionCall(name=tool.name, args=tool_args)
         call = await self._begun(invocation, run, given, tool_context)
         invocation.stop(run.stop_reason)
-        call_id = tool_context.function_call_id or ""
         if call.question is not None:
-            invocation.asked.add(call_id)
             tool_context.request_confirmation(hint=call.question)
             tool_context.actions.skip_summarization = True
         problem = call.message if call.refused else run.problem(tool.name)
-        if said and not said.confirmed and call_id in invocation.asked:
+        if said and not said.confirmed and _was_held(tool_context):
             # It holds even if the hooks do not ask again.
             problem = problem or "Declined by the user"
         if problem is not None:
@@ -634,6 +631,14 @@ def _first_text(
 def _is_for_tool(call: types.FunctionCall) -> bool:
     """Whether a call is for a tool, and not ADK's own way to ask a person."""
     return bool(call.id) and not (call.name or "").startswith("adk_request_")
+
+
+def _was_held(context: ToolContext) -> bool:
+    """Whether a call did not run so far; a tool that asks by itself answers."""
+    events, call_id = context.session.events, context.function_call_id
+    answers = [answer for event in events for answer in event.get_function_responses()]
+    held = [one.response for one in answers if one.id == call_id and one.response]
+    return any("error" in response for response in held)
 
 
 def _as_genai(response: LlmResponse) -> types.GenerateContentResponse:
