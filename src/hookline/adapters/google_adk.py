@@ -457,9 +457,15 @@ class HooklinePlugin(BasePlugin):
     def _open(self, context: InvocationContext, watched: object = None) -> _Invocation:
         key = (context.session.id, context.invocation_id)
         if key not in self._invocations:
-            invocation = self._paused.pop(key, None) or self._made(context)
-            invocation.is_watched = False
-            self._invocations[key] = invocation
+            # A run inside of a tool call, as AgentTool makes one, is its caller's.
+            caller, session = _callers.get({}).get(self), self.session
+            if caller is not None:
+                session = caller.session
+            elif not self._has_own_id:
+                session = session.view(context.session.id)
+            made = self._paused.pop(key, None) or _Invocation(context, session, caller)
+            made.is_watched = False
+            self._invocations[key] = made
             # No callback tells about a run that is cancelled.
             ended = weakref.finalize(context.session, self._invocations.pop, key, None)
             ended.atexit = False
@@ -470,15 +476,6 @@ class HooklinePlugin(BasePlugin):
             if watch.turn is not None:
                 invocation.run = invocation.turn = watch.turn
         return invocation
-
-    def _made(self, context: InvocationContext) -> _Invocation:
-        # A run inside of a tool call, as AgentTool makes one, is part of the caller's.
-        caller, session = _callers.get({}).get(self), self.session
-        if caller is not None:
-            session = caller.session
-        elif not self._has_own_id:
-            session = session.view(context.session.id)
-        return _Invocation(context, session, caller)
 
     def _of(self, context: CallbackContext) -> _Invocation:
         found = self._open(context.get_invocation_context())
@@ -534,7 +531,7 @@ class HooklineRunner(Runner):
         **options: Any,
     ) -> AsyncGenerator[Event, None]:
         """Run a turn; its last answer is shown once AfterAgent hooks accept it."""
-        options |= {"user_id": user_id, "session_id": session_id}
+        ids = {"user_id": user_id, "session_id": session_id}
         # A copy that no other run has, so that the plugin can recognize it.
         message = new_message and types.Content(role="user", parts=new_message.parts)
         watch = _Watch()
@@ -542,7 +539,7 @@ class HooklineRunner(Runner):
         is_held = await self._hookline.session.has_hooks("AfterAgent")
         while again is not None:
             held: list[Event] = []
-            async with aclosing(self._watched(watch, message, options)) as events:
+            async with aclosing(self._watched(watch, message, options | ids)) as events:
                 async for event in events:
                     if event.content is not None:
                         for one in held:
@@ -554,7 +551,7 @@ class HooklineRunner(Runner):
                         held.append(event)
                     else:
                         yield event
-            again = await self._finish(watch.invocation, held, user_id, session_id)
+            again = await self._finish(watch.invocation, held, **ids)
             for event in held:
                 yield event
             turn = watch.invocation.turn if watch.invocation else None
@@ -577,32 +574,27 @@ class HooklineRunner(Runner):
                 plugin.watches.pop(key, None)
 
     async def _finish(
-        self,
-        invocation: _Invocation | None,
-        held: list[Event],
-        user_id: str,
-        session_id: str,
+        self, invocation: _Invocation | None, held: list[Event], **ids: str
     ) -> str | None:
         """Fire AfterAgent: what to go on with; takes a rejected answer out."""
         turn = invocation.turn if invocation else None
         if invocation is None or turn is None or turn.refused:
             return None
         again = await invocation.finish()
-        author = held[0].author if held else self.agent.name
-        if again is not None or invocation.run.ended is not None:
-            del held[:1]
-        if invocation.run.ended is None:
+        if again is None and invocation.run.ended is None:
+            return None
+        author = held.pop(0).author if held else self.agent.name
+        if again is not None:
             return again
         event = Event(
             invocation_id=invocation.key[1],
             author=author,
             content=_content(turn.reason),
         )
-        session = await self.session_service.get_session(
-            app_name=self.app_name, user_id=user_id, session_id=session_id
-        )
+        service = self.session_service
+        session = await service.get_session(app_name=self.app_name, **ids)
         if session is not None:
-            await self.session_service.append_event(session=session, event=event)
+            await service.append_event(session=session, event=event)
         held.append(event)
         return None
 
