@@ -139,8 +139,8 @@ async def test_a_model_that_fails_has_no_answer_for_hooks() -> None:
     assert hooks.names == ["BeforeModel"]
 
 
-async def test_a_restriction_leaves_what_the_service_runs_itself() -> None:
-    """PROTOCOL 10: built-in tools go in any case; the docs say so."""
+async def test_a_restriction_removes_what_the_service_runs_itself() -> None:
+    """PROTOCOL 10: no tool choice excludes built-in tools, so they are not offered."""
 
     def read() -> str:
         """Read."""
@@ -155,6 +155,7 @@ async def test_a_restriction_leaves_what_the_service_runs_itself() -> None:
     await Kit(hooks, agent).say("go")
     assert offered(model.seen[0]) == []
     assert model.seen[0].tools_dict == {}
+    assert not model.seen[0].config.tools
     assert model.seen[0].config.tool_config is None
 
 

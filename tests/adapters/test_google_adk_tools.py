@@ -280,13 +280,20 @@ async def test_a_question_can_be_answered_in_another_process() -> None:
     assert hooks.seen("AfterAgent")[0]["prompt"] == "go"
 
 
-async def test_a_persons_no_holds_even_if_the_hooks_do_not_ask_again() -> None:
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+async def test_a_persons_no_holds_even_if_the_hooks_do_not_ask_again(
+    is_elsewhere: bool,
+) -> None:
+    """Also in another process, which knows the session only."""
     files = Files()
     answers = iter([{"decision": "ask", "reason": "sure?"}, None])
     hooks = Hooks().on("BeforeTool", lambda _: next(answers))
     kit = Kit(hooks, agent_with(files.write))
     said = approval(await kit.say("go"), confirmed=False)
     assert said is not None
+    if is_elsewhere:
+        other = agent_with(files.write, model=scripted("done"))
+        kit = Kit(hooks, other, service=kit.service)
     (result,) = function_responses(await kit.send(said))
     assert result == {"error": "Declined by the user"}
     assert files.ran == []

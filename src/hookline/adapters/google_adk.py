@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
@@ -50,30 +50,20 @@ _INEFFECTIVE = dict.fromkeys(
     ("SessionStart", "SessionEnd", "PreCompress"), "ADK has no callback for it"
 )
 _GO_ON = {"AfterAgent": "a plugin cannot make the agent go on: use HooklineRunner"}
-_TURN = ("BeforeAgent", "AfterAgent")
-_MODEL = ("BeforeToolSelection", "BeforeModel", "AfterModel")
+_NOT_LIVE = (
+    "BeforeAgent", "AfterAgent", "BeforeToolSelection", "BeforeModel", "AfterModel",
+)  # fmt: skip
+_REFUSED = b"hookline"
 _MAX_PAUSED = 1000
 _Who = tuple[str, str | None]
 """An agent's name and its branch."""
-_Key = tuple[str, str]
-
-
-class _Model:
-    """A model call; its stream may end in several whole responses."""
-
-    def __init__(self, who: _Who, actions: object, call: HookedModelCall) -> None:
-        self.who, self.actions, self.call = who, actions, call
-        self.is_answered = False
 
 
 class _Invocation:
     """What hooks decided so far in one invocation of ADK."""
 
     def __init__(
-        self,
-        context: InvocationContext,
-        session: Session,
-        caller: _Invocation | None = None,
+        self, context: InvocationContext, session: Session, caller: _Invocation | None
     ) -> None:
         self.key = (context.session.id, context.invocation_id)
         self.entry = context.agent.name if context.agent else None
@@ -83,18 +73,16 @@ class _Invocation:
         self.run: HookedRun = session.begin_run()
         self.turn: HookedTurn | None = None
         self.notes: list[str] = []
-        self.is_watched = self.is_blocked = False
+        self.is_watched = self.has_no_answer = False
         self.agents: dict[_Who, HookedTurn] = {}
+        self.models: dict[_Who, HookedModelCall] = {}
         self.answers: dict[_Who, str] = {}
         self.answer = ""
         self.waiting: set[str] = set()
         """Ids of calls that somebody outside has yet to answer."""
         self.begun: dict[str, HookedToolCall] = {}
-        self.asked: set[str] = set()
         self.late: dict[str, HookedToolCall] = {}
-        # By an object that all callbacks of one call share, which is kept alive here.
-        self.models: dict[int, _Model] = {}
-        self.tools: dict[int, tuple[object, HookedToolCall]] = {}
+        self.tools: dict[ToolContext, HookedToolCall] = {}
 
     async def begin_turn(self, prompt: str) -> HookedTurn:
         self.run = self.turn = await self.session.begin_turn(prompt)
@@ -102,17 +90,6 @@ class _Invocation:
 
     def run_of(self, who: _Who) -> HookedRun:
         return self.agents.get(who, self.run)
-
-    def begin_model(self, who: _Who, actions: object, call: HookedModelCall) -> None:
-        """Remember a call, and forget those that the same agent made before."""
-        for key, old in list(self.models.items()):
-            if old.is_answered and old.who == who:
-                del self.models[key]
-        self.models[id(actions)] = _Model(who, actions, call)
-
-    def notes_for(self, who: _Who) -> list[str]:
-        turn = self.agents.get(who)
-        return self.notes if turn is None else turn.additions
 
     def stop(self, reason: str | None) -> None:
         """Refuse every further call, also of the agents around this one."""
@@ -124,15 +101,38 @@ class _Invocation:
 
     async def finish(self) -> str | None:
         """Fire AfterAgent, unless there is no answer to show."""
-        if self.turn is None or self.is_blocked or self.waiting:
+        if self.turn is None or self.has_no_answer or self.waiting:
             return None
         return await self.turn.finish(self.answer)
+
+    async def finish_tool(
+        self, call: HookedToolCall, result: Any
+    ) -> dict[str, Any] | None:
+        """Fire AfterTool; a result for the model if hooks changed it."""
+        outcome = await call.finish(result)
+        self.stop(outcome.stop_reason)
+        return _answer(outcome) if outcome.changed else None
+
+    def refusal(self, context: CallbackContext, reason: str | None) -> types.Content:
+        """A reason in an agent's place; a thought where ADK expects a schema's text."""
+        agent, content = context.get_invocation_context().agent, _content(reason)
+        if self.caller is not None or getattr(agent, "output_schema", None):
+            for part in content.parts or []:
+                part.thought, part.thought_signature = True, _REFUSED
+        return content
 
     def read(self, event: Event) -> None:
         """Remember answers, and the calls that wait for somebody outside."""
         self.waiting |= set(event.long_running_tool_ids or ())
         self.waiting -= {answer.id or "" for answer in event.get_function_responses()}
         text = _text(event.content)
+        for part in (event.content and event.content.parts) or []:
+            if part.thought_signature == _REFUSED:
+                text = part.text or ""
+                if self.caller is None:
+                    event.content = _content(text)
+                else:
+                    event.error_message = text  # what AgentTool takes then
         if text and event.is_final_response() and event.author != "user":
             self.answer = self.answers[event.author, event.branch] = text
 
@@ -170,20 +170,10 @@ class HooklinePlugin(BasePlugin):
         self._has_own_id = isinstance(config_or_session, Session)
         self._confirm = confirm
         self._is_asking_by_adk = approval and confirm is None
-        self._invocations: dict[_Key, _Invocation] = {}
-        self._paused: dict[_Key, _Invocation] = {}
-        self._watches: dict[object, _Watch] = {}
-
-    def watch(self, watch: _Watch, *keys: object) -> None:
-        """Let a runner finish the turn that starts with one of these keys."""
-        self._watches.update(dict.fromkeys(keys, watch))
-
-    def unwatch(self, watch: _Watch, *keys: object) -> None:
-        """Forget a run that has ended."""
-        for key in keys:
-            self._watches.pop(key, None)
-        if watch.invocation is not None:
-            self._invocations.pop(watch.invocation.key, None)
+        self._invocations: dict[tuple[str, str], _Invocation] = {}
+        self._paused: dict[tuple[str, str], _Invocation] = {}
+        self.watches: dict[object, _Watch] = {}
+        """Runs whose turn a runner finishes, by message or invocation id."""
 
     async def on_user_message_callback(
         self, *, invocation_context: InvocationContext, user_message: types.Content
@@ -192,7 +182,8 @@ class HooklinePlugin(BasePlugin):
         invocation = self._open(invocation_context, id(user_message))
         parts = user_message.parts or []
         if any(part.function_response for part in parts):
-            return await self._with_late_results(invocation, parts)
+            new = [await self._with_late_result(invocation, part) for part in parts]
+            return types.Content(role="user", parts=new) if new != parts else None
         if invocation.caller is not None or invocation.turn is not None:
             return None
         turn = await invocation.begin_turn(_text(user_message))
@@ -206,15 +197,23 @@ class HooklinePlugin(BasePlugin):
         self, *, invocation_context: InvocationContext
     ) -> types.Content | None:
         """End the run here if a hook refused its turn."""
-        invocation = self._open(invocation_context, invocation_context.invocation_id)
-        await self._refuse_live(invocation_context)
+        context = invocation_context
+        invocation = self._open(context, context.invocation_id)
+        is_cfc = context.run_config is not None and context.run_config.support_cfc
+        for event in _NOT_LIVE if context.live_request_queue or is_cfc else ():
+            # Nothing could hold back what a live model says.
+            if await self.session.has_hooks(event):
+                problem = f"{event} hooks cannot guard a live run: use run_async"
+                raise HooklineError(problem)
         await self.session.warn_ineffective(_NAME, _INEFFECTIVE)
         if invocation.caller is not None:
             return None
         turn = invocation.turn
         if turn is None:
             # Resumed after a restart, or another plugin took the message.
-            turn = await invocation.begin_turn(_first_prompt(invocation_context))
+            mine = [one for one in context.session.events if one.author == "user"]
+            prompts = [one for one in mine if one.invocation_id == invocation.key[1]]
+            turn = await invocation.begin_turn(_first_text(prompts, context))
             invocation.notes = turn.additions
         return _content(turn.reason) if turn.refused else None
 
@@ -223,7 +222,10 @@ class HooklinePlugin(BasePlugin):
     ) -> None:
         """Fire AfterAgent, unless the runner does so."""
         invocation = self._close(invocation_context)
-        if invocation and invocation.turn and not invocation.is_watched:
+        if invocation is None or invocation.turn is None:
+            return
+        invocation.has_no_answer |= invocation_context.is_aborted
+        if not invocation.is_watched:
             await self.session.warn_ineffective(_NAME, _GO_ON)
             await invocation.finish()
 
@@ -241,83 +243,74 @@ class HooklinePlugin(BasePlugin):
         reason = invocation.run.stop_reason
         is_entry = agent.name == invocation.entry and agent.parent_agent is None
         if reason is None and (invocation.caller is not None or not is_entry):
-            reason = await self._begin_subagent(agent.name, callback_context)
+            reason = await self._begin_subagent(invocation, callback_context)
         if invocation.run.stop_reason is not None:
             callback_context.actions.escalate = True  # or a loop would never end
-        return None if reason is None else _content(reason)
+        return None if reason is None else invocation.refusal(callback_context, reason)
 
     async def after_agent_callback(
         self, *, agent: BaseAgent, callback_context: CallbackContext
     ) -> types.Content | None:
-        """Fire SubagentStop; a rejected answer is followed by the reason."""
-        invocation = self._of(callback_context)
-        who = (agent.name, callback_context.branch)
+        """Fire SubagentStop; a rejection or a stop follows the answer."""
+        invocation, who = self._of(callback_context), _who(callback_context)
         turn, task = invocation.agents.pop(who, None), asyncio.current_task()
-        if turn is None or (task is not None and task.cancelling()):
+        if turn is None or turn.refused or (task is not None and task.cancelling()):
             return None
-        again = await turn.finish(invocation.answers.get(who, ""))
+        reason = await turn.finish(invocation.answers.get(who, ""))
         invocation.stop(turn.stop_reason)
-        return None if again is None else _content(again)
+        reason = turn.stop_reason if reason is None else reason
+        return None if reason is None else invocation.refusal(callback_context, reason)
 
     async def on_agent_error_callback(
-        self, *, agent: BaseAgent, callback_context: CallbackContext, **_: Any
+        self, *, callback_context: CallbackContext, **_: Any
     ) -> None:
         """Forget the subagent: it has no answer."""
-        agents = self._of(callback_context).agents
-        agents.pop((agent.name, callback_context.branch), None)
+        self._of(callback_context).agents.pop(_who(callback_context), None)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Fire BeforeToolSelection and BeforeModel."""
         invocation, who = self._of(callback_context), _who(callback_context)
-        run, actions = invocation.run_of(who), callback_context.actions
-        if notes := invocation.notes_for(who):
+        run, subagent = invocation.run_of(who), invocation.agents.get(who)
+        if notes := subagent.additions if subagent else invocation.notes:
             llm_request.append_instructions(notes)
         request = GenerateContentRequest(
             llm_request.model or "", llm_request.contents, llm_request.config
         )
         tools = list(llm_request.tools_dict)
         call = await run.begin_model(request, available_tools=tools)
+        invocation.models[who] = call
         invocation.stop(run.stop_reason)
         if not call.refused:
-            invocation.begin_model(who, actions, call)
             _apply(llm_request, request, call)
             return None
-        if call.response is None:
-            invocation.is_blocked |= run is invocation.run
-            return LlmResponse(content=_content(call.reason))
-        return LlmResponse(content=_content(call.text))
+        if call.response is not None:
+            return LlmResponse(content=_content(call.text))
+        invocation.has_no_answer |= run is invocation.run
+        return LlmResponse(content=invocation.refusal(callback_context, call.reason))
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
     ) -> LlmResponse | None:
         """Fire AfterModel; partial responses wait for it, and are not shown."""
         invocation = self._of(callback_context)
-        model = invocation.models.get(id(callback_context.actions))
-        if model is None or llm_response.content is None:
+        call = invocation.models.get(_who(callback_context))
+        if call is None or llm_response.content is None:
             return None
         if llm_response.partial:
             is_held = await self.session.has_hooks("AfterModel")
             return LlmResponse(partial=True) if is_held else None
-        model.is_answered = True
-        outcome = await model.call.finish(_as_genai(llm_response))
+        outcome = await call.finish(_as_genai(llm_response))
         invocation.stop(outcome.stop_reason)
         if outcome.stop_reason is not None:
-            return LlmResponse(content=_content(outcome.stop_reason))
+            reason = invocation.refusal(callback_context, outcome.stop_reason)
+            return LlmResponse(content=reason)
         if outcome.changed:
             return LlmResponse(content=_content(outcome.text))
         if llm_response.get_function_calls():
             # Their input may change below: nobody else shares these objects then.
             llm_response.content = llm_response.content.model_copy(deep=True)
-        return None
-
-    async def on_model_error_callback(
-        self, *, callback_context: CallbackContext, **_: Any
-    ) -> LlmResponse | None:
-        """Forget the call: it has no answer."""
-        models = self._of(callback_context).models
-        models.pop(id(callback_context.actions), None)
         return None
 
     async def on_event_callback(
@@ -341,27 +334,23 @@ class HooklinePlugin(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         """Apply what BeforeTool said; fires it for a call that was not recorded."""
-        invocation = self._of(tool_context)
+        invocation, said = self._of(tool_context), tool_context.tool_confirmation
         run = invocation.run_of(_who(tool_context))
-        call = await self._begun(invocation, run, tool.name, tool_args, tool_context)
+        given = types.FunctionCall(name=tool.name, args=tool_args)
+        call = await self._begun(invocation, run, given, tool_context)
         invocation.stop(run.stop_reason)
-        call_id, said = (
-            tool_context.function_call_id or "",
-            tool_context.tool_confirmation,
-        )
         if call.question is not None:
-            invocation.asked.add(call_id)
             tool_context.request_confirmation(hint=call.question)
             tool_context.actions.skip_summarization = True
         problem = call.message if call.refused else run.problem(tool.name)
-        if problem is None and said and not said.confirmed:
+        if said and not said.confirmed and _was_held(tool_context):
             # It holds even if the hooks do not ask again.
-            problem = "Declined by the user" if call_id in invocation.asked else None
+            problem = problem or "Declined by the user"
         if problem is not None:
             return {"error": problem}
         tool_args.clear()
         tool_args.update(call.tool_input)
-        invocation.tools[id(tool_context)] = (tool_context, call)
+        invocation.tools[tool_context] = call
         _callers.set({**_callers.get({}), self: invocation})
         return None
 
@@ -369,38 +358,42 @@ class HooklinePlugin(BasePlugin):
         self, *, tool: BaseTool, tool_context: ToolContext, result: Any, **_: Any
     ) -> dict[str, Any] | None:
         """Fire AfterTool, once there is a result."""
-        invocation, call = self._taken(tool_context)
-        if call is None or _is_asking(tool_context):
+        invocation = self._of(tool_context)
+        call = invocation.tools.pop(tool_context, None)
+        asked, call_id = tool_context.actions, tool_context.function_call_id or ""
+        waiting = {*asked.requested_tool_confirmations, *asked.requested_auth_configs}
+        if call is None or call_id in waiting:
             return None
         if not result and (tool.is_long_running or isinstance(tool, AgentTool)):
-            invocation.late[tool_context.function_call_id or ""] = call
+            invocation.late[call_id] = call
             return None
-        outcome = await call.finish(result)
-        invocation.stop(outcome.stop_reason)
-        return _answer(outcome) if outcome.changed else None
+        return await invocation.finish_tool(call, result)
 
     async def on_tool_error_callback(
         self, *, tool_context: ToolContext, error: BaseException, **_: Any
     ) -> dict[str, Any] | None:
         """Fire AfterTool with the error; what hooks add is told to the model."""
-        invocation, call = self._taken(tool_context)
+        invocation = self._of(tool_context)
+        call = invocation.tools.pop(tool_context, None)
         if call is None or not isinstance(error, Exception):
             return None  # a cancelled tool has no result
-        outcome = await call.finish(error)
-        invocation.stop(outcome.stop_reason)
-        return _answer(outcome) if outcome.changed else None
+        return await invocation.finish_tool(call, error)
 
-    async def _begin_subagent(self, name: str, context: CallbackContext) -> str | None:
+    async def _begin_subagent(
+        self, invocation: _Invocation, context: CallbackContext
+    ) -> str | None:
         """Fire SubagentStart; a reason if the agent must not run."""
-        invocation = self._of(context)
         task = await self._begun_task(invocation, context)
         if task is not None and task.refused:
             return task.message
-        turn = await invocation.session.begin_subagent(name, _prompt_for(context))
+        events = [one for one in context.session.events if one.author == "user"]
+        mine = [one for one in reversed(events) if one.branch == context.branch]
+        prompt = _first_text(mine, context)
+        turn = await invocation.session.begin_subagent(context.agent_name, prompt)
         invocation.stop(turn.stop_reason)
         if turn.refused:
             return turn.reason or ""
-        invocation.agents[name, context.branch] = turn
+        invocation.agents[_who(context)] = turn
         return None
 
     async def _begun_task(
@@ -435,78 +428,57 @@ class HooklinePlugin(BasePlugin):
         self,
         invocation: _Invocation,
         run: HookedRun,
-        name: str,
-        args: dict[str, Any],
+        call: types.FunctionCall,
         context: ToolContext,
     ) -> HookedToolCall:
         begun = invocation.begun.pop(context.function_call_id or "", None)
         said = context.tool_confirmation
         # Two calls may have one id: what runs is what hooks have seen.
-        is_same = begun is not None and (begun.refused or begun.tool_input == args)
-        if begun is not None and is_same and begun.tool_name == name and said is None:
+        is_same = begun is not None and (begun.refused or begun.tool_input == call.args)
+        if begun and is_same and begun.tool_name == call.name and said is None:
             return begun
-        call = types.FunctionCall(name=name, args=args)
         is_askable = context.node is None and bool(context.function_call_id)
         confirmed = None if said is None else said.confirmed
         return await self._begin_tool(invocation, run, call, is_askable, confirmed)
 
-    async def _with_late_results(
-        self, invocation: _Invocation, parts: list[types.Part]
-    ) -> types.Content | None:
-        """Fire AfterTool for the results of long-running tools."""
-        changed: dict[int, types.Part] = {}
-        for at, part in enumerate(parts):
-            answer = part.function_response or types.FunctionResponse()
-            invocation.waiting.discard(answer.id or "")
-            call = invocation.late.pop(answer.id or "", None)
-            if call is not None:
-                outcome = await call.finish(answer.response)
-                invocation.stop(outcome.stop_reason)
-                if outcome.changed:
-                    update = {"response": _answer(outcome)}
-                    answer = answer.model_copy(update=update)
-                    changed[at] = types.Part(function_response=answer)
-        new = [changed.get(at, part) for at, part in enumerate(parts)]
-        return types.Content(role="user", parts=new) if changed else None
+    async def _with_late_result(
+        self, invocation: _Invocation, part: types.Part
+    ) -> types.Part:
+        """Fire AfterTool for the result of a long-running tool."""
+        answer = part.function_response or types.FunctionResponse()
+        invocation.waiting.discard(answer.id or "")
+        call = invocation.late.pop(answer.id or "", None)
+        new = call and await invocation.finish_tool(call, answer.response)
+        if not new:
+            return part
+        answer = answer.model_copy(update={"response": new})
+        return types.Part(function_response=answer)
 
-    async def _refuse_live(self, context: InvocationContext) -> None:
-        """Hooks cannot hold back what a live model says: refuse to start."""
-        is_cfc = context.run_config is not None and context.run_config.support_cfc
-        if context.live_request_queue is not None or is_cfc:
-            for event in (*_TURN, *_MODEL):
-                if await self.session.has_hooks(event):
-                    raise HooklineError(
-                        f"{event} hooks cannot guard a live run: use run_async"
-                    )
-
-    def _open(self, context: InvocationContext, *keys: object) -> _Invocation:
+    def _open(self, context: InvocationContext, watched: object = None) -> _Invocation:
         key = (context.session.id, context.invocation_id)
         if key not in self._invocations:
-            invocation = self._paused.pop(key, None) or self._made(context)
-            invocation.is_watched = False
-            self._invocations[key] = invocation
+            # A run inside of a tool call, as AgentTool makes one, is its caller's.
+            caller, session = _callers.get({}).get(self), self.session
+            if caller is not None:
+                session = caller.session
+            elif not self._has_own_id:
+                session = session.view(context.session.id)
+            made = self._paused.pop(key, None) or _Invocation(context, session, caller)
+            made.is_watched = False
+            self._invocations[key] = made
             # No callback tells about a run that is cancelled.
             ended = weakref.finalize(context.session, self._invocations.pop, key, None)
             ended.atexit = False
         invocation = self._invocations[key]
-        for watch in filter(None, map(self._watches.get, keys)):
+        watch = self.watches.get(watched)
+        if watch is not None:
             watch.invocation, invocation.is_watched = invocation, True
             if watch.turn is not None:
                 invocation.run = invocation.turn = watch.turn
         return invocation
 
-    def _made(self, context: InvocationContext) -> _Invocation:
-        # A run inside of a tool call, as AgentTool makes one, is part of the caller's.
-        caller = _callers.get({}).get(self)
-        if caller is not None:
-            return _Invocation(context, caller.session, caller)
-        if self._has_own_id:
-            return _Invocation(context, self.session)
-        return _Invocation(context, self.session.view(context.session.id))
-
     def _of(self, context: CallbackContext) -> _Invocation:
-        found = self._invocations.get((context.session.id, context.invocation_id))
-        found = found or self._open(context.get_invocation_context())
+        found = self._open(context.get_invocation_context())
         if found.caller is not None:
             found.stop(found.caller.run.stop_reason)
         return found
@@ -519,10 +491,6 @@ class HooklinePlugin(BasePlugin):
             if len(self._paused) > _MAX_PAUSED:
                 del self._paused[next(iter(self._paused))]
         return invocation
-
-    def _taken(self, context: ToolContext) -> tuple[_Invocation, HookedToolCall | None]:
-        invocation = self._of(context)
-        return invocation, invocation.tools.pop(id(context), (None, None))[1]
 
 
 class HooklineRunner(Runner):
@@ -563,22 +531,29 @@ class HooklineRunner(Runner):
         **options: Any,
     ) -> AsyncGenerator[Event, None]:
         """Run a turn; its last answer is shown once AfterAgent hooks accept it."""
-        options |= {"user_id": user_id, "session_id": session_id}
-        message, watch = _copy(new_message), _Watch()
-        is_held = await self._hookline.session.has_hooks("AfterAgent")
+        ids = {"user_id": user_id, "session_id": session_id}
+        # A copy that no other run has, so that the plugin can recognize it.
+        message = new_message and types.Content(role="user", parts=new_message.parts)
+        watch = _Watch()
         again: str | None = ""
+        is_held = await self._hookline.session.has_hooks("AfterAgent")
         while again is not None:
-            last: Event | None = None
-            async with aclosing(self._watched(watch, message, options)) as events:
+            held: list[Event] = []
+            async with aclosing(self._watched(watch, message, options | ids)) as events:
                 async for event in events:
-                    if last is not None:
-                        yield last
-                    last = event if is_held and event.is_final_response() else None
-                    if last is None:
+                    if event.content is not None:
+                        for one in held:
+                            yield one
+                        held = []
+                    is_last = event.content is not None and event.is_final_response()
+                    # Events without content may follow the answer.
+                    if held or (is_held and is_last):
+                        held.append(event)
+                    else:
                         yield event
-            again, last = await self._finish(watch, last, user_id, session_id)
-            if again is None and last is not None:
-                yield last
+            again = await self._finish(watch.invocation, held, **ids)
+            for event in held:
+                yield event
             turn = watch.invocation.turn if watch.invocation else None
             message, watch = _content(again, "user"), _Watch(turn)
             for name in ("invocation_id", "state_delta", "yield_user_message"):
@@ -587,39 +562,41 @@ class HooklineRunner(Runner):
     async def _watched(
         self, watch: _Watch, message: types.Content | None, options: dict[str, Any]
     ) -> AsyncGenerator[Event, None]:
-        keys = [id(message), options.get("invocation_id")]
-        self._hookline.watch(watch, *filter(None, keys))
+        plugin, keys = self._hookline, [id(message), options.get("invocation_id")]
+        plugin.watches |= dict.fromkeys(filter(None, keys), watch)
         try:
             run = super().run_async(new_message=message, **options)
             async with aclosing(run) as events:
                 async for event in events:
                     yield event
         finally:
-            self._hookline.unwatch(watch, *keys)
+            for key in keys:
+                plugin.watches.pop(key, None)
 
     async def _finish(
-        self, watch: _Watch, last: Event | None, user_id: str, session_id: str
-    ) -> tuple[str | None, Event | None]:
-        """Fire AfterAgent: what to go on with, or the event that ends the turn."""
-        invocation = watch.invocation
+        self, invocation: _Invocation | None, held: list[Event], **ids: str
+    ) -> str | None:
+        """Fire AfterAgent: what to go on with; takes a rejected answer out."""
         turn = invocation.turn if invocation else None
-        was_refused = turn is None or turn.refused
-        if invocation is None or turn is None or was_refused:
-            return None, last
+        if invocation is None or turn is None or turn.refused:
+            return None
         again = await invocation.finish()
-        if not turn.refused:
-            return again, last
+        if again is None and invocation.run.ended is None:
+            return None
+        author = held.pop(0).author if held else self.agent.name
+        if again is not None:
+            return again
         event = Event(
             invocation_id=invocation.key[1],
-            author=last.author if last else self.agent.name,
+            author=author,
             content=_content(turn.reason),
         )
-        session = await self.session_service.get_session(
-            app_name=self.app_name, user_id=user_id, session_id=session_id
-        )
+        service = self.session_service
+        session = await service.get_session(app_name=self.app_name, **ids)
         if session is not None:
-            await self.session_service.append_event(session=session, event=event)
-        return None, event
+            await service.append_event(session=session, event=event)
+        held.append(event)
+        return None
 
 
 def _who(context: CallbackContext) -> _Who:
@@ -635,29 +612,12 @@ def _content(text: str | None, role: str = "model") -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text or "")])
 
 
-def _copy(message: types.Content | None) -> types.Content | None:
-    """A message that no other run has, so that the plugin can recognize it."""
-    return message and types.Content(role="user", parts=message.parts)
-
-
-def _first_prompt(context: InvocationContext) -> str:
-    """The text that started an invocation."""
-    mine = [
-        _text(event.content)
-        for event in context.session.events
-        if event.author == "user" and event.invocation_id == context.invocation_id
-    ]
-    return next(filter(None, mine), _text(context.user_content))
-
-
-def _prompt_for(context: CallbackContext) -> str:
-    """What an agent is asked: the last message of its branch, or the user's."""
-    mine = [
-        _text(event.content)
-        for event in context.session.events
-        if event.author == "user" and event.branch == context.branch
-    ]
-    return next(filter(None, reversed(mine)), _text(context.user_content))
+def _first_text(
+    events: list[Event], context: InvocationContext | CallbackContext
+) -> str:
+    """The first text of these events; the user's message if they have none."""
+    texts = (_text(event.content) for event in events)
+    return next(filter(None, texts), _text(context.user_content))
 
 
 def _is_for_tool(call: types.FunctionCall) -> bool:
@@ -665,11 +625,12 @@ def _is_for_tool(call: types.FunctionCall) -> bool:
     return bool(call.id) and not (call.name or "").startswith("adk_request_")
 
 
-def _is_asking(context: ToolContext) -> bool:
-    """Whether the tool waits for a person, and has no result yet."""
-    asked = context.actions
-    waiting = {*asked.requested_tool_confirmations, *asked.requested_auth_configs}
-    return context.function_call_id in waiting
+def _was_held(context: ToolContext) -> bool:
+    """Whether a call did not run so far; a tool that asks by itself answers."""
+    events, call_id = context.session.events, context.function_call_id
+    answers = [answer for event in events for answer in event.get_function_responses()]
+    held = [one.response for one in answers if one.id == call_id and one.response]
+    return any("error" in response for response in held)
 
 
 def _as_genai(response: LlmResponse) -> types.GenerateContentResponse:
@@ -698,27 +659,15 @@ def _apply(
     request: LlmRequest, given: GenerateContentRequest, call: HookedModelCall
 ) -> None:
     """Change a request of ADK's in place."""
-    if call.request is not given:
-        request.model, request.config = call.request.model, call.request.config
-        request.contents = list(call.request.contents)
-    if call.allowed_names is None:
-        return
-    # Not every model of ADK's reads the names in a tool config.
-    tools = list(_offered(request.config.tools or [], call.allowed_names))
-    update: dict[str, Any] = {"tools": tools}
-    if not any(getattr(tool, "function_declarations", None) for tool in tools):
-        update["tool_config"] = None  # services reject a choice of no tools
-    request.config = request.config.model_copy(update=update)
-    known = request.tools_dict.items()
-    request.tools_dict = {n: tool for n, tool in known if n in call.allowed_names}
-
-
-def _offered(tools: Any, allowed: frozenset[str]) -> Iterator[Any]:
-    for tool in tools:
-        declared = getattr(tool, "function_declarations", None) or []
-        kept = [one for one in declared if one.name in allowed] or None
-        update = {"function_declarations": kept}
-        left = tool.model_copy(update=update) if declared else tool
-        # What a service runs itself goes in any case.
-        if not declared or left.model_dump(exclude_none=True):
-            yield left
+    changed, allowed = call.request, call.allowed_names
+    if allowed is not None:
+        # Not every model of ADK's reads the names in a tool config.
+        changed = call.translator.limit_tools(changed, allowed)
+        known = request.tools_dict.items()
+        request.tools_dict = {name: tool for name, tool in known if name in allowed}
+    if changed is not given:
+        request.model, request.config = changed.model, changed.config
+        request.contents = list(changed.contents)
+    if allowed is not None and not request.config.tools:
+        # Services reject a choice of no tools.
+        request.config = request.config.model_copy(update={"tool_config": None})
