@@ -157,8 +157,12 @@ class HooklineInterceptor:
         self._run = partial(_Run, confirm=confirm, approvals=approvals)
         self._runs: dict[str, _Run] = {}
 
-    async def intercept(self, context: dict[str, Any], /) -> Verdict:
-        """Decide at one point. The host calls it."""
+    def intercept(self, context: dict[str, Any], /) -> Any:
+        """Decide at one point: a verdict to wait for. The host calls it."""
+        # Hosts wait for it, but the SDK's type is that of a plain verdict.
+        return self._decide(context)
+
+    async def _decide(self, context: dict[str, Any]) -> Verdict:
         point, key = context["interception_point"], context["session"]["id"]
         session = self._session if self._is_fixed else self._session.view(key)
         if point == "agent_startup":
