@@ -48,8 +48,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)
+bench: $(READY) $(OTHER)/.ready
 	$(BIN)/python -m benches
+	$(OTHER)/bin/python -m benches --only adapters
 
 soak: $(READY)
 	$(BIN)/python -m soak --report soak-report.json

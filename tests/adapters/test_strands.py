@@ -16,7 +16,8 @@ import pytest
 pytest.importorskip("strands", reason="strands-agents is not installed: make adapters")
 
 from pydantic import BaseModel
-from strands import tool
+from strands import ToolContext, tool
+from strands.session import FileSessionManager
 from strands.tools.executors import ConcurrentToolExecutor, SequentialToolExecutor
 
 from hookline.adapters.strands import HooklineHooks
@@ -24,7 +25,7 @@ from hookline.agent import ScriptedReply
 from hookline.errors import HooklineError
 from hookline.testing.adapters import AdapterSuite
 
-from .drivers.strands import StrandsDriver, agent_of, calls, sent, text_of
+from .drivers.strands import StrandsDriver, agent_of, calls, look, sent, text_of
 from .hooks import Hooked, adds, denies, stops
 
 
@@ -196,15 +197,23 @@ async def test_a_failing_model_call_is_tried_again_with_its_hooks() -> None:
     assert str(await agent.invoke_async("go")) == "answer\n"
 
 
-async def test_a_blocked_prompt_leaves_no_trace_in_the_history() -> None:
+async def test_a_blocked_prompt_is_not_kept_and_its_history_stays_in_order(
+    tmp_path: Path,
+) -> None:
     def block(event: dict[str, Any]) -> Any:
         return denies("not this") if "bad" in event["prompt"] else None
 
-    agent = agent_of(Hooked({"BeforeAgent": block}), "fine")
+    hooked = Hooked({"BeforeAgent": block})
+    first = FileSessionManager("thread-1", str(tmp_path))
+    agent = agent_of(hooked, session_manager=first)
     assert str(await agent.invoke_async("something bad")) == "not this\n"
-    assert agent.messages == []
+    assert sent(agent) == []
+    again = FileSessionManager("thread-1", str(tmp_path))
+    agent = agent_of(hooked, "fine", session_manager=again)
     assert str(await agent.invoke_async("something good")) == "fine\n"
-    assert [message["role"] for message in agent.messages] == ["user", "assistant"]
+    roles = [message["role"] for message in agent.messages]
+    assert roles == ["user", "assistant", "user", "assistant"]
+    assert "bad" not in text_of(agent.messages)
 
 
 async def test_context_joins_the_last_message_of_a_prompt() -> None:
@@ -303,6 +312,17 @@ async def test_a_blocked_model_call_ends_a_run_with_structured_output() -> None:
     assert (result.structured_output, str(result)) == (None, "no model\n")
 
 
+async def test_a_stop_takes_structured_output_back() -> None:
+    hooked = Hooked({"AfterAgent": lambda _: stops("enough")})
+    agent = agent_of(hooked, ScriptedReply("", (("Person", {"name": "Ada"}),)))
+    result = await agent.invoke_async("who?", structured_output_model=Person)
+    assert (result.structured_output, str(result)) == (None, "enough\n")
+    roles = [message["role"] for message in agent.messages]
+    assert roles == ["user", "assistant", "user", "assistant"]
+    assert "toolUse" in agent.messages[1]["content"][0]
+    assert hooked.names.count("AfterAgent") == len(sent(agent)) == 1
+
+
 async def test_a_blocked_model_call_gives_no_answer_to_judge() -> None:
     hooked = Hooked({"BeforeModel": lambda _: denies("no model")})
     assert str(await agent_of(hooked).invoke_async("go")) == "no model\n"
@@ -329,6 +349,22 @@ async def test_a_tool_that_is_called_directly_obeys_hooks() -> None:
     assert agent.messages[1]["content"][0]["toolUse"]["input"] == {"path": "b"}
     asked = await asyncio.to_thread(agent.tool.look, path="ask")
     assert (asked["status"], "sure?" in text_of(asked)) == ("error", True)
+
+
+async def test_a_stop_in_a_tool_that_a_tool_calls_ends_the_run() -> None:
+    @tool(context=True)
+    def twice(path: str, tool_context: ToolContext) -> str:
+        """Look twice."""
+        call = tool_context.agent.tool.look
+        return str(call(path=path, record_direct_tool_call=False))
+
+    def stop(event: dict[str, Any]) -> Any:
+        return stops("enough") if event["tool_name"] == "look" else None
+
+    reply = ScriptedReply("", (("twice", {"path": "a"}),))
+    agent = agent_of(Hooked({"BeforeTool": stop}), reply, "never", tools=[look, twice])
+    assert str(await agent.invoke_async("go")) == "enough\n"
+    assert len(sent(agent)) == 1
 
 
 async def test_hooks_that_are_added_later_see_model_calls_too() -> None:

@@ -123,6 +123,18 @@ async def test_a_stop_in_a_subagent_ends_the_whole_run() -> None:
     assert len(requests(agent)) == 1
 
 
+async def test_a_stop_in_a_subagent_that_waited_for_a_person_ends_the_run() -> None:
+    def ask(event: Event) -> Any:
+        return {"decision": "ask"} if event["tool_name"] == "look" else None
+
+    hooked = Hooked({"BeforeTool": ask, "AfterTool": lambda _: stops("enough")})
+    helper = plain("helper", CALL_LOOK, "never")
+    agent = lead(hooked, helper, CALL_HELPER, "never")
+    paused = await agent.invoke_async("go")
+    assert str(await agent.invoke_async(approvals(paused, True))) == "enough\n"
+    assert len(requests(agent)) == len(requests(helper)) == 1
+
+
 async def test_a_question_of_a_subagent_is_an_interrupt_of_the_whole_run() -> None:
     def ask(event: Event) -> Any:
         return {"decision": "ask"} if event["tool_name"] == "look" else None

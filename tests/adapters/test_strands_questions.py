@@ -57,6 +57,9 @@ async def test_an_interrupt_is_answered_after_a_restart(tmp_path: Path) -> None:
     assert str(await agent.invoke_async(approvals(paused, True))) == "done\n"
     assert "content of a" in text_of(agent.messages)
     assert {event["session_id"] for event in hooked.seen} == {"thread-1"}
+    for name in ("BeforeAgent", "Notification", "AfterAgent"):
+        assert hooked.names.count(name) == 1
+    assert agent.state.get() == {}
 
 
 async def test_a_checkpoint_is_a_pause_within_a_turn() -> None:

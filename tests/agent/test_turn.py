@@ -124,6 +124,19 @@ async def test_a_stop_in_a_subagent_stops_the_run_that_it_works_for() -> None:
     assert (await outer.begin_tool("read", {})).reason == "Not run: enough"
 
 
+async def test_no_subagent_starts_in_a_run_that_has_ended() -> None:
+    """Issue 14 adapters: also if the stop comes after a subagent waited."""
+    hooks = Answers(SubagentStart=None, BeforeTool=STOP)
+    outer = await hooks.session.begin_turn("hi")
+    inner = await hooks.session.begin_subagent("reviewer", "look", parent=outer)
+    resumed = hooks.session.resume_turn(inner.state, parent=outer)
+    await resumed.begin_tool("read", {})
+    assert outer.stop_reason == "enough"
+    late = await hooks.session.begin_subagent("reviewer", "look", parent=outer)
+    assert (late.refused, late.reason) == (True, "enough")
+    assert hooks.names() == ["SubagentStart", "BeforeTool"]
+
+
 async def test_a_stop_by_a_tool_refuses_everything_else_of_the_run() -> None:
     hooks = Answers(AfterTool=STOP, BeforeModel=None, AfterAgent=DENY)
     turn = await hooks.session.begin_turn("hi")

@@ -7,8 +7,9 @@ contract cannot say, such as a request that a hook answers, is denied as well.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hookline.agent import (
@@ -45,8 +46,94 @@ class _Run:
     """One run of an agent, from its input to its output."""
 
     turn: HookedTurn
+    confirm: Confirm | None
+    approvals: bool
     model: HookedModelCall | None = None
     tools: dict[str, HookedToolCall] = field(default_factory=dict)
+
+    async def pre_model_call(self, context: Any) -> Verdict:
+        messages = context["target"]
+        shown = [
+            {"role": _ROLES.get(message["role"], "user"), "content": text}
+            for message in messages
+            if (text := _shown_text(message))
+        ]
+        call = self.model = await self.turn.begin_model(
+            {"model": context["model"]["id"], "messages": shown},
+            available_tools=[tool["name"] for tool in context.get("tools", [])],
+            translator=StableTranslator(),
+        )
+        if call.refused:
+            return _deny(call.stop_reason or call.reason)
+        changes, text_of = call.changes, _shown_text
+        if changes.config or changes.model:
+            logger.warning("AGENT-HOOKS cannot change the model or its settings")
+        edited = changes.applied(messages, text_of=text_of, edit=_with_text, make=_new)
+        return ALLOW if edited == messages else _transform(edited)
+
+    async def post_model_call(self, context: Any) -> Verdict:
+        response, call = context["target"], self.model
+        if call is None:
+            return ALLOW
+        self.model = None
+        outcome = await call.finish({"text": _text_of(response["content"])})
+        if not outcome.changed and outcome.stop_reason is None:
+            return ALLOW
+        if response["tool_calls"]:
+            logger.warning("a hook's change of an answer drops the tool calls in it")
+        text = outcome.text if outcome.stop_reason is None else outcome.stop_reason
+        answer = {"content": text, "tool_calls": [], "finish_reason": "stop"}
+        return _transform({**response, **answer})
+
+    async def pre_tool_call(self, context: Any) -> Verdict:
+        made = context["tool_call"]
+        call = await self.turn.begin_tool(
+            made["name"], made["args"], confirm=self.confirm, defer=self.approvals
+        )
+        is_changed = call.tool_input != made["args"]
+        if call.question is not None and is_changed:
+            # An approval would run the input that the model gave.
+            logger.warning("AGENT-HOOKS cannot ask about an input that hooks changed")
+        elif call.question is not None:
+            self.tools[made["id"]] = call
+            return Verdict.escalate(reason=_said(call.question))
+        if call.refused:
+            return _deny(call.reason, call.message)
+        self.tools[made["id"]] = call
+        return _transform(call.tool_input) if is_changed else ALLOW
+
+    async def post_tool_call(self, context: Any) -> Verdict:
+        call = self.tools.pop(context["tool_call"]["id"], None)
+        if call is None:
+            return ALLOW
+        if call.question is not None:
+            call.refusal = None  # a person has lifted it
+        call.tool_input = dict(context["tool_call"]["args"])
+        value, is_error = context["target"], context["tool_result"]["is_error"]
+        given = ToolResult(llm_content=value, error=str(value) if is_error else None)
+        outcome = await call.finish(given)
+        if outcome.withheld or outcome.stop_reason is not None:
+            return _deny(str(outcome.content), outcome.text)
+        return _transform(outcome.result.llm_content) if outcome.additions else ALLOW
+
+    async def output(self, context: Any) -> Verdict:
+        turn = self.turn
+        was_stopped = turn.stopped
+        again = await turn.finish(_text_of(context["target"]["content"]))
+        if again is not None:
+            return _deny(again)
+        if turn.stopped and not was_stopped:
+            return _transform(turn.stop_reason, ".content")
+        return ALLOW
+
+
+_POINTS = {
+    "pre_model_call": _Run.pre_model_call,
+    "post_model_call": _Run.post_model_call,
+    "pre_tool_call": _Run.pre_tool_call,
+    "post_tool_call": _Run.post_tool_call,
+    "output": _Run.output,
+}
 
 
 class HooklineInterceptor:
@@ -67,123 +154,38 @@ class HooklineInterceptor:
     ) -> None:
         self._session = session_of(config_or_session)
         self._is_fixed = not isinstance(config_or_session, Config)
-        self._confirm = confirm
-        self._approvals = approvals
+        self._run = partial(_Run, confirm=confirm, approvals=approvals)
         self._runs: dict[str, _Run] = {}
-        self._points: dict[str, Callable[[_Run, Any], Awaitable[Verdict]]] = {
-            "pre_model_call": self._before_model,
-            "post_model_call": self._after_model,
-            "pre_tool_call": self._before_tool,
-            "post_tool_call": self._after_tool,
-            "output": self._output,
-        }
 
     def intercept(self, context: dict[str, Any], /) -> Any:
         """Decide at one point: a verdict to wait for. The host calls it."""
+        # Hosts wait for it, but the SDK's type is that of a plain verdict.
         return self._decide(context)
 
     async def _decide(self, context: dict[str, Any]) -> Verdict:
         point, key = context["interception_point"], context["session"]["id"]
+        session = self._session if self._is_fixed else self._session.view(key)
         if point == "agent_startup":
-            await self._session.warn_ineffective("AGENT-HOOKS", _NO_EFFECT)
+            await session.warn_ineffective("AGENT-HOOKS", _NO_EFFECT)
         elif point == "agent_shutdown":
             self._runs.pop(key, None)
         elif point == "input":
-            return await self._input(key, context["target"])
-        elif point in self._points:
+            turn = await session.begin_turn(_text_of(context["target"]["content"]))
+            self._runs[key] = self._run(turn)
+            return _begun(turn, context["target"]["content"])
+        elif point in _POINTS:
             # A host may emit no input: then nothing is known of the turn.
-            run = self._runs.get(key) or _Run(HookedTurn(self._session_for(key), ""))
-            self._runs[key] = run
-            return await self._points[point](run, context)
+            run = self._runs.setdefault(key, self._run(HookedTurn(session, "")))
+            return await _POINTS[point](run, context)
         return ALLOW
 
-    def _session_for(self, key: str) -> Any:
-        return self._session if self._is_fixed else self._session.view(key)
 
-    async def _input(self, key: str, target: Any) -> Verdict:
-        content = target["content"]
-        turn = await self._session_for(key).begin_turn(_text_of(content))
-        self._runs[key] = _Run(turn)
-        if turn.refused:
-            return _deny(turn.reason)
-        if not turn.additions:
-            return ALLOW
-        return _transform(_with_texts(content, turn.additions), ".content")
-
-    async def _before_model(self, run: _Run, context: Any) -> Verdict:
-        messages = context["target"]
-        request = {"model": context["model"]["id"], "messages": _shown(messages)}
-        call = run.model = await run.turn.begin_model(
-            request,
-            available_tools=[tool["name"] for tool in context.get("tools", [])],
-            translator=StableTranslator(),
-        )
-        if call.refused:
-            return _deny(call.stop_reason or call.reason)
-        if call.changes.config or call.changes.model:
-            logger.warning("AGENT-HOOKS cannot change the model or its settings")
-        edited = _edited(messages, call)
-        return ALLOW if edited is messages else _transform(edited)
-
-    async def _after_model(self, run: _Run, context: Any) -> Verdict:
-        response, call = context["target"], run.model
-        if call is None:
-            return ALLOW
-        run.model = None
-        outcome = await call.finish({"text": _text_of(response["content"])})
-        text = outcome.text if outcome.stop_reason is None else outcome.stop_reason
-        if not outcome.changed and outcome.stop_reason is None:
-            return ALLOW
-        if response["tool_calls"]:
-            logger.warning("a hook's change of an answer drops the tool calls in it")
-        answer = {"content": text, "tool_calls": [], "finish_reason": "stop"}
-        return _transform({**response, **answer})
-
-    async def _before_tool(self, run: _Run, context: Any) -> Verdict:
-        made = context["tool_call"]
-        call = await run.turn.begin_tool(
-            made["name"],
-            made["args"],
-            confirm=self._confirm,
-            defer=self._approvals,
-        )
-        is_changed = call.tool_input != made["args"]
-        if call.question is not None and not is_changed:
-            run.tools[made["id"]] = call
-            return Verdict.escalate(reason=_said(call.question))
-        if call.question is not None:
-            # An approval would run the input that the model gave.
-            logger.warning("AGENT-HOOKS cannot ask about an input that hooks changed")
-        if call.refused:
-            return _deny(call.reason, call.message)
-        run.tools[made["id"]] = call
-        return _transform(call.tool_input) if is_changed else ALLOW
-
-    async def _after_tool(self, run: _Run, context: Any) -> Verdict:
-        call = run.tools.pop(context["tool_call"]["id"], None)
-        if call is None:
-            return ALLOW
-        if call.question is not None:
-            call.refusal = None  # a person has lifted it
-        call.tool_input = dict(context["tool_call"]["args"])
-        value, is_error = context["target"], context["tool_result"]["is_error"]
-        given = ToolResult(llm_content=value, error=str(value) if is_error else None)
-        outcome = await call.finish(given)
-        if outcome.withheld or outcome.stop_reason is not None:
-            return _deny(str(outcome.content), outcome.text)
-        if not outcome.additions:
-            return ALLOW
-        return _transform(outcome.result.llm_content)
-
-    async def _output(self, run: _Run, context: Any) -> Verdict:
-        turn = run.turn
-        was_stopped = turn.stopped
-        again = await turn.finish(_text_of(context["target"]["content"]))
-        if again is not None:
-            return _deny(again)
-        if turn.stopped and not was_stopped:
-            return _transform(turn.stop_reason, ".content")
+def _begun(turn: HookedTurn, content: Any) -> Verdict:
+    if turn.refused:
+        return _deny(turn.reason)
+    if not turn.additions:
         return ALLOW
+    return _transform(_with_texts(content, turn.additions), ".content")
 
 
 def _said(reason: str | None) -> str:
@@ -211,13 +213,9 @@ def _text_of(content: Any) -> str:
     return ("\n\n" if content and "role" in content[0] else "").join(texts)
 
 
-def _shown(messages: list[Any]) -> list[dict[str, Any]]:
-    """The stable messages; ``at`` is the place in the host's own list."""
-    return [
-        {"role": _ROLES.get(message["role"], "user"), "content": text, "at": at}
-        for at, message in enumerate(messages)
-        if message["role"] != "tool" and (text := _text_of(message["content"]))
-    ]
+def _shown_text(message: Any) -> str:
+    """What hooks are shown of a message; results of tools have events of their own."""
+    return "" if message["role"] == "tool" else _text_of(message["content"])
 
 
 def _with_texts(content: Any, texts: list[str]) -> Any:
@@ -230,33 +228,16 @@ def _with_texts(content: Any, texts: list[str]) -> Any:
     return [*content, *({"type": "text", "text": text} for text in texts)]
 
 
-def _edited(messages: list[Any], call: HookedModelCall) -> list[Any]:
-    """The messages as hooks want them; the very list if they changed nothing."""
-    changes = call.changes
-    if not changes:
-        return messages
-    number = {shown["at"]: n for n, shown in enumerate(call.given["messages"])}
-    edited: list[Any] = []
-    for at, message in enumerate(messages):
-        n = number.get(at, -1)
-        edited += map(_new, changes.inserted.get(n, []))
-        if n in changes.edited or n in changes.removed:
-            edited += _with_text(message, changes.edited.get(n))
-        else:
-            edited.append(message)
-    return [*edited, *map(_new, changes.appended)]
-
-
 def _new(message: Any) -> dict[str, Any]:
     role = "assistant" if message.role == "model" else message.role
     return {"role": role, "content": message.content}
 
 
-def _with_text(message: Any, text: str | None) -> list[Any]:
-    """A message with another text, or none; calls, results and files stay."""
+def _with_text(message: Any, text: str | None) -> Any:
+    """A message with another text, or without; calls, results and files stay."""
     content = [] if isinstance(message["content"], str) else message["content"]
     others = [item for item in content if item.get("type") != "text"]
     if text is not None and not others:
-        return [{**message, "content": text}]
+        return {**message, "content": text}
     said = [] if text is None else [{"type": "text", "text": text}]
-    return [{**message, "content": [*said, *others]}] if said or others else []
+    return {**message, "content": [*said, *others]} if said or others else None

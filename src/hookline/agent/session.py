@@ -43,17 +43,25 @@ class Session(SessionEvents):
         """Fire SubagentStart and start the turn of a subagent.
 
         A stop in it also stops ``parent``, the run whose tool the subagent works for.
+        Once that has ended nothing starts, and no event fires.
         """
         on_stop = None if parent is None else parent.stop
         turn = SubagentTurn(self, prompt, agent_type, agent_id, on_stop)
+        if parent is not None and parent.ended is not None:
+            turn.stop(parent.ended)
+            return turn
         return await turn.begin()
 
-    def resume_turn(self, state: Mapping[str, Any]) -> HookedTurn:
+    def resume_turn(
+        self, state: Mapping[str, Any], *, parent: HookedRun | None = None
+    ) -> HookedTurn:
         """Go on with a turn from its ``state``, for example in another process."""
         prompt, agent_type = state.get("prompt", ""), state.get("agent_type")
         if agent_type is None:
             return HookedTurn(self, prompt).restore(state)
-        turn = SubagentTurn(self, prompt, agent_type, state.get("agent_id"))
+        on_stop = None if parent is None else parent.stop
+        agent_id = state.get("agent_id")
+        turn = SubagentTurn(self, prompt, agent_type, agent_id, on_stop)
         return turn.restore(state)
 
     async def begin_model(self, request: Any, **options: Any) -> HookedModelCall:

@@ -104,7 +104,7 @@ class Person:
 
 
 class AllowAll:
-    """Without hooks: what the contract costs by itself is none of their cost."""
+    """An interceptor without hooks: what is left is the cost of the contract."""
 
     def intercept(self, _: dict[str, Any], /) -> Verdict:
         return Verdict.allow()
@@ -127,6 +127,8 @@ def agent_with(
 class AgentHooksDriver:
     """Runs agents whose interceptor has the session of a conversation."""
 
+    bare: AllowAll | None = None
+    """The interceptor of agents without hooks."""
     entries: Sequence[str] = ("async", "stream")
     cannot: Mapping[str, str] = {
         "tool-recorded": "the message keeps the arguments that the model gave",
@@ -143,7 +145,7 @@ class AgentHooksDriver:
         resolver = None if task.confirm is None else Person(task.confirm)
         agent = agent_with(
             client,
-            AllowAll() if session is None else HooklineInterceptor(session),
+            self.bare if session is None else HooklineInterceptor(session),
             [tools.read, tools.write, tools.fail],
             resolver=resolver,
         )
@@ -156,6 +158,12 @@ class AgentHooksDriver:
             shown="".join(shown),
             recorded=repr(thread.to_dict()),
         )
+
+
+class ContractDriver(AgentHooksDriver):
+    """The same; agents without hooks have the middleware of the contract too."""
+
+    bare = AllowAll()
 
 
 async def ask(
