@@ -13,11 +13,7 @@ from agents import (
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from hookline import Config, HookSystem
-from hookline.adapters.openai_agents import (
-    HooklineRunner,
-    hooked_agent,
-    question_about,
-)
+from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 
 config = Config()
 hooks = HookSystem(config)  # hooks from settings files work the same
@@ -90,7 +86,7 @@ async def main() -> None:
                 break
             given = result.to_state()
             for item in result.interruptions:
-                print("question:", question_about(result, item))
+                print("question:", item.tool_name, item.arguments)
                 given.approve(item)  # a person says yes
         for said in result.new_items:
             if isinstance(said, ToolCallOutputItem):

@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 from agents import (
     Agent,
+    CustomTool,
     HandoffInputData,
+    LocalShellTool,
     RunConfig,
     Runner,
+    ShellTool,
     UserError,
     WebSearchTool,
     function_tool,
@@ -28,11 +31,7 @@ from agents.testing import ScriptedModel
 from pydantic import BaseModel
 
 from hookline import Config
-from hookline.adapters.openai_agents import (
-    HooklineRunner,
-    hooked_agent,
-    question_about,
-)
+from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 
 from .openai_agents_lab import QUIET, Lab, call, outputs, run, say, sent, specific
 
@@ -239,7 +238,6 @@ def test_a_question_inside_a_subagent_waits_for_a_person(lab: Lab) -> None:
             hooked = hooked_agent(agent, lab.config)
             paused = await HooklineRunner.run(hooked, "go", run_config=QUIET)
             assert [item.tool_name for item in paused.interruptions] == ["note"]
-            assert question_about(paused, paused.interruptions[0]) == "sure?"
             assert lab.of("SubagentStop") == []
             state = paused.to_state()
             state.approve(paused.interruptions[0])
@@ -340,6 +338,29 @@ def test_hosted_tools_are_not_seen_which_is_said_once(
     assert [tool.name for tool in model.calls[0].tools] == ["note"]
     warned = [one.message for one in caplog.records if "web_search" in one.message]
     assert sorted(one.split()[0] for one in warned) == ["AfterTool", "BeforeTool"]
+
+
+async def script(_ctx: Any, _text: str) -> str:
+    return "done"
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        ShellTool(executor=lambda _: "done"),
+        LocalShellTool(executor=lambda _: "done"),
+        CustomTool("script", "Run it.", script),
+    ],
+    ids=["shell", "local shell", "custom"],
+)
+def test_tools_that_would_run_past_their_hooks_are_refused(lab: Lab, tool: Any) -> None:
+    """Tools of this process that are no functions: an error, before any request."""
+    agent, model = lab.agent([[say("ok")]], tools=[tool])
+    with pytest.raises(UserError, match=f"{tool.name!r} would run without its hooks"):
+        run(lab, agent)
+    assert model.calls == ()
+    free = Lab(record=False)
+    assert run(free, free.agent([[say("ok")]], tools=[tool])[0]).final_output == "ok"
 
 
 SERVER = """

@@ -1,0 +1,1212 @@
+"""Hooks in the OpenAI Agents SDK: ``hooked_agent(agent, config)``.
+
+A hooked agent is a copy whose tools, handoffs, subagents and model obey the hooks in
+every run. ``HooklineRunner`` adds the hooks of the turn.
+
+BeforeTool fires for the calls of an answer before the SDK reads it, so that what a
+person approves, what runs and what is recorded is one input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import json
+import operator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
+from types import CellType
+from typing import Any, TypeVar, cast
+from weakref import ref
+
+from hookline.agent import (
+    ConfigOrSession,
+    HookedModelCall,
+    HookedRun,
+    HookedToolCall,
+    HookedTurn,
+    Session,
+    ToolOutcome,
+    session_of,
+)
+from hookline.errors import MissingExtraError
+from hookline.translators.openai import OpenAITranslator
+
+try:
+    import agents as sdk
+except ImportError as error:
+    raise MissingExtraError("openai-agents", "openai-agents") from error
+
+from agents import (
+    Agent,
+    AgentsException,
+    FunctionTool,
+    Handoff,
+    Model,
+    ModelProvider,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+    UserError,
+)
+from agents import tool as sdk_tool
+from agents.agent_tool_state import (
+    get_agent_tool_state_scope,
+    peek_agent_tool_run_result,
+)
+from agents.models.fake_id import FAKE_RESPONSES_ID
+from agents.result import RunResultBase
+from agents.run import DEFAULT_MAX_TURNS
+from agents.tool_context import ToolContext
+from openai.types import responses as api
+
+__all__ = ["HooklineRunner", "StoppedByHook", "hooked_agent"]
+
+T = TypeVar("T")
+_NAME = "openai-agents"
+_UNUSED = dict.fromkeys(
+    ("SessionStart", "SessionEnd", "PreCompress"), "the SDK has no such event"
+)
+_NO_TURN = dict.fromkeys(
+    ("BeforeAgent", "AfterAgent"), "run the agent with HooklineRunner instead of Runner"
+)
+_MODEL_EVENTS = ("BeforeModel", "AfterModel", "BeforeToolSelection")
+_LOCAL_TOOLS = (
+    sdk.ShellTool,
+    sdk.LocalShellTool,
+    sdk.ApplyPatchTool,
+    sdk.CustomTool,
+    sdk.ComputerTool,
+)
+_TRANSLATOR = OpenAITranslator()
+_SETTINGS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_output_tokens": "max_tokens",
+    "tool_choice": "tool_choice",
+}
+"""Settings of a request that hooks may change, and their names in the SDK."""
+
+
+def hooked_agent(agent: Agent[T], config: ConfigOrSession) -> Agent[T]:
+    """Copy an agent so that its tools, handoffs, subagents and model obey hooks."""
+    session = session_of(config)
+    if not isinstance(agent, _HookedAgent):
+        return _Hooks(session).agent(agent)
+    own = agent.hookline.session
+    if (own.config, own.session_id) != (session.config, session.session_id):
+        raise UserError(f"agent {agent.name!r} is hooked with another session already")
+    return agent
+
+
+class StoppedByHook(AgentsException):
+    """A hook ended the run, and the agent's output type cannot hold the reason.
+
+    ``HooklineRunner`` returns a result instead.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+# --- One run ---
+
+
+@dataclass(eq=False)
+class _Run:
+    """One run of the SDK with all agents that take over; a subagent has its own."""
+
+    session: Session
+    run: HookedRun
+    is_plain: bool = False  # whether nobody fires the events of a turn
+    agent: Agent[Any] | None = None
+    is_seen: bool = False  # whether the last call of a model was a hooked one
+    ended: str | None = None  # why a hook ended the run without an answer
+    tools: dict[str, FunctionTool] = field(default_factory=dict)
+    # The calls of the last answer by id, with their arguments after the hooks.
+    calls: dict[str, tuple[str, HookedToolCall]] = field(default_factory=dict)
+    handoffs: dict[str, HookedToolCall] = field(default_factory=dict)
+    transfer: str | None = None  # what the model is told about the last handoff
+    is_refused: bool = False  # whether hooks refused the last handoff
+    taken_over: list[HookedTurn] = field(default_factory=list)
+    paused: dict[str, _Run] = field(default_factory=dict)  # subagents, by call
+    # Items for each request, after the input of the run.
+    inserted: list[Any] = field(default_factory=list)
+    insert_at: int | None = None
+
+    @property
+    def end_reason(self) -> str | None:
+        return self.run.stop_reason or self.ended
+
+    async def begin_calls(self, output: Iterable[Any], handoffs: list[Any]) -> Any:
+        """Fire BeforeTool for all calls of an answer; its items with their changes."""
+        self.calls.clear()
+        self.handoffs.clear()
+        names = {one.tool_name for one in handoffs}
+        return await asyncio.gather(*(self._begin(item, names) for item in output))
+
+    async def _begin(self, item: Any, handoffs: set[str]) -> Any:
+        if not isinstance(item, api.ResponseFunctionToolCall):
+            return item
+        if item.name in handoffs:
+            call = await self.run.begin_tool(item.name, _input_of(item.arguments))
+            self.handoffs[item.name] = call
+        elif item.name in self.tools:
+            tool = self.tools[item.name]
+            call = await self.begin_tool(tool, item.arguments, defer=True)
+        else:
+            return item  # the SDK knows no such tool
+        arguments = _arguments_of(call, item.arguments)
+        self.calls[item.call_id] = arguments, call
+        if arguments == item.arguments:
+            return item
+        return item.model_copy(update={"arguments": arguments})
+
+    async def begin_tool(
+        self, tool: FunctionTool, arguments: str, **options: Any
+    ) -> HookedToolCall:
+        origin = sdk_tool.get_function_tool_origin(tool)
+        server = origin and origin.mcp_server_name
+        mcp = {"server_name": server, "tool_name": tool.name} if server else None
+        given = _input_of(arguments)
+        return await self.run.begin_tool(tool.name, given, mcp_context=mcp, **options)
+
+    async def admitted(
+        self, tool: FunctionTool, ctx: ToolContext[Any], arguments: str
+    ) -> HookedToolCall:
+        """The call that the SDK makes now, if need be with a person's approval."""
+        began, call = self.calls.pop(ctx.tool_call_id, ("", None))
+        is_same = call is not None and began == arguments and call.question is None
+        if call is not None and is_same and (call.refused or not self.run.stop_reason):
+            return call
+        # The SDK makes a call that hooks ask about only after a person's approval.
+        approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id)
+        return await self.begin_tool(tool, arguments, confirm=approved or None)
+
+    def stop_with(self, turn: HookedTurn) -> str:
+        """The reason of a subagent that hooks refused; their stop is that of all."""
+        if turn.stopped:
+            self.run.stop(turn.stop_reason)
+        return turn.reason or "Blocked by hook"
+
+
+def _input_of(arguments: str) -> dict[str, Any]:
+    """The input of a call; arguments that are no JSON object as they are."""
+    try:
+        found = json.loads(arguments or "{}")
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"arguments": arguments}
+
+
+def _arguments_of(call: HookedToolCall, given: str) -> str:
+    """The arguments to run with: those given unless hooks changed them."""
+    if call.tool_input == _input_of(given):
+        return given
+    return json.dumps(call.tool_input, ensure_ascii=False)
+
+
+_current: ContextVar[_Run | None] = ContextVar("hookline_run", default=None)
+_nested: ContextVar[tuple[str, _Run | None]] = ContextVar(
+    "hookline_nested_run", default=("", None)
+)
+"""For the run of an agent that is a tool, by the id of the call."""
+
+
+# --- Agents, tools and handoffs ---
+
+
+class _Hooks:
+    """What the agents, tools and models of one ``hooked_agent`` call share."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._agents: dict[int, tuple[Agent[Any], Any]] = {}
+        self._classes: dict[type, type] = {}
+
+    def agent(self, agent: Agent[T]) -> Agent[T]:
+        """The hooked copy of an agent, the same one each time."""
+        if isinstance(agent, _HookedAgent):
+            return agent
+        if id(agent) not in self._agents:
+            hooked = self.copied(agent, _HookedAgent)
+            # Before its parts: agents hand off to each other in circles.
+            self._agents[id(agent)] = agent, hooked
+            hooked.hook_parts()
+        return cast("Agent[T]", self._agents[id(agent)][1])
+
+    def tool(self, tool: Any) -> Any:
+        """A function tool whose calls obey hooks; others as they are."""
+        if isinstance(tool, _HookedTool) or not isinstance(tool, FunctionTool):
+            return tool
+        hooked, agent = self.copied(tool, _HookedTool), _agent_of(tool)
+        if agent is not None:
+            agent = hooked.__dict__["_agent_instance"] = self.agent(agent)
+
+        async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
+            return await _invoke(self, tool, agent, ctx, arguments)
+
+        hooked.plain_invoke, hooked.on_invoke_tool = tool.on_invoke_tool, invoke
+        hooked.timeout_seconds = None  # ``_run_tool`` keeps it, without the hooks
+        return hooked
+
+    def handoff(self, given: Any) -> Any:
+        """A handoff that obeys hooks, to a hooked agent."""
+        if hasattr(given, "hookline"):
+            return given
+        plain = given if isinstance(given, Handoff) else sdk.handoff(self.agent(given))
+        hooked: Any = copy.copy(plain)
+
+        async def invoke(ctx: RunContextWrapper[Any], arguments: str) -> Any:
+            return await _hand_off(self, plain, ctx, arguments)
+
+        def told(agent: Agent[Any]) -> str:
+            said = self.run().transfer
+            return plain.get_transfer_message(agent) if said is None else said
+
+        hooked.hookline, hooked.on_invoke_handoff = self, invoke
+        hooked.get_transfer_message = told
+        hooked.input_filter = _unless_refused(plain.input_filter)
+        found = getattr(plain, "_agent_ref", None)
+        if found is not None and isinstance(found(), Agent):
+            hooked.__dict__["_agent_ref"] = ref(self.agent(found()))
+        return hooked
+
+    def model(self, model: Any) -> Any:
+        """A model whose calls obey hooks; the name of one as it is."""
+        is_hooked = isinstance(model, _HookedModel) or not isinstance(model, Model)
+        return model if is_hooked else _HookedModel(model, self.run)
+
+    def guard(self, given: RunConfig | dict[str, Any] | None) -> RunConfig:
+        """A run config whose models obey hooks."""
+        config = RunConfig(**given or {}) if not isinstance(given, RunConfig) else given
+        provider = config.model_provider
+        if not isinstance(provider, _HookedProvider):
+            provider = _HookedProvider(provider, self.run)
+        filtered = _unless_refused(config.handoff_input_filter)
+        return replace(
+            config,
+            model=self.model(config.model),
+            model_provider=provider,
+            handoff_input_filter=filtered,
+        )
+
+    def copied(self, value: Any, mixin: type) -> Any:
+        """A copy of a subclass, so that what the SDK copies of it stays hooked."""
+        kind = type(value)
+        if kind not in self._classes:
+            name = f"Hooked{kind.__name__}"
+            self._classes[kind] = type(name, (mixin, kind), {"hookline": self})
+        made: Any = object.__new__(self._classes[kind])
+        made.__dict__.update(value.__dict__)
+        return made
+
+    def run(self) -> _Run:
+        """The run that the present task belongs to."""
+        found = _current.get()
+        if found is not None and found.session.config is self.session.config:
+            return found
+        return _Run(self.session, self.session.begin_run(), is_plain=True)
+
+    def bound_run(self, context: RunContextWrapper[Any]) -> _Run:
+        """The run of a context, which is the one of this task from now on."""
+        found = _run_of(context)
+        if found is None:
+            call_id, found = _nested.get()
+            if found is None or getattr(context, "tool_call_id", None) != call_id:
+                outer = self.run()
+                session = self.session if outer.is_plain else outer.session
+                found = _Run(session, session.begin_run(), is_plain=True)
+            context.__dict__["hookline_run"] = found
+        _current.set(found)
+        return found
+
+    def session_for(self, options: dict[str, Any]) -> Session:
+        """The session of a conversation, by the id that the SDK has for it."""
+        try:
+            memory = getattr(options.get("session"), "session_id", None)
+        except ValueError:  # OpenAI's own have an id after their first request
+            memory = None
+        config = options.get("run_config")
+        group = config.get("group_id") if isinstance(config, dict) else None
+        group = getattr(config, "group_id", group)
+        found = options.get("conversation_id") or memory or group
+        return self.session.view(found) if found else self.session
+
+
+def _run_of(context: Any) -> _Run | None:
+    """The run of a context, also in a copy: the SDK copies contexts of paused runs."""
+    return getattr(context, "hookline_run", None)
+
+
+def _agent_of(tool: FunctionTool) -> Any:
+    """The agent that ``as_tool`` made a tool of; the SDK has no public name for it."""
+    return getattr(tool, "_agent_instance", None)
+
+
+class _HookedAgent:
+    """Mixed into the class of a hooked agent."""
+
+    hookline: _Hooks
+    name: str
+
+    def __post_init__(self: Any) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        self.hook_parts()
+
+    def hook_parts(self: Any) -> None:
+        self.tools = [self.hookline.tool(tool) for tool in self.tools]
+        self.hook_others()
+
+    def hook_others(self: Any) -> None:
+        """Hook all parts but the tools, which must not change in a run."""
+        hooks = self.hookline
+        if not all(hasattr(one, "hookline") for one in self.handoffs):
+            self.handoffs = [hooks.handoff(one) for one in self.handoffs]
+        self.model = hooks.model(self.model)
+        if not isinstance(self.hooks, _HookedObserver):
+            given = self.hooks or sdk.AgentHooks()
+            self.hooks = hooks.copied(given, _HookedObserver)
+            self.hooks.__dict__ = given.__dict__
+
+    async def get_all_tools(self: Any, run_context: RunContextWrapper[Any]) -> Any:
+        """All tools, hooked: also those of MCP servers."""
+        run = self.hookline.bound_run(run_context)
+        run.agent, run.is_seen = getattr(self, "_agents_public_agent", self), False
+        found = await super().get_all_tools(run_context)  # type: ignore[misc]
+        tools = [self.hookline.tool(tool) for tool in found]
+        self.hook_others()
+        run.tools = {one.name: one for one in tools if isinstance(one, FunctionTool)}
+        await _check_others(run, [t for t in tools if not isinstance(t, _HookedTool)])
+        return tools
+
+    async def get_system_prompt(self: Any, run_context: RunContextWrapper[Any]) -> Any:
+        """The instructions; refuses a run that would call a model without hooks."""
+        run = self.hookline.bound_run(run_context)
+        await run.session.warn_ineffective(_NAME, _UNUSED)
+        if run.is_plain:
+            await run.session.warn_ineffective(_NAME, _NO_TURN)
+            if not isinstance(self.model, Model):
+                await _refuse_model(run, f"of agent {self.name!r} is given by name")
+        return await super().get_system_prompt(run_context)  # type: ignore[misc]
+
+
+async def _check_others(run: _Run, tools: list[Any]) -> None:
+    """Refuse tools that would run here without their hooks; tell of hosted ones."""
+    events = ("BeforeTool", "AfterTool")
+    if not tools or not any([await run.session.has_hooks(event) for event in events]):
+        return
+    for tool in tools:
+        if isinstance(tool, _LOCAL_TOOLS) and getattr(tool, "executor", True):
+            raise UserError(
+                f"tool {tool.name!r} would run without its hooks: "
+                "use a function tool in its place"
+            )
+    reason = f"it does not run the calls of {', '.join(one.name for one in tools)}"
+    await run.session.warn_ineffective(_NAME, dict.fromkeys(events, reason))
+
+
+async def _refuse_model(run: _Run, what: str) -> None:
+    """Raise if a model that hooks cannot see has hooks."""
+    if any([await run.session.has_hooks(event) for event in _MODEL_EVENTS]):
+        raise UserError(
+            f"the model {what}, so that Runner calls it without its hooks: "
+            "use HooklineRunner, or a Model object in the agent"
+        )
+
+
+class _HookedObserver:
+    """Mixed into the class of an agent's ``hooks``, the SDK's own observers."""
+
+    hookline: _Hooks
+
+    async def on_llm_end(self: Any, context: Any, agent: Any, response: Any) -> None:
+        """Refuse the answer of a model that took the place of the hooked one."""
+        run = self.hookline.bound_run(context)
+        if not run.is_seen:
+            await _refuse_model(run, "is that of the run config")
+        await super().on_llm_end(context, agent, response)  # type: ignore[misc]
+
+
+class _HookedTool:
+    """Mixed into the class of a hooked function tool."""
+
+    hookline: _Hooks
+    name: str
+
+    @property
+    def needs_approval(self: Any) -> Any:
+        """What the tool says itself, unless a hook asks about a call."""
+        own, run = self.__dict__["needs_approval"], self.hookline.run()
+        asked = {at for at, (_, call) in run.calls.items() if call.question is not None}
+
+        async def needed(context: Any, params: Any, call_id: str) -> bool:
+            if call_id in asked or not callable(own):
+                return call_id in asked or bool(own)
+            # As the SDK: a policy decides only about what the tool gets as it is.
+            prepare = getattr(self.plain_invoke, "prepare_arguments", None)
+            prepared = prepare and prepare(json.dumps(params), self.name)
+            if prepared is not None and not prepared.unchanged:
+                return True
+            wanted = own(context, params, call_id)
+            return bool(await wanted if inspect.isawaitable(wanted) else wanted)
+
+        # A function would have the SDK ask about arguments that it cannot parse.
+        return needed if asked or callable(own) else own
+
+    @needs_approval.setter
+    def needs_approval(self: Any, value: Any) -> None:
+        self.__dict__["needs_approval"] = value
+
+
+async def _invoke(
+    hooks: _Hooks, tool: FunctionTool, agent: Any, ctx: ToolContext[Any], arguments: str
+) -> Any:
+    """Run a tool as its hooks allow; what it raises goes on after its hooks."""
+    run, error = hooks.run(), None
+    call = await run.admitted(tool, ctx, arguments)
+    if call.refused:
+        return await _text_result(tool, ctx, call.message)
+    used = _arguments_of(call, arguments)
+    try:
+        if agent is None:
+            value, error = await _run_tool(tool, ctx, used)
+        else:
+            value, error = await _run_subagent(hooks, tool, agent, ctx, used)
+    # The tool is foreign code: hooks see its failure before the SDK does.
+    except Exception as raised:
+        outcome = await call.finish(raised)
+        if outcome.withheld or outcome.stop_reason:
+            return await _text_result(tool, ctx, outcome.text)
+        raise
+    if _is_paused(ctx):
+        run.calls[ctx.tool_call_id] = arguments, call
+        return value
+    outcome = await call.finish(value if error is None else error)
+    return await _result_of(tool, ctx, outcome, value, is_error=error is not None)
+
+
+async def _run_tool(
+    tool: FunctionTool, ctx: ToolContext[Any], arguments: str
+) -> tuple[Any, Exception | None]:
+    """Run a tool: what it gives, and the error if that tells of one."""
+    errors: list[Exception] = []
+
+    def failed(ctx: Any, error: Exception) -> Any:
+        errors.append(error)
+        return sdk_tool.maybe_invoke_function_tool_failure_error_function(
+            function_tool=tool, context=ctx, error=error
+        )
+
+    def late(ctx: Any, error: Any) -> Any:
+        errors.append(error)
+        if tool.timeout_error_function is not None:
+            return tool.timeout_error_function(ctx, error)
+        return sdk_tool.default_tool_timeout_error_message(
+            tool_name=tool.name, timeout_seconds=error.timeout_seconds
+        )
+
+    plain = sdk_tool.set_function_tool_failure_error_function(copy.copy(tool), failed)
+    plain.timeout_error_function = late
+    value = await sdk_tool.invoke_function_tool(
+        function_tool=plain, context=ctx, arguments=arguments
+    )
+    return value, errors[0] if errors else None
+
+
+async def _result_of(
+    tool: FunctionTool, ctx: Any, outcome: ToolOutcome, value: Any, *, is_error: bool
+) -> Any:
+    """What the model gets from a tool."""
+    if outcome.withheld or outcome.stop_reason:
+        return await _text_result(tool, ctx, outcome.text)
+    if is_error:
+        return await _text_result(tool, ctx, "\n\n".join([value, *outcome.additions]))
+    if not outcome.additions:
+        return outcome.content
+    content, added = outcome.content, "\n\n".join(outcome.additions)
+    parts = list(content) if isinstance(content, list | tuple) else [content]
+    kinds = (sdk.ToolOutputText, sdk.ToolOutputImage, sdk.ToolOutputFileContent)
+    if all(isinstance(part, kinds) for part in parts):
+        return [*parts, sdk.ToolOutputText(text=added)]
+    return await _text_result(tool, ctx, f"{content}\n\n{added}")
+
+
+async def _text_result(tool: FunctionTool, ctx: Any, text: str) -> str:
+    """A text that the SDK does not check against the output schema of the tool."""
+    if tool.output_json_schema is not None:
+        # The SDK's own mark of a failure that it has handled; its text is not used.
+        plain = sdk_tool.set_function_tool_failure_error_function(copy.copy(tool))
+        await sdk_tool.maybe_invoke_function_tool_failure_error_function(
+            function_tool=plain, context=ctx, error=asyncio.CancelledError()
+        )
+    return text
+
+
+async def _run_subagent(
+    hooks: _Hooks, tool: FunctionTool, agent: Any, ctx: ToolContext[Any], arguments: str
+) -> tuple[Any, Exception | None]:
+    """Run an agent that is a tool, with the events of a subagent."""
+    run, call_id = hooks.run(), ctx.tool_call_id
+    nested = run.paused.pop(call_id, None)
+    if nested is None:
+        prompt = str(_input_of(arguments).get("input", arguments))
+        begun = await run.session.begin_subagent(agent.name, prompt, agent_id=call_id)
+        nested = _Run(run.session, begun)
+        nested.inserted = [_user_item(text) for text in begun.additions]
+    turn, plain = cast("HookedTurn", nested.run), _with_agent(hooks, tool, agent)
+    ctx.run_config = hooks.guard(ctx.run_config)
+    while not turn.refused:
+        _nested.set((call_id, nested))
+        value, error = await _run_tool(plain, ctx, arguments)
+        if turn.stopped:
+            break
+        if _is_paused(ctx):
+            run.paused[call_id] = nested
+        if error is not None or nested.ended is not None or _is_paused(ctx):
+            return value, error
+        again = await turn.finish(answer := str(value))
+        if again is None and not turn.refused:
+            return value, None
+        if turn.clear_context:
+            nested.inserted.clear()
+        told = [{"role": "assistant", "content": answer}, _user_item(again or "")]
+        nested.inserted += told
+    return run.stop_with(turn), None
+
+
+def _with_agent(hooks: _Hooks, tool: FunctionTool, agent: Agent[Any]) -> FunctionTool:
+    """A copy of an agent's tool that runs the hooked agent."""
+    if _agent_of(tool) is agent:
+        return tool
+    # ``as_tool`` gives no other access to the agent that its function runs.
+    invoke: Any = copy.copy(tool.on_invoke_tool)
+    work = getattr(invoke, "_invoke_tool_impl", None)
+    names = getattr(getattr(work, "__code__", None), "co_freevars", ())
+    if work is None or not {"self", "run_config"} <= set(names):
+        raise UserError(
+            f"cannot hook the agent of tool {tool.name!r}: "
+            "use hooked_agent(agent, config).as_tool(...)"
+        )
+    cells = dict(zip(names, work.__closure__, strict=True))
+    config = cells["run_config"].cell_contents
+    cells["self"] = CellType(agent)
+    cells["run_config"] = CellType(config and hooks.guard(config))
+    invoke.__dict__["_invoke_tool_impl"] = type(work)(
+        work.__code__, work.__globals__, work.__name__, None, tuple(cells.values())
+    )
+    plain = copy.copy(tool)
+    plain.on_invoke_tool = invoke
+    return plain
+
+
+def _is_paused(ctx: ToolContext[Any]) -> bool:
+    """Whether the agent that is a tool waits for a person's approval."""
+    if ctx.tool_call is None:
+        return False
+    scope = get_agent_tool_state_scope(ctx)
+    result = peek_agent_tool_run_result(ctx.tool_call, scope_id=scope)
+    return bool(getattr(result, "interruptions", None))
+
+
+async def _hand_off(
+    hooks: _Hooks, plain: Handoff[Any, Any], ctx: RunContextWrapper[Any], arguments: str
+) -> Any:
+    """Hand off if hooks allow it; else the same agent goes on, with the reason."""
+    run, turn = hooks.run(), None
+    call = run.handoffs.pop(plain.tool_name, None)
+    if call is None or (run.run.stop_reason is not None and not call.refused):
+        call = await run.run.begin_tool(plain.tool_name, _input_of(arguments))
+    if not call.refused:
+        prompt = _prompt_of(ctx.turn_input)
+        turn = await run.session.begin_subagent(plain.agent_name, prompt)
+    run.is_refused = turn is None or turn.refused
+    if turn is None or turn.refused:
+        run.transfer = call.message if turn is None else run.stop_with(turn)
+        return run.agent
+    used = _arguments_of(call, arguments)
+    agent = hooks.agent(await plain.on_invoke_handoff(ctx, used))
+    outcome = await call.finish(plain.get_transfer_message(agent))
+    run.transfer = "\n\n".join([outcome.text, *turn.additions])
+    run.taken_over.append(turn)
+    return agent
+
+
+def _unless_refused(given: Any) -> Any:
+    """A filter of handoffs that does not run where hooks refused the handoff."""
+
+    def filtered(data: Any) -> Any:
+        run = _current.get()
+        return data if run is not None and run.is_refused else given(data)
+
+    return given and filtered
+
+
+def _user_item(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def _prompt_at(items: Any) -> int:
+    """Where the last message of the user is."""
+    roles = [item.get("role") if isinstance(item, dict) else None for item in items]
+    return max((at for at, role in enumerate(roles) if role == "user"), default=0)
+
+
+def _prompt_of(given: Any) -> str:
+    """The text of what the user said last."""
+    if isinstance(given, str) or not given:
+        return given or ""
+    item = given[_prompt_at(given)]
+    content = item.get("content") if isinstance(item, dict) else None
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text") for part in content or [] if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+# --- Models ---
+
+
+class _Wrapper:
+    """Looks like what it wraps: the SDK reads more than the interface."""
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if "inner" not in vars(self):  # a copy in the making
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+class _HookedProvider(_Wrapper, ModelProvider):
+    """Models by name, hooked."""
+
+    def __init__(self, inner: ModelProvider, run: Callable[[], _Run]) -> None:
+        self.inner, self.run = inner, run
+
+    def get_model(self, model_name: str | None) -> Model:
+        model = self.inner.get_model(model_name)
+        if isinstance(model, _HookedModel):
+            return model
+        return _HookedModel(model, self.run, self.inner)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+_PARAMETERS = inspect.signature(Model.get_response)
+
+
+class _HookedModel(_Wrapper, Model):
+    """A model whose calls obey hooks."""
+
+    def __init__(
+        self,
+        inner: Model,
+        run: Callable[[], _Run],
+        provider: ModelProvider | None = None,
+    ) -> None:
+        self.inner, self.run, self.provider = inner, run, provider
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        await self.inner._cleanup_on_run_end(owner)  # noqa: SLF001  # the same method
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def get_retry_advice(self, request: Any) -> Any:
+        return self.inner.get_retry_advice(request)
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the model, if hooks allow it."""
+        call = await self._begin(*args, **kwargs)
+        if call.answer is not None:
+            return sdk.ModelResponse(call.answer, sdk.Usage(), None)
+        response = await call.model.get_response(**call.given)
+        return replace(response, output=await call.finish(response.output))
+
+    async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        """Call the model, if hooks allow it, and show what they leave."""
+        call = await self._begin(*args, **kwargs)
+        if call.answer is not None:
+            for event in _stream_of(_response_with(call.answer)):
+                yield event
+            return
+        stream = call.model.stream_response(**call.given)
+        try:
+            async for event in stream:
+                for shown in await call.shown(event):
+                    yield shown
+        finally:
+            if (close := getattr(stream, "aclose", None)) is not None:
+                await close()
+
+    async def _begin(self, *args: Any, **kwargs: Any) -> _ModelCall:
+        given = dict(_PARAMETERS.bind(self, *args, **kwargs).arguments)
+        del given["self"]
+        call = _ModelCall(self, given)
+        call.run.is_seen = True
+        await call.begin()
+        return call
+
+    def renamed(self, name: Any) -> Model:
+        """The model that a hook named instead."""
+        if self.provider is not None:
+            return self.provider.get_model(name)
+        if not isinstance(getattr(self.inner, "model", None), str):
+            raise UserError(f"a hook wants model {name!r}: this one has no other name")
+        other = copy.copy(self.inner)
+        other.model = name
+        return cast("Model", other)
+
+
+class _ModelCall:
+    """One call of a model by the SDK."""
+
+    def __init__(self, hooked: _HookedModel, given: dict[str, Any]) -> None:
+        self.run, self.hooked, self.model = hooked.run(), hooked, hooked.inner
+        self.given = given  # the arguments for the model, after the hooks
+        self.answer: list[Any] | None = None  # of hooks, in the model's place
+        # What is offered is not all that the SDK would run.
+        self._handoffs = given["handoffs"]
+        self._call: HookedModelCall
+        self._held: list[Any] = []
+        self._done: list[Any] = []
+        self._holds_all = self._holds_calls = self._is_rewritten = False
+
+    async def begin(self) -> None:
+        """Fire the hooks before the call, and apply what they say."""
+        self._insert()
+        request = self._request()
+        names = [one["name"] for one in request["tools"]]
+        call = self._call = await self.run.run.begin_model(
+            request, available_tools=names, translator=_TRANSLATOR
+        )
+        if call.refused:
+            is_answer = call.response is not None and call.stop_reason is None
+            reason = call.stop_reason or call.reason or ""
+            self.answer = [_message(call.text)] if is_answer else self._ending(reason)
+            return
+        self._apply(request, call.request)
+        self._restrict(call.allowed_names)
+        self._holds_all = await self.run.session.has_hooks("AfterModel")
+        self._holds_calls = await self.run.session.has_hooks("BeforeTool")
+
+    def _insert(self) -> None:
+        run = self.run
+        if run.inserted:
+            items = sdk.ItemHelpers.input_to_new_input_list(self.given["input"])
+            run.insert_at = len(items) if run.insert_at is None else run.insert_at
+            items[run.insert_at : run.insert_at] = run.inserted
+            self.given["input"] = items
+
+    def _request(self) -> dict[str, Any]:
+        """The call as a request of the Responses API."""
+        given, name = self.given, getattr(self.model, "model", "")
+        offered = [one.name for one in given["tools"]]
+        offered += [one.tool_name for one in given["handoffs"]]
+        settings = {
+            name: value
+            for name, own in _SETTINGS.items()
+            if isinstance(
+                value := getattr(given["model_settings"], own), str | float | int
+            )
+        }
+        return {
+            "model": name if isinstance(name, str) else "",
+            "input": given["input"],
+            "tools": [{"type": "function", "name": name} for name in offered],
+            **settings,
+        }
+
+    def _apply(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        self.given["input"] = after["input"]
+        changed = {
+            own: _choice(after.get(name))
+            for name, own in _SETTINGS.items()
+            if after.get(name) != before.get(name)
+        }
+        self._set(**changed)
+        if after.get("model") != before["model"]:
+            self.model = self.hooked.renamed(after.get("model"))
+
+    def _set(self, **changed: Any) -> None:
+        if changed:
+            settings = replace(self.given["model_settings"], **changed)
+            self.given["model_settings"] = settings
+
+    def _restrict(self, allowed: frozenset[str] | None) -> None:
+        if allowed is None:
+            return
+        given = self.given
+        given["tools"] = [one for one in given["tools"] if one.name in allowed]
+        given["handoffs"] = [one for one in self._handoffs if one.tool_name in allowed]
+        if not given["tools"] and not given["handoffs"]:
+            # A service rejects a choice where there is nothing to choose from.
+            self._set(tool_choice=None)
+
+    def _ending(self, reason: str) -> list[Any]:
+        """The last answer of a run that a hook ended."""
+        self.run.ended = reason
+        schema = self.given["output_schema"]
+        if schema is not None and not schema.is_plain_text():
+            try:
+                schema.validate_json(reason)
+            except sdk.ModelBehaviorError:
+                raise StoppedByHook(reason) from None
+        return [_message(reason)]
+
+    async def finish(self, output: list[Any]) -> list[Any]:
+        """Fire the hooks after the call; the items of the answer to go on with."""
+        outcome = await self._call.finish({"object": "response", "output": output})
+        self._is_rewritten = outcome.changed or outcome.stop_reason is not None
+        if outcome.stop_reason is not None:
+            return self._ending(outcome.stop_reason)
+        if outcome.changed:
+            output = [_message(outcome.text)]
+        return list(await self.run.begin_calls(output, self._handoffs))
+
+    async def shown(self, event: Any) -> list[Any]:
+        """The events to pass on for one event of the model's stream."""
+        if isinstance(event, api.ResponseCompletedEvent):
+            return await self._completed(event)
+        if isinstance(event, api.ResponseOutputItemDoneEvent):
+            self._done.append(event.item)
+        if getattr(event, "type", "") in ("response.incomplete", "response.failed"):
+            # Hooks have not seen it whole, so that nobody sees any of it.
+            return [_without_output(event) if self._holds_all else event]
+        if self._holds_all or (self._holds_calls and _is_call(event)):
+            self._held.append(event)
+            return []
+        return [event]
+
+    async def _completed(self, event: api.ResponseCompletedEvent) -> list[Any]:
+        response = event.response
+        # Some services leave the items out of the last event.
+        before = response.output = list(response.output or self._done)
+        after = response.output = await self.finish(before)
+        if self._is_rewritten:
+            return list(_stream_of(response))
+        if all(map(operator.is_, before, after)):
+            return [*self._held, event]
+        others = [one for one in self._held if not _is_call(one)]
+        return [*others, *filter(_is_call, _stream_of(response)), event]
+
+
+def _choice(value: Any) -> Any:
+    """A tool choice as the SDK has it; the names are in the tools that are offered."""
+    if not isinstance(value, dict):
+        return value
+    return value.get("name") or value.get("mode")
+
+
+def _is_call(event: Any) -> bool:
+    """Whether an event of a stream shows a call of a function."""
+    kind = str(getattr(event, "type", ""))
+    is_item = isinstance(getattr(event, "item", None), api.ResponseFunctionToolCall)
+    return is_item or kind.startswith("response.function_call")
+
+
+def _without_output(event: Any) -> Any:
+    response = event.response and event.response.model_copy(update={"output": []})
+    return event.model_copy(update={"response": response})
+
+
+def _response_with(output: Iterable[Any]) -> api.Response:
+    return api.Response.model_construct(
+        id=FAKE_RESPONSES_ID, created_at=0, model="", object="response",
+        output=list(output), parallel_tool_calls=True, tool_choice="auto", tools=[],
+        status="completed",
+    )  # fmt: skip
+
+
+def _message(text: str) -> Any:
+    part = api.ResponseOutputText(text=text, type="output_text", annotations=[])
+    return api.ResponseOutputMessage(
+        id=FAKE_RESPONSES_ID, content=[part], role="assistant", status="completed",
+        type="message",
+    )  # fmt: skip
+
+
+def _stream_of(response: api.Response) -> Iterator[Any]:
+    """The events of a stream that gives this response."""
+    events: list[Any] = []
+    for at, item in enumerate(response.output):
+        place = {"output_index": at, "item": item}
+        events.append((api.ResponseOutputItemAddedEvent, "output_item.added", place))
+        for index, part in enumerate(getattr(item, "content", None) or []):
+            where: dict[str, Any] = {"item_id": item.id, "output_index": at}
+            where |= {"content_index": index, "logprobs": []}
+            where["delta"] = getattr(part, "text", "")
+            events.append((api.ResponseTextDeltaEvent, "output_text.delta", where))
+        events.append((api.ResponseOutputItemDoneEvent, "output_item.done", place))
+    events.append((api.ResponseCompletedEvent, "completed", {"response": response}))
+    for number, (kind, name, given) in enumerate(events):
+        yield kind.model_construct(
+            type=f"response.{name}", sequence_number=number, **given
+        )
+
+
+# --- Runs with the hooks of the turn ---
+
+
+class HooklineRunner:
+    """Runs hooked agents as ``Runner`` does, with the hooks of the turn."""
+
+    @classmethod
+    async def run(
+        cls,
+        starting_agent: Agent[Any],
+        input: Any,  # noqa: A002  # as the SDK names it
+        **options: Any,
+    ) -> RunResult:
+        """Run an agent; the options are those of ``Runner.run``."""
+        steps, value = _turn(starting_agent, input, options), None
+        while True:
+            try:
+                step = steps.send(value)
+            except StopIteration as end:
+                return cast("RunResult", end.value)
+            value = await (step.run() if isinstance(step, _Attempt) else step)
+
+    @classmethod
+    def run_sync(
+        cls,
+        starting_agent: Agent[Any],
+        input: Any,  # noqa: A002  # as the SDK names it
+        **options: Any,
+    ) -> RunResult:
+        """Run an agent from plain code; the options are those of ``Runner.run``."""
+        steps, value = _turn(starting_agent, input, options), None
+        session = _hooks_of(starting_agent).session
+        while True:
+            try:
+                step = steps.send(value)
+            except StopIteration as end:
+                return cast("RunResult", end.value)
+            is_attempt = isinstance(step, _Attempt)
+            value = step.run_sync() if is_attempt else session.run_sync(step)
+
+    @classmethod
+    def run_streamed(
+        cls,
+        starting_agent: Agent[Any],
+        input: Any,  # noqa: A002  # as the SDK names it
+        **options: Any,
+    ) -> RunResultStreaming:
+        """Run an agent while ``stream_events()`` of the result is read."""
+        return _Streamed.waiting(starting_agent, input, options)
+
+
+_Steps = Generator[Any, Any, Any]
+
+
+def _hooks_of(agent: Any) -> _Hooks:
+    if isinstance(agent, _HookedAgent):
+        return agent.hookline
+    raise UserError("HooklineRunner runs hooked agents: hooked_agent(agent, config)")
+
+
+def _turn(agent: Agent[Any], given: Any, options: dict[str, Any]) -> _Steps:
+    """One turn, as steps to wait for: hooks, and attempts at an answer."""
+    hooks = _hooks_of(agent)
+    session = hooks.session_for(options)
+    if isinstance(given, sdk.RunState):
+        run = _resumed(session, given)
+    else:
+        run = _Run(session, (yield session.begin_turn(_prompt_of(given))))
+    turn = cast("HookedTurn", run.run)
+    if turn.refused:
+        # The prompt is in no history.
+        before = given[: _prompt_at(given)] if isinstance(given, list) else []
+        context = _wrapped(options.get("context"))
+        parts = {"context_wrapper": context, "input": before}
+        return _result(agent, **parts, final_output=turn.reason)
+    options = {**options, "run_config": hooks.guard(options.get("run_config"))}
+    attempt = _Attempt(agent, _with_additions(given, turn), options, run)
+    while True:
+        result = yield attempt
+        if run.end_reason is not None:
+            result.final_output = run.end_reason
+            return result
+        if result.interruptions or getattr(result, "is_cancelled", False):
+            return result
+        judge, again = yield from _judged(run, turn, result)
+        if again is None:
+            return result
+        memory = options.get("session")
+        if judge.clear_context and memory is not None:
+            yield memory.clear_session()
+        attempt = attempt.again(result, again, clear=judge.clear_context)
+
+
+def _resumed(session: Session, state: sdk.RunState[Any]) -> _Run:
+    """The run of a turn that goes on, possibly in another process."""
+    run = _run_of(getattr(state, "_context", None))
+    if run is not None and isinstance(run.run, HookedTurn):
+        return run
+    prompt = _prompt_of(getattr(state, "_original_input", ""))
+    return _Run(session, HookedTurn(session, prompt))
+
+
+def _judged(run: _Run, turn: HookedTurn, result: Any) -> _Steps:
+    """Show an answer to the hooks of the agents that took over, then of the turn."""
+    for judge in (*reversed(run.taken_over), turn):
+        again = yield judge.finish(_answer_of(result))
+        if judge.refused:
+            result.final_output = judge.reason
+        if again is not None or judge.refused:
+            return judge, again
+    return turn, None
+
+
+def _with_additions(given: Any, turn: HookedTurn) -> Any:
+    """The input of a run with what hooks added to the prompt."""
+    if not turn.additions:
+        return given
+    if isinstance(given, str):
+        return turn.prompt
+    return [*given, _user_item("\n\n".join(turn.additions))]
+
+
+def _answer_of(result: Any) -> str:
+    """The text of the final output."""
+    output = result.final_output
+    if isinstance(output, str) or output is None:
+        return output or ""
+    return sdk.ItemHelpers.text_message_outputs(result.new_items[-1:]) or str(output)
+
+
+@dataclass
+class _Attempt:
+    """One run of the SDK within a turn."""
+
+    agent: Agent[Any]
+    given: Any
+    options: dict[str, Any]
+    hooked_run: _Run
+
+    def ready(self) -> dict[str, Any]:
+        """The options, with a context by which the run is found again."""
+        known = getattr(self.given, "_context", None)  # of a ``RunState``
+        context = _wrapped(self.options.get("context")) if known is None else known
+        context.__dict__["hookline_run"] = self.hooked_run
+        return self.options | ({"context": context} if known is None else {})
+
+    async def run(self) -> RunResult:
+        token = _current.set(self.hooked_run)
+        try:
+            return await Runner.run(self.agent, self.given, **self.ready())
+        except AgentsException as error:
+            return self.ended(error)
+        finally:
+            _current.reset(token)
+
+    def run_sync(self) -> RunResult:
+        try:
+            return Runner.run_sync(self.agent, self.given, **self.ready())
+        except AgentsException as error:
+            return self.ended(error)
+
+    def ended(self, error: AgentsException) -> RunResult:
+        """The result of a run that a hook ended; other errors are raised again."""
+        data = error.run_data
+        if self.hooked_run.end_reason is None or data is None:
+            raise error
+        own = {one.name for one in fields(data)} & {one.name for one in _RESULT_FIELDS}
+        return _result(data.last_agent, **{name: getattr(data, name) for name in own})
+
+    def again(self, result: Any, message: str, *, clear: bool) -> _Attempt:
+        """Go on with a message after an answer."""
+        options = {**self.options, "context": result.context_wrapper}
+        given = [_user_item(message)]
+        chains = ("previous_response_id", "auto_previous_response_id")
+        if clear:
+            options |= {"previous_response_id": None}
+        elif any(options.get(name) for name in chains):
+            options |= {"previous_response_id": result.last_response_id}
+        elif not options.get("session") and not options.get("conversation_id"):
+            given = [*result.to_input_list(), *given]
+        return _Attempt(result.last_agent, given, options, self.hooked_run)
+
+
+_RESULT_FIELDS = [one for one in fields(RunResultBase) if one.init]
+
+
+def _result(agent: Agent[Any], **parts: Any) -> RunResult:
+    empty: dict[str, Any] = {one.name: [] for one in _RESULT_FIELDS}
+    return RunResult(**empty | {"final_output": None} | parts, _last_agent=agent)
+
+
+def _wrapped(context: Any) -> RunContextWrapper[Any]:
+    is_wrapped = isinstance(context, RunContextWrapper)
+    return context if is_wrapped else RunContextWrapper(context=context)
+
+
+class _Streamed(RunResultStreaming):
+    """A turn that runs while its events are read.
+
+    It has the fields of the SDK's own result of the present attempt.
+    """
+
+    @classmethod
+    def waiting(
+        cls, agent: Agent[Any], given: Any, options: dict[str, Any]
+    ) -> _Streamed:
+        """The result of a turn that has not begun."""
+        parts: dict[str, Any] = {one.name: [] for one in _RESULT_FIELDS}
+        parts["input"] = given if isinstance(given, str | list) else []
+        parts["context_wrapper"] = _wrapped(options.get("context"))
+        parts["max_turns"] = options.get("max_turns", DEFAULT_MAX_TURNS)
+        made = cls(
+            **parts | {"final_output": None, "current_agent": agent, "trace": None},
+            current_turn=0,
+            _current_agent_output_schema=None,
+        )
+        made.__dict__["hookline_steps"] = _turn(agent, given, options)
+        return made
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the caller wants no more."""
+        return self._cancel_mode != "none"
+
+    def _become(self, attempt: _Attempt) -> None:
+        inner = Runner.run_streamed(attempt.agent, attempt.given, **attempt.ready())
+        # A result lets go of its agents when it is collected: keep this one.
+        inner.__dict__["hookline_inner"] = inner
+        self.__dict__ = inner.__dict__
+
+    async def stream_events(self) -> AsyncIterator[Any]:
+        """The events of all attempts; reading them is what runs the turn."""
+        steps, value = self.__dict__.get("hookline_steps"), None
+        while steps is not None and not self.is_cancelled:
+            try:
+                step = steps.send(value)
+            except StopIteration as end:
+                for event in self._close(end.value):
+                    yield event
+                return
+            if not isinstance(step, _Attempt):
+                value = await step
+                continue
+            self._become(step)
+            try:
+                async for event in super().stream_events():
+                    yield event
+            except AgentsException as error:
+                step.ended(error)
+            value = self
+
+    def _close(self, result: Any) -> Iterator[Any]:
+        self.is_complete = True
+        if result is None or result is self:
+            return
+        self.input, self.final_output = result.input, result.final_output
+        for event in _stream_of(_response_with([_message(self.final_output or "")])):
+            yield sdk.RawResponsesStreamEvent(data=event)
