@@ -92,7 +92,6 @@ BROAD = {
     "agent/client_http.py": 1,
     "agent/scheduler.py": 1,
     "agent/tool_calls.py": 2,
-    "adapters/openai_agents.py": 1,
     "bus/client.py": 2,
     "bus/memory.py": 2,
     "bus/nats.py": 2,

@@ -85,6 +85,21 @@ def test_a_plain_run_whose_output_type_cannot_hold_the_reason_raises(lab: Lab) -
         asyncio.run(plain(lab, agent))
 
 
+def test_a_subagent_that_a_hook_ended_tells_the_reason(lab: Lab) -> None:
+    """Also if its output type cannot hold it."""
+    lab.on("BeforeModel", lambda e: BLOCK if is_first(e, "look") else None)
+    inner, its_model = lab.agent([[say("x")]], name="Inner", output_type=Answer)
+    tool = inner.as_tool("ask", "Ask.")
+    agent, _ = lab.agent([[call("ask", input="look")], [say("ok")]], tools=[tool])
+    assert outputs(run(lab, agent)) == ["not now"]
+    assert its_model.calls == ()
+
+
+def is_first(event: dict[str, Any], text: str) -> bool:
+    messages = event["llm_request"]["messages"]
+    return len(messages) == 1 and messages[0]["content"] == text
+
+
 def test_a_structured_answer_is_judged_as_the_model_wrote_it(lab: Lab) -> None:
     agent, _ = lab.agent([[say('{"text": "a"}')]], output_type=Answer)
     lab.on("AfterModel", lambda e: changed(e, '"a"', '"b"'))

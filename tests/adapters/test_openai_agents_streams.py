@@ -347,6 +347,18 @@ def test_plain_code_runs_its_tools_on_its_own_loop(lab: Lab) -> None:
     assert [one["prompt_response"] for one in lab.of("AfterAgent")] == ["ok"]
 
 
+def test_plain_code_inside_a_loop_is_refused_before_any_hook(lab: Lab) -> None:
+    """Sync entry: it cannot wait there, as the SDK's own."""
+    agent, _ = lab.agent([[say("x")]])
+
+    async def inside() -> Any:
+        return HooklineRunner.run_sync(hooked_agent(agent, lab.config), "go")
+
+    with pytest.raises(RuntimeError, match="running loop"):
+        asyncio.run(inside())
+    assert lab.events == []
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

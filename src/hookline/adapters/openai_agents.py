@@ -14,7 +14,7 @@ import copy
 import inspect
 import json
 import operator
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from types import CellType
@@ -52,12 +52,9 @@ from agents import (
     RunResult,
     RunResultStreaming,
     UserError,
+    agent_tool_state,
 )
 from agents import tool as sdk_tool
-from agents.agent_tool_state import (
-    get_agent_tool_state_scope,
-    peek_agent_tool_run_result,
-)
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from agents.result import RunResultBase
 from agents.run import DEFAULT_MAX_TURNS
@@ -75,13 +72,8 @@ _NO_TURN = dict.fromkeys(
     ("BeforeAgent", "AfterAgent"), "run the agent with HooklineRunner instead of Runner"
 )
 _MODEL_EVENTS = ("BeforeModel", "AfterModel", "BeforeToolSelection")
-_LOCAL_TOOLS = (
-    sdk.ShellTool,
-    sdk.LocalShellTool,
-    sdk.ApplyPatchTool,
-    sdk.CustomTool,
-    sdk.ComputerTool,
-)
+_SHELLS = (sdk.ShellTool, sdk.LocalShellTool)
+_LOCAL_TOOLS = (*_SHELLS, sdk.ApplyPatchTool, sdk.CustomTool, sdk.ComputerTool)
 _TRANSLATOR = OpenAITranslator()
 _SETTINGS = {
     "temperature": "temperature",
@@ -564,6 +556,8 @@ async def _run_subagent(
     while not turn.refused:
         _nested.set((call_id, nested))
         value, error = await _run_tool(plain, ctx, arguments)
+        if isinstance(error, StoppedByHook):
+            value, error = error.reason, None
         if turn.stopped:
             break
         if _is_paused(ctx):
@@ -609,8 +603,8 @@ def _is_paused(ctx: ToolContext[Any]) -> bool:
     """Whether the agent that is a tool waits for a person's approval."""
     if ctx.tool_call is None:
         return False
-    scope = get_agent_tool_state_scope(ctx)
-    result = peek_agent_tool_run_result(ctx.tool_call, scope_id=scope)
+    scope = agent_tool_state.get_agent_tool_state_scope(ctx)
+    result = agent_tool_state.peek_agent_tool_run_result(ctx.tool_call, scope_id=scope)
     return bool(getattr(result, "interruptions", None))
 
 
@@ -966,13 +960,16 @@ class HooklineRunner:
         **options: Any,
     ) -> RunResult:
         """Run an agent; the options are those of ``Runner.run``."""
-        steps, value = _turn(starting_agent, input, options), None
-        while True:
+        turn = _Turn(starting_agent, input, options)
+        while await turn.goes_on():
+            token = _current.set(turn.run)
             try:
-                step = steps.send(value)
-            except StopIteration as end:
-                return cast("RunResult", end.value)
-            value = await (step.run() if isinstance(step, _Attempt) else step)
+                turn.result = await Runner.run(turn.agent, turn.given, **turn.options)
+            except AgentsException as error:
+                turn.result = turn.ended(error)
+            finally:
+                _current.reset(token)
+        return cast("RunResult", turn.result)
 
     @classmethod
     def run_sync(
@@ -982,15 +979,19 @@ class HooklineRunner:
         **options: Any,
     ) -> RunResult:
         """Run an agent from plain code; the options are those of ``Runner.run``."""
-        steps, value = _turn(starting_agent, input, options), None
-        session = _hooks_of(starting_agent).session
-        while True:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise RuntimeError("run_sync() cannot wait in a running loop: use run()")
+        turn = _Turn(starting_agent, input, options)
+        while turn.hooks.session.run_sync(turn.goes_on()):
             try:
-                step = steps.send(value)
-            except StopIteration as end:
-                return cast("RunResult", end.value)
-            is_attempt = isinstance(step, _Attempt)
-            value = step.run_sync() if is_attempt else session.run_sync(step)
+                turn.result = Runner.run_sync(turn.agent, turn.given, **turn.options)
+            except AgentsException as error:
+                turn.result = turn.ended(error)
+        return cast("RunResult", turn.result)
 
     @classmethod
     def run_streamed(
@@ -1000,78 +1001,123 @@ class HooklineRunner:
         **options: Any,
     ) -> RunResultStreaming:
         """Run an agent while ``stream_events()`` of the result is read."""
-        return _Streamed.waiting(starting_agent, input, options)
+        made: _Streamed = _result(
+            _Streamed,
+            input=input if isinstance(input, str | list) else [],
+            context_wrapper=_wrapped(options.get("context")),
+            max_turns=options.get("max_turns", DEFAULT_MAX_TURNS),
+            current_agent=starting_agent,
+            current_turn=0,
+            trace=None,
+            _current_agent_output_schema=None,
+        )
+        made.__dict__["hookline_turn"] = _Turn(starting_agent, input, options)
+        return made
 
 
-_Steps = Generator[Any, Any, Any]
+class _Turn:
+    """One turn: attempts of the SDK at an answer that hooks accept."""
 
+    def __init__(self, agent: Any, given: Any, options: dict[str, Any]) -> None:
+        if not isinstance(agent, _HookedAgent):
+            raise UserError(
+                "HooklineRunner runs hooked agents: hooked_agent(agent, config)"
+            )
+        self.agent: Any = agent
+        self.hooks, self.given, self.options = agent.hookline, given, options
+        self.run: _Run | None = None
+        self.result: Any = None
 
-def _hooks_of(agent: Any) -> _Hooks:
-    if isinstance(agent, _HookedAgent):
-        return agent.hookline
-    raise UserError("HooklineRunner runs hooked agents: hooked_agent(agent, config)")
-
-
-def _turn(agent: Agent[Any], given: Any, options: dict[str, Any]) -> _Steps:
-    """One turn, as steps to wait for: hooks, and attempts at an answer."""
-    hooks = _hooks_of(agent)
-    session = hooks.session_for(options)
-    if isinstance(given, sdk.RunState):
-        run = _resumed(session, given)
-    else:
-        run = _Run(session, (yield session.begin_turn(_prompt_of(given))))
-    turn = cast("HookedTurn", run.run)
-    if turn.refused:
-        # The prompt is in no history.
-        before = given[: _prompt_at(given)] if isinstance(given, list) else []
-        context = _wrapped(options.get("context"))
-        parts = {"context_wrapper": context, "input": before}
-        return _result(agent, **parts, final_output=turn.reason)
-    options = {**options, "run_config": hooks.guard(options.get("run_config"))}
-    attempt = _Attempt(agent, _with_additions(given, turn), options, run)
-    while True:
-        result = yield attempt
+    async def goes_on(self) -> bool:
+        """Fire the hooks of the turn; whether the SDK shall run the agent (again)."""
+        if self.run is None:
+            return await self._begin()
+        run, result = self.run, self.result
         if run.end_reason is not None:
             result.final_output = run.end_reason
-            return result
+            return False
         if result.interruptions or getattr(result, "is_cancelled", False):
-            return result
-        judge, again = yield from _judged(run, turn, result)
-        if again is None:
-            return result
+            return False
+        for judge in (*reversed(run.taken_over), cast("HookedTurn", run.run)):
+            again = await judge.finish(_answer_of(result))
+            if judge.refused:
+                result.final_output = judge.reason
+                return False
+            if again is not None:
+                await self._continue(again, clear=judge.clear_context)
+                return True
+        return False
+
+    async def _begin(self) -> bool:
+        given, options = self.given, self.options
+        session = self.hooks.session_for(options)
+        context = getattr(given, "_context", None)  # of a ``RunState``
+        if isinstance(given, sdk.RunState):
+            self.run = _run_of(context)
+            if self.run is None or self.run.is_plain:  # maybe from another process
+                prompt = _prompt_of(getattr(given, "_original_input", ""))
+                self.run = _Run(session, HookedTurn(session, prompt))
+        else:
+            turn = await session.begin_turn(_prompt_of(given))
+            self.run = _Run(session, turn)
+            context = _wrapped(options.get("context"))
+            options = options | {"context": context}
+            if turn.refused:
+                # The prompt is in no history.
+                before = given[: _prompt_at(given)] if isinstance(given, list) else []
+                parts = {"context_wrapper": context, "input": before}
+                parts |= {"final_output": turn.reason, "_last_agent": self.agent}
+                self.result = _result(RunResult, **parts)
+                return False
+            if turn.additions and isinstance(given, list):
+                self.given = [*given, _user_item("\n\n".join(turn.additions))]
+            elif turn.additions:
+                self.given = turn.prompt
+        if context is not None:
+            context.__dict__["hookline_run"] = self.run  # to find it again
+        config = self.hooks.guard(options.get("run_config"))
+        self.options = options | {"run_config": config}
+        return True
+
+    async def _continue(self, message: str, *, clear: bool) -> None:
+        """Go on with a message after an answer."""
+        result, options = self.result, self.options
+        self.agent, self.given = result.last_agent, [_user_item(message)]
         memory = options.get("session")
-        if judge.clear_context and memory is not None:
-            yield memory.clear_session()
-        attempt = attempt.again(result, again, clear=judge.clear_context)
+        chains = ("previous_response_id", "auto_previous_response_id")
+        if clear:
+            options |= {"previous_response_id": None}
+            if memory is not None:
+                await memory.clear_session()
+        elif any(options.get(name) for name in chains):
+            options |= {"previous_response_id": result.last_response_id}
+        elif not memory and not options.get("conversation_id"):
+            self.given = [*result.to_input_list(), *self.given]
+        self.options = options | {"context": result.context_wrapper}
+
+    def ended(self, error: AgentsException) -> RunResult:
+        """The result of a run that a hook ended; other errors are raised again."""
+        data = error.run_data
+        if self.run is None or self.run.end_reason is None or data is None:
+            raise error
+        own = {one.name for one in fields(data)} & {*_RESULT_FIELDS}
+        parts = {name: getattr(data, name) for name in own}
+        return cast(
+            "RunResult", _result(RunResult, **parts, _last_agent=data.last_agent)
+        )
 
 
-def _resumed(session: Session, state: sdk.RunState[Any]) -> _Run:
-    """The run of a turn that goes on, possibly in another process."""
-    run = _run_of(getattr(state, "_context", None))
-    if run is not None and isinstance(run.run, HookedTurn):
-        return run
-    prompt = _prompt_of(getattr(state, "_original_input", ""))
-    return _Run(session, HookedTurn(session, prompt))
+_RESULT_FIELDS = [one.name for one in fields(RunResultBase) if one.init]
 
 
-def _judged(run: _Run, turn: HookedTurn, result: Any) -> _Steps:
-    """Show an answer to the hooks of the agents that took over, then of the turn."""
-    for judge in (*reversed(run.taken_over), turn):
-        again = yield judge.finish(_answer_of(result))
-        if judge.refused:
-            result.final_output = judge.reason
-        if again is not None or judge.refused:
-            return judge, again
-    return turn, None
+def _result(kind: type, **parts: Any) -> Any:
+    empty: dict[str, Any] = {name: [] for name in _RESULT_FIELDS}
+    return kind(**empty | {"final_output": None} | parts)
 
 
-def _with_additions(given: Any, turn: HookedTurn) -> Any:
-    """The input of a run with what hooks added to the prompt."""
-    if not turn.additions:
-        return given
-    if isinstance(given, str):
-        return turn.prompt
-    return [*given, _user_item("\n\n".join(turn.additions))]
+def _wrapped(context: Any) -> RunContextWrapper[Any]:
+    is_wrapped = isinstance(context, RunContextWrapper)
+    return context if is_wrapped else RunContextWrapper(context=context)
 
 
 def _answer_of(result: Any) -> str:
@@ -1082,131 +1128,33 @@ def _answer_of(result: Any) -> str:
     return sdk.ItemHelpers.text_message_outputs(result.new_items[-1:]) or str(output)
 
 
-@dataclass
-class _Attempt:
-    """One run of the SDK within a turn."""
-
-    agent: Agent[Any]
-    given: Any
-    options: dict[str, Any]
-    hooked_run: _Run
-
-    def ready(self) -> dict[str, Any]:
-        """The options, with a context by which the run is found again."""
-        known = getattr(self.given, "_context", None)  # of a ``RunState``
-        context = _wrapped(self.options.get("context")) if known is None else known
-        context.__dict__["hookline_run"] = self.hooked_run
-        return self.options | ({"context": context} if known is None else {})
-
-    async def run(self) -> RunResult:
-        token = _current.set(self.hooked_run)
-        try:
-            return await Runner.run(self.agent, self.given, **self.ready())
-        except AgentsException as error:
-            return self.ended(error)
-        finally:
-            _current.reset(token)
-
-    def run_sync(self) -> RunResult:
-        try:
-            return Runner.run_sync(self.agent, self.given, **self.ready())
-        except AgentsException as error:
-            return self.ended(error)
-
-    def ended(self, error: AgentsException) -> RunResult:
-        """The result of a run that a hook ended; other errors are raised again."""
-        data = error.run_data
-        if self.hooked_run.end_reason is None or data is None:
-            raise error
-        own = {one.name for one in fields(data)} & {one.name for one in _RESULT_FIELDS}
-        return _result(data.last_agent, **{name: getattr(data, name) for name in own})
-
-    def again(self, result: Any, message: str, *, clear: bool) -> _Attempt:
-        """Go on with a message after an answer."""
-        options = {**self.options, "context": result.context_wrapper}
-        given = [_user_item(message)]
-        chains = ("previous_response_id", "auto_previous_response_id")
-        if clear:
-            options |= {"previous_response_id": None}
-        elif any(options.get(name) for name in chains):
-            options |= {"previous_response_id": result.last_response_id}
-        elif not options.get("session") and not options.get("conversation_id"):
-            given = [*result.to_input_list(), *given]
-        return _Attempt(result.last_agent, given, options, self.hooked_run)
-
-
-_RESULT_FIELDS = [one for one in fields(RunResultBase) if one.init]
-
-
-def _result(agent: Agent[Any], **parts: Any) -> RunResult:
-    empty: dict[str, Any] = {one.name: [] for one in _RESULT_FIELDS}
-    return RunResult(**empty | {"final_output": None} | parts, _last_agent=agent)
-
-
-def _wrapped(context: Any) -> RunContextWrapper[Any]:
-    is_wrapped = isinstance(context, RunContextWrapper)
-    return context if is_wrapped else RunContextWrapper(context=context)
-
-
 class _Streamed(RunResultStreaming):
     """A turn that runs while its events are read.
 
     It has the fields of the SDK's own result of the present attempt.
     """
 
-    @classmethod
-    def waiting(
-        cls, agent: Agent[Any], given: Any, options: dict[str, Any]
-    ) -> _Streamed:
-        """The result of a turn that has not begun."""
-        parts: dict[str, Any] = {one.name: [] for one in _RESULT_FIELDS}
-        parts["input"] = given if isinstance(given, str | list) else []
-        parts["context_wrapper"] = _wrapped(options.get("context"))
-        parts["max_turns"] = options.get("max_turns", DEFAULT_MAX_TURNS)
-        made = cls(
-            **parts | {"final_output": None, "current_agent": agent, "trace": None},
-            current_turn=0,
-            _current_agent_output_schema=None,
-        )
-        made.__dict__["hookline_steps"] = _turn(agent, given, options)
-        return made
-
     @property
     def is_cancelled(self) -> bool:
         """Whether the caller wants no more."""
         return self._cancel_mode != "none"
 
-    def _become(self, attempt: _Attempt) -> None:
-        inner = Runner.run_streamed(attempt.agent, attempt.given, **attempt.ready())
-        # A result lets go of its agents when it is collected: keep this one.
-        inner.__dict__["hookline_inner"] = inner
-        self.__dict__ = inner.__dict__
-
     async def stream_events(self) -> AsyncIterator[Any]:
         """The events of all attempts; reading them is what runs the turn."""
-        steps, value = self.__dict__.get("hookline_steps"), None
-        while steps is not None and not self.is_cancelled:
-            try:
-                step = steps.send(value)
-            except StopIteration as end:
-                for event in self._close(end.value):
-                    yield event
-                return
-            if not isinstance(step, _Attempt):
-                value = await step
-                continue
-            self._become(step)
+        turn: Any = self.__dict__.pop("hookline_turn", None)
+        while turn is not None and not self.is_cancelled and await turn.goes_on():
+            inner = Runner.run_streamed(turn.agent, turn.given, **turn.options)
+            # A result lets go of its agents when it is collected: keep this one.
+            inner.__dict__["hookline_inner"] = inner
+            self.__dict__, turn.result = inner.__dict__, self
             try:
                 async for event in super().stream_events():
                     yield event
             except AgentsException as error:
-                step.ended(error)
-            value = self
-
-    def _close(self, result: Any) -> Iterator[Any]:
+                turn.ended(error)
         self.is_complete = True
-        if result is None or result is self:
-            return
-        self.input, self.final_output = result.input, result.final_output
-        for event in _stream_of(_response_with([_message(self.final_output or "")])):
-            yield sdk.RawResponsesStreamEvent(data=event)
+        if turn is not None and turn.result not in (None, self):
+            self.input, self.final_output = turn.result.input, turn.result.final_output
+            said = _response_with([_message(self.final_output or "")])
+            for event in _stream_of(said):
+                yield sdk.RawResponsesStreamEvent(data=event)
