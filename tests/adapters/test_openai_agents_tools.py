@@ -318,6 +318,17 @@ def test_a_policy_of_the_tool_still_asks(lab: Lab) -> None:
     assert lab.ran == ["b"]
 
 
+@pytest.mark.parametrize("policy", [True, lambda *_: True], ids=["always", "policy"])
+def test_nobody_is_asked_about_a_call_that_a_hook_blocks(lab: Lab, policy: Any) -> None:
+    lab.on("BeforeTool", lambda e: BLOCK if e["tool_input"]["text"] == "a" else None)
+    steps = [[call("note", "one", text="a")], [call("note", "two", text="b")]]
+    agent, _ = lab.agent(steps, tools=[lab.tool(needs_approval=policy)])
+    paused = run(lab, agent)
+    assert outputs(paused) == ["not now"]
+    assert [item.call_id for item in paused.interruptions] == ["two"]
+    assert lab.ran == []
+
+
 def test_a_policy_does_not_decide_about_arguments_that_it_has_not_seen(
     lab: Lab,
 ) -> None:

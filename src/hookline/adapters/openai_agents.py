@@ -435,11 +435,14 @@ class _HookedTool:
     def needs_approval(self: Any) -> Any:
         """What the tool says itself, unless a hook asks about a call."""
         own, run = self.__dict__["needs_approval"], self.hookline.run()
-        asked = {at for at, (_, call) in run.calls.items() if call.question is not None}
+        calls = {call_id: call for call_id, (_, call) in run.calls.items()}
+        asked = {at for at, call in calls.items() if call.question is not None}
+        refused = {at for at, call in calls.items() if call.refused} - asked
 
         async def needed(context: Any, params: Any, call_id: str) -> bool:
-            if call_id in asked or not callable(own):
-                return call_id in asked or bool(own)
+            if call_id in asked or call_id in refused or not callable(own):
+                # Nobody is asked about a call that hooks refuse: it does not run.
+                return call_id in asked or (bool(own) and call_id not in refused)
             # As the SDK: a policy decides only about what the tool gets as it is.
             prepare = getattr(self.plain_invoke, "prepare_arguments", None)
             prepared = prepare and prepare(json.dumps(params), self.name)
@@ -449,7 +452,7 @@ class _HookedTool:
             return bool(await wanted if inspect.isawaitable(wanted) else wanted)
 
         # A function would have the SDK ask about arguments that it cannot parse.
-        return needed if asked or callable(own) else own
+        return needed if asked or callable(own) or (own and refused) else own
 
     @needs_approval.setter
     def needs_approval(self: Any, value: Any) -> None:
