@@ -180,6 +180,11 @@ class _Run:
         approved = ctx.is_tool_approved(tool.name, ctx.tool_call_id)
         return await self.begin_tool(tool, arguments, confirm=approved or None)
 
+    async def begin_subagent(self, name: str, prompt: str, call_id: str) -> _Run:
+        turn = await self.session.begin_subagent(name, prompt, agent_id=call_id)
+        added = [_user_item(text) for text in turn.additions]
+        return _Run(self.session, turn, inserted=added)
+
     def stop_with(self, turn: HookedTurn) -> str:
         """The reason of a subagent that hooks refused; their stop is that of all."""
         if turn.stopped:
@@ -551,9 +556,7 @@ async def _run_subagent(
     nested = run.paused.pop(call_id, None)
     if nested is None:
         prompt = str(_input_of(arguments).get("input", arguments))
-        begun = await run.session.begin_subagent(agent.name, prompt, agent_id=call_id)
-        nested = _Run(run.session, begun)
-        nested.inserted = [_user_item(text) for text in begun.additions]
+        nested = await run.begin_subagent(agent.name, prompt, call_id)
     turn, plain = cast("HookedTurn", nested.run), _with_agent(hooks, tool, agent)
     ctx.run_config = hooks.guard(ctx.run_config)
     while not turn.refused:
@@ -567,13 +570,12 @@ async def _run_subagent(
             run.paused[call_id] = nested
         if error is not None or nested.ended is not None or _is_paused(ctx):
             return value, error
-        again = await turn.finish(answer := str(value))
+        again = await turn.finish(str(value))
         if again is None and not turn.refused:
             return value, None
-        if turn.clear_context:
-            nested.inserted.clear()
-        told = [{"role": "assistant", "content": answer}, _user_item(again or "")]
-        nested.inserted += told
+        answered = {"role": "assistant", "content": str(value)}
+        kept = [] if turn.clear_context else nested.inserted
+        nested.inserted = [*kept, answered, _user_item(again or "")]
     return run.stop_with(turn), None
 
 
@@ -1052,34 +1054,36 @@ class _Turn:
         return False
 
     async def _begin(self) -> bool:
-        given, options = self.given, self.options
-        session = self.hooks.session_for(options)
-        context = getattr(given, "_context", None)  # of a ``RunState``
+        session, given = self.hooks.session_for(self.options), self.given
+        config = self.hooks.guard(self.options.get("run_config"))
+        self.options = self.options | {"run_config": config}
         if isinstance(given, sdk.RunState):
-            self.run = _run_of(context)
-            if self.run is None or self.run.is_plain:  # maybe from another process
-                prompt = _prompt_of(getattr(given, "_original_input", ""))
-                self.run = _Run(session, HookedTurn(session, prompt))
-        else:
-            turn = await session.begin_turn(_prompt_of(given))
-            self.run = _Run(session, turn)
-            context = _wrapped(options.get("context"))
-            options = options | {"context": context}
-            if turn.refused:
-                # The prompt is in no history.
-                before = given[: _prompt_at(given)] if isinstance(given, list) else []
-                parts = {"context_wrapper": context, "input": before}
-                parts |= {"final_output": turn.reason, "_last_agent": self.agent}
-                self.result = _result(RunResult, **parts)
-                return False
-            if turn.additions and isinstance(given, list):
-                self.given = [*given, _user_item("\n\n".join(turn.additions))]
-            elif turn.additions:
-                self.given = turn.prompt
+            return self._resume(session, getattr(given, "_context", None))
+        turn = await session.begin_turn(_prompt_of(given))
+        self.run, context = _Run(session, turn), _wrapped(self.options.get("context"))
+        if turn.refused:
+            # The prompt is in no history.
+            before = given[: _prompt_at(given)] if isinstance(given, list) else []
+            parts = {"context_wrapper": context, "input": before}
+            parts |= {"final_output": turn.reason, "_last_agent": self.agent}
+            self.result = _result(RunResult, **parts)
+            return False
+        if turn.additions and isinstance(given, list):
+            self.given = [*given, _user_item("\n\n".join(turn.additions))]
+        elif turn.additions:
+            self.given = turn.prompt
+        context.__dict__["hookline_run"] = self.run
+        self.options |= {"context": context}
+        return True
+
+    def _resume(self, session: Session, context: Any) -> bool:
+        """Go on with the turn of a state, possibly from another process."""
+        self.run = _run_of(context)
+        if self.run is None or self.run.is_plain:
+            prompt = _prompt_of(getattr(self.given, "_original_input", ""))
+            self.run = _Run(session, HookedTurn(session, prompt))
         if context is not None:
-            context.__dict__["hookline_run"] = self.run  # to find it again
-        config = self.hooks.guard(options.get("run_config"))
-        self.options = options | {"run_config": config}
+            context.__dict__["hookline_run"] = self.run
         return True
 
     async def _continue(self, message: str, *, clear: bool) -> None:
