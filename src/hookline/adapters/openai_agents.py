@@ -526,7 +526,9 @@ async def _result_of(
     if outcome.withheld or outcome.stop_reason:
         return await _text_result(tool, ctx, outcome.text)
     if is_error:
-        return await _text_result(tool, ctx, "\n\n".join([value, *outcome.additions]))
+        return await _text_result(
+            tool, ctx, "\n\n".join([str(value), *outcome.additions])
+        )
     if not outcome.additions:
         return outcome.content
     content, added = outcome.content, "\n\n".join(outcome.additions)
