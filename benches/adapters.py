@@ -36,13 +36,12 @@ async def figures(_floors: Floors, _folder: Path, rounds: int) -> list[Figure]:
         if module is None:
             continue
         contract = getattr(module, "ContractDriver", None)
-        bar = None if contract else Bar(MAX_ADDED_US, "added_us")
+        bar = Bar(MAX_ADDED_US, "added_us")
         plain = f"{name}: a run with hooks", "the same agent without hooks"
         made.append(await _figure(_driver(module), plain, min(rounds, ROUNDS), bar))
         if contract:
             # The framework takes hooks only through middleware with a cost of its own.
             own = f"{name}: the hooks alone", "the same agent with that middleware"
-            bar = Bar(MAX_ADDED_US, "added_us")
             made.append(await _figure(contract(), own, min(rounds, ROUNDS), bar))
     return made
 
@@ -62,7 +61,7 @@ def _driver(module: ModuleType) -> Driver:
 
 
 async def _figure(
-    driver: Driver, names: tuple[str, str], rounds: int, bar: Bar | None
+    driver: Driver, names: tuple[str, str], rounds: int, bar: Bar
 ) -> Figure:
     config = Config("bench", ".", Settings())
     system = HookSystem(config)

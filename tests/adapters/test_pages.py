@@ -12,7 +12,7 @@ import hookline.adapters
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(hookline.adapters.__file__).parent
-ADAPTERS = sorted(file.stem for file in FOLDER.iterdir() if file.name[0] != "_")
+ADAPTERS = sorted(file.stem for file in FOLDER.glob("[!_]*.py"))
 EXTRAS = {name: name.replace("_", "-") for name in ADAPTERS}
 PAGES = ROOT / "docs" / "frameworks"
 
@@ -41,11 +41,9 @@ def test_an_adapter_has_extra_page_and_driver(name: str) -> None:
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_adapter_imports_no_private_name_of_ours(name: str) -> None:
     """Issue 14 sessions: adapters are written on the public seams."""
-    files = [*FOLDER.glob(f"{name}.py"), *FOLDER.glob(f"{name}/*.py")]
     found = [
         f"{node.module}.{alias.name}"
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text()))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if (node.module or "").startswith("hookline")
