@@ -19,8 +19,20 @@ from hookline.engine.background_loop import run_sync
 from .scenes import BROKEN, config_of, events, names, runs, says, specific, told
 
 
+_others: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def _know_others() -> None:
+    """Configs of other tests that nobody has collected yet have loops too."""
+    _others.clear()
+    _others.update(background_threads())
+
+
 def background_threads() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name == "hookline-hooks"]
+    """Those that were started since the test began."""
+    found = [t for t in threading.enumerate() if t.name == "hookline-hooks"]
+    return [thread for thread in found if thread not in _others]
 
 
 def test_a_plain_function_passes_its_hooks_without_a_loop(tmp_path: Path) -> None:

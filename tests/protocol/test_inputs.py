@@ -165,4 +165,4 @@ async def test_every_fire_method_reaches_its_hooks(
 
 def test_the_handler_has_a_fire_method_for_every_event() -> None:
     methods = {m for m in dir(HookEventHandler) if m.startswith("fire_")}
-    assert methods - {"fire_validated"} == {m for m, _ in EVERY_FIRE}
+    assert methods - {"fire_validated", "fire_fields"} == {m for m, _ in EVERY_FIRE}
