@@ -18,7 +18,6 @@ from hookline.engine.background_loop import run_sync
 
 from .scenes import BROKEN, config_of, events, names, runs, says, specific, told
 
-
 _others: set[threading.Thread] = set()
 
 
