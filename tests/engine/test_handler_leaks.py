@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 from pathlib import Path
@@ -38,6 +39,7 @@ async def test_two_thousand_fires_leave_nothing_behind(
     async with HookSystem(workshop.config(settings)) as system:
         fire = system.event_handler.fire_before_tool_event
         await fire("0", {})
+        gc.collect()  # what other tests left open is not counted here
         children = own_children()
         descriptors = len(os.listdir("/proc/self/fd"))
         threads = threading.active_count()
@@ -47,7 +49,7 @@ async def test_two_thousand_fires_leave_nothing_behind(
             results = await asyncio.gather(*(fire(name, {}) for name in names))
             blocked += sum(result.blocked for result in results)
         assert own_children() == children
-        assert len(os.listdir("/proc/self/fd")) == descriptors
+        assert len(os.listdir("/proc/self/fd")) <= descriptors
         assert threading.active_count() <= threads + 1  # the log's own, started once
     assert blocked == len(range(2, FIRES, len(hooks)))
     assert list(scratch.iterdir()) == []

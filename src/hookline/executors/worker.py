@@ -156,7 +156,7 @@ class WorkerPool:
         taken = 0
         try:
             while taken < self._hook.config.pool:
-                await self.places.acquire()
+                await self.places.acquire(strictly=True)
                 taken += 1
             if self._idle_timer is not None:
                 self._idle_timer.cancel()

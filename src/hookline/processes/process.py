@@ -7,8 +7,9 @@ import fcntl
 import os
 import signal
 import sys
+import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from subprocess import SubprocessError
@@ -546,7 +547,11 @@ class Child:
 
 
 class ProcessSlots:
-    """A limit on concurrent processes; waiters get slots in order."""
+    """A limit on concurrent processes; waiters get slots in order.
+
+    Each event loop can always have one: another loop that holds them all may be blocked
+    by the very call that waits here (``fire_sync`` while hooks are running).
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -554,23 +559,28 @@ class ProcessSlots:
 
     def _reset(self) -> None:
         self._host = os.getpid()
+        self._lock = threading.Lock()
         self._free = self._limit
+        self._held: Counter[asyncio.AbstractEventLoop] = Counter()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def free(self) -> int:
         """How many could be taken now."""
-        return self._free
+        return max(0, self._free)
 
-    async def acquire(self) -> None:
-        """Take a slot, or wait for one."""
+    async def acquire(self, *, strictly: bool = False) -> None:
+        """Take a slot, or wait for one; ``strictly`` also if no other one is held."""
         if self._host != os.getpid():
             self._reset()  # what was taken before a fork is never given back in it
-        if self._free > 0:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self._free > 0 or not (strictly or self._held[loop]):
+                self._free -= 1
+                self._held[loop] += 1
+                return
+            turn = loop.create_future()
+            self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -580,17 +590,35 @@ class ProcessSlots:
 
     def release(self) -> None:
         """Give the slot to the next waiter, or put it back."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if turn.done():  # cancelled
-                continue
-            loop = turn.get_loop()
-            if loop is asyncio.get_running_loop():
-                turn.set_result(None)
-            else:  # hooks of plain functions run on a background loop
-                loop.call_soon_threadsafe(self._hand_over, turn)
-            return
-        self._free += 1
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._held[loop] -= 1
+            if not self._held[loop]:
+                del self._held[loop]
+            turn = self._next(loop)
+            if turn is None:
+                self._free += 1
+                return
+            target = turn.get_loop()
+            self._held[target] += 1
+        if target is loop:
+            turn.set_result(None)
+        else:  # hooks of plain functions run on a background loop
+            target.call_soon_threadsafe(self._hand_over, turn)
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
+        """Who gets a slot: the first, but a loop that has none left comes before it."""
+        while self._waiting and self._waiting[0].done():  # cancelled
+            self._waiting.popleft()
+        if not self._held[loop]:
+            own = (one for one in self._waiting if one.get_loop() is loop)
+            turn = next((one for one in own if not one.done()), None)
+            if turn is not None:
+                self._waiting.remove(turn)
+                return turn
+        if self._free < 0 or not self._waiting:
+            return None
+        return self._waiting.popleft()
 
     __aenter__ = acquire
 
