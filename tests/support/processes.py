@@ -22,7 +22,10 @@ def children(of: int | None = None) -> list[int]:
     """Children of a process, the dead ones that nobody reaped included."""
     found: list[int] = []
     for task in Path(f"/proc/{of or 'self'}/task").iterdir():
-        found += map(int, (task / "children").read_text().split())
+        try:
+            found += map(int, (task / "children").read_text().split())
+        except FileNotFoundError:
+            continue  # the thread has ended meanwhile
     return found
 
 

@@ -73,11 +73,15 @@ class WebServer:
         return len(self._open)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self._acceptor.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()
+        # Closed under a thread that accepts, its number may be the next server's.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join(PATIENCE_S)
         self._listener.close()
         for connection in tuple(self._open):
             with contextlib.suppress(OSError):

@@ -397,7 +397,7 @@ def _is_stream(response: Any) -> bool:
 def read_events(content: bytes) -> tuple[list[Body], bytes]:
     """The server-sent events up to ``[DONE]``, and a stream of nothing but these.
 
-    Comments, and what is no JSON object or was cut off, no hook can judge.
+    No hook can judge comments, other values than JSON objects, or cut-off events.
     """
     found: list[Body] = []
     kept: list[str] = []
@@ -424,7 +424,7 @@ def _object_of(data: str) -> Body | None:
     if isinstance(value, dict):
         return value
     if data:
-        logger.warning("left out an event of a stream: it is no JSON object")
+        logger.warning("left out an event of a stream that is not a JSON object")
     return None
 
 
