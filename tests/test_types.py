@@ -39,11 +39,17 @@ async def test_input_type_has_the_fields_that_hooks_get(event: HookEventName) ->
         await hooks.event_handler.fire(event, INPUTS[event])
     input_type = getattr(types, f"{event.value}Input")
     hints = get_type_hints(input_type)
-    required = {name for name in hints if name not in OPTIONAL}
+    of_agents = event in {HookEventName.SubagentStart, HookEventName.SubagentStop}
+    optional = OPTIONAL if of_agents else OPTIONAL | OF_SUBAGENTS
+    required = {name for name in hints if name not in optional}
     assert required <= set(seen[0]) <= set(hints)
 
 
-OPTIONAL = {"mcp_context", "original_request_name", "available_tools", "level"}
+OPTIONAL = {
+    *("mcp_context", "original_request_name", "available_tools", "level"),
+    *("host", "permission_mode", "tool_use_id"),
+}
+OF_SUBAGENTS = {"agent_id", "agent_type"}
 
 
 def test_output_type_has_the_fields_that_are_read() -> None:

@@ -24,7 +24,7 @@ COMMANDS = (
     *("demo", "init", "recipes", "migrate", "trust"),
     *("fire", "list", "explain", "check", "schema", "test"),
     *("log", "stats", "replay"),
-    *("serve", "request"),
+    *("serve", "request", "bridge"),
 )
 """In the order of the overview; each is a module of this package."""
 
@@ -113,7 +113,7 @@ def _run(name: str, arguments: list[str], *, own_process: bool) -> int:
     )
     command.add_arguments(parser)
     if own_process:
-        if name == "fire":
+        if name in {"fire", "bridge"}:
             # The process ends after one event: collecting garbage is wasted time.
             gc.disable()
         end_hooks_on_signals(signal.SIGTERM, signal.SIGHUP)

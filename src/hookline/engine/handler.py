@@ -189,6 +189,20 @@ class HookEventHandler(EventFirer):
             return self._record_unseen(event, dict(fields), origin, result)
         return await self._fire(event, translated, origin)
 
+    def fire_unreadable(
+        self, event: HookEventName, fields: Fields, error: Exception
+    ) -> ProcessedHookResult:
+        """Decide by policy about an event that could not be read; record it."""
+        result = self._failed(error, Stage.VALIDATION, FailureMeta(event_name=event))
+        return self._record_unseen(event, fields, _OWN_SESSION, result)
+
+    def note(self, session_id: str, message: str, details: Fields) -> None:
+        """Record something about an event that no hook is asked about."""
+        fields = {"notification_type": "Hookline", "message": message}
+        empty = ProcessedHookResult(aggregated=make_empty_success_result())
+        event, origin = HookEventName.Notification, EventOrigin(session_id)
+        self._record_unseen(event, {**fields, "details": details}, origin, empty)
+
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
         self._server = self._make_server(bus)

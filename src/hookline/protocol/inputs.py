@@ -39,11 +39,27 @@ class BaseInput(TypedDict):
     transcript_path: str
 
 
-class BeforeToolInput(BaseInput):
+class HostInput(BaseInput):
+    """What an event has in addition where a coding agent fired it."""
+
+    host: NotRequired[dict[str, Any]]
+    """``name``, ``event``, ``tool_name``, ``tool_input``: as the host spells them."""
+    permission_mode: NotRequired[str]
+
+
+class AgentInput(HostInput):
+    """An event that may belong to a subagent."""
+
+    agent_id: NotRequired[str]
+    agent_type: NotRequired[str]
+
+
+class BeforeToolInput(AgentInput):
     """A tool is about to run."""
 
     tool_name: str
     tool_input: dict[str, Any]
+    tool_use_id: NotRequired[str]
     mcp_context: NotRequired[dict[str, Any]]
     original_request_name: NotRequired[str]
 
@@ -54,13 +70,13 @@ class AfterToolInput(BeforeToolInput):
     tool_response: dict[str, Any]
 
 
-class BeforeAgentInput(BaseInput):
+class BeforeAgentInput(AgentInput):
     """A turn is about to start."""
 
     prompt: str
 
 
-class AfterAgentInput(BaseInput):
+class AfterAgentInput(AgentInput):
     """A turn has ended with an answer."""
 
     prompt: str
@@ -68,7 +84,7 @@ class AfterAgentInput(BaseInput):
     stop_hook_active: bool
 
 
-class BeforeModelInput(BaseInput):
+class BeforeModelInput(AgentInput):
     """A model is about to be called."""
 
     llm_request: dict[str, Any]
@@ -86,19 +102,19 @@ class BeforeToolSelectionInput(BeforeModelInput):
     available_tools: NotRequired[list[Any]]
 
 
-class SessionStartInput(BaseInput):
+class SessionStartInput(AgentInput):
     """A session starts."""
 
     source: str
 
 
-class SessionEndInput(BaseInput):
+class SessionEndInput(AgentInput):
     """A session ends."""
 
     reason: str
 
 
-class NotificationInput(BaseInput):
+class NotificationInput(AgentInput):
     """The host notifies its user."""
 
     message: str
@@ -107,13 +123,13 @@ class NotificationInput(BaseInput):
     level: NotRequired[str]
 
 
-class PreCompressInput(BaseInput):
+class PreCompressInput(AgentInput):
     """The history is about to be compressed."""
 
     trigger: str
 
 
-class SubagentStartInput(BaseInput):
+class SubagentStartInput(HostInput):
     """A subagent is about to start."""
 
     agent_id: str

@@ -1,0 +1,325 @@
+"""Answer one event of a coding agent: read it, fire it on the hooks, write the verdict.
+
+``Bridge`` keeps what it loaded from one event to the next; ``hookline bridge`` uses it
+once, and the resident helper for many events. It reads the environment and the
+directory of its process, which are those of the host's hook. It never raises: what
+goes wrong is a line on stderr and in the journal, and a block where a failure policy
+asks for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Iterator
+
+from msgspec import Struct, structs
+
+from hookline.config import Config
+from hookline.engine.handler import HookEventHandler
+from hookline.engine.on_error import BrokenSystem
+from hookline.errors import HooklineError
+from hookline.log import logger
+from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.results import ProcessedHookResult
+from hookline.settings.load import Settings
+from hookline.settings.locations import SettingsPlaces, record_path
+from hookline.settings.model import OnFailure
+
+from .catalog import host_of, real_host
+from .host import (
+    Answer,
+    BadInputError,
+    Effect,
+    Host,
+    HostEvent,
+    Verdict,
+    Wire,
+    lost,
+    verdict_of,
+)
+
+_KEPT_CONFIGS = 16
+_SUFFIXES = (".json", ".toml")
+BACKGROUND_S = 2.0
+"""How long a process that ends waits for hooks that nobody waits for."""
+
+
+class Reply(Struct, frozen=True):
+    """What the host's hook prints, and how it exits."""
+
+    stdout: bytes = b""
+    stderr: bytes = b""
+    status: int = 0
+
+
+class Bridge:
+    """Answers the events of hosts."""
+
+    def __init__(self, *, one_shot: bool) -> None:
+        self._one_shot = one_shot
+        # What the host's person should know is in the reply.
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
+        self._loaded: dict[tuple[str, str], _Loaded] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    async def answer(self, name: str, event: str | None, stdin: bytes) -> Reply:
+        """Answer one event, given the name of the host and what it wrote."""
+        host, found = host_of(name), event
+        try:
+            given = _parsed(stdin)
+            host = real_host(host, given, os.environ)
+            found = host.event_name(given, event)
+            return await self._answer(host, host.read(given, found))
+        # The edge of the bridge: a host must get an answer, whatever fails in here.
+        except Exception as error:  # noqa: BLE001
+            return await self._unreadable(host, found, error)
+
+    async def _answer(self, host: Host, read: HostEvent) -> Reply:
+        if read.event is None:
+            return Reply(host.write(read, Verdict()).stdout)
+        loaded = self._load(_start(host, read.cwd), _existing(read.cwd))
+        with loaded:
+            return await _fire(host, read, read.event, loaded)
+
+    async def close(self) -> None:
+        """Release everything; hooks that nobody waits for have a moment to finish."""
+        for loaded in self._loaded.values():
+            await loaded.close()
+        self._loaded.clear()
+        await asyncio.gather(*self._retiring)
+
+    def _load(self, start: str, cwd: str) -> _Loaded:
+        """The config for a folder, loaded anew if its settings have changed."""
+        stamp = settings_stamp(start)
+        known = self._loaded.pop((start, cwd), None)
+        if known is not None and known.stamp != stamp:
+            self._retire(known)
+            known = None
+        loaded = known or _Loaded(_config(start, cwd, one_shot=self._one_shot), stamp)
+        self._loaded[start, cwd] = loaded
+        if len(self._loaded) > _KEPT_CONFIGS:
+            self._retire(self._loaded.pop(next(iter(self._loaded))))
+        return loaded
+
+    def _retire(self, loaded: _Loaded) -> None:
+        task = asyncio.ensure_future(loaded.close())
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    async def _unreadable(
+        self, host: Host, event: str | None, error: Exception
+    ) -> Reply:
+        """Block what could not be read if any failure policy asks for that."""
+        known = host.events.get(event or "")
+        folder = _start(host, "")
+        loaded = self._load(folder, folder)
+        told = f"{host.title}: {event or 'an event'} could not be read: {error}"
+        with loaded:
+            handler = await loaded.handler()
+            if handler is None:
+                return Reply(host.write(_nothing(event), Verdict()).stdout, _line(told))
+            if known is None:
+                handler.note("", told, {"host": host.name.value})
+                closed = BrokenSystem(error, loaded.config.settings).closed
+                answer = host.refuse(told) if closed else None
+            else:
+                fields: Wire = {"host": {"name": host.name.value, "event": event}}
+                result = handler.fire_unreadable(known, fields, HooklineError(told))
+                read = HostEvent(name=event or "", event=known)
+                verdict = verdict_of([result])
+                answer = host.write(read, verdict) if verdict.effects() else None
+        answer = answer or host.write(_nothing(event), Verdict())
+        return Reply(
+            answer.stdout, answer.stderr.encode() or _line(told), answer.status
+        )
+
+
+class _Loaded:
+    """A config, and how many events use it now."""
+
+    def __init__(self, config: Config, stamp: object) -> None:
+        self.config, self.stamp = config, stamp
+        self._users = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
+
+    def __enter__(self) -> None:
+        self._users += 1
+        self._unused.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._users -= 1
+        if not self._users:
+            self._unused.set()
+
+    async def handler(self) -> HookEventHandler | None:
+        """What events are fired on; None where hooks are switched off."""
+        system = self.config.get_hook_system()
+        if system is None:
+            return None
+        await system.initialize()
+        return system.event_handler
+
+    async def close(self) -> None:
+        """Dispose of the config once no event uses it."""
+        await self._unused.wait()
+        system = self.config.get_hook_system()
+        if system is not None:
+            await system.dispose(background_s=BACKGROUND_S)
+
+
+async def _fire(
+    host: Host, read: HostEvent, event: HookEventName, loaded: _Loaded
+) -> Reply:
+    session = loaded.config.session(
+        read.session_id or loaded.config.session_id,
+        transcript_path=read.transcript_path,
+    )
+    inputs = read.inputs(host.name)
+    results = await asyncio.gather(*(session.fire(event, one) for one in inputs))
+    verdict = _with_change(read, verdict_of(results), inputs, results)
+    losses = lost(host, event, verdict)
+    on_ask = loaded.config.settings.global_options.on_ask
+    answer = host.write(read, _expressible(host, event, verdict, on_ask))
+    if losses and (handler := await loaded.handler()) is not None:
+        about = {"host": host.name.value, "event": read.name}
+        for loss in losses:
+            handler.note(session.session_id, loss, about)
+    return _reply(answer, [*_problems(loaded.config.settings, results), *losses])
+
+
+def _with_change(
+    read: HostEvent,
+    verdict: Verdict,
+    inputs: list[Wire],
+    results: list[ProcessedHookResult],
+) -> Verdict:
+    if read.call is None or read.event is not HookEventName.BeforeTool:
+        return verdict
+    changes = map(_changed_input, inputs, results)
+    try:
+        return structs.replace(verdict, tool_input=read.call.changed(changes))
+    except ValueError as error:
+        return _blocking(
+            verdict, f"hooks changed the input of {read.call.name}: {error}"
+        )
+
+
+def _changed_input(shown: Wire, result: ProcessedHookResult) -> Wire | None:
+    final = result.final_output
+    changed = final.modified_tool_input if final else None
+    if changed is None or encode(changed) == encode(shown["tool_input"]):
+        return None
+    return changed
+
+
+def _expressible(
+    host: Host, event: HookEventName, verdict: Verdict, on_ask: OnFailure
+) -> Verdict:
+    """The stricter form of what a host cannot express before a tool (HOSTS rule 11)."""
+    if verdict.ask and not host.asks:
+        if on_ask is OnFailure.BLOCK:
+            verdict = _blocking(verdict, verdict.reason or verdict.message or _ASKED)
+        verdict = structs.replace(verdict, ask=False)
+    if verdict.tool_input is None or event is not HookEventName.BeforeTool:
+        return verdict
+    if Effect.CHANGE not in host.limits.get(event, {}) or verdict.blocked:
+        return verdict
+    changed = encode(verdict.tool_input).decode()
+    reason = f"hooks allow this call only with another input: {changed}"
+    return structs.replace(_blocking(verdict, reason), tool_input=None)
+
+
+_ASKED = "a hook asks for a person's decision"
+
+
+def _blocking(verdict: Verdict, reason: str) -> Verdict:
+    reasons = [verdict.reason] if verdict.blocked else []
+    reason = "\n".join(filter(None, [*reasons, reason]))
+    return structs.replace(verdict, blocked=True, reason=reason, tool_input=None)
+
+
+def _problems(settings: Settings, results: list[ProcessedHookResult]) -> Iterator[str]:
+    yield from map(str, settings.errors)
+    for result in results:
+        yield from (error.message for error in result.aggregated.errors)
+
+
+def _reply(answer: Answer, lines: list[str]) -> Reply:
+    if answer.status:
+        # The host hands stderr to the model: nothing but the reason belongs there.
+        return Reply(answer.stdout, answer.stderr.encode(), answer.status)
+    return Reply(answer.stdout, b"".join(map(_line, dict.fromkeys(lines))))
+
+
+def _line(text: str) -> bytes:
+    return f"hookline: {text}\n".encode(errors="backslashreplace")
+
+
+def _nothing(event: str | None) -> HostEvent:
+    return HostEvent(name=event or "", event=None)
+
+
+def _parsed(stdin: bytes) -> Wire:
+    try:
+        given = decode(stdin, nan_as_null=True)
+    except ValueError as error:
+        raise BadInputError(f"standard input is not valid JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise BadInputError(f"expected a JSON object, got {given!r:.60}")
+    return given
+
+
+def _start(host: Host, cwd: str) -> str:
+    """Where the search for projects starts (HOSTS rule 8)."""
+    given = (os.environ.get(name, "") for name in host.project_variables)
+    return next((one for one in given if _is_folder(one)), None) or _existing(cwd)
+
+
+def _existing(cwd: str) -> str:
+    # In a folder that is gone no hook could start.
+    if _is_folder(cwd):
+        return cwd
+    try:
+        return os.getcwd()  # noqa: PTH109 - a string
+    except OSError:
+        return "/"
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isabs(path) and os.path.isdir(path)  # noqa: PTH112, PTH117
+
+
+def _config(start: str, cwd: str, *, one_shot: bool) -> Config:
+    config = Config(working_dir=cwd, settings=Settings.load(start))
+    config.one_shot = one_shot
+    return config
+
+
+def settings_stamp(start: str) -> tuple[object, ...]:
+    """Something that changes with the settings and approvals that apply in a folder."""
+    places = SettingsPlaces(project_dir=start)
+    workspace = places.workspace()
+    files = [
+        f"{os.path.join(place.folder, stem)}{suffix}"  # noqa: PTH118
+        for place in places.folders(workspace)
+        for stem in place.stems
+        for suffix in _SUFFIXES
+    ]
+    projects = workspace.projects if workspace else ()
+    files += filter(None, map(record_path, projects))
+    # Extensions are packages: installing one changes a folder of the import path.
+    return (projects, *map(_file_stamp, [*files, *sys.path]))
+
+
+def _file_stamp(path: str) -> object:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a string
+    except OSError as error:
+        return error.errno
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
