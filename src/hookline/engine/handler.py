@@ -199,9 +199,10 @@ class HookEventHandler(EventFirer):
     def note(self, session_id: str, message: str, details: Fields) -> None:
         """Record something about an event that no hook is asked about."""
         fields = {"notification_type": "Hookline", "message": message}
-        empty = ProcessedHookResult(aggregated=make_empty_success_result())
+        empty = make_empty_success_result()
+        result = ProcessedHookResult(aggregated=empty, reason=message)
         event, origin = HookEventName.Notification, EventOrigin(session_id)
-        self._record_unseen(event, {**fields, "details": details}, origin, empty)
+        self._record_unseen(event, {**fields, "details": details}, origin, result)
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""

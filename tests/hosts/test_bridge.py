@@ -1,0 +1,206 @@
+"""The bridge: from a host's event to hooks and back (issue 15, items 1 to 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.hosts.bridge import Bridge, Reply
+from hookline.journal.query import EventFilter, read_journal
+
+PATCH = """*** Begin Patch
+*** Add File: a.txt
++hello
+*** Update File: b.txt
+@@
+-old
++new
+*** Delete File: c.txt
+*** End Patch
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own settings apply in it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(folder))
+    (tmp_path / "config" / "hookline").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+async def bridge() -> AsyncIterator[Bridge]:
+    bridge = Bridge(one_shot=True)
+    yield bridge
+    await bridge.close()
+
+
+def write_settings(project: Path, event: str, *hooks: Any, **config: Any) -> Path:
+    file = project.parent / "config" / "hookline" / "settings.json"
+    settings = {"hooks": {event: [{"hooks": list(hooks)}]}, "hooksConfig": config}
+    file.write_text(json.dumps(settings))
+    return file
+
+
+def event(project: Path, name: str, **fields: Any) -> bytes:
+    given = {"session_id": "s", "cwd": str(project), "hook_event_name": name, **fields}
+    return json.dumps(given).encode()
+
+
+def write_call(project: Path, **tool_input: Any) -> bytes:
+    return event(project, "PreToolUse", tool_name="Write", tool_input=tool_input)
+
+
+def said(reply: Reply) -> Any:
+    return json.loads(reply.stdout)["hookSpecificOutput"]
+
+
+def rule(when: str, **then: Any) -> dict[str, Any]:
+    return {"type": "rule", "name": "guard", "when": when, "then": then}
+
+
+def deny(when: str) -> dict[str, Any]:
+    return rule(when, decision="deny", reason="${tool_input.path}")
+
+
+async def test_changed_input_goes_back_whole_in_the_hosts_spelling(
+    project: Path, bridge: Bridge
+) -> None:
+    """HOSTS rule 12."""
+    change = {"hookSpecificOutput": {"tool_input": {"path": "b.txt"}}}
+    write_settings(project, "BeforeTool", rule("true", **change))
+    call = write_call(project, file_path="a.txt", content="x", mode=1)
+    reply = await bridge.answer("claude", None, call)
+    updated = {"file_path": "b.txt", "content": "x", "mode": 1}
+    assert said(reply) == {"hookEventName": "PreToolUse", "updatedInput": updated}
+
+
+async def test_every_file_of_a_call_is_judged(project: Path, bridge: Bridge) -> None:
+    """HOSTS, our names: any block blocks the call."""
+    write_settings(project, "BeforeTool", deny("tool_input.path == 'c.txt'"))
+    command = f"apply_patch <<'EOF'\n{PATCH}EOF"
+    call = {"tool_name": "Bash", "tool_input": {"command": command}}
+    reply = await bridge.answer("claude", None, event(project, "PreToolUse", **call))
+    assert said(reply)["permissionDecisionReason"] == "c.txt"
+
+
+async def test_two_values_of_one_field_are_both_judged(
+    project: Path, bridge: Bridge
+) -> None:
+    """Nobody hides a file from a guard by giving it two names."""
+    write_settings(project, "BeforeTool", deny("tool_input.path == '.env'"))
+    for given in (
+        {"file_path": ".env", "path": "a"},
+        {"file_path": "a", "path": ".env"},
+    ):
+        reply = await bridge.answer("claude", None, write_call(project, **given))
+        assert said(reply)["permissionDecision"] == "deny"
+
+
+async def test_change_that_cannot_be_put_back_blocks(
+    project: Path, bridge: Bridge
+) -> None:
+    """HOSTS, our names: so does a changed input, which cannot be put back."""
+    change = {"hookSpecificOutput": {"tool_input": {"new_string": "x"}}}
+    write_settings(project, "BeforeTool", rule("tool_name == 'replace'", **change))
+    edits = [{"old_string": "a", "new_string": "b"}] * 2
+    call = {"tool_name": "MultiEdit", "tool_input": {"file_path": "a", "edits": edits}}
+    reply = await bridge.answer("claude", None, event(project, "PreToolUse", **call))
+    reason = said(reply)["permissionDecisionReason"]
+    assert "hooks changed the input of MultiEdit" in reason
+
+
+async def test_hooks_see_our_names_and_the_hosts_own(
+    project: Path, bridge: Bridge
+) -> None:
+    """Issue 15.1: names and fields in our spelling, the host's in ``host``."""
+    seen = project / "seen.json"
+    write_settings(
+        project, "BeforeTool", {"type": "command", "command": f"cat >{seen}"}
+    )
+    call = write_call(project, file_path="a.txt", content="x")
+    assert (await bridge.answer("claude", None, call)).stdout == b"{}\n"
+    shown = json.loads(seen.read_text())
+    assert shown["tool_name"] == "write_file"
+    assert shown["tool_input"] == {"path": "a.txt", "content": "x"}
+    own = {"file_path": "a.txt", "content": "x"}
+    about = {"name": "claude", "event": "PreToolUse", "tool_name": "Write"}
+    assert shown["host"] == {**about, "tool_input": own}
+    assert (shown["session_id"], shown["cwd"]) == ("s", str(project))
+
+
+async def test_new_settings_count_for_the_next_event(
+    project: Path, bridge: Bridge
+) -> None:
+    """Issue 15.5: what is kept between events is replaced when settings change."""
+    call = write_call(project, file_path="a")
+    for when in ("false", "true"):
+        write_settings(project, "BeforeTool", deny(when))
+        reply = await bridge.answer("claude", None, call)
+    assert said(reply)["permissionDecision"] == "deny"
+    file = write_settings(project, "BeforeTool")
+    assert (await bridge.answer("claude", None, call)).stdout == b"{}\n"
+    file.unlink()
+    assert (await bridge.answer("claude", None, call)).stdout == b"{}\n"
+
+
+BROKEN = {
+    "no-json": b"{",
+    "no-object": b"[]",
+    "no-event": b"{}",
+    "no-event-name": b'{"hook_event_name": 7}',
+    "unknown-event": b'{"hook_event_name": "PreToolUse2"}',
+}
+
+
+@pytest.mark.parametrize("stdin", BROKEN.values(), ids=BROKEN.keys())
+async def test_unreadable_event_is_blocked_where_a_policy_asks_for_it(
+    project: Path, bridge: Bridge, stdin: bytes
+) -> None:
+    """Issue 15.3: never a wrong allow where ``onError: block`` asks for more."""
+    write_settings(project, "BeforeTool", {"type": "command", "command": "true"})
+    reply = await bridge.answer("claude", None, stdin)
+    assert (reply.stdout, reply.status) == (b"{}\n", 0)
+    assert reply.stderr.startswith(b"hookline: Claude Code: ")
+    write_settings(project, "BeforeTool", deny("false"))
+    reply = await bridge.answer("claude", None, stdin)
+    assert (reply.stdout, reply.status) == (b"", 2)
+    assert reply.stderr.startswith(b"Claude Code: ")
+
+
+async def test_event_without_a_field_follows_the_policy_of_its_own_hooks(
+    project: Path, bridge: Bridge
+) -> None:
+    """Issue 15.3, with an event that is known: its own closed form."""
+    write_settings(project, "BeforeTool", deny("false"))
+    reply = await bridge.answer("claude", None, event(project, "PreToolUse"))
+    assert said(reply)["permissionDecision"] == "deny"
+    reply = await bridge.answer("claude", None, event(project, "UserPromptSubmit"))
+    assert (reply.stdout, reply.status) == (b"{}\n", 0)
+
+
+async def test_what_is_lost_is_on_stderr_and_in_the_journal(
+    project: Path, bridge: Bridge
+) -> None:
+    """Issue 15.2: a verdict that a host cannot express."""
+    file = project / "journal.db"
+    clear = rule("true", hookSpecificOutput={"clearContext": True})
+    write_settings(project, "AfterAgent", clear, journal=str(file))
+    stop = event(project, "Stop", last_assistant_message="done")
+    reply = await bridge.answer("claude", None, stop)
+    told = "Claude Code: AfterAgent: clear context: the context stays as it is"
+    assert reply.stderr.decode() == f"hookline: {told}\n"
+    await bridge.close()
+    with read_journal(str(file)) as journal:
+        notes = journal.newest(EventFilter(event="Notification"), None)
+        found = [journal.find(one.id) for one in notes]
+    assert [one and one.input["message"] for one in found] == [told]
+    assert [one.reason for one in notes] == [told]
