@@ -204,3 +204,21 @@ async def test_what_is_lost_is_on_stderr_and_in_the_journal(
         found = [journal.find(one.id) for one in notes]
     assert [one and one.input["message"] for one in found] == [told]
     assert [one.reason for one in notes] == [told]
+
+
+async def test_answers_cannot_be_rejected_for_ever(
+    project: Path, bridge: Bridge
+) -> None:
+    """PROTOCOL 1: bounded, also in hosts that have no limit of their own."""
+    block = {"decision": "block", "reason": "run the tests"}
+    write_settings(project, "AfterAgent", rule("true", **block))
+    first = await bridge.answer("claude", None, event(project, "Stop"))
+    again = event(project, "Stop", stop_hook_active=True)
+    replies = [first, *[await bridge.answer("claude", None, again) for _ in range(8)]]
+    assert {one.stdout for one in replies[:8]} == {
+        json.dumps(block, separators=(",", ":")).encode() + b"\n"
+    }
+    assert json.loads(replies[8].stdout)["continue"] is False
+    assert "8 answers in a row were rejected" in replies[8].stdout.decode()
+    other = event(project, "Stop", stop_hook_active=True, session_id="t")
+    assert json.loads((await bridge.answer("claude", None, other)).stdout) == block

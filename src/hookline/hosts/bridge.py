@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, structs
 
+from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.on_error import BrokenSystem
@@ -41,7 +42,9 @@ from .host import (
     lost,
     verdict_of,
 )
+from .rejections import count_rejection, forget_rejections
 
+_ENDINGS = (HookEventName.AfterAgent, HookEventName.SubagentStop)
 _KEPT_CONFIGS = 16
 _SUFFIXES = (".json", ".toml")
 BACKGROUND_S = 2.0
@@ -183,6 +186,8 @@ async def _fire(
     inputs = read.inputs(host.name)
     results = await asyncio.gather(*(session.fire(event, one) for one in inputs))
     verdict = _with_change(read, verdict_of(results), inputs, results)
+    if event in _ENDINGS:
+        verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
     losses = lost(host, event, verdict)
     on_ask = loaded.config.settings.global_options.on_ask
     answer = host.write(read, _expressible(host, event, verdict, on_ask))
@@ -191,6 +196,20 @@ async def _fire(
         for loss in losses:
             handler.note(session.session_id, loss, about)
     return _reply(answer, [*_problems(loaded.config.settings, results), *losses])
+
+
+def _bounded(conversation: str, read: HostEvent, verdict: Verdict) -> Verdict:
+    """End a turn whose answers were rejected too often (PROTOCOL 1)."""
+    conversation = f"{conversation} {read.fields.get('agent_id', '')}"
+    if not verdict.blocked or verdict.stopped:
+        forget_rejections(conversation)
+        return verdict
+    again = read.fields.get("stop_hook_active") is True
+    if count_rejection(conversation, again=again) <= MAX_REJECTIONS:
+        return verdict
+    forget_rejections(conversation)
+    reason = f"{MAX_REJECTIONS} answers in a row were rejected: {verdict.reason}"
+    return structs.replace(verdict, blocked=False, stopped=True, stop_reason=reason)
 
 
 def _with_change(
