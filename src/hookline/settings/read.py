@@ -104,7 +104,7 @@ def _parse_json(text: str, file: str | PathLike[str]) -> Any:
         pass  # it reports no line, and rejects comments and integers beyond 64 bits
     import json
 
-    plain = _without_comments(text)
+    plain = without_comments(text)
     try:
         return json.loads(plain, parse_int=_parse_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -143,7 +143,7 @@ def _position(content: bytes, offset: int) -> tuple[int, int]:
     return before.count(b"\n") + 1, len(before[start:].decode("utf-8", "replace")) + 1
 
 
-_JSON_LEXEME = (
+JSON_LEXEME = (
     r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?\*/'
     r'|[{}\[\],:]|[^\s{}\[\],:"/]+|["/]'
 )
@@ -154,11 +154,11 @@ _TOML_PAIR = rf"\s*({_TOML_KEYS})\s*="
 _TOML_LONG_QUOTES = r'"""|\'\'\''
 
 
-def _without_comments(text: str) -> str:
+def without_comments(text: str) -> str:
     """Put spaces in place of comments and trailing commas: every position stays."""
     blank: list[tuple[int, int]] = []
     before, comma = "", None
-    for match in re.finditer(_JSON_LEXEME, text):
+    for match in re.finditer(JSON_LEXEME, text):
         lexeme = match[0]
         if lexeme in ('"', "/"):
             break  # not closed: the parser reports it
@@ -217,7 +217,7 @@ def scan_json(text: str) -> Positions:
     lines: dict[KeyPath, int] = {}
     repeated: list[KeyPath] = []
     inside: list[_Container] = []
-    for lexeme, line in _json_lexemes(_without_comments(text)):
+    for lexeme, line in _json_lexemes(without_comments(text)):
         top = inside[-1] if inside else None
         if lexeme in ("}", "]"):
             inside.pop()
@@ -239,7 +239,7 @@ def scan_json(text: str) -> Positions:
 
 def _json_lexemes(text: str) -> Iterator[tuple[str, int]]:
     line, seen = 1, 0
-    for match in re.finditer(_JSON_LEXEME, text):
+    for match in re.finditer(JSON_LEXEME, text):
         line += text.count("\n", seen, match.start())
         seen = match.start()
         yield match[0], line

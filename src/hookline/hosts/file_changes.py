@@ -1,0 +1,181 @@
+"""Change files of other programs, and remember what is needed to undo it.
+
+A file is complete at every moment, and keeps its mode and the link that leads to it.
+What cannot be seen in a file later (that we made it, how an empty object in it was
+written) is kept in the user's state folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from hookline.errors import HooklineError, SettingsError
+from hookline.settings.locations import (
+    file_name,
+    read_private,
+    remove,
+    state_dir,
+    write_private,
+)
+from hookline.settings.read import read_bytes
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """What the state folder holds about a file that install wrote."""
+
+    path: str
+    digest: str
+    """Of the file as it was written."""
+    created: bool = False
+    folders: tuple[str, ...] = ()
+    """The folders that were made for it, innermost first."""
+    original: bytes | None = None
+    """The content before, where taking our hooks out would not give it back."""
+
+    @property
+    def restores(self) -> bool:
+        """Whether ``original`` is what was there: None means no file."""
+        return self.created or self.original is not None
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What to do with one file."""
+
+    path: str
+    before: bytes | None
+    """None: there is no file."""
+    after: bytes | None
+    """None: remove it."""
+    record: Record | None = None
+    """What to remember about it."""
+    executable: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it changes anything."""
+        return self.before != self.after
+
+
+def digest(content: bytes) -> str:
+    """What tells two contents apart."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _record_path(path: str) -> str | None:
+    folder = state_dir()
+    return None if folder is None else f"{folder}/installed/{file_name(path)}.json"
+
+
+def load_record(path: str) -> Record | None:
+    """What is known about a file; None where nothing is, or it cannot be used."""
+    place = _record_path(path)
+    try:
+        content = None if place is None else read_private(place)
+        found = None if content is None else msgspec.json.decode(content, type=Record)
+    except (HooklineError, msgspec.MsgspecError):
+        return None
+    return found if found is not None and found.path == path else None
+
+
+def apply(change: Change) -> None:
+    """Make a change; the file is complete at every moment."""
+    target = os.path.realpath(change.path)
+    _refuse_changed(target, change)
+    if change.after is None:
+        _delete(change, target)
+        return
+    made = _make_folders(os.path.dirname(target))  # noqa: PTH120
+    try:
+        _write(target, change)
+    except OSError as error:
+        _remove_folders(made)
+        problem = f"cannot be written: {error.strerror}"
+        raise SettingsError(problem, change.path) from error
+    _remember(change, made)
+
+
+def _write(target: str, change: Change) -> None:
+    mode = 0o755 if change.executable else 0o644
+    with suppress(FileNotFoundError):
+        mode = os.stat(target).st_mode & 0o7777  # noqa: PTH116
+    folder, name = os.path.split(target)
+    temporary = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    try:
+        with open(os.open(temporary, flags, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(change.after or b"")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)  # noqa: PTH101
+        os.replace(temporary, target)  # noqa: PTH105
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _refuse_changed(target: str, change: Change) -> None:
+    """Another program may have written the file since we read it."""
+    now = read_bytes(target) if os.path.lexists(target) else None
+    if now != change.before:
+        raise SettingsError("changed in the meantime: try again", change.path)
+    if now is not None and not os.access(target, os.W_OK):
+        # Replacing it would get around the mode that somebody has set.
+        raise SettingsError("is read-only: run chmod u+w on it", change.path)
+
+
+def _delete(change: Change, target: str) -> None:
+    try:
+        os.unlink(target)  # noqa: PTH108
+    except OSError as error:
+        problem = f"cannot be removed: {error.strerror}"
+        raise SettingsError(problem, change.path) from error
+    if change.record is not None:
+        _remove_folders(change.record.folders)
+    _forget(change.path)
+
+
+def _remember(change: Change, made: tuple[str, ...]) -> None:
+    place = _record_path(change.path)
+    if change.record is None or place is None:
+        return
+    if change.record.digest != digest(change.after or b""):
+        _forget(change.path)  # after uninstalling
+        return
+    folders = made or change.record.folders
+    record = msgspec.structs.replace(change.record, folders=folders)
+    write_private(place, msgspec.json.encode(record))
+
+
+def _forget(path: str) -> None:
+    place = _record_path(path)
+    if place is not None:
+        remove(place)
+
+
+def _make_folders(folder: str) -> tuple[str, ...]:
+    """Make a folder; which ones were missing, innermost first."""
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)  # noqa: PTH120
+    for one in reversed(missing):
+        try:
+            os.mkdir(one)  # noqa: PTH102
+        except OSError as error:
+            raise SettingsError(f"cannot be made: {error.strerror}", one) from error
+    return tuple(missing)
+
+
+def _remove_folders(folders: Iterable[str]) -> None:
+    for folder in folders:
+        try:
+            os.rmdir(folder)  # noqa: PTH106
+        except OSError:
+            return  # others use it

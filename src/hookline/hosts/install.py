@@ -1,0 +1,398 @@
+"""Write ``hookline bridge`` into the settings of a coding agent, and take it out.
+
+``Installer.install`` and ``.uninstall`` say what they would change and change nothing.
+Files of others keep everything that is not ours, to the byte; a file that cannot be
+parsed is not changed, and uninstalling restores what was there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable
+from importlib.resources import files as package_files
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hookline.errors import HooklineError, SettingsError
+from hookline.executors.contract import RegisteredHook
+from hookline.protocol.events import HookEventName
+from hookline.protocol.results import FailureCause
+from hookline.settings.fields import KeyPath
+from hookline.settings.locations import Workspace, is_within
+from hookline.settings.model import HookMode, OnFailure
+from hookline.settings.read import decode_text, read_bytes
+
+from .file_changes import Change, Record, digest, load_record
+from .host import Host, HostName
+from .host_files import (
+    FILES,
+    MARK,
+    Call,
+    HostFiles,
+    Layout,
+    Scope,
+    base_folder,
+    calls_in,
+    calls_in_text,
+    file_of,
+)
+from .json_edit import JsonText, parse
+
+GRACE_MS = 10_000
+"""For what the bridge needs itself, and for hooks that end late (PROTOCOL 4)."""
+_NOT_ASKED_TO_BLOCK = (FailureCause.OUTPUT, FailureCause.CHANGED)
+
+
+class Wanted(Struct, frozen=True):
+    """One event that a host should ask the bridge about."""
+
+    event: str
+    needs_ms: float = 0
+    """How long its hooks can take."""
+    closed: bool = False
+    """Whether a hook's failure policy asks for a block where there is no verdict."""
+
+
+def wanted_events(
+    host: Host, hooks: Iterable[RegisteredHook], *, all_events: bool = False
+) -> list[Wanted]:
+    """The events of a host that have hooks, in the host's order."""
+    by_event: dict[HookEventName, list[RegisteredHook]] = {}
+    for hook in hooks:
+        if hook.enabled:
+            by_event.setdefault(hook.event, []).append(hook)
+    return [
+        Wanted(theirs, _needed_ms(by_event.get(ours, ())), _closes(by_event.get(ours)))
+        for theirs, ours in host.events.items()
+        if all_events or ours in by_event
+    ]
+
+
+def _needed_ms(hooks: Iterable[RegisteredHook]) -> float:
+    """The longest that a plan with these hooks takes: each may be asked twice."""
+    waited = [hook for hook in hooks if not hook.config.is_async]
+    times = [hook.config.timeout_ms for hook in waited]
+    one_by_one = any(hook.sequential for hook in waited)
+    return 2 * (sum(times) if one_by_one else max(times, default=0)) + GRACE_MS
+
+
+def _closes(hooks: Iterable[RegisteredHook] | None) -> bool:
+    return any(
+        hook.options.on_error.get(cause) is OnFailure.BLOCK
+        for hook in hooks or ()
+        for cause in FailureCause
+        if hook.config.mode is HookMode.ENFORCE and cause not in _NOT_ASKED_TO_BLOCK
+    )
+
+
+def own_program() -> tuple[str, ...]:
+    """How to start this very installation, from anywhere."""
+    beside = os.path.join(os.path.dirname(sys.executable), "hookline")  # noqa: PTH118, PTH120
+    called = os.path.abspath(sys.argv[0])  # noqa: PTH100
+    for script in (called, beside):
+        is_ours = os.path.basename(script) == "hookline"  # noqa: PTH119
+        if is_ours and os.path.isfile(script) and os.access(script, os.X_OK):  # noqa: PTH113
+            return (script,)
+    return (sys.executable, "-m", "hookline.cli.main")
+
+
+def is_this(program: tuple[str, ...]) -> bool:
+    """Whether a command's program is this installation."""
+    found = shutil.which(program[0])
+    own = own_program()
+    if found is None:
+        return False
+    same = os.path.realpath(found) == os.path.realpath(own[0])
+    # Every environment has its own link to one and the same interpreter.
+    return found == own[0] if len(program) > 1 else same
+
+
+def program_for(scope: Scope) -> tuple[str, ...]:
+    """How a host's file names this installation.
+
+    A project's file is shared, so it names no folder of this machine if it need not.
+    """
+    on_path = scope is Scope.PROJECT and is_this(("hookline",))
+    return ("hookline",) if on_path else own_program()
+
+
+class Installer:
+    """The files of one host for one project or the user."""
+
+    def __init__(self, host: HostName, scope: Scope, workspace: Workspace) -> None:
+        self.host = host
+        self.scope = scope
+        self.files = FILES[host]
+        self._root = workspace.root
+        self._folder = base_folder(self.files, workspace)
+
+    def file(self, event: str = "") -> str:
+        """The file for an event; most hosts have one for all."""
+        return file_of(self.files, self.scope, self._folder, event)
+
+    def calls(self, events: Iterable[str]) -> dict[str, list[Call]]:
+        """Every call of the bridge, by the file that it is in."""
+        found = {}
+        for path in self._paths(events):
+            content = self._read(path)
+            if content is not None:
+                found[path] = calls_in_text(self.host, _text(content, path), path)
+        return {path: calls for path, calls in found.items() if calls}
+
+    def install(
+        self, wanted: list[Wanted], known: Iterable[str], program: tuple[str, ...]
+    ) -> list[Change]:
+        """What makes the host ask about these events and no others that it has."""
+        if self.files.layout is Layout.SCRIPT:
+            return self._install_scripts(wanted, known, program)
+        path = self.file()
+        before = self._read(path)
+        after = self._text_for(path, before, wanted, program).encode()
+        changes = [Change(path=path, before=before, after=after)]
+        if self.files.manifest is not None:
+            name, content = self.files.manifest
+            beside = os.path.normpath(os.path.join(os.path.dirname(path), name))  # noqa: PTH118, PTH120
+            text = f"{json.dumps(content, indent=2)}\n".encode()
+            changes.append(Change(path=beside, before=self._read(beside), after=text))
+        return [self._recorded(change) for change in changes]
+
+    def _install_scripts(
+        self, wanted: list[Wanted], known: Iterable[str], program: tuple[str, ...]
+    ) -> list[Change]:
+        changes = []
+        for one in wanted:
+            path = self.file(one.event)
+            before = self._read(path)
+            if before is not None and MARK.encode() not in before:
+                hint = "Cline takes another ending too, such as .bash: rename yours"
+                raise HooklineError(f"{path} is not from 'hookline install': {hint}")
+            command = bridge_command(program, self.host, one.event)
+            after = f"#!/bin/sh\n# {MARK}.\nexec {command}\n".encode()
+            changes.append(
+                Change(path=path, before=before, after=after, executable=True)
+            )
+        events = {one.event for one in wanted}
+        gone = [event for event in known if event not in events]
+        return [*map(self._recorded, changes), *self.uninstall(gone)]
+
+    def _text_for(
+        self,
+        path: str,
+        before: bytes | None,
+        wanted: list[Wanted],
+        program: tuple[str, ...],
+    ) -> str:
+        if self.files.layout is Layout.PLUGIN:
+            if before is not None and MARK.encode() not in before:
+                raise HooklineError(f"{path} is not from 'hookline install': rename it")
+            return _plugin(self.host, wanted, program)
+        if before is None:
+            text = f"{json.dumps(dict(self.files.head), indent=2)}\n"
+        else:
+            text = _text(before, path)
+        return with_calls(self.host, parse(text, path), wanted, program).text
+
+    def uninstall(self, events: Iterable[str]) -> list[Change]:
+        """What takes every call of the bridge out of the host's files."""
+        changes = []
+        for path in self._paths(events):
+            before = self._read(path)
+            if before is None:
+                continue
+            record = load_record(path)
+            after = self._without_calls(path, before, record)
+            if after != before:
+                changes.append(
+                    Change(path=path, before=before, after=after, record=record)
+                )
+        return [*changes, *(self._manifest_removal() if changes else ())]
+
+    def _without_calls(
+        self, path: str, before: bytes, record: Record | None
+    ) -> bytes | None:
+        is_known = record is not None and record.digest == digest(before)
+        if record is not None and is_known and record.restores:
+            return record.original
+        if self.files.layout in {Layout.SCRIPT, Layout.PLUGIN}:
+            return None if MARK.encode() in before else before
+        parsed = parse(_text(before, path), path)
+        left = without_calls(self.host, parsed)
+        if left.text == parsed.text:
+            return before
+        made = self.files.is_own or (record is not None and record.created)
+        is_empty = {**self.files.head, **left.value} == self.files.head
+        return None if made and is_empty else left.text.encode()
+
+    def _manifest_removal(self) -> list[Change]:
+        if self.files.manifest is None:
+            return []
+        name, _ = self.files.manifest
+        folder = os.path.dirname(self.file())  # noqa: PTH120
+        path = os.path.normpath(os.path.join(folder, name))  # noqa: PTH118
+        before, record = self._read(path), load_record(path)
+        if before is None or record is None or record.digest != digest(before):
+            return []
+        return [Change(path=path, before=before, after=record.original, record=record)]
+
+    def _paths(self, events: Iterable[str]) -> list[str]:
+        if self.files.layout is not Layout.SCRIPT:
+            return [self.file()]
+        return [self.file(event) for event in events]
+
+    def _read(self, path: str) -> bytes | None:
+        target = os.path.realpath(path)
+        if self.scope is Scope.PROJECT and not is_within(target, self._root):
+            problem = f"links to {target}, which is outside of the project"
+            raise SettingsError(f"{problem}: replace the link by a file", path)
+        return read_bytes(path) if os.path.lexists(target) else None
+
+    def _recorded(self, change: Change) -> Change:
+        """With what uninstalling needs to know."""
+        prior, before = load_record(change.path), change.before
+        after = change.after or b""
+        known = prior is not None and before is not None
+        if known and prior is not None and prior.digest == digest(before or b""):
+            record = replace(prior, digest=digest(after))
+        elif before is None:
+            record = Record(path=change.path, digest=digest(after), created=True)
+        else:
+            record = Record(path=change.path, digest=digest(after))
+            if self._without_calls(change.path, after, None) != before:
+                clean = self._without_calls(change.path, before, None)
+                # Only what was there before our hooks is worth restoring.
+                original = before if clean == before else None
+                record = replace(record, original=original)
+        return replace(change, record=record)
+
+
+def bridge_command(program: tuple[str, ...], host: HostName, event: str) -> str:
+    """The command of a hook, quoted for a shell."""
+    named = [event] if FILES[host].names_event else []
+    return shlex.join([*program, "bridge", host.value, *named])
+
+
+def timeout_for(files: HostFiles, wanted: Wanted) -> int:
+    """How long the host should wait, in its own unit."""
+    needed = max(wanted.needs_ms, files.default_ms)
+    return -int(-needed // files.unit_ms)
+
+
+def with_calls(
+    host: HostName, parsed: JsonText, wanted: list[Wanted], program: tuple[str, ...]
+) -> JsonText:
+    """A host's settings with one call for each of these events and no other."""
+    files = FILES[host]
+    parsed.require(files.keys, *_container(files))
+    needed = {one.event: one for one in wanted}
+    for event in needed if files.layout is not Layout.TRIGGERS else ():
+        parsed.require((*files.keys, event), list, "a list")
+    seen: set[str] = set()
+    for call in reversed(list(calls_in(host, parsed.value))):
+        first = _first(host, parsed, call.event)
+        if call.event not in needed or call.path != first:
+            parsed = _without(files, parsed, call.path)
+    for call in calls_in(host, parsed.value):
+        seen.add(call.event)
+        command = bridge_command(program, host, call.event)
+        parsed = _updated(files, parsed, call, needed[call.event], command)
+    for event, one in needed.items():
+        if event not in seen:
+            command = bridge_command(program, host, event)
+            parsed = parsed.appended(*_entry(files, one, command))
+    return parsed
+
+
+def _container(files: HostFiles) -> tuple[type, str]:
+    if files.layout is Layout.TRIGGERS:
+        return list, "a list"
+    return dict, "an object"
+
+
+def _first(host: HostName, parsed: JsonText, event: str) -> KeyPath:
+    calls = calls_in(host, parsed.value)
+    return next(call.path for call in calls if call.event == event)
+
+
+def _updated(
+    files: HostFiles, parsed: JsonText, call: Call, wanted: Wanted, command: str
+) -> JsonText:
+    """A call as it should be; a longer timeout is kept, and everything else."""
+    if call.command != command:
+        inner = ("action",) if files.layout is Layout.TRIGGERS else ()
+        parsed = parsed.replaced((*call.path, *inner, files.command_key), command)
+    needed = timeout_for(files, wanted)
+    if files.timeout_key and not is_long_enough(call.timeout, needed):
+        parsed = parsed.replaced((*call.path, files.timeout_key), needed)
+    for key, value in files.closed.items() if wanted.closed else ():
+        if parsed.get((*call.path, key)) != value:
+            parsed = parsed.replaced((*call.path, key), value)
+    return parsed
+
+
+def is_long_enough(given: Any, needed: int) -> bool:
+    """Whether a host's timeout leaves the hooks their time."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return is_number and given >= needed
+
+
+def _entry(
+    files: HostFiles, wanted: Wanted, command: str
+) -> tuple[KeyPath, dict[str, Any]]:
+    """Where a new call goes, and what it looks like."""
+    key = files.timeout_key
+    shown: dict[str, Any] = {key: timeout_for(files, wanted)} if key else {}
+    closed = files.closed if wanted.closed else {}
+    run = {files.command_key: command}
+    if files.layout is Layout.TRIGGERS:
+        about = {"name": f"hookline-{wanted.event}", "trigger": wanted.event}
+        return files.keys, {**about, "action": {"type": "command", **run}, **shown}
+    hook = {**files.extra, **run, **shown, **closed}
+    item = {"hooks": [hook]} if files.layout is Layout.GROUPS else hook
+    return (*files.keys, wanted.event), item
+
+
+def without_calls(host: HostName, parsed: JsonText) -> JsonText:
+    """A host's settings without our calls."""
+    for call in reversed(list(calls_in(host, parsed.value))):
+        parsed = _without(FILES[host], parsed, call.path)
+    return parsed
+
+
+def _without(files: HostFiles, parsed: JsonText, path: KeyPath) -> JsonText:
+    """Without one hook, and without what holds nothing any more."""
+    parsed = parsed.removed(path)
+    if files.layout is Layout.GROUPS:
+        group = path[:-2]
+        if parsed.get((*group, "hooks")):
+            return parsed
+        parsed, path = parsed.removed(group), group
+    while len(path) > 1 and parsed.get(path[:-1]) in ([], {}):
+        path = path[:-1]
+        parsed = parsed.removed(path)
+    return parsed
+
+
+def _plugin(host: HostName, wanted: list[Wanted], program: tuple[str, ...]) -> str:
+    files = FILES[host]
+    setup = {
+        "command": [*program, "bridge", host.value],
+        "events": [one.event for one in wanted],
+        "closed": [one.event for one in wanted if one.closed],
+        "timeoutMs": {one.event: timeout_for(files, one) for one in wanted},
+    }
+    name = f"{host.value}_plugin.js"
+    template = package_files("hookline.hosts").joinpath(name).read_text("utf-8")
+    empty = "const SETUP = null;"
+    return template.replace(empty, f"const SETUP = {json.dumps(setup)};")
+
+
+def _text(content: bytes, path: str) -> str:
+    # The byte order mark stays: only what is ours is changed.
+    mark = "\ufeff" if content.startswith(b"\xef\xbb\xbf") else ""
+    return mark + decode_text(content, path)
