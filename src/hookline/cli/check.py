@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from hookline.config import Config
+from hookline.engine.registry import HookRegistry
 from hookline.settings.fields import Severity
 from hookline.settings.lint import Checked, check_file, check_places
 from hookline.settings.locations import PROJECT_FOLDER, SettingsPlaces, absolute
@@ -18,7 +20,9 @@ DESCRIPTION = """\
 Check settings files for invalid JSON or TOML, unknown events and keys (with the nearest
 known one), wrong types, scripts that are missing or not executable, matchers that never
 match, timeouts that look like seconds, and files that every user can write. Hints say
-what would be faster. No hook is run, so you can check a project that you do not trust.
+what would be faster. Also checked are the coding agents that 'hookline install' has set
+up: whether they find the command, ask for all events that have hooks, and wait long
+enough. No hook is run, so you can check a project that you do not trust.
 
   hookline check                          all settings files of this directory
   hookline check .hookline/settings.json  one file
@@ -46,7 +50,7 @@ def run(options: Options) -> int:
     cwd = None if options.cwd is None else Path(options.cwd)
     places = SettingsPlaces(project_dir=absolute(cwd or "."))
     file = options.file
-    checked = check_places(places) if file is None else check_file(file, cwd)
+    checked = _check_all(places) if file is None else check_file(file, cwd)
     if options.json:
         print_json(msgspec.to_builtins(checked.findings))
     else:
@@ -54,6 +58,18 @@ def run(options: Options) -> int:
         print(printable(_summary(checked, places)))
     counted = [Severity.ERROR, *([Severity.WARNING] if options.strict else [])]
     return 1 if any(checked.count(severity) for severity in counted) else 0
+
+
+def _check_all(places: SettingsPlaces) -> Checked:
+    from hookline.hosts.installed import find_installed
+
+    checked = check_places(places)
+    hooks = HookRegistry(Config.load(places.project_dir or ".").settings).all_hooks()
+    workspace = places.workspace()
+    installed = find_installed(workspace, hooks) if workspace else []
+    files = (file for one in installed for file in one.files)
+    findings = (finding for one in installed for finding in one.findings)
+    return Checked((*checked.files, *files), (*checked.findings, *findings))
 
 
 def _print_findings(checked: Checked) -> None:

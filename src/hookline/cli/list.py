@@ -8,6 +8,8 @@ from typing import Any
 from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
+from hookline.settings.fields import Severity
+from hookline.settings.locations import absolute, find_workspace
 from hookline.settings.model import TrustStatus
 
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
@@ -16,7 +18,8 @@ from .terminal import one_line, print_json, print_table
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\
 Show every configured hook: event, matcher, name, source, type, and whether it is
-enabled. No hook is run.
+enabled. Below them, the coding agents that 'hookline install' has set up to ask these
+hooks, and whether that would work. No hook is run.
 
   hookline list
   hookline list --settings other.json --json"""
@@ -47,6 +50,30 @@ def run(options: Options) -> None:
     else:
         hint = "'hookline check' shows where settings files belong"
         print(f"no hooks are configured: 'hookline init' sets up a first one, {hint}")
+    if not options.json and options.settings is None:
+        _print_agents(config.working_dir, registered)
+
+
+def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
+    from hookline.hosts.installed import Installed, find_installed
+
+    def state(one: Installed) -> str:
+        found = [item for item in one.findings if item.severity is not Severity.HINT]
+        return "'hookline check' has findings" if found else "yes"
+
+    installed = find_installed(find_workspace(folder), hooks)
+    if installed:
+        print()
+        headings = ("agent", "settings", "file", "events", "works")
+        here = f"{absolute('.')}/"
+        rows = [
+            [
+                *(one.host, one.scope, one.files[0].removeprefix(here)),
+                *(", ".join(one.events), state(one)),
+            ]
+            for one in installed
+        ]
+        print_table(headings, [[one_line(cell) for cell in row] for row in rows])
 
 
 def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:

@@ -24,7 +24,8 @@ COMMANDS = (
     *("demo", "init", "recipes", "migrate", "trust"),
     *("fire", "list", "explain", "check", "schema", "test"),
     *("log", "stats", "replay"),
-    *("serve", "request", "bridge"),
+    *("serve", "request"),
+    *("install", "uninstall", "bridge"),
 )
 """In the order of the overview; each is a module of this package."""
 

@@ -57,7 +57,7 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     timeout_key: str | None = "timeout"
     unit_ms: int = 1000
     default_ms: int = 60_000
-    """How long the host waits unless told; for all hooks where it cannot be told."""
+    """How long the host waits unless told; 0 is unknown."""
     head: Mapping[str, Any] = {}
     """What a new file needs beside the hooks."""
     extra: Mapping[str, Any] = {}
@@ -72,6 +72,10 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     """Whether the project's file is in the root of the repository."""
     readers: tuple[HostName, ...] = ()
     """Other hosts that run the hooks in these files."""
+    off: tuple[KeyPath, bool] | None = None
+    """The key that switches all hooks off, and with which value."""
+    next_step: str = ""
+    """What the host wants of its user before it runs the hooks."""
 
     @property
     def is_own(self) -> bool:
@@ -88,6 +92,8 @@ FILES: Mapping[HostName, HostFiles] = {
         homes={"CLAUDE_CONFIG_DIR": "~/.claude"},
         extra=_COMMAND,
         readers=(_H.COPILOT, _H.VSCODE, _H.CURSOR),
+        off=(("disableAllHooks",), True),
+        next_step="start claude and trust the folder if it asks; /hooks shows hooks",
     ),
     _H.GEMINI: HostFiles(
         project=".gemini/settings.json",
@@ -95,6 +101,9 @@ FILES: Mapping[HostName, HostFiles] = {
         homes={"GEMINI_CLI_HOME": "~"},
         extra={"name": "hookline", **_COMMAND},
         unit_ms=1,
+        off=(("hooksConfig", "enabled"), False),
+        next_step="start gemini and trust the folder if it asks: it runs no hooks of "
+        "other folders; /hooks shows hooks",
     ),
     _H.LLXPRT: HostFiles(
         project=".llxprt/settings.json",
@@ -108,6 +117,9 @@ FILES: Mapping[HostName, HostFiles] = {
         homes={"CODEX_HOME": "~/.codex"},
         extra=_COMMAND,
         default_ms=600_000,
+        next_step="start codex, open /hooks and trust the hooks, again after each "
+        "change: until then Codex does not run them, and does not say so; it reads a "
+        "project's hooks only if the project is trusted too",
     ),
     _H.COPILOT: HostFiles(
         project=".github/hooks/hookline.json",
@@ -122,12 +134,16 @@ FILES: Mapping[HostName, HostFiles] = {
         names_event=True,
         at_root=True,
         readers=(_H.VSCODE,),
+        off=(("disableAllHooks",), True),
+        next_step="start copilot in the repository and trust the folder if it asks",
     ),
     _H.QWEN: HostFiles(
         project=".qwen/settings.json",
         user="~/.qwen/settings.json",
         extra={"name": "hookline", **_COMMAND},
         unit_ms=1,
+        off=(("disableAllHooks",), True),
+        next_step="start qwen and trust the folder if it asks; /hooks shows hooks",
     ),
     _H.OPENCODE: HostFiles(
         project=".opencode/plugins/hookline.js",
@@ -135,6 +151,7 @@ FILES: Mapping[HostName, HostFiles] = {
         homes={"XDG_CONFIG_HOME": "~/.config"},
         layout=Layout.PLUGIN,
         unit_ms=1,
+        next_step="restart opencode: it loads plugins when it starts",
     ),
     _H.CURSOR: HostFiles(
         project=".cursor/hooks.json",
@@ -179,6 +196,7 @@ FILES: Mapping[HostName, HostFiles] = {
         user="~/.codeium/windsurf/hooks.json",
         layout=Layout.ENTRIES,
         timeout_key=None,
+        default_ms=0,
         extra={"show_output": True},
         names_event=True,
     ),
@@ -236,6 +254,8 @@ class Call(Struct, frozen=True, kw_only=True):
     path: KeyPath
     """Where the hook is in the file."""
     timeout: Any = None
+    matcher: str = ""
+    """What its tools must match; empty where it is called for all."""
 
     @property
     def starts(self) -> bool:
@@ -260,7 +280,7 @@ def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
 def calls_in(host: HostName, value: Any) -> Iterator[Call]:
     """Every hook in a host's JSON that calls the bridge for this host."""
     files = FILES[host]
-    for event, path, hook in _hooks(files, value):
+    for event, path, hook, group in _hooks(files, value):
         holder = hook.get("action") if files.layout is Layout.TRIGGERS else hook
         command = holder.get(files.command_key) if isinstance(holder, dict) else None
         program = bridge_program(command, host)
@@ -271,27 +291,34 @@ def calls_in(host: HostName, value: Any) -> Iterator[Call]:
                 program=program,
                 path=path,
                 timeout=hook.get(files.timeout_key or ""),
+                matcher=_matcher(group),
             )
+
+
+def _matcher(group: dict[str, Any]) -> str:
+    found = str(group.get("matcher") or "").strip()
+    return "" if found in {"*", ".*"} else found
 
 
 def _hooks(
     files: HostFiles, value: Any
-) -> Iterator[tuple[str, KeyPath, dict[str, Any]]]:
+) -> Iterator[tuple[str, KeyPath, dict[str, Any], dict[str, Any]]]:
+    """Each hook with its event, its path, and the object that has its matcher."""
     events = value
     for key in files.keys:
         events = events.get(key) if isinstance(events, dict) else None
     if files.layout is Layout.TRIGGERS:
         for index, hook in _objects(events):
-            yield str(hook.get("trigger")), (*files.keys, index), hook
+            yield str(hook.get("trigger")), (*files.keys, index), hook, hook
         return
     for event, items in events.items() if isinstance(events, dict) else ():
         for index, item in _objects(items):
             path = (*files.keys, event, index)
             if files.layout is Layout.ENTRIES:
-                yield event, path, item
+                yield event, path, item, item
                 continue
             for number, hook in _objects(item.get("hooks")):
-                yield event, (*path, "hooks", number), hook
+                yield event, (*path, "hooks", number), hook, item
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -271,6 +271,19 @@ class Installer:
         return replace(change, record=record)
 
 
+def is_switched_off(installer: Installer) -> bool:
+    """Whether a host's file says that it runs no hooks at all."""
+    off = installer.files.off
+    if off is None:
+        return False
+    path = installer.file()
+    keys, value = off
+    try:
+        return parse(decode_text(read_bytes(path), path), path).get(keys) is value
+    except SettingsError:
+        return False
+
+
 def bridge_command(program: tuple[str, ...], host: HostName, event: str) -> str:
     """The command of a hook, quoted for a shell."""
     named = [event] if FILES[host].names_event else []

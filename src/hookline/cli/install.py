@@ -1,0 +1,219 @@
+"""``hookline install``: make a coding agent ask the project's hooks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from hookline.config import Config
+from hookline.engine.registry import HookRegistry
+from hookline.errors import HooklineError
+from hookline.executors.contract import RegisteredHook
+from hookline.hosts.catalog import all_hosts, host_of
+from hookline.hosts.file_changes import Change, apply
+from hookline.hosts.host import Host, HostName
+from hookline.hosts.host_files import FILES, Scope
+from hookline.hosts.install import (
+    Installer,
+    Wanted,
+    is_switched_off,
+    program_for,
+    wanted_events,
+)
+from hookline.protocol.events import HookEventName
+from hookline.settings.locations import absolute, find_workspace
+from hookline.settings.model import TrustStatus
+
+from .common import Options, Parser
+from .terminal import paint, paint_diff, printable
+
+SUMMARY = "make a coding agent ask your hooks"
+DESCRIPTION = f"""\
+Write 'hookline bridge HOST' into the settings of a coding agent, for the events that
+have hooks in this project. Everything else in the file stays as it is, comments too;
+'hookline uninstall HOST' restores it. Run it again when you add hooks for other events.
+
+  hookline install claude              in .claude/settings.json of this project
+  hookline install codex --user        for all your projects
+  hookline install gemini --dry-run    show the change as a diff, write nothing
+
+hosts: {", ".join(HostName)}
+
+exit status: 0 installed (or already was), 1 nothing written"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("host", metavar="HOST", help="the coding agent, such as claude")
+    parser.add_flag("--user", "write your own settings, which apply in all projects")
+    parser.add_flag("--all-events", "also for events that have no hooks yet")
+    parser.add_flag("--dry-run", "show the changes as a diff and write nothing")
+    parser.add_cwd()
+
+
+def run(options: Options) -> None:
+    """Write the host's files, and say what to do next."""
+    host = host_of(options.host)
+    scope = Scope.USER if options.user else Scope.PROJECT
+    workspace = find_workspace(options.cwd)
+    hooks = _hooks(options.cwd)
+    wanted = wanted_events(host, hooks, all_events=options.all_events)
+    _require_events(host, hooks, wanted)
+    other = Scope.PROJECT if options.user else Scope.USER
+    _refuse_twice(host, Installer(host.name, other, workspace))
+    installer = Installer(host.name, scope, workspace)
+    program = program_for(scope)
+    changes = installer.install(wanted, host.events, program)
+    if options.dry_run:
+        print_diffs(changes, would="write")
+        return
+    _write(changes, wanted)
+    _print_notes(host, installer, hooks, wanted)
+    if os.path.isabs(program[0]) and scope is Scope.PROJECT:  # noqa: PTH117
+        where = "of this machine: 'hookline' on your PATH is another one, or missing"
+        print(f"note:  the file names {program[0]} {where}. Do not commit it")
+    _print_next(host, scope, hooks)
+
+
+def _hooks(cwd: str) -> list[RegisteredHook]:
+    config = Config.load(cwd)
+    if config.settings.errors:
+        raise HooklineError(f"{config.settings.errors[0]}")
+    return [one for one in HookRegistry(config.settings).all_hooks() if one.enabled]
+
+
+def _require_events(
+    host: Host, hooks: list[RegisteredHook], wanted: list[Wanted]
+) -> None:
+    if wanted:
+        return
+    if not hooks:
+        hint = "'hookline init' sets up a first one, --all-events installs without any"
+        raise HooklineError(f"no hooks are configured here: {hint}")
+    events = ", ".join(_events(hooks))
+    raise HooklineError(f"{host.title} has none of the events with hooks: {events}")
+
+
+def _events(hooks: list[RegisteredHook]) -> dict[HookEventName, None]:
+    return dict.fromkeys(hook.event for hook in hooks)
+
+
+def _refuse_twice(host: Host, other: Installer) -> None:
+    for path in other.calls(host.events):
+        problem = f"{path} calls the hooks already, so they would run twice"
+        own = " --user" if other.scope is Scope.USER else ""
+        hint = f"run 'hookline install {host.name}{own}' to update it"
+        first = f"or 'hookline uninstall {host.name}' first"
+        raise HooklineError(f"{problem}: {hint}, {first}")
+
+
+def print_diffs(changes: list[Change], would: str) -> None:
+    """Print what would be changed."""
+    for change in changes:
+        for line in _diff(change):
+            print(paint_diff(line))
+    if not any(change.is_needed for change in changes):
+        print(f"nothing to {would}: all files are as they should be")
+
+
+def _diff(change: Change) -> Iterator[str]:
+    from difflib import unified_diff
+
+    before, after = (_lines(one) for one in (change.before, change.after))
+    names = [
+        "/dev/null" if content is None else shown_path(change.path)
+        for content in (change.before, change.after)
+    ]
+    for line in unified_diff(before, after, names[0], names[1]):
+        text = line.rstrip("\r\n")
+        yield text
+        if text == line:
+            yield "\\ No newline at end of file"
+
+
+def shown_path(path: str) -> str:
+    """A path as seen from here, if it is below."""
+    return path.removeprefix(f"{absolute('.')}/")
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode(errors="replace").splitlines(keepends=True)
+
+
+def _write(changes: list[Change], wanted: list[Wanted]) -> None:
+    events = ", ".join(one.event for one in wanted)
+    for change in changes:
+        if not change.is_needed:
+            continue
+        apply(change)
+        done = "removed" if change.after is None else "wrote"
+        print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
+    if not any(change.is_needed for change in changes):
+        path = shown_path(changes[0].path)
+        print(printable(f"{paint('already installed', 'green')} in {path}"))
+    print(f"events: {events}")
+
+
+def _print_notes(
+    host: Host, installer: Installer, hooks: list[RegisteredHook], wanted: list[Wanted]
+) -> None:
+    notes = [
+        *_missing(host, hooks),
+        *_limits(host, hooks),
+        *_short(host, wanted),
+        *_readers(host, installer),
+    ]
+    if host.tested is None:
+        notes.insert(0, f"untested: written by the documentation of {host.title} alone")
+    if is_switched_off(installer):
+        notes.insert(0, f"hooks are switched off in {installer.file()}: none will run")
+    for note in notes:
+        print(printable(f"note:  {note}"))
+
+
+def _missing(host: Host, hooks: list[RegisteredHook]) -> Iterator[str]:
+    known = set(host.events.values())
+    for event in _events(hooks):
+        if event not in known:
+            yield f"{event.value}: {host.title} has no such event, its hooks never run"
+
+
+def _limits(host: Host, hooks: list[RegisteredHook]) -> Iterator[str]:
+    for event in _events(hooks):
+        for effect, instead in host.limits.get(event, {}).items():
+            yield f"{event.value}: {effect.value}: {instead}"
+
+
+def _short(host: Host, wanted: list[Wanted]) -> Iterator[str]:
+    files = FILES[host.name]
+    if files.timeout_key is None and files.default_ms:
+        long = [one.event for one in wanted if one.needs_ms > files.default_ms]
+        if long:
+            limit = f"{host.title} ends a hook after {files.default_ms // 1000} s"
+            yield f"{limit} and goes on: the hooks of {', '.join(long)} may take longer"
+
+
+def _readers(host: Host, installer: Installer) -> Iterator[str]:
+    """What happens where other hosts read this file too (HOSTS rule 9)."""
+    names = FILES[host.name].readers
+    titles = [all_hosts()[name].title for name in names if name in all_hosts()]
+    if titles:
+        yield (
+            f"{', '.join(titles)} may read {os.path.basename(installer.file())} too: "  # noqa: PTH119
+            "they get their answer there, unless 'hookline install' was run for them"
+        )
+
+
+def _print_next(host: Host, scope: Scope, hooks: list[RegisteredHook]) -> None:
+    steps = []
+    if any(hook.trust is not TrustStatus.TRUSTED for hook in hooks):
+        steps.append("hookline trust   # the project's hooks do not run before that")
+    if FILES[host.name].next_step:
+        steps.append(FILES[host.name].next_step)
+    if scope is Scope.USER:
+        again = f"hookline install {host.name} --user --all-events"
+        steps.append(f"{again}   # if other projects have hooks for other events")
+    if steps:
+        print("\nnext:")
+        for step in steps:
+            print(f"  {step}")

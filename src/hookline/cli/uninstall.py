@@ -1,0 +1,69 @@
+"""``hookline uninstall``: take the bridge out of a coding agent's settings."""
+
+from __future__ import annotations
+
+import sys
+
+from hookline.errors import HooklineError
+from hookline.hosts.catalog import host_of
+from hookline.hosts.file_changes import Change, apply
+from hookline.hosts.host import Host, HostName
+from hookline.hosts.host_files import Scope
+from hookline.hosts.install import Installer
+from hookline.settings.locations import find_workspace
+
+from .common import Options, Parser
+from .install import print_diffs, shown_path
+from .terminal import paint, printable
+
+SUMMARY = "take Hookline out of a coding agent's settings"
+DESCRIPTION = f"""\
+Remove what 'hookline install HOST' wrote, from the settings of this project and from
+your own. A file that nobody changed since is restored byte for byte, one that install
+made is removed; in any other file only Hookline's own entries are removed.
+
+  hookline uninstall claude
+  hookline uninstall codex --dry-run    show the change as a diff, write nothing
+
+hosts: {", ".join(HostName)}
+
+exit status: 0 done (or was not installed), 1 a file could not be changed"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument("host", metavar="HOST", help="the coding agent, such as claude")
+    parser.add_flag("--dry-run", "show the changes as a diff and write nothing")
+    parser.add_cwd()
+
+
+def run(options: Options) -> int:
+    """Change the files of both scopes; one that fails does not keep the other."""
+    host = host_of(options.host)
+    workspace = find_workspace(options.cwd)
+    installers = [Installer(host.name, scope, workspace) for scope in Scope]
+    failed = False
+    changes: list[Change] = []
+    for installer in installers:
+        try:
+            changes += installer.uninstall(host.events)
+        except HooklineError as error:
+            failed = True
+            print(f"hookline: {printable(str(error))}", file=sys.stderr)
+    if options.dry_run:
+        print_diffs(changes, would="remove")
+    else:
+        _write(host, changes, installers, failed=failed)
+    return 1 if failed else 0
+
+
+def _write(
+    host: Host, changes: list[Change], installers: list[Installer], *, failed: bool
+) -> None:
+    for change in changes:
+        apply(change)
+        done = "changed" if change.after else "removed"
+        print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
+    if not changes and not failed:
+        files = " and ".join(one.file("*") for one in installers)
+        print(printable(f"{host.title}: not installed in {files}"))
