@@ -142,13 +142,12 @@ def _lines(content: bytes | None) -> list[str]:
 
 def _write(changes: list[Change], wanted: list[Wanted]) -> None:
     events = ", ".join(one.event for one in wanted)
-    for change in changes:
-        if not change.is_needed:
-            continue
-        apply(change)
+    needed = [change for change in changes if change.is_needed]
+    apply(needed)
+    for change in needed:
         done = "removed" if change.after is None else "wrote"
         print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
-    if not any(change.is_needed for change in changes):
+    if not needed:
         path = shown_path(changes[0].path)
         print(printable(f"{paint('already installed', 'green')} in {path}"))
     print(f"events: {events}")

@@ -60,8 +60,8 @@ def run(options: Options) -> int:
 def _write(
     host: Host, changes: list[Change], installers: list[Installer], *, failed: bool
 ) -> None:
+    apply(changes)
     for change in changes:
-        apply(change)
         done = "changed" if change.after else "removed"
         print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
     if not changes and not failed:

@@ -83,13 +83,21 @@ def load_record(path: str) -> Record | None:
     return found if found is not None and found.path == path else None
 
 
-def apply(change: Change) -> None:
-    """Make a change; the file is complete at every moment."""
-    target = os.path.realpath(change.path)
-    _refuse_changed(target, change)
-    if change.after is None:
-        _delete(change, target)
-        return
+def apply(changes: Iterable[Change]) -> None:
+    """Make changes; each file is complete at every moment."""
+    unused: set[str] = set()
+    for change in changes:
+        target = os.path.realpath(change.path)
+        _refuse_changed(target, change)
+        if change.after is None:
+            _delete(change, target)
+            unused.update(change.record.folders if change.record else ())
+        else:
+            _put(change, target)
+    _remove_folders(sorted(unused, key=len, reverse=True))
+
+
+def _put(change: Change, target: str) -> None:
     made = _make_folders(os.path.dirname(target))  # noqa: PTH120
     try:
         _write(target, change)
@@ -136,8 +144,6 @@ def _delete(change: Change, target: str) -> None:
     except OSError as error:
         problem = f"cannot be removed: {error.strerror}"
         raise SettingsError(problem, change.path) from error
-    if change.record is not None:
-        _remove_folders(change.record.folders)
     _forget(change.path)
 
 
@@ -175,7 +181,5 @@ def _make_folders(folder: str) -> tuple[str, ...]:
 
 def _remove_folders(folders: Iterable[str]) -> None:
     for folder in folders:
-        try:
+        with suppress(OSError):  # others use it
             os.rmdir(folder)  # noqa: PTH106
-        except OSError:
-            return  # others use it

@@ -244,6 +244,9 @@ def file_of(files: HostFiles, scope: Scope, folder: str, event: str = "") -> str
     return path
 
 
+_LAUNCHERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """A hook in a host's file that runs ``hookline bridge``."""
 
@@ -262,6 +265,11 @@ class Call(Struct, frozen=True, kw_only=True):
         """Whether its program can be started from here."""
         return shutil.which(self.program[0]) is not None
 
+    @property
+    def is_launched(self) -> bool:
+        """Whether another program finds Hookline for it, as in ``uv run hookline``."""
+        return self.program[0] in _LAUNCHERS
+
 
 def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
     """The program of a command that runs ``hookline bridge HOST``, else None."""
@@ -271,10 +279,16 @@ def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
         return None
     for at in range(1, len(words) - 1):
         if words[at : at + 2] == ["bridge", host.value]:
-            name = os.path.basename(words[at - 1]).removesuffix(".exe")  # noqa: PTH119
-            if name == "hookline" or words[at - 2 : at] == ["-m", "hookline.cli.main"]:
-                return tuple(words[:at])
+            program = tuple(words[:at])
+            return program if _is_hookline(program) else None
     return None
+
+
+def _is_hookline(program: tuple[str, ...]) -> bool:
+    if program[1:] == ("-m", "hookline.cli.main"):
+        return True
+    name = os.path.basename(program[-1]).removesuffix(".exe")  # noqa: PTH119
+    return name == "hookline" and (len(program) == 1 or program[0] in _LAUNCHERS)
 
 
 def calls_in(host: HostName, value: Any) -> Iterator[Call]:

@@ -336,7 +336,7 @@ def _updated(
     files: HostFiles, parsed: JsonText, call: Call, wanted: Wanted, command: str
 ) -> JsonText:
     """A call as it should be; a longer timeout is kept, and everything else."""
-    if call.command != command:
+    if call.command != command and not call.is_launched:
         inner = ("action",) if files.layout is Layout.TRIGGERS else ()
         parsed = parsed.replaced((*call.path, *inner, files.command_key), command)
     needed = timeout_for(files, wanted)

@@ -138,7 +138,7 @@ def _problems(
     if not call.starts:
         problem = f"{program!r} is not found: {host.title} goes on without your hooks"
         yield Severity.ERROR, f"{problem}; {again}"
-    elif not is_this(call.program):
+    elif not call.is_launched and not is_this(call.program):
         yield Severity.WARNING, f"{program!r} is another installation of Hookline"
     if call.matcher:
         problem = f"the matcher {call.matcher!r} keeps other tools from the hooks"

@@ -1,0 +1,350 @@
+"""``hookline install`` and ``uninstall``; ``list`` and ``check`` on it (issue 15.4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from hookline.hosts.host import HostName
+from hookline.hosts.host_files import FILES
+from tests.support.commandline import hookline
+
+SCRIPTS = str(Path(sys.executable).parent)
+GUARD = {"type": "command", "command": "true", "name": "guard"}
+
+
+class Shell:
+    """A person at a shell, in a project with hooks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.project = folder / "home", folder / "project"
+        (self.project / ".hookline").mkdir(parents=True)
+        (self.project / ".git").mkdir()
+        self.home.mkdir()
+        self.env = {
+            "HOME": str(self.home),
+            "PATH": f"{SCRIPTS}:/usr/bin:/bin",
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_STATE_HOME": str(self.home / ".state"),
+            **{name: "" for files in FILES.values() for name in files.homes},
+        }
+        self.env["XDG_CONFIG_HOME"] = str(self.home / ".config")
+        self.hooks(BeforeTool=[GUARD])
+
+    def hooks(self, **events: list[dict[str, Any]]) -> None:
+        found = {event: [{"hooks": hooks}] for event, hooks in events.items()}
+        self.write(".hookline/settings.json", json.dumps({"hooks": found}))
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def run(self, *words: str, **env: str) -> CompletedProcess[str]:
+        return hookline(*words, cwd=self.project, env=self.env | env)
+
+    def claude(self) -> dict[str, Any]:
+        found = json.loads((self.project / ".claude/settings.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_install_writes_the_events_that_have_hooks(shell: Shell) -> None:
+    ended = shell.run("install", "claude")
+    assert ended.returncode == 0, ended.stderr
+    assert "wrote  .claude/settings.json\nevents: PreToolUse\n" in ended.stdout
+    (group,) = shell.claude()["hooks"].pop("PreToolUse")
+    hook = {"type": "command", "command": "hookline bridge claude", "timeout": 130}
+    assert group == {"hooks": [hook]}
+    assert shell.claude()["hooks"].keys() == {"PreToolUse"}
+
+
+def test_installed_command_answers(shell: Shell) -> None:
+    """From the file that was written to a verdict, as the host runs it."""
+    import subprocess
+
+    rule = {"type": "rule", "name": "no", "when": "true", "then": {"decision": "deny"}}
+    shell.hooks(BeforeTool=[rule])
+    assert shell.run("trust", "--yes").returncode == 0
+    assert shell.run("install", "claude").returncode == 0
+    (group,) = shell.claude()["hooks"]["PreToolUse"]
+    event = {
+        "hook_event_name": "PreToolUse",
+        "session_id": "s",
+        "cwd": str(shell.project),
+        "tool_name": "Bash",
+        "tool_input": {"command": "ls"},
+    }
+    ended = subprocess.run(
+        ["/bin/sh", "-c", group["hooks"][0]["command"]],
+        input=json.dumps(event),
+        env={**os.environ, **shell.env, "CLAUDE_PROJECT_DIR": str(shell.project)},
+        cwd=shell.project,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    specific = json.loads(ended.stdout)["hookSpecificOutput"]
+    assert specific["permissionDecision"] == "deny"
+
+
+def test_install_says_when_there_is_nothing_to_do(shell: Shell) -> None:
+    shell.run("install", "claude")
+    before = (shell.project / ".claude/settings.json").stat()
+    ended = shell.run("install", "claude")
+    assert ended.returncode == 0
+    assert "already installed in .claude/settings.json" in ended.stdout
+    after = (shell.project / ".claude/settings.json").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_install_for_all_events(shell: Shell) -> None:
+    shell.hooks()
+    ended = shell.run("install", "claude")
+    assert ended.returncode == 1
+    assert "no hooks are configured here" in ended.stderr
+    assert shell.run("install", "claude", "--all-events").returncode == 0
+    assert {"PreToolUse", "Stop", "SessionStart"} <= shell.claude()["hooks"].keys()
+
+
+def test_install_for_hooks_of_which_the_host_has_no_event(shell: Shell) -> None:
+    shell.hooks(BeforeModel=[GUARD])
+    ended = shell.run("install", "claude")
+    assert ended.returncode == 1
+    assert "Claude Code has none of the events with hooks: BeforeModel" in ended.stderr
+    shell.hooks(BeforeModel=[GUARD], BeforeTool=[GUARD])
+    ended = shell.run("install", "claude")
+    assert "BeforeModel: Claude Code has no such event" in ended.stdout
+
+
+def test_disabled_hooks_need_no_event(shell: Shell) -> None:
+    hooks = {"BeforeTool": [{"hooks": [GUARD]}], "AfterAgent": [{"hooks": [GUARD]}]}
+    hooks["AfterAgent"][0]["hooks"] = [GUARD | {"name": "off"}]
+    settings = {"hooks": hooks, "hooksConfig": {"disabled": ["off"]}}
+    shell.write(".hookline/settings.json", json.dumps(settings))
+    shell.run("trust", "--yes")  # what nobody approved switches nothing off
+    shell.run("install", "claude")
+    assert shell.claude()["hooks"].keys() == {"PreToolUse"}
+
+
+@pytest.mark.parametrize(
+    ("hooks", "sequential", "seconds"),
+    [
+        ([5000], False, 60),
+        ([90_000, 10_000], False, 190),
+        ([90_000, 10_000], True, 210),
+    ],
+)
+def test_timeout_is_longer_than_the_hooks_need(
+    shell: Shell, hooks: list[int], sequential: bool, seconds: int
+) -> None:
+    found = [GUARD | {"timeout": one, "name": str(one)} for one in hooks]
+    groups = [{"hooks": found, "sequential": sequential}]
+    settings = {"hooks": {"BeforeTool": groups}}
+    shell.write(".hookline/settings.json", json.dumps(settings))
+    shell.run("install", "claude")
+    (group,) = shell.claude()["hooks"]["PreToolUse"]
+    assert group["hooks"][0]["timeout"] == seconds
+
+
+def test_dry_run_shows_a_diff_and_writes_nothing(shell: Shell) -> None:
+    file = shell.write(".claude/settings.json", '{\n  "model": "x" // mine\n}\n')
+    text = file.read_text()
+    ended = shell.run("install", "claude", "--dry-run")
+    assert ended.returncode == 0
+    lines = ended.stdout.splitlines()
+    assert lines[:2] == ["--- .claude/settings.json", "+++ .claude/settings.json"]
+    assert '-  "model": "x" // mine' in lines
+    assert '+  "model": "x", // mine' in lines
+    assert file.read_text() == text
+    assert not (shell.home / ".state").exists()
+    shell.run("install", "claude")
+    ended = shell.run("install", "claude", "--dry-run")
+    assert ended.stdout == "nothing to write: all files are as they should be\n"
+    ended = shell.run("uninstall", "claude", "--dry-run")
+    assert '+  "model": "x" // mine' in ended.stdout.splitlines()
+    assert file.read_text() != text
+
+
+def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
+    ended = shell.run("install", "claude", "--user")
+    file = shell.home / ".claude/settings.json"
+    assert f"wrote  {file}" in ended.stdout
+    assert f'"{SCRIPTS}/hookline bridge claude"' in file.read_text()
+    assert "Do not commit it" not in ended.stdout
+
+
+def test_project_names_the_path_if_hookline_is_not_on_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    ended = shell.run("install", "claude", PATH="/usr/bin:/bin")
+    assert "Do not commit it" in ended.stdout
+    command = shell.claude()["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+    assert command == f"{SCRIPTS}/hookline bridge claude"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "hookline").write_text("#!/bin/sh\n")
+    (other / "hookline").chmod(0o755)
+    shell.run("install", "claude", PATH=f"{other}:{SCRIPTS}:/usr/bin:/bin")
+    assert command in json.dumps(shell.claude())
+    shell.run("install", "claude")
+    assert '"hookline bridge claude"' in json.dumps(shell.claude())
+
+
+@pytest.mark.parametrize("first", [[], ["--user"]])
+def test_hooks_never_run_twice_from_project_and_user_settings(
+    shell: Shell, first: list[str]
+) -> None:
+    assert shell.run("install", "claude", *first).returncode == 0
+    second = [] if first else ["--user"]
+    ended = shell.run("install", "claude", *second)
+    assert ended.returncode == 1
+    assert "so they would run twice" in ended.stderr
+
+
+def test_uninstall_covers_project_and_user(shell: Shell) -> None:
+    shell.run("install", "claude", "--user")
+    assert shell.run("uninstall", "claude").returncode == 0
+    assert not (shell.home / ".claude").exists()
+    shell.run("install", "claude")
+    ended = shell.run("uninstall", "claude")
+    assert ended.stdout == "removed  .claude/settings.json\n"
+    assert not (shell.project / ".claude").exists()
+    ended = shell.run("uninstall", "claude")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("Claude Code: not installed in ")
+
+
+def test_uninstall_goes_on_where_one_file_is_broken(shell: Shell) -> None:
+    shell.run("install", "claude", "--user")
+    shell.write(".claude/settings.json", "{oops")
+    ended = shell.run("uninstall", "claude")
+    assert ended.returncode == 1
+    assert ".claude/settings.json:1:2: is not valid JSON" in ended.stderr
+    assert not (shell.home / ".claude").exists()
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_unknown_host_is_named(shell: Shell, command: str) -> None:
+    ended = shell.run(command, "claud")
+    assert ended.returncode == 1
+    assert "unknown host 'claud': did you mean 'claude'?" in ended.stderr
+
+
+def test_install_needs_valid_settings_of_its_own(shell: Shell) -> None:
+    shell.write(".hookline/settings.json", "{")
+    ended = shell.run("install", "claude")
+    assert ended.returncode == 1
+    assert "settings.json:1:2: is not valid JSON" in ended.stderr
+    assert not (shell.project / ".claude").exists()
+
+
+def test_install_says_that_the_project_is_not_trusted(shell: Shell) -> None:
+    assert "  hookline trust   #" in shell.run("install", "claude").stdout
+    shell.run("trust", "--yes")
+    assert "hookline trust" not in shell.run("install", "claude").stdout
+
+
+def test_install_says_that_the_host_runs_no_hooks(shell: Shell) -> None:
+    shell.write(".claude/settings.json", '{"disableAllHooks": true}')
+    assert "hooks are switched off in " in shell.run("install", "claude").stdout
+
+
+def test_list_shows_where_the_bridge_is_installed(shell: Shell) -> None:
+    assert "agent" not in shell.run("list").stdout
+    shell.run("install", "claude")
+    *_, heading, row = shell.run("list").stdout.splitlines()
+    assert heading.split() == ["agent", "settings", "file", "events", "works"]
+    cells = ["claude", "project", ".claude/settings.json", "PreToolUse", "yes"]
+    assert row.split() == cells
+    assert json.loads(shell.run("list", "--json").stdout)[0]["name"] == "guard"
+
+
+def check(shell: Shell, **env: str) -> tuple[int, list[str]]:
+    ended = shell.run("check", "--json", **env)
+    found = json.loads(ended.stdout)
+    assert all(one["file"].endswith("settings.json") for one in found)
+    return ended.returncode, [f"{one['severity']}: {one['message']}" for one in found]
+
+
+def test_check_finds_nothing_in_a_new_installation(shell: Shell) -> None:
+    shell.run("install", "claude")
+    assert check(shell) == (0, [])
+    assert "2 files checked: 0 errors" in shell.run("check").stdout
+
+
+def test_check_finds_that_the_command_is_missing(shell: Shell) -> None:
+    shell.run("install", "claude")
+    status, (finding,) = check(shell, PATH="/usr/bin:/bin")
+    assert status == 1
+    assert finding.startswith("error: 'hookline' is not found: Claude Code goes on")
+
+
+def test_check_finds_another_installation(shell: Shell, tmp_path: Path) -> None:
+    shell.run("install", "claude")
+    (tmp_path / "hookline").write_text("#!/bin/sh\n")
+    (tmp_path / "hookline").chmod(0o755)
+    status, (finding,) = check(shell, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert (status, finding) == (
+        0,
+        "warning: 'hookline' is another installation of Hookline",
+    )
+
+
+def test_check_finds_stale_events_and_short_timeouts(shell: Shell) -> None:
+    shell.run("install", "claude")
+    shell.hooks(AfterAgent=[GUARD], BeforeTool=[GUARD | {"timeout": 300_000}])
+    again = "run 'hookline install claude' again"
+    waits = "Claude Code waits for 130 and may miss the verdict, hooks need up to 610"
+    assert check(shell)[1] == [
+        f"warning: {waits}: {again}",
+        f"warning: not installed, though AfterAgent has hooks: {again}",
+    ]
+    shell.hooks(AfterAgent=[GUARD])
+    assert check(shell)[1][0] == (
+        f"hint: BeforeTool has no hooks: {again} to leave it out"
+    )
+    shell.run("install", "claude")
+    assert check(shell) == (0, [])
+
+
+def test_check_finds_two_calls_and_matchers(shell: Shell) -> None:
+    shell.run("install", "claude", "--user")
+    text = (shell.home / ".claude/settings.json").read_text()
+    found = json.loads(text)
+    found["hooks"]["PreToolUse"][0]["matcher"] = "Bash"
+    shell.write(".claude/settings.json", json.dumps(found))
+    findings = check(shell)[1]
+    assert "warning: the matcher 'Bash' keeps other tools from the hooks" in findings
+    assert sum(one.endswith("the hooks run twice") for one in findings) == 2
+    assert "'hookline check' has findings" in shell.run("list").stdout
+
+
+def test_check_reports_a_broken_file_that_was_ours(shell: Shell) -> None:
+    shell.run("install", "claude")
+    file = shell.project / ".claude/settings.json"
+    file.write_text(file.read_text() + "}")
+    (finding,) = check(shell)[1]
+    assert finding.startswith("warning: Claude Code cannot read it")
+    file.write_text("{oops")
+    assert check(shell) == (0, [])
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_help_names_every_host_and_the_exit_status(command: str) -> None:
+    text = hookline(command, "--help").stdout
+    assert all(host in text for host in HostName)
+    assert "exit status: 0" in text
