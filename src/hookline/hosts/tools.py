@@ -119,6 +119,11 @@ class ToolCall(Struct, frozen=True):
         return next(iter(inner.values()))
 
 
+def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
+    """A host's names of tools and ours, given its names for each of ours as words."""
+    return {name: ours for ours, names in by_ours.items() for name in names.split()}
+
+
 def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     """Read the call of a tool; ``names`` has the host's tool names and ours."""
     ours = names.get(name, name)
