@@ -8,11 +8,26 @@ from functools import cache
 from hookline.errors import HooklineError, nearest
 
 from .claude import ClaudeHost
+from .claude_family import DroidHost, VSCodeHost
+from .cline import ClineHost
+from .cursor import CursorHost
+from .documented import GooseHost, KiroHost, WindsurfHost
 from .host import Host, HostName, Wire
+from .opencode import OpenCodeHost
 
 
 def _hosts() -> tuple[Host, ...]:
-    return (ClaudeHost(),)
+    return (
+        ClaudeHost(),
+        OpenCodeHost(),
+        CursorHost(),
+        VSCodeHost(),
+        DroidHost(),
+        GooseHost(),
+        KiroHost(),
+        WindsurfHost(),
+        ClineHost(),
+    )
 
 
 @cache
@@ -31,5 +46,12 @@ def host_of(name: str) -> Host:
 
 
 def real_host(named: Host, given: Wire, env: Mapping[str, str]) -> Host:
-    """The host that calls, where one reads the settings of another (HOSTS rule 9)."""
+    """The host that calls, where one reads the settings of another (HOSTS rule 9).
+
+    Cursor and VS Code are known by their JSON.
+    """
+    if named.name is HostName.CLAUDE and "cursor_version" in given:
+        return all_hosts()[HostName.CURSOR]
+    if named.name in (HostName.CLAUDE, HostName.COPILOT) and "hookEventName" in given:
+        return all_hosts()[HostName.VSCODE]
     return named

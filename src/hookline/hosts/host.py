@@ -156,6 +156,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
         reason = self.stop_reason if self.stopped and not self.blocked else self.reason
         return "\n\n".join(filter(None, [reason, self.told(escaped=escaped)]))
 
+    def remark(self, *, escaped: bool = True) -> str:
+        """What a model is told after a tool: an objection, and everything else."""
+        objection = self.reason if self.blocked else ""
+        return "\n\n".join(filter(None, [objection, self.told(escaped=escaped)]))
+
     def effects(self) -> set[Effect]:
         """What this verdict asks of the host."""
         changes = (self.tool_input, self.llm_request, self.llm_response)
@@ -179,6 +184,8 @@ class Answer(Struct, frozen=True):
     stdout: bytes = b""
     status: int = 0
     stderr: str = ""
+    lost: tuple[str, ...] = ()
+    """What this event could not express, beyond the limits of the host."""
 
 
 class Host(Protocol):
@@ -278,6 +285,29 @@ def json_answer(wire: Wire) -> Answer:
     """An answer in JSON; keys without a value are left out."""
     found = {key: value for key, value in wire.items() if value not in (None, "", {})}
     return Answer(encode(found) + b"\n")
+
+
+def known_event(host: Host, name: str) -> HookEventName | None:
+    """Our event for one of the host's; raises for one that it is not known to have."""
+    ours = host.events.get(name)
+    if ours is None and name not in host.ignored:
+        raise BadInputError(f"unknown event {name!r}")
+    return ours
+
+
+def tool_result(content: Any, error: str | None = None) -> Wire:
+    """The result of a tool in our shape (PROTOCOL 1)."""
+    found: Wire = {"llmContent": content, "returnDisplay": content}
+    return found if error is None else found | {"error": {"message": error}}
+
+
+def object_field(given: Wire, name: str) -> Wire:
+    """A field that is an object; raises if it is missing or something else."""
+    value = given.get(name)
+    if isinstance(value, dict):
+        return value
+    found = "missing" if value is None else f"expected an object, got {value!r:.60}"
+    raise BadInputError(f"{name}: {found}")
 
 
 def text_field(given: Wire, *names: str, default: str | None = None) -> str:

@@ -7,6 +7,7 @@ of those cannot be put back.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -28,20 +29,24 @@ DELETE, GLOB, GREP, LIST = (
     "list_directory",
 )
 FETCH, SEARCH, TASK, PATCH = "web_fetch", "web_search", "task", "apply_patch"
+EDITOR = "<editor>"
+"""For tables of names: a tool that reads, writes or replaces, as its input says."""
 
 _FILE = ("path", "file_path", "absolute_path", "file", "file_name", "target_file")
-_FOLDER = ("path", "dir_path", "directory", "dir", "folder", "target_directory")
+_FOLDER = (
+    *("path", "dir_path", "directory", "dir", "folder"),
+    *("directory_path", "target_directory"),
+)
+_CONTENT = ("content", "file_text", "contents", "code", "new_text")
+_OLD = ("old_string", "old_str", "old_text", "before")
+_NEW = ("new_string", "new_str", "new_text", "after", "insert_text")
 _SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
     SHELL: {"command": ("command", "cmd", "command_line", "script")},
     READ: {"path": _FILE},
-    WRITE: {"path": _FILE, "content": ("content", "file_text", "contents", "code")},
-    REPLACE: {
-        "path": _FILE,
-        "old_string": ("old_string", "old_str", "old_text"),
-        "new_string": ("new_string", "new_str", "new_text"),
-    },
+    WRITE: {"path": _FILE, "content": _CONTENT},
+    REPLACE: {"path": _FILE, "old_string": _OLD, "new_string": _NEW},
     DELETE: {"path": _FILE},
-    GLOB: {"pattern": ("pattern", "glob_pattern", "glob"), "path": _FOLDER},
+    GLOB: {"pattern": ("pattern", "glob_pattern", "glob", "query"), "path": _FOLDER},
     GREP: {"pattern": ("pattern", "query", "regex"), "path": _FOLDER},
     LIST: {"path": _FOLDER},
     FETCH: {"url": ("url", "uri")},
@@ -49,6 +54,19 @@ _SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
     TASK: {"prompt": ("prompt", "task")},
 }
 """The fields of our tools, and what hosts call them; ``filePath`` is ``file_path``."""
+
+_LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    SHELL: ("command", ("commands",)),
+    READ: ("path", ("files", "paths", "file_paths", "operations")),
+    REPLACE: ("path", ("files",)),
+    DELETE: ("path", ("files", "paths", "file_paths")),
+    GLOB: ("pattern", ("patterns",)),
+    GREP: ("pattern", ("queries",)),
+    FETCH: ("url", ("urls", "requests")),
+}
+"""A field that tools of some hosts take several of, and what the list is called."""
+_EDIT_LISTS = ("edits", "changes", "replacements")
+_EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
 _PATCH_KEYS = ("command", "input", "patch", "patch_text")
 _PATCH_MARK = "*** Begin Patch"
@@ -64,6 +82,8 @@ class ToolCall(Struct, frozen=True):
     """Our field names and the host's, where one part can be changed and put back."""
     is_whole: bool = True
     """Whether the one part is the whole call."""
+    listed: str = ""
+    """The key of the host's list whose only item the one part is."""
 
     def changed(self, inputs: Iterable[Wire | None]) -> Wire | None:
         """The changed input in the host's spelling; None if nothing is changed.
@@ -75,19 +95,47 @@ class ToolCall(Struct, frozen=True):
             return None
         if len(self.parts) != 1 or not self.is_whole:
             raise ValueError("a change of a part of this call cannot be put back")
-        return {self.spelled.get(key, key): value for key, value in found[0].items()}
+        changed = found[0]
+        top = self._top_level(changed)
+        inner = {
+            self.spelled.get(key, key): value
+            for key, value in changed.items()
+            if key not in top
+        }
+        return top | ({self.listed: [self._item(inner)]} if self.listed else inner)
+
+    def _top_level(self, changed: Wire) -> Wire:
+        """What of a change does not belong into the host's list."""
+        kept = self.given.keys() - {self.listed} if self.listed else ()
+        return {key: value for key, value in changed.items() if key in kept}
+
+    def _item(self, inner: Wire) -> Any:
+        given = self.given[self.listed]
+        first = given[0] if isinstance(given, list) else given
+        if isinstance(first, dict):
+            return inner
+        if len(inner) != 1:
+            raise ValueError(f"an item of {self.listed} cannot have further fields")
+        return next(iter(inner.values()))
+
+
+def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
+    """A host's names of tools and ours, given its names for each of ours as words."""
+    return {name: ours for ours, names in by_ours.items() for name in names.split()}
 
 
 def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     """Read the call of a tool; ``names`` has the host's tool names and ours."""
-    tool_input = _as_object(given)
     ours = names.get(name, name)
+    tool_input = _as_object(ours, given)
+    if ours == EDITOR:
+        ours = _editor_tool(tool_input)
     if ours == PATCH:
         return _patch_call(name, tool_input)
-    if ours == REPLACE and isinstance(tool_input.get("edits"), list):
-        return _edits_call(name, tool_input)
-    if ours == SHELL and isinstance(tool_input.get("commands"), list):
-        return _commands_call(name, tool_input)
+    if ours == REPLACE and (edits := _edits_key(tool_input)):
+        return _edits_call(name, tool_input, edits)
+    if keys := _list_keys(ours, tool_input):
+        return _listed_call(name, ours, tool_input, keys)
     call = _plain_call(name, ours, tool_input)
     if ours != SHELL or _PATCH_MARK not in str(call.parts[0][1].get("command")):
         return call
@@ -96,10 +144,21 @@ def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     return ToolCall(name, tool_input, (*call.parts, *files), is_whole=False)
 
 
-def _as_object(given: Any) -> Wire:
+def _as_object(ours: str, given: Any) -> Wire:
     if isinstance(given, dict):
         return given
+    if ours in _LISTS and isinstance(given, (str, list)):
+        field, (key, *_) = _LISTS[ours]
+        return {key: given} if isinstance(given, list) else {field: given}
     return {} if given is None else {"input": given}
+
+
+def _editor_tool(given: Wire) -> str:
+    command = given.get("command")
+    if isinstance(command, str):
+        return _EDITOR_TOOLS.get(command, REPLACE)
+    replaces = _keys_of(given, _OLD) or given.get("insert_line") is not None
+    return REPLACE if replaces else WRITE
 
 
 def _plain_call(name: str, ours: str, given: Wire) -> ToolCall:
@@ -151,11 +210,15 @@ def _patch_call(name: str, given: Wire) -> ToolCall:
     return ToolCall(name, given, parts, is_whole=not found)
 
 
-def _edits_call(name: str, given: Wire) -> ToolCall:
+def _edits_key(given: Wire) -> str | None:
+    return next((k for k in _EDIT_LISTS if isinstance(given.get(k), list)), None)
+
+
+def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
     """Several edits of one file are one part."""
-    edits = [one for one in given["edits"] if isinstance(one, dict)]
+    edits = [one for one in given[edits_key] if isinstance(one, dict)]
     plain = [_plain_call(name, REPLACE, one).parts[0][1] for one in edits]
-    rest = {key: value for key, value in given.items() if key != "edits"}
+    rest = {key: value for key, value in given.items() if key != edits_key}
     by_file: dict[str, list[Wire]] = {}
     whole = _plain_call(name, REPLACE, rest).parts[0][1]
     for edit in plain:
@@ -173,7 +236,38 @@ def _merged_edits(edits: list[Wire]) -> Wire:
     return {"path": edits[0]["path"], **joined}
 
 
-def _commands_call(name: str, given: Wire) -> ToolCall:
-    rest = {key: value for key, value in given.items() if key != "commands"}
-    parts = [(SHELL, {**rest, "command": one}) for one in given["commands"]]
-    return ToolCall(name, given, tuple(parts) or ((SHELL, given),), is_whole=False)
+def _list_keys(ours: str, given: Wire) -> list[str]:
+    """The keys of an input that hold several values of a field."""
+    _, spellings = _LISTS.get(ours, ("", ()))
+    return [key for key in _keys_of(given, spellings) if given[key] != []]
+
+
+def _listed_call(name: str, ours: str, given: Wire, keys: list[str]) -> ToolCall:
+    """One part for each value, and for the field itself if that is there too."""
+    rest = {key: value for key, value in given.items() if key not in keys}
+    values = [
+        one
+        for key in keys
+        for one in (given[key] if isinstance(given[key], list) else [given[key]])
+    ]
+    items = [_item_call(name, ours, one) for one in values]
+    parts = [(ours, rest | part) for item in items for _, part in item.parts]
+    if any(_spelled(ours, rest)):
+        parts += _plain_call(name, ours, rest).parts
+    shown = items[0].parts[0][1]
+    if len(parts) == 1 and items[0].is_whole and not shown.keys() & rest.keys():
+        return ToolCall(name, given, tuple(parts), items[0].spelled, listed=keys[0])
+    return ToolCall(name, given, tuple(parts), is_whole=False)
+
+
+def _item_call(name: str, ours: str, value: Any) -> ToolCall:
+    """One item of a list: a value of the field, or an object that has it."""
+    if not isinstance(value, dict):
+        field, _ = _LISTS[ours]
+        return ToolCall(name, {}, ((ours, {field: value}),))
+    arguments = value.get("args")
+    if ours != SHELL or not isinstance(arguments, list):
+        return _plain_call(name, ours, value)
+    words = [str(one) for one in (value.get("command", ""), *arguments)]
+    command = {**value, "command": shlex.join(words)}
+    return ToolCall(name, {}, ((ours, command),), is_whole=False)
