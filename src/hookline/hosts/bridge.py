@@ -188,9 +188,9 @@ async def _fire(
     verdict = _with_change(read, verdict_of(results), inputs, results)
     if event in _ENDINGS:
         verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
-    losses = lost(host, event, verdict)
     on_ask = loaded.config.settings.global_options.on_ask
     answer = host.write(read, _expressible(host, event, verdict, on_ask))
+    losses = lost(host, event, verdict, answer)
     if losses and (handler := await loaded.handler()) is not None:
         about = {"host": host.name.value, "event": read.name}
         for loss in losses:

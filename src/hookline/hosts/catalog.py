@@ -8,11 +8,13 @@ from functools import cache
 from hookline.errors import HooklineError, nearest
 
 from .claude import ClaudeHost
+from .gemini import GeminiHost, LlxprtHost
 from .host import Host, HostName, Wire
+from .qwen import QwenHost
 
 
 def _hosts() -> tuple[Host, ...]:
-    return (ClaudeHost(),)
+    return ClaudeHost(), GeminiHost(), LlxprtHost(), QwenHost()
 
 
 @cache
