@@ -110,13 +110,13 @@ async def test_a_withheld_result_that_stays_in_the_history_closes_it(
 ) -> None:
     """A later prompt would send it to the model."""
     hooks, program = NotingHooks(tmp_path, AfterTool=WITHHOLDS), ScriptedProgram()
-    fetched = {"tool_name": "WebFetch", "tool_input": {"url": "x"}}
+    fetched = {"tool_name": "ReadMcpResource", "tool_input": {"uri": "x"}}
     async with client(hooks, program):
         ended = await program.fire("PostToolUse", **fetched, tool_response={"a": 1})
         again = await program.fire("UserPromptSubmit", prompt="again")
         other = await program.fire("UserPromptSubmit", prompt="a", session_id="c-2")
     assert ended["continue"] is False
-    assert again == {"decision": "block", "reason": "WebFetch: secret"}
+    assert again == {"decision": "block", "reason": "ReadMcpResource: secret"}
     assert other == {}
 
 

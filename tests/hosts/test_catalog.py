@@ -13,6 +13,7 @@ from hookline.errors import HooklineError
 from hookline.hosts.catalog import all_hosts, host_of, real_host
 from hookline.hosts.host import (
     EFFECTS,
+    Answer,
     BadInputError,
     Effect,
     Host,
@@ -188,7 +189,7 @@ def test_a_refusal_is_an_answer_of_its_own(host: Host) -> None:
 def test_losses_name_the_host_the_event_and_what_happens_instead(host: Host) -> None:
     for event, effects in host.limits.items():
         verdict = Verdict(blocked=True, ask=True, stopped=True, context="c")
-        for line in lost(host, event, verdict):
+        for line in lost(host, event, verdict, Answer()):
             assert line.startswith(f"{host.title}: {event.value}: ")
             assert line.rpartition(": ")[2] in " ".join(effects.values())
 

@@ -209,7 +209,7 @@ async def test_the_loss_at_a_failed_tool_is_said(desk: Desk) -> None:
     """Issue 15.2: also where only one of the host's events cannot express it."""
     desk.rule("AfterTool", BLOCK)
     reply = await desk.ask("cursor", FAILED)
-    line = b"hookline: Cursor: postToolUseFailure: block: Cursor does not read it\n"
+    line = b"hookline: Cursor: AfterTool: block: Cursor does not read it\n"
     assert reply.stderr == line
 
 

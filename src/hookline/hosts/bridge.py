@@ -190,7 +190,7 @@ async def _fire(
         verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
     on_ask = loaded.config.settings.global_options.on_ask
     answer = host.write(read, _expressible(host, event, verdict, on_ask))
-    losses = [*lost(host, event, verdict), *answer.lost]
+    losses = lost(host, event, verdict, answer)
     if losses and (handler := await loaded.handler()) is not None:
         about = {"host": host.name.value, "event": read.name}
         for loss in losses:

@@ -12,13 +12,18 @@ from .claude_family import DroidHost, VSCodeHost
 from .cline import ClineHost
 from .cursor import CursorHost
 from .documented import GooseHost, KiroHost, WindsurfHost
+from .gemini import GeminiHost, LlxprtHost
 from .host import Host, HostName, Wire
 from .opencode import OpenCodeHost
+from .qwen import QwenHost
 
 
 def _hosts() -> tuple[Host, ...]:
     return (
         ClaudeHost(),
+        GeminiHost(),
+        LlxprtHost(),
+        QwenHost(),
         OpenCodeHost(),
         CursorHost(),
         VSCodeHost(),

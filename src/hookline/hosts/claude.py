@@ -7,7 +7,7 @@ tool's own is ignored, so one that must be withheld and cannot be replaced ends 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hookline.protocol.dialects import (
@@ -21,7 +21,6 @@ from hookline.protocol.events import HookEventName
 
 from .host import (
     Answer,
-    BadInputError,
     Effect,
     HostEvent,
     HostName,
@@ -29,7 +28,10 @@ from .host import (
     Verdict,
     Wire,
     json_answer,
+    known_event,
+    session_fields,
     text_field,
+    tool_result,
 )
 from .tools import (
     FETCH,
@@ -64,15 +66,21 @@ TOOLS = {
 FAILURE = "PostToolUseFailure"
 _SOURCES = {"compact": "compress"}
 _CARRIED = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
+_BLOCKED = "Blocked by hook"
 _NO_CLEAR = "the context stays as it is"
 _AGENT_STARTS = "the subagent starts, and is told not to work"
+_PERSON = "shown to the person, not to the model"
 
 LIMITS: Limits = {
     _E.AfterTool: {
-        Effect.WITHHOLD: "the run ends where a tool's result cannot be replaced",
+        Effect.WITHHOLD: "the run ends; the error of a failed tool reaches the model",
         Effect.SUPPRESS: "the result is shown to the person",
+        Effect.STOP: "a run goes on after a tool that failed",
     },
     _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR},
+    _E.SessionEnd: {Effect.MESSAGE: _PERSON},
+    _E.Notification: {Effect.MESSAGE: _PERSON},
+    _E.PreCompress: {Effect.MESSAGE: _PERSON},
     _E.SubagentStart: {Effect.BLOCK: _AGENT_STARTS, Effect.STOP: _AGENT_STARTS},
     _E.SubagentStop: {Effect.CLEAR: _NO_CLEAR},
 }
@@ -97,9 +105,7 @@ class ClaudeHost:
 
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = self.events.get(name)
-        if ours is None and name not in self.ignored:
-            raise BadInputError(f"unknown event {name!r}")
+        ours = known_event(self, name)
         call = self._call(given) if ours in (_E.BeforeTool, _E.AfterTool) else None
         carried = {key: given[key] for key in _CARRIED if given.get(key) is not None}
         fields = {} if ours is None else _fields(ours, given, call)
@@ -109,9 +115,7 @@ class ClaudeHost:
             fields=carried | fields,
             call=call,
             given=given,
-            session_id=text_field(given, "session_id", default=""),
-            transcript_path=text_field(given, "transcript_path", default=""),
-            cwd=text_field(given, "cwd", default=""),
+            **session_fields(given),
         )
 
     def _call(self, given: Wire) -> ToolCall:
@@ -126,16 +130,17 @@ class ClaudeHost:
             case _E.AfterTool:
                 wire = _after_tool(event, verdict)
             case _E.BeforeAgent:
-                wire = _blocking(verdict) | _specific(event, _told(verdict))
+                wire = _refusing(verdict) or _specific(event, verdict.told())
             case _E.AfterAgent | _E.SubagentStop:
-                wire = _blocking(verdict) | _shown(verdict.message)
+                wire = _after_agent(verdict)
             case _E.SessionStart:
-                wire = _specific(event, _told(verdict))
+                wire = _specific(event, verdict.told())
             case _E.SubagentStart:
                 wire = _specific(event, _told_to_subagent(verdict))
             case _:
                 wire = _shown(verdict.message)
-        return json_answer(wire | _shown(wire.get("systemMessage"), verdict.notice))
+        wire |= _shown(wire.get("systemMessage"), verdict.notice)
+        return json_answer(wire, *_expressed(event, wire))
 
     def refuse(self, reason: str) -> Answer:
         """Exit 2 blocks every event of Claude Code that can be blocked."""
@@ -178,11 +183,10 @@ def _response(name: str, given: Wire) -> Wire:
     """A result in our shape; of a failed tool the error is all there is."""
     if "tool_response" not in given:
         error = text_field(given, "error", default="the tool failed")
-        failed: Wire = {"llmContent": error, "returnDisplay": error}
-        return failed | {"error": {"message": error}}
+        return tool_result(error, error)
     response = given["tool_response"]
     content = claude_content(name, response)
-    found: Wire = {"llmContent": content, "returnDisplay": content}
+    found = tool_result(content)
     return found if content is response else found | {"metadata": response}
 
 
@@ -208,7 +212,7 @@ def _notification(given: Wire) -> Wire:
 
 def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
     if verdict.blocked or verdict.stopped:
-        reason = verdict.refusal() or "Blocked by hook"
+        reason = verdict.refusal() or _BLOCKED
         denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
         return _stopping(verdict) | _specific(event, **denied)
     said: Wire = {}
@@ -220,41 +224,58 @@ def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
 
 
 def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
-    stop, told = _stopping(verdict), verdict.told()
-    name = "" if event.call is None else event.call.name
-    if verdict.withheld:
-        response = event.given.get("tool_response")
-        reason = verdict.refusal() or "withheld by a hook"
-        replaced = claude_replacement(name, response, reason)
-        if replaced is not None and event.name != FAILURE:
-            return stop | _specific(event, updatedToolOutput=replaced)
-        return {"continue": False, "stopReason": f"{name}: {reason}"}
     if event.name == FAILURE:
-        told = "\n".join(
-            filter(None, [verdict.reason if verdict.blocked else "", told])
-        )
-        return stop | _specific(event, told)
-    objection = {"decision": "block", "reason": verdict.reason or "Blocked by hook"}
-    return stop | (objection if verdict.blocked else {}) | _specific(event, told)
+        # It obeys nothing else after a tool that failed.
+        stop = verdict.stop_reason if verdict.stopped else ""
+        told = "\n\n".join(filter(None, [stop, verdict.remark()]))
+        return _specific(event, told)
+    if verdict.withheld:
+        return _withholding(event, verdict)
+    objection = {"decision": "block", "reason": verdict.reason or _BLOCKED}
+    found = objection if verdict.blocked else {}
+    return _stopping(verdict) | found | _specific(event, verdict.told())
 
 
-def _blocking(verdict: Verdict) -> Wire:
-    """The top-level block of prompts and answers."""
-    wire = _stopping(verdict)
-    if verdict.blocked or verdict.stopped:
-        reason = verdict.reason or verdict.stop_reason or "Blocked by hook"
-        wire |= {"decision": "block", "reason": reason}
-    return wire
+def _withholding(event: HostEvent, verdict: Verdict) -> Wire:
+    name = "" if event.call is None else event.call.name
+    reason = verdict.refusal() or "withheld by a hook"
+    response = event.given.get("tool_response")
+    replaced = claude_replacement(name, response, reason)
+    if replaced is None:
+        return {"continue": False, "stopReason": f"{name}: {reason}"}
+    return _stopping(verdict) | _specific(event, updatedToolOutput=replaced)
+
+
+def _expressed(event: HostEvent, wire: Wire) -> Iterator[Effect]:
+    """What some answers after a tool cannot say, and this one does."""
+    if event.name == FAILURE:
+        return
+    yield Effect.STOP
+    if "updatedToolOutput" in wire.get("hookSpecificOutput", {}):
+        yield Effect.WITHHOLD
+
+
+def _refusing(verdict: Verdict) -> Wire:
+    """The block of a prompt."""
+    if not verdict.blocked and not verdict.stopped:
+        return {}
+    reason = verdict.reason or verdict.stop_reason or _BLOCKED
+    return _stopping(verdict) | {"decision": "block", "reason": reason}
+
+
+def _after_agent(verdict: Verdict) -> Wire:
+    """A block goes on with the reason as the next prompt; a stop does not."""
+    if verdict.stopped:
+        return _stopping(verdict) | _shown(verdict.message)
+    if verdict.blocked:
+        return {"decision": "block", "reason": verdict.refusal() or _BLOCKED}
+    return _shown(verdict.message)
 
 
 def _stopping(verdict: Verdict) -> Wire:
     if not verdict.stopped:
         return {}
-    return {"continue": False, "stopReason": verdict.stop_reason}
-
-
-def _told(verdict: Verdict) -> str:
-    return "" if verdict.blocked or verdict.stopped else verdict.told()
+    return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
 
 
 def _told_to_subagent(verdict: Verdict) -> str:

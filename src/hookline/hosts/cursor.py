@@ -295,8 +295,8 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
     if verdict.stopped:
         told = "\n\n".join(filter(None, [verdict.stop_reason or "Stop now.", told]))
     if event.name != "postToolUse":
-        title, effects = CursorHost.title, sorted(verdict.effects())
-        lost = [f"{title}: {event.name}: {one}: {_UNHEARD}" for one in effects]
+        effects = sorted(verdict.effects())
+        lost = [f"{one}: {_UNHEARD}" for one in effects]
         return Answer(b"{}\n", lost=tuple(lost))
     if verdict.withheld and event.call and event.call.name.startswith("MCP:"):
         text = verdict.refusal() or "withheld by a hook"

@@ -7,6 +7,7 @@ all hosts (``bridge.py``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
@@ -15,13 +16,14 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode
+from hookline.protocol.jsontext import encode, text_of
 from hookline.protocol.results import ProcessedHookResult
 
 from .tools import ToolCall
 
 Wire = dict[str, Any]
 _E = HookEventName
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 class HostName(StrEnum):
@@ -186,6 +188,8 @@ class Answer(Struct, frozen=True):
     stderr: str = ""
     lost: tuple[str, ...] = ()
     """What this event could not express, beyond the limits of the host."""
+    expressed: frozenset[Effect] = frozenset()
+    """What the host cannot express on every event, and could on this one."""
 
 
 class Host(Protocol):
@@ -226,11 +230,14 @@ class Host(Protocol):
         ...
 
 
-def lost(host: Host, event: HookEventName, verdict: Verdict) -> list[str]:
-    """What a verdict asks and the host cannot do, and what happens instead."""
+def lost(
+    host: Host, event: HookEventName, verdict: Verdict, answer: Answer
+) -> list[str]:
+    """What a verdict asks and the answer cannot say, and what happens instead."""
     limits = host.limits.get(event, {})
-    asked = sorted(verdict.effects() & limits.keys())
-    return [f"{host.title}: {event.value}: {one}: {limits[one]}" for one in asked]
+    asked = sorted(verdict.effects() & limits.keys() - answer.expressed)
+    found = [f"{one}: {limits[one]}" for one in asked]
+    return [f"{host.title}: {event.value}: {one}" for one in (*found, *answer.lost)]
 
 
 def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
@@ -281,10 +288,28 @@ def escape(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def json_answer(wire: Wire) -> Answer:
+def json_answer(wire: Wire, *expressed: Effect) -> Answer:
     """An answer in JSON; keys without a value are left out."""
     found = {key: value for key, value in wire.items() if value not in (None, "", {})}
-    return Answer(encode(found) + b"\n")
+    return Answer(_ascii(encode(found)) + b"\n", expressed=frozenset(expressed))
+
+
+def _ascii(text: bytes) -> bytes:
+    """The same JSON in ASCII: hosts decode their pipes piece by piece."""
+    if text.isascii():
+        return text
+    return _BEYOND_ASCII.sub(_escaped, text.decode()).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def session_fields(given: Wire) -> dict[str, str]:
+    """Where an event belongs; none of it keeps hooks from seeing the event."""
+    fields = ("session_id", "transcript_path", "cwd")
+    return {one: text_of(given[one]) for one in fields if given.get(one) is not None}
 
 
 def known_event(host: Host, name: str) -> HookEventName | None:

@@ -279,19 +279,36 @@ def claude_content(name: str, response: Any) -> Any:
 def claude_replacement(name: str, response: Any, text: str) -> Any:
     """A text as the result of a tool of Claude Code; None if its shape is not known.
 
-    Claude Code ignores a result of another shape, and its model gets the tool's own.
+    Claude Code ignores a result of another shape than the tool's own, and its model
+    gets what the tool said: only shapes that were seen to work are written.
     """
     if CLAUDE_MCP_TOOL.fullmatch(name):
-        return text
-    if name == "Agent" and isinstance(response, dict) and "content" in response:
-        return {**response, "content": [{"type": "text", "text": text}]}
-    lines = {"numLines": 1, "startLine": 1, "totalLines": 1}
-    matches = {"mode": "content", "numFiles": 0, "filenames": []}
+        is_list = isinstance(response, list)
+        return [{"type": "text", "text": text}] if is_list else text
+    if name in ("Agent", "Task"):
+        has_answer = isinstance(response, dict) and "content" in response
+        content = [{"type": "text", "text": text}]
+        return {**response, "content": content} if has_answer else None
     known: Wire = {
         "Bash": {"stdout": text, "stderr": "", "interrupted": False, "isImage": False},
-        "Read": {"type": "text", "file": {"filePath": "", "content": text, **lines}},
-        "Grep": {**matches, "content": text, "numLines": 1},
+        "Read": {"type": "text", "file": {"filePath": "", "content": text, **_LINES}},
+        "Write": {"type": "update", "content": text, **_claude_edit(text)},
+        "Edit": {"oldString": "", "newString": "", "userModified": False}
+        | {"replaceAll": False, **_claude_edit(text)},
+        "Grep": {"mode": "content", "numFiles": 0, "filenames": []}
+        | {"content": text, "numLines": 1},
         "Glob": {"filenames": [text], "numFiles": 1, "durationMs": 0}
         | {"truncated": False},
+        "WebFetch": {"result": text, "url": "", "bytes": 0, "code": 200}
+        | {"codeText": "", "durationMs": 0},
+        "WebSearch": {"query": "", "results": [text], "durationSeconds": 0},
     }
     return known.get(name)
+
+
+_LINES = {"numLines": 1, "startLine": 1, "totalLines": 1}
+
+
+def _claude_edit(text: str) -> Wire:
+    """Of an edit the model is told the path alone: the text takes its place."""
+    return {"filePath": text, "originalFile": "", "structuredPatch": []}

@@ -1,0 +1,376 @@
+"""Gemini CLI and llxprt-code: their JSON on a hook's stdin, and the answers they obey.
+
+Observed with Gemini CLI, and read in its source where that is the only way to know
+(docs/hosts/gemini.md). It hides the result of a tool that a hook denies, shows an
+answer that a hook denies, and keeps the messages that a hook leaves out: objections,
+replacements and placeholders are written instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import encode
+
+from .host import (
+    Answer,
+    BadInputError,
+    Effect,
+    HostEvent,
+    HostName,
+    Limits,
+    Verdict,
+    Wire,
+    json_answer,
+    known_event,
+    object_field,
+    session_fields,
+    text_field,
+    tool_result,
+)
+from .tools import FETCH, GREP, SEARCH, TASK, ToolCall, read_call
+
+_E = HookEventName
+TOOLS = {
+    "grep_search": GREP,
+    "google_web_search": SEARCH,
+    "invoke_agent": TASK,
+}
+_SPELLED = {ours: theirs for theirs, ours in TOOLS.items()}
+_SUBAGENTS = (_E.SubagentStart, _E.SubagentStop)
+_SAMPLING = ("temperature", "maxOutputTokens", "topP", "topK")
+_REMOVED = "[removed by a hook]"
+_BLOCKED = "Blocked by hook"
+_NOT_BEFORE = "lost: only what is said after the tool reaches the model"
+_PERSON = "shown to the person, not to the model"
+_DISPLAYED = "the text is shown to the person"
+
+LIMITS: Limits = {
+    _E.BeforeTool: {Effect.CONTEXT: _NOT_BEFORE, Effect.MESSAGE: _PERSON},
+    _E.AfterTool: {Effect.SUPPRESS: "the result is shown to the person"},
+    _E.AfterAgent: {Effect.CLEAR: "only together with a block or a stop"},
+    _E.AfterModel: {Effect.MESSAGE: _PERSON, Effect.SUPPRESS: _DISPLAYED},
+    _E.BeforeToolSelection: {
+        Effect.MESSAGE: _PERSON,
+        Effect.STOP: "the model is called without tools",
+    },
+    _E.SessionEnd: {Effect.MESSAGE: _PERSON},
+    _E.Notification: {Effect.MESSAGE: _PERSON},
+    _E.PreCompress: {Effect.MESSAGE: _PERSON},
+}
+
+
+class GeminiHost:
+    """Gemini CLI."""
+
+    name = HostName.GEMINI
+    title = "Gemini CLI"
+    tested: str | None = "0.61.0"
+    events: Mapping[str, HookEventName] = {
+        one.value: one for one in HookEventName if one not in _SUBAGENTS
+    }
+    ignored: frozenset[str] = frozenset()
+    asks = True
+    project_variables: tuple[str, ...] = ("GEMINI_PROJECT_DIR",)
+    tools: Mapping[str, str] = TOOLS
+    limits = LIMITS
+
+    def event_name(self, given: Wire, argument: str | None) -> str:
+        """Its name is in the JSON."""
+        return text_field(given, "hook_event_name", default=argument)
+
+    def read(self, given: Wire, name: str) -> HostEvent:
+        """Read an event of this name."""
+        ours = known_event(self, name)
+        is_tool = ours in (_E.BeforeTool, _E.AfterTool)
+        call = _call(given, self.tools) if is_tool else None
+        return HostEvent(
+            name=name,
+            event=ours,
+            fields={} if ours is None else _fields(ours, given),
+            call=call,
+            given=given,
+            **session_fields(given),
+        )
+
+    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+        """Write what the hooks said."""
+        match event.event:
+            case _E.BeforeTool:
+                wire = _before_tool(verdict)
+            case _E.AfterTool:
+                wire = _after_tool(verdict)
+            case _E.BeforeAgent:
+                wire = _refusing(verdict) or _context(verdict)
+            case _E.AfterAgent:
+                wire = _after_agent(verdict)
+            case _E.BeforeModel:
+                wire = _before_model(event, verdict)
+            case _E.AfterModel:
+                wire = _after_model(event, verdict)
+            case _E.BeforeToolSelection:
+                wire = _before_tool_selection(verdict)
+            case _E.SessionStart:
+                wire = _context(verdict)
+            case _:
+                wire = _shown(verdict.message)
+        return _answer(event, wire, verdict)
+
+    def refuse(self, reason: str) -> Answer:
+        """Exit 2 blocks every event of Gemini CLI that can be blocked."""
+        return Answer(status=2, stderr=reason)
+
+
+class LlxprtHost(GeminiHost):
+    """llxprt-code, which has Gemini CLI's events."""
+
+    name = HostName.LLXPRT
+    title = "llxprt-code"
+    tested: str | None = None
+    project_variables: tuple[str, ...] = ("LLXPRT_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+
+
+def _call(given: Wire, tools: Mapping[str, str]) -> ToolCall:
+    call = read_call(text_field(given, "tool_name"), given.get("tool_input"), tools)
+    (name, shown), *others = call.parts
+    if name != FETCH or others or "url" in shown:
+        return call
+    # Its addresses are in the prompt: each of them is fetched.
+    prompt = shown.get("prompt")
+    words = prompt.split() if isinstance(prompt, str) else []
+    addresses = dict.fromkeys(word for word in words if "://" in word)
+    parts = tuple((FETCH, {**shown, "url": word}) for word in addresses)
+    return ToolCall(call.name, call.given, parts, is_whole=False) if parts else call
+
+
+def _fields(event: HookEventName, given: Wire) -> Wire:
+    match event:
+        case _E.BeforeTool | _E.AfterTool:
+            return _tool_fields(event, given)
+        case _E.BeforeAgent:
+            return {"prompt": text_field(given, "prompt")}
+        case _E.AfterAgent:
+            return _ending(given)
+        case _E.BeforeModel | _E.BeforeToolSelection:
+            return {"llm_request": object_field(given, "llm_request")}
+        case _E.AfterModel:
+            request = given.get("llm_request")
+            response = object_field(given, "llm_response")
+            return {"llm_request": request or {}, "llm_response": response}
+        case _E.SessionStart:
+            return {"source": text_field(given, "source", default="startup")}
+        case _E.SessionEnd:
+            return {"reason": text_field(given, "reason", default="other")}
+        case _E.Notification:
+            return _notification(given)
+    return {"trigger": text_field(given, "trigger", default="auto")}
+
+
+def _tool_fields(event: HookEventName, given: Wire) -> Wire:
+    carried = ("mcp_context", "original_request_name")
+    fields = {key: given[key] for key in carried if given.get(key) is not None}
+    if event is _E.AfterTool:
+        if "tool_response" not in given:
+            raise BadInputError("tool_response: missing")
+        response = given["tool_response"]
+        is_ours = isinstance(response, dict) and "llmContent" in response
+        fields["tool_response"] = response if is_ours else tool_result(response)
+    return fields
+
+
+def _ending(given: Wire) -> Wire:
+    return {
+        "prompt": text_field(given, "prompt", default=""),
+        "prompt_response": text_field(given, "prompt_response", default=""),
+        "stop_hook_active": given.get("stop_hook_active") is True,
+    }
+
+
+def _notification(given: Wire) -> Wire:
+    fields: Wire = {"message": text_field(given, "message", default="")}
+    kind = text_field(given, "notification_type", default="")
+    fields |= {"notification_type": kind} if kind else {}
+    details = given.get("details")
+    return fields | ({"details": details} if isinstance(details, dict) else {})
+
+
+def _before_tool(verdict: Verdict) -> Wire:
+    if refusal := _refusing(verdict):
+        return refusal
+    said = {} if verdict.tool_input is None else {"tool_input": verdict.tool_input}
+    if not verdict.ask:
+        return _specific(**said) | _shown(verdict.message)
+    # The question is the system message.
+    question = _shown(verdict.reason, verdict.message)
+    return {
+        "decision": "ask",
+        "reason": verdict.reason,
+        **question,
+        **_specific(**said),
+    }
+
+
+def _after_tool(verdict: Verdict) -> Wire:
+    if verdict.withheld or verdict.stopped:
+        reason = verdict.refusal() or "withheld by a hook"
+        return {"decision": "deny", "reason": reason} | _stopping(verdict)
+    return _context(verdict, verdict.reason if verdict.blocked else "")
+
+
+def _after_agent(verdict: Verdict) -> Wire:
+    wire = _refusing(verdict) or _shown(verdict.message)
+    return wire | (_specific(clearContext=True) if verdict.clear_context else {})
+
+
+def _before_model(event: HostEvent, verdict: Verdict) -> Wire:
+    if refusal := _refusing(verdict):
+        if verdict.llm_response is None:
+            return refusal
+        return refusal | _specific(llm_response=_response({}, verdict.llm_response))
+    request = _request(event.given.get("llm_request"), verdict)
+    return {} if request is None else _specific(llm_request=request)
+
+
+def _after_model(event: HostEvent, verdict: Verdict) -> Wire:
+    wire = _stopping(verdict) | _shown(verdict.message)
+    if verdict.llm_response is None:
+        return wire
+    replaced = _response(event.given.get("llm_response"), verdict.llm_response)
+    return wire | _specific(llm_response=replaced)
+
+
+def _before_tool_selection(verdict: Verdict) -> Wire:
+    config = verdict.tool_config
+    if verdict.stopped:
+        config = {"mode": "NONE", "allowedFunctionNames": []}
+    if config is None:
+        return _shown(verdict.message)
+    names = config.get("allowedFunctionNames")
+    if isinstance(names, list):
+        theirs = [_SPELLED.get(one, one) for one in names]
+        config = {**config, "allowedFunctionNames": theirs}
+    return _specific(toolConfig=config) | _shown(verdict.message)
+
+
+def _request(shown: Any, verdict: Verdict) -> Wire | None:
+    """The whole request: Gemini CLI forgets what a hook leaves out of ``config``."""
+    base = shown if isinstance(shown, dict) else {}
+    changed, added = verdict.llm_request, verdict.told()
+    if changed is None and not added:
+        return None
+    request = {**base, **(changed or {})}
+    request["config"] = _sampling(base.get("config")) | _sampling(request.get("config"))
+    before, after = base.get("messages"), request.get("messages")
+    messages = _aligned(_messages(before), _messages(after))
+    messages += [{"role": "user", "content": added}] if added else []
+    known = {key: request[key] for key in ("model", "config") if request.get(key)}
+    return known | {"messages": messages}
+
+
+def _sampling(config: Any) -> Wire:
+    found = config if isinstance(config, dict) else {}
+    return {key: found[key] for key in _SAMPLING if key in found}
+
+
+def _messages(found: Any) -> list[Wire]:
+    listed = found if isinstance(found, list) else []
+    return [one for one in listed if isinstance(one, dict)]
+
+
+def _aligned(before: list[Wire], after: list[Wire]) -> list[Wire]:
+    """The messages of a hook, with a placeholder for each that it left out.
+
+    Gemini CLI puts them in the places of its own one by one, and keeps its own where
+    there are fewer of them.
+    """
+    if len(after) >= len(before):
+        return list(after)
+    from difflib import SequenceMatcher  # rarely needed
+
+    shown, left = (list(map(encode, one)) for one in (before, after))
+    matcher = SequenceMatcher(None, shown, left, autojunk=False)
+    found: list[Wire] = []
+    for _, a, b, c, d in matcher.get_opcodes():
+        missing = before[a:b][d - c :]
+        found += after[c:d] + [{**one, "content": _REMOVED} for one in missing]
+    return found
+
+
+def _response(shown: Any, changed: Wire) -> Wire:
+    """A response that counts: one without parts would be ignored."""
+    base = shown if isinstance(shown, dict) else {}
+    given = changed.get("candidates", [_candidate(changed.get("text"))])
+    found = [one for one in given or [] if isinstance(one, dict)] or [_candidate("")]
+    first: Wire = next(iter(base.get("candidates") or []), {})
+    ending = {key: first[key] for key in ("finishReason", "index") if key in first}
+    candidates = [{**ending, **one, "content": _content(one)} for one in found]
+    usage = {**base, **changed}.get("usageMetadata")
+    text = "".join(candidates[0]["content"]["parts"])
+    response: Wire = {"text": text, "candidates": candidates}
+    return response | ({"usageMetadata": usage} if usage else {})
+
+
+def _candidate(text: Any) -> Wire:
+    return {"content": {"parts": [text]}}
+
+
+def _content(candidate: Wire) -> Wire:
+    content = candidate.get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    texts = [one for one in parts or [] if isinstance(one, str)]
+    return {"role": "model", "parts": texts or [""]}
+
+
+def _refusing(verdict: Verdict) -> Wire:
+    """A deny; a stop takes one with it, for what the host does before it obeys."""
+    if not verdict.blocked and not verdict.stopped:
+        return {}
+    reason = verdict.refusal() or _BLOCKED
+    return {"decision": "deny", "reason": reason} | _stopping(verdict)
+
+
+def _stopping(verdict: Verdict) -> Wire:
+    if not verdict.stopped:
+        return {}
+    return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
+
+
+def _context(verdict: Verdict, objection: str = "") -> Wire:
+    """What the model is told; Gemini CLI escapes it itself (HOSTS rule 5)."""
+    told = "\n\n".join(filter(None, [objection, verdict.told(escaped=False)]))
+    return _specific(additionalContext=told) if told else {}
+
+
+def _answer(event: HostEvent, wire: Wire, verdict: Verdict) -> Answer:
+    wire |= _shown(wire.get("systemMessage"), verdict.notice)
+    if event.event is _E.BeforeToolSelection and not wire:
+        # Any object, even an empty one, replaces the host's own choice of tools.
+        return Answer()
+    if specific := wire.get("hookSpecificOutput"):
+        wire["hookSpecificOutput"] = {"hookEventName": event.name, **specific}
+    cleared = (Effect.CLEAR,) if verdict.blocked or verdict.stopped else ()
+    unused = _unused(verdict) if event.event is _E.BeforeModel else ()
+    return structs.replace(json_answer(wire, *cleared), lost=unused)
+
+
+def _unused(verdict: Verdict) -> tuple[str, ...]:
+    """What hooks changed of a request and Gemini CLI does not read."""
+    changed = verdict.llm_request or {}
+    config = changed.get("config")
+    keys = config if isinstance(config, dict) else {}
+    unused = [f"config.{key}" for key in keys if key not in _SAMPLING]
+    unused += ["toolConfig"] if "toolConfig" in changed else []
+    return tuple(f"change: {one} is not used" for one in unused)
+
+
+def _shown(*texts: str | None) -> Wire:
+    found = "\n".join(filter(None, texts))
+    return {"systemMessage": found} if found else {}
+
+
+def _specific(**said: Any) -> Wire:
+    return {"hookSpecificOutput": said} if said else {}
