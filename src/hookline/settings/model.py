@@ -76,6 +76,11 @@ class Dialect(StrEnum):
 
 FOREIGN_DIALECTS = (Dialect.CLAUDE, Dialect.GEMINI)
 """Of other hosts: what such a hook is shown and says is translated."""
+FOREIGN_PREFIXES: dict[str, tuple[str, ...]] = {
+    Dialect.CLAUDE.value: ("GEMINI_", "LLXPRT_"),
+    Dialect.GEMINI.value: ("CLAUDECODE",),
+}
+"""The variables of other hosts, which the hooks of a dialect do not see."""
 TRANSLATED_TYPES = (HookType.COMMAND, HookType.WORKER, HookType.HTTP)
 """The types whose hooks can be written for another host."""
 
