@@ -12,12 +12,16 @@ from hookline.protocol.dialect_payloads import (
     ambiguity,
     claude_output,
     claude_text,
+    gemini_output,
     shown_input,
+    withheld,
 )
 from hookline.protocol.dialects import (
     CLAUDE,
     CLAUDE_EVENTS,
     CLAUDE_TOOLS,
+    GEMINI,
+    GEMINI_TOOLS,
     HostNames,
 )
 from hookline.protocol.events import HookEventName as E
@@ -310,3 +314,68 @@ def test_an_input_with_one_value_for_each_field_is_clear(
     tool: str, tool_input: Any
 ) -> None:
     assert ambiguity(CLAUDE, {"tool_name": tool, "tool_input": tool_input}) is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "tool_input", "name", "seen"),
+    [
+        ("read_file", {"path": "/a"}, "read_file", {"file_path": "/a"}),
+        ("write_file", {"absolute_path": "a"}, "write_file", {"file_path": "a"}),
+        ("edit", {"path": "a"}, "replace", {"file_path": "a"}),
+        ("list_directory", {"path": "d"}, "list_directory", {"dir_path": "d"}),
+        (
+            "search_file_content",
+            {"pattern": "x", "path": "d", "include": "*.py"},
+            "grep_search",
+            {"pattern": "x", "dir_path": "d", "include_pattern": "*.py"},
+        ),
+        ("web_search", {"query": "q"}, "google_web_search", {"query": "q"}),
+        ("my_tool", {"path": "a"}, "my_tool", {"path": "a"}),
+    ],
+)
+def test_gemini_is_shown_its_own_names_and_keys(
+    tool: str, tool_input: dict[str, Any], name: str, seen: dict[str, Any]
+) -> None:
+    fields = {"tool_name": tool, "tool_input": tool_input}
+    event = shown_to(GEMINI, E.BeforeTool, fields)
+    assert (event["tool_name"], event["tool_input"]) == (name, seen)
+    assert event["hook_event_name"] == "BeforeTool"
+
+
+@given(
+    tool=st.sampled_from(
+        sorted({our for ours in GEMINI_TOOLS.values() for our in ours})
+    ),
+    tool_input=INPUTS,
+)
+@settings(max_examples=200)
+def test_input_returned_unchanged_is_the_input_in_gemini(
+    tool: str, tool_input: dict[str, Any]
+) -> None:
+    event_input = {"tool_name": tool, "tool_input": tool_input}
+    seen = shown_input(GEMINI, E.BeforeTool, event_input)["tool_input"]
+    said = {"hookSpecificOutput": {"tool_input": seen}}
+    ours = gemini_output(GEMINI, E.BeforeTool, said, event_input)["hookSpecificOutput"]
+    assert ours == {"tool_input": tool_input, "replacesToolInput": True}
+
+
+def test_a_gemini_input_with_values_that_disagree_is_ambiguous() -> None:
+    event = {"tool_name": "write_file", "tool_input": {"path": "a", "file_path": "b"}}
+    assert ambiguity(GEMINI, event) is not None
+
+
+def test_context_beside_a_withheld_result_is_kept() -> None:
+    said = {
+        "decision": "deny",
+        "reason": "no",
+        "systemMessage": "m",
+        "hookSpecificOutput": {"additionalContext": "see the policy"},
+    }
+    assert withheld(E.AfterTool, said, "no") == {
+        "reason": "no",
+        "systemMessage": "m",
+        "hookSpecificOutput": {
+            "withholdResult": True,
+            "additionalContext": "no\nsee the policy",
+        },
+    }
