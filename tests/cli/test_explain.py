@@ -51,6 +51,30 @@ def test_explain_gives_a_reason_for_every_hook_and_runs_none(bench: Bench) -> No
     assert not (bench.project / "ran").exists()
 
 
+def test_explain_matches_hooks_of_other_hosts_by_what_they_are_shown(
+    bench: Bench,
+) -> None:
+    """PROTOCOL 12."""
+    theirs = MARK | {"dialect": "claude"}
+    settings = before_tool(
+        {"matcher": "Bash", "hooks": [theirs | {"name": "a"}]},
+        {"matcher": "Write|Edit", "hooks": [theirs | {"name": "b"}]},
+        {"matcher": "^mcp__x__", "hooks": [theirs | {"name": "c"}]},
+    )
+    (bench.project / "s.json").write_text(json.dumps(settings))
+    words = ("explain", "BeforeTool", "--settings", "s.json", "--tool", "replace")
+    found = bench.json(*words)
+    assert {one["name"]: one["why"] for one in found["hooks"]} == {
+        "a": "matcher 'Bash' does not match 'Edit' or 'MultiEdit', "
+        "for claude tool_name 'replace'",
+        "b": "matcher 'Write|Edit' matches 'Edit', for claude tool_name 'replace'",
+        "c": "matcher '^mcp__x__' does not match 'Edit' or 'MultiEdit', "
+        "for claude tool_name 'replace'",
+    }
+    assert {one["dialect"] for one in found["hooks"]} == {"claude"}
+    assert ", dialect claude" in bench.run(*words).stdout
+
+
 def test_explain_names_the_group_that_makes_the_plan_sequential(bench: Bench) -> None:
     settings = bench.settings(
         "s.json",

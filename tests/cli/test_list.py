@@ -30,6 +30,16 @@ def test_list_shows_every_hook_and_runs_none(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def test_list_shows_for_which_host_a_hook_was_written(tmp_path: Path) -> None:
+    hook = {"type": "command", "command": "true", "dialect": "claude", "async": True}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    (tmp_path / "s.json").write_text(json.dumps(settings))
+    table = hookline("list", "--settings", "s.json", cwd=tmp_path)
+    assert "command, claude, async" in table.stdout
+    found = hookline("list", "--settings", "s.json", "--json", cwd=tmp_path)
+    assert json.loads(found.stdout)[0]["dialect"] == "claude"
+
+
 def test_list_without_hooks_shows_the_next_step(tmp_path: Path) -> None:
     done = hookline("list", cwd=tmp_path)
     assert done.returncode == 0

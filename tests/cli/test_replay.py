@@ -201,6 +201,23 @@ def test_replay_dry_run_counts_and_runs_nothing(bench: Bench) -> None:
     assert (counted["events"], counted["apart"]) == (2, {"masked": 1})
 
 
+def test_replay_matches_hooks_of_other_hosts_by_what_they_are_shown(
+    bench: Bench,
+) -> None:
+    """PROTOCOL 12: by more than the recorded name of the tool."""
+    old = settings_of(bench, "old.json", ALLOW)
+    bench.fire(old, "run_shell_command")
+    bench.fire(old, "write_file")
+    theirs = command("exit 2", "theirs") | {"dialect": "claude"}
+    groups = [{"matcher": "Bash", "hooks": [theirs]}]
+    file = bench.project / "new.json"
+    file.write_text(json.dumps({"hooks": {"BeforeTool": groups}}))
+    counted = bench.json("replay", "--settings", str(file), "--dry-run")
+    assert (counted["events"], counted["hook_runs"]) == (2, 1)
+    found = bench.json("replay", "--settings", str(file))
+    assert [change["id"] for change in found["changed"]] == [1]
+
+
 def test_replay_takes_the_filters_of_log(bench: Bench) -> None:
     old = settings_of(bench, "old.json", ALLOW)
     for tool in ("a", "b"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -143,7 +144,12 @@ async def test_a_failed_translation_carries_a_block_or_the_fail_closed_output(
 class BrokenPlanner(HookPlanner):
     """A planner with a fault of its own."""
 
-    def plan(self, event: HookEventName, target: str | None) -> HookPlan | None:
+    def plan(
+        self,
+        event: HookEventName,
+        target: str | None,
+        fields: Mapping[str, Any] = {},
+    ) -> HookPlan | None:
         raise RuntimeError("lost the plan")
 
 

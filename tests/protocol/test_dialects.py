@@ -1,303 +1,187 @@
-"""Translation between Hookline and Claude Code, both ways."""
+"""The names that hooks with a dialect are shown and matched by (PROTOCOL 12)."""
 
 from __future__ import annotations
 
+import json
+import re
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.protocol.dialects import (
-    CLAUDE_EVENTS,
-    CLAUDE_TOOLS,
-    claude_ambiguity,
-    claude_input,
-    claude_output,
-    claude_text,
+    CLAUDE,
+    GEMINI,
+    HostNames,
+    listed_names,
+    python_expression,
+    shown_names,
 )
 from hookline.protocol.events import HookEventName as E
-from hookline.protocol.jsontext import encode
-
-BASE = {"session_id": "s", "cwd": "/p", "transcript_path": "", "timestamp": "t"}
 
 
-def shown(event: E, **fields: Any) -> dict[str, Any]:
-    return claude_input(event, {**BASE, "hook_event_name": event.value, **fields})
+class Tool(StrEnum):
+    SHELL = "run_shell_command"
 
 
-@pytest.mark.parametrize(("theirs", "ours"), CLAUDE_EVENTS.items())
-def test_event_has_their_name_and_common_fields(theirs: str, ours: E) -> None:
-    seen = shown(ours)
-    assert seen["hook_event_name"] == theirs
-    assert seen["session_id"] == "s"
-    assert seen["cwd"] == "/p"
-    assert seen["permission_mode"] == "default"
+def mcp(server: Any, tool: Any = "save") -> dict[str, Any]:
+    return {"mcp_context": {"server_name": server, "tool_name": tool}}
+
+
+def tool(name: Any, **fields: Any) -> dict[str, Any]:
+    return {"tool_name": name, "tool_input": {}, **fields}
 
 
 @pytest.mark.parametrize(
-    ("tool", "tool_input", "name", "seen"),
+    ("theirs", "fields", "names"),
     [
-        ("run_shell_command", {"command": "ls"}, "Bash", {"command": "ls"}),
-        ("read_file", {"absolute_path": "/a"}, "Read", {"file_path": "/a"}),
-        (
-            "read_file",
-            {"path": "/a", "limit": 3},
-            "Read",
-            {"file_path": "/a", "limit": 3},
-        ),
-        (
-            "write_file",
-            {"file_path": "a", "content": "x"},
-            "Write",
-            {"file_path": "a", "content": "x"},
-        ),
-        ("write_file", {"path": "a"}, "Write", {"file_path": "a"}),
-        (
-            "replace",
-            {"file_path": "a", "old_string": "x", "new_string": "y"},
-            "Edit",
-            {"file_path": "a", "old_string": "x", "new_string": "y"},
-        ),
-        ("glob", {"pattern": "*"}, "Glob", {"pattern": "*"}),
-        (
-            "search_file_content",
-            {"pattern": "x", "include": "*.py", "dir_path": "d"},
-            "Grep",
-            {"pattern": "x", "glob": "*.py", "path": "d"},
-        ),
-        ("list_directory", {"dir_path": "d"}, "LS", {"path": "d"}),
-        (
-            "web_fetch",
-            {"prompt": "sum up https://a.org/x please"},
-            "WebFetch",
-            {"prompt": "sum up https://a.org/x please", "url": "https://a.org/x"},
-        ),
-        ("google_web_search", {"query": "q"}, "WebSearch", {"query": "q"}),
-        ("todo_write", {"todos": []}, "TodoWrite", {"todos": []}),
-        ("task", {"prompt": "p"}, "Task", {"prompt": "p"}),
-        ("my_tool", {"path": "a"}, "my_tool", {"path": "a"}),
-        ("write_file", {"filePath": "a"}, "Write", {"file_path": "a"}),
-        (
-            "write_file",
-            {"file_path": None, "path": ".env"},
-            "Write",
-            {"file_path": ".env"},
-        ),
-        (
-            "write_file",
-            {"path": ".env", "file_path": "ok.txt"},
-            "Write",
-            {"path": ".env", "file_path": "ok.txt"},
-        ),
-        (
-            "write_file",
-            {"path": "a", "absolute_path": "b"},
-            "Write",
-            {"file_path": "b", "path": "a", "absolute_path": "b"},
-        ),
-        ("run_shell_command", {"cmd": "ls"}, "Bash", {"command": "ls"}),
-        ("web_fetch", {"uri": "http://a"}, "WebFetch", {"url": "http://a"}),
+        (CLAUDE, tool("run_shell_command"), ("Bash",)),
+        (CLAUDE, tool(Tool.SHELL), ("Bash",)),
+        (CLAUDE, tool("replace"), ("Edit", "MultiEdit")),
+        (CLAUDE, tool("edit"), ("Edit", "MultiEdit")),
+        (CLAUDE, tool("task"), ("Task", "Agent")),
+        (CLAUDE, tool("Agent"), ("Agent", "Task")),
+        (CLAUDE, tool("search_file_content"), ("Grep",)),
+        (CLAUDE, tool("grep_search"), ("Grep",)),
+        (CLAUDE, tool("Bash"), ("Bash",)),
+        (CLAUDE, tool("deploy"), ("deploy",)),
+        (CLAUDE, tool("save", **mcp("files")), ("mcp__files__save",)),
+        (CLAUDE, tool("mcp_files_save", **mcp("files")), ("mcp__files__save",)),
+        (CLAUDE, tool("mcp__f__save", **mcp("f", None)), ("mcp__f__save",)),
+        (CLAUDE, tool("save", **mcp("my files.v1")), ("mcp__my_files_v1__save",)),
+        (CLAUDE, tool("read_file", **mcp("files", None)), ("mcp__files__read_file",)),
+        (CLAUDE, tool("read_file", mcp_context={}), ("read_file",)),
+        (CLAUDE, tool("save", mcp_context=MappingProxyType(mcp("f")["mcp_context"])),
+         ("mcp__f__save",)),
+        (GEMINI, tool("run_shell_command"), ("run_shell_command",)),
+        (GEMINI, tool("edit"), ("replace",)),
+        (GEMINI, tool("web_search"), ("google_web_search",)),
+        (GEMINI, tool("search_file_content"), ("grep_search", "search_file_content")),
+        (GEMINI, tool("task"), ("invoke_agent", "task")),
+        (GEMINI, tool("save", **mcp("files")), ("mcp_files_save",)),
+        (GEMINI, tool("mcp_files_save", **mcp("files", None)), ("mcp_files_save",)),
+        (GEMINI, tool("mcp__files__save", **mcp("files")), ("mcp_files_save",)),
+    ],
+    ids=lambda one: json.dumps(one, default=str) if isinstance(one, dict) else None,
+)  # fmt: skip
+def test_tools_have_the_names_of_the_host(
+    theirs: HostNames, fields: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    assert shown_names(theirs, E.BeforeTool, fields) == names
+
+
+@pytest.mark.parametrize(
+    ("theirs", "host", "ours", "names"),
+    [
+        (CLAUDE, "claude", "replace", ("MultiEdit",)),
+        (GEMINI, "claude", "replace", ("replace",)),
+        (CLAUDE, "codex", "write_file", ("Write",)),
+        (GEMINI, "gemini", "search_file_content", ("MultiEdit",)),
+        (GEMINI, "llxprt", "read_file", ("MultiEdit",)),
     ],
 )
-def test_tool_has_their_name_and_keys(
-    tool: str, tool_input: dict[str, Any], name: str, seen: dict[str, Any]
+def test_the_name_that_their_own_host_sent_is_the_name(
+    theirs: HostNames, host: str, ours: str, names: tuple[str, ...]
 ) -> None:
-    event = shown(E.BeforeTool, tool_name=tool, tool_input=tool_input)
-    assert (event["tool_name"], event["tool_input"]) == (name, seen)
+    """Issue 15.6: ``host`` of the bridge is the most faithful."""
+    sent = {"name": host, "event": "x", "tool_name": "MultiEdit", "tool_input": {}}
+    assert shown_names(theirs, E.BeforeTool, tool(ours, host=sent)) == names
 
 
-def test_mcp_tool_has_their_name() -> None:
-    context = {"server_name": "memory", "tool_name": "store"}
-    event = shown(E.BeforeTool, tool_name="store", tool_input={}, mcp_context=context)
-    assert event["tool_name"] == "mcp__memory__store"
-
-
+@pytest.mark.parametrize("theirs", [CLAUDE, GEMINI])
 @pytest.mark.parametrize(
-    ("tool", "response", "seen"),
+    "fields",
     [
-        (
-            "run_shell_command",
-            {"llmContent": "out", "returnDisplay": "out"},
-            {"stdout": "out", "stderr": "", "interrupted": False},
-        ),
-        (
-            "run_shell_command",
-            {"llmContent": "", "error": {"message": "bad"}},
-            {"stdout": "", "stderr": "bad"},
-        ),
-        (
-            "write_file",
-            {"llmContent": "ok"},
-            {"filePath": "/a", "success": True},
-        ),
-        ("replace", {"error": "no"}, {"filePath": "/a", "success": False}),
-        (
-            "read_file",
-            {"llmContent": [{"text": "one"}, "two"]},
-            {"type": "text", "file": {"filePath": "/a", "content": "onetwo"}},
-        ),
-        ("other", {"llmContent": "x"}, {"content": "x", "success": True}),
-    ],
-)
-def test_response_has_their_keys(
-    tool: str, response: dict[str, Any], seen: dict[str, Any]
-) -> None:
-    event = shown(
-        E.AfterTool,
-        tool_name=tool,
-        tool_input={"file_path": "/a"},
-        tool_response=response,
-    )
-    assert event["tool_response"] == {**event["tool_response"], **seen, **response}
-
-
-@pytest.mark.parametrize(
-    ("event", "fields", "seen"),
-    [
-        (E.BeforeAgent, {"prompt": "p"}, {"prompt": "p"}),
-        (
-            E.AfterAgent,
-            {"prompt": "p", "prompt_response": "r", "stop_hook_active": True},
-            {"stop_hook_active": True, "last_assistant_message": "r"},
-        ),
-        (E.SessionStart, {"source": "resume"}, {"source": "resume"}),
-        (E.SessionStart, {"source": "compress"}, {"source": "compact"}),
-        (
-            E.SubagentStop,
-            {"agent_id": "a", "agent_type": "t", "prompt_response": "r"},
-            {"agent_type": "t", "last_assistant_message": "r"},
-        ),
-        (E.SessionEnd, {"reason": "exit"}, {"reason": "other"}),
-        (E.SessionEnd, {"reason": "logout"}, {"reason": "logout"}),
-        (
-            E.Notification,
-            {"message": "m", "notification_type": "ToolPermission"},
-            {"message": "m", "notification_type": "permission_prompt"},
-        ),
-        (
-            E.PreCompress,
-            {"trigger": "auto"},
-            {"trigger": "auto", "custom_instructions": ""},
-        ),
-    ],
-)
-def test_other_events_have_their_fields(
-    event: E, fields: dict[str, Any], seen: dict[str, Any]
-) -> None:
-    found = shown(event, **fields)
-    assert found == {**found, **seen}
-
-
-def test_updated_input_replaces_the_whole_input_with_our_keys() -> None:
-    given_input = {"tool_name": "write_file", "tool_input": {"path": "a", "mode": "w"}}
-    said = {"hookSpecificOutput": {"updatedInput": {"file_path": "b", "content": ""}}}
-    ours = claude_output(E.BeforeTool, said, given_input)["hookSpecificOutput"]
-    assert ours == {
-        "tool_input": {"path": "b", "content": ""},
-        "replacesToolInput": True,
-    }
-
-
-def test_url_taken_from_a_prompt_is_not_passed_to_the_tool() -> None:
-    given_input = {"tool_name": "web_fetch", "tool_input": {"prompt": "see http://a"}}
-    seen = shown(E.BeforeTool, **given_input)["tool_input"]
-    said = {"hookSpecificOutput": {"updatedInput": seen}}
-    ours = claude_output(E.BeforeTool, said, given_input)["hookSpecificOutput"]
-    assert ours["tool_input"] == given_input["tool_input"]
-
-
-def test_decisions_are_kept_and_defer_means_ask() -> None:
-    said = {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "defer",
-        }
-    }
-    ours = claude_output(E.BeforeTool, said)["hookSpecificOutput"]
-    assert ours == {"hookEventName": "BeforeTool", "permissionDecision": "ask"}
-    kept = {"decision": "block", "reason": "r", "continue": False}
-    assert claude_output(E.BeforeTool, kept) == kept
-
-
-@pytest.mark.parametrize("event", [E.BeforeAgent, E.SessionStart])
-def test_plain_text_is_context_on_some_events(event: E) -> None:
-    assert claude_text(event, "hi") == {
-        "hookSpecificOutput": {"additionalContext": "hi"}
-    }
-    assert claude_text(E.AfterTool, "hi") == {}
-
-
-KEYS = st.sampled_from(
-    ["file_path", "absolute_path", "path", "content", "pattern", "x"]
-)
-INPUTS = st.dictionaries(KEYS, st.text(max_size=5), max_size=4)
-
-
-@given(
-    tool=st.sampled_from(
-        sorted({our for ours in CLAUDE_TOOLS.values() for our in ours})
-    ),
-    tool_input=INPUTS,
-)
-@settings(max_examples=200)
-def test_input_returned_unchanged_is_the_input(
-    tool: str, tool_input: dict[str, Any]
-) -> None:
-    """A hook that echoes what it was shown changes nothing."""
-    event_input = {"tool_name": tool, "tool_input": tool_input}
-    seen = claude_input(E.BeforeTool, event_input)["tool_input"]
-    said = {"hookSpecificOutput": {"updatedInput": seen}}
-    ours = claude_output(E.BeforeTool, said, event_input)["hookSpecificOutput"]
-    assert ours["tool_input"] == tool_input
-
-
-@pytest.mark.parametrize(
-    ("tool", "tool_input"),
-    [
-        ("write_file", {"path": ".env", "file_path": "ok.txt"}),
-        ("write_file", {"destination": ".env", "file_path": "ok.txt"}),
-        ("write_file", {"file_path": "ok.txt", "absolute_path": ".env"}),
-        ("read_file", {"filePath": ".env", "file_path": "ok.txt"}),
-        ("read_file", {"FILE-PATH": ".env", "file_path": "ok.txt"}),
-        ("replace", {"path": [".env"], "file_path": ".env"}),
-        ("replace", {"path": ".env", "file_path": ""}),
-        ("glob", {"path": "src", "dir_path": "/etc"}),
-        ("list_directory", {"directory": "src", "path": "/etc"}),
-        ("search_file_content", {"include": "*.py", "glob": "*"}),
-        ("run_shell_command", {"command": "ls", "cmd": "rm -rf /"}),
-        ("web_fetch", {"prompt": "see https://a.org and https://b.org"}),
-        ("web_fetch", {"url": "https://a.org", "prompt": "see HTTPS://B.org"}),
-        ("web_fetch", {"url": "https://a.org", "urls": ["https://b.org"]}),
-        ("web_fetch", {"url": "https://a.org", "uri": "b.org"}),
-        ("google_web_search", {"query": "a", "q": "b"}),
+        tool(["a"]),
+        tool(None),
+        tool("save", mcp_context=object()),
+        tool("save", **mcp(["files"])),
+        tool("save", **mcp("files", 5)),
+        tool("x", host={"name": "claude", "tool_name": 5}),
     ],
     ids=str,
 )
-def test_an_input_with_values_that_disagree_is_ambiguous(
-    tool: str, tool_input: dict[str, Any]
+def test_where_nobody_can_say_the_name_every_matcher_matches(
+    theirs: HostNames, fields: dict[str, Any]
 ) -> None:
-    """Issue 12.6: a hook looks at one value and the tool may use another."""
-    event = {"tool_name": tool, "tool_input": tool_input}
-    assert claude_ambiguity(event) is not None
-    seen = encode(shown(E.BeforeTool, **event)["tool_input"])
-    for value in tool_input.values():
-        assert encode(value) in seen
+    if theirs is GEMINI and "host" in fields:
+        assert shown_names(theirs, E.BeforeTool, fields) == ("x",)
+    else:
+        assert shown_names(theirs, E.BeforeTool, fields) is None
 
 
 @pytest.mark.parametrize(
-    ("tool", "tool_input"),
+    ("event", "field", "ours", "claude"),
     [
-        ("write_file", {"path": "a", "file_path": "a"}),
-        ("write_file", {"path": None, "file_path": "a"}),
-        ("write_file", {"path": "a", "content": "file_path"}),
-        ("web_fetch", {"url": "https://a.org", "prompt": "what is https://a.org?"}),
-        ("my_tool", {"path": "a", "file_path": "b"}),
-        ("write_file", "not an object"),
+        (E.SessionStart, "source", "compress", "compact"),
+        (E.SessionStart, "source", "resume", "resume"),
+        (E.SessionEnd, "reason", "exit", "other"),
+        (E.SessionEnd, "reason", "logout", "logout"),
+        (E.Notification, "notification_type", "ToolPermission", "permission_prompt"),
+        (E.Notification, "notification_type", "idle_prompt", "idle_prompt"),
+        (E.PreCompress, "trigger", "auto", "auto"),
+        (E.SubagentStop, "agent_type", "reviewer", "reviewer"),
     ],
-    ids=str,
 )
-def test_an_input_with_one_value_for_each_field_is_clear(
-    tool: str, tool_input: Any
+def test_values_have_the_names_of_the_host(
+    event: E, field: str, ours: str, claude: str
 ) -> None:
-    assert claude_ambiguity({"tool_name": tool, "tool_input": tool_input}) is None
+    assert shown_names(CLAUDE, event, {field: ours}) == (claude,)
+    assert shown_names(GEMINI, event, {field: ours}) == (ours,)
+    assert shown_names(CLAUDE, event, {field: 5}) is None
+
+
+@pytest.mark.parametrize(
+    ("matcher", "names"),
+    [
+        ("Bash", ("Bash",)),
+        ("Write|Edit", ("Write", "Edit")),
+        ("Write, Edit |", ("Write", "Edit")),
+        ("mcp__my-files__save", ("mcp__my-files__save",)),
+        ("general-purpose", ("general-purpose",)),
+        ("Bash.*", None),
+        ("^Bash$", None),
+        ("(Bash)", None),
+    ],
+)
+def test_a_matcher_of_claude_code_is_a_list_of_names_or_an_expression(
+    matcher: str, names: tuple[str, ...] | None
+) -> None:
+    """As in Claude Code 2.1.325; Gemini CLI has expressions only."""
+    assert listed_names(CLAUDE, matcher) == names
+    assert listed_names(GEMINI, matcher) is None
+
+
+@pytest.mark.parametrize(
+    ("javascript", "python", "found", "missed"),
+    [
+        (r"^(?<tool>Write)$", r"^(?P<tool>Write)$", "Write", "Edit"),
+        (r"(?<a>x)\k<a>", r"(?P<a>x)(?P=a)", "xx", "xy"),
+        (r"(?<=mcp__)a", r"(?<=mcp__)a", "mcp__a", "a"),
+        (r"(?<!mcp__)a", r"(?<!mcp__)a", "a", "mcp__a"),
+        (r"[^]x", r"[\s\S]x", "\nx", "x"),
+        (r"a[]b|c", r"a(?!)b|c", "c", "ab"),
+        (r"\(\?<n>", r"\(\?<n>", "(?<n>", "n"),
+        (r"[(?<n>]x", r"[(?<n>]x", "<x", "bx"),
+        (r"[\]](?<n>x)", r"[\]](?P<n>x)", "]x", "x"),
+        (r"mcp__\w+__save", r"(?a)mcp__\w+__save", "mcp__a__save", "mcp__é__save"),
+    ],
+)
+def test_an_expression_of_javascript_is_one_of_python(
+    javascript: str, python: str, found: str, missed: str
+) -> None:
+    """Issue 15.6: ``(?<name>...)`` is translated."""
+    assert python_expression(javascript) == python
+    assert re.search(python, found)
+    assert not re.search(python, missed)
+
+
+@given(st.text(st.sampled_from("ab|.*+?()[]^$\\<>=!kPn{}1,-"), max_size=20))
+def test_translating_an_expression_never_raises_and_happens_once(text: str) -> None:
+    once = python_expression(text)
+    assert isinstance(once, str)
+    if "(?<" not in text and "[" not in text and "\\" not in text:
+        assert once == text

@@ -16,7 +16,8 @@ def warnings(project: Path | None, command: str, **more: Any) -> list[str]:
     report = Report()
     lint({"hooks": {"BeforeTool": [{"hooks": [hook]}]}}, project, report)
     found = [one for one in report.problems if one.severity is Severity.WARNING]
-    return [one.message for one in found]
+    # Variables that nothing sets have a test of their own.
+    return [one.message for one in found if "nothing sets" not in one.message]
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ class HookedToolCall(Struct):
     def _question(
         self, before: ProcessedHookResult, output: HookOutput
     ) -> Confirmation:
-        said = (output.own_reason, before.system_message)
+        said = (output.own_reason, before.system_message, before.user_message)
         reason = next((text for text in said if text and text.strip()), _NO_QUESTION)
         return Confirmation(
             tool_name=self.tool_name, tool_input=self.tool_input, reason=reason

@@ -66,6 +66,7 @@ def _result_to_wire(result: HookExecutionResult) -> dict[str, Any]:
         "cause": None if result.cause is None else result.cause.value,
         "warnings": list(result.warnings),
         "observed": result.observed,
+        "user_message": result.user_message,
     }
 
 

@@ -28,6 +28,7 @@ from hookline.protocol.inputs import EVENT_FIELDS, base_fields
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import (
+    Dialect,
     HookConfig,
     HookGroup,
     HookMode,
@@ -135,6 +136,7 @@ class HookExplanation(Struct, frozen=True, kw_only=True):
     duplicate_of: str | None = None
     observes: bool = False
     managed: bool = False
+    dialect: str = Dialect.HOOKLINE.value
     is_async: bool = msgspec.field(name="async", default=False)
     condition: Explained | None = msgspec.field(name="if", default=None)
     rule: Explained | None = None
@@ -160,7 +162,8 @@ class _Explainer:
     def explain_hooks(self) -> list[HookExplanation]:
         """Explain every hook of the event; those in the plan come first."""
         hooks = HookRegistry(self._config.settings).for_event(self._event)
-        judged = planner.judge(hooks, self._event, planner.target_of(self.target))
+        target = planner.target_of(self.target)
+        judged = planner.judge(hooks, self._event, target, self._call.input)
         judged.sort(key=lambda one: one.judgement is not planner.Judgement.RUNS)
         explained = [self._explain(one, order) for order, one in enumerate(judged, 1)]
         return [*explained, *_switched_off(self._config, self._event)]
@@ -242,9 +245,22 @@ class _Explainer:
         if target is None:
             too_long = f"has more than {MAX_TARGET_LENGTH} characters"
             return f"a {field} that is not a string or {too_long} matches every matcher"
+        if hook.config.is_foreign:
+            return self._foreign_match(hook.config.dialect, matcher, target)
         found = planner.matches(matcher, self._event, target)
         verb = "matches" if found else "does not match"
         return f"matcher {matcher!r} {verb} {field} {target!r}"
+
+    def _foreign_match(self, dialect: Dialect, matcher: str, target: str) -> str:
+        names = planner.names_of(dialect, self._event, self._call.input)
+        if names is None:
+            return f"a name that {dialect} hooks cannot be shown matches every matcher"
+        found = planner.matched_name(dialect, matcher, self._event, names)
+        field = f"{TRAITS[self._event].matched_field} {target!r}"
+        if found is None:
+            shown = " or ".join(map(repr, names))
+            return f"matcher {matcher!r} does not match {shown}, for {dialect} {field}"
+        return f"matcher {matcher!r} matches {found!r}, for {dialect} {field}"
 
 
 def _switched_off(config: Config, event: HookEventName) -> Iterator[HookExplanation]:
@@ -276,6 +292,7 @@ def _facts(
         "matcher": group.matcher,
         "sequential": group.sequential,
         "managed": hook.managed,
+        "dialect": hook.dialect.value,
     }
 
 
@@ -418,6 +435,8 @@ def _print_hook(hook: HookExplanation) -> None:
     facts = f"{hook.source} {hook.type}"
     facts += ", observes only: its verdict has no effect" if hook.observes else ""
     facts += ", managed" if hook.managed else ""
+    if hook.dialect != Dialect.HOOKLINE.value:
+        facts += f", dialect {hook.dialect}"
     facts += ", sequential" if hook.sequential else ""
     facts += ", not waited for" if hook.is_async else ""
     print(f"    {facts}; {one_line(hook.file or 'registered in code')}")

@@ -12,6 +12,7 @@ from hookline.errors import HooklineError
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import encode
+from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import (
     HookExecutionResult,
     ProcessedHookResult,
@@ -151,7 +152,7 @@ async def _fire(
 def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]:
     """The result in the documented shape of ``--json``."""
     aggregated, final = result.aggregated, result.final_output
-    return {
+    shown = {
         "event": event.value,
         "success": aggregated.success,
         "blocked": result.blocked,
@@ -168,6 +169,8 @@ def to_json(event: HookEventName, result: ProcessedHookResult) -> dict[str, Any]
         "total_duration_ms": round(aggregated.total_duration, 3),
         "hooks": [hook.to_wire() for hook in aggregated.hook_results],
     }
+    said = result.user_message
+    return shown if said is None else {**shown, "user_message": said}
 
 
 BACKGROUND_S = 2.0
@@ -223,9 +226,7 @@ def _outcome(hook: HookExecutionResult) -> str:
 
 
 def _effects(result: ProcessedHookResult) -> Iterator[tuple[str, str]]:
-    final = result.final_output
-    if final is None:
-        return
+    final = result.final_output or HookOutput()
     for label, value in (
         ("tool input now", final.modified_tool_input),
         ("model request changed", final.llm_request),
@@ -233,6 +234,7 @@ def _effects(result: ProcessedHookResult) -> Iterator[tuple[str, str]]:
         ("tools", final.tool_config),
         ("context for the model", final.additional_context),
         ("message for the model", result.system_message),
+        ("message for the user", result.user_message),
     ):
         if value is not None:
             yield label, value if isinstance(value, str) else encode(value).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from hookline.engine.admission import CircuitBreaker
@@ -10,7 +11,7 @@ from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
 from hookline.settings.fields import Severity
 from hookline.settings.locations import absolute, find_workspace
-from hookline.settings.model import TrustStatus
+from hookline.settings.model import Dialect, TrustStatus
 
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
 from .terminal import one_line, print_json, print_table
@@ -88,6 +89,7 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
         "tripped": tripped,
         "sequential": hook.sequential,
         "managed": hook.config.managed,
+        "dialect": hook.config.dialect.value,
         "command": hook.config.subject,
         "if": hook.config.condition,
         "async": hook.config.is_async,
@@ -116,11 +118,19 @@ def _row(
     shown = hook | {
         "matcher": f"{hook['matcher'] or '*'}{condition}",
         "enabled": _state(hook),
-        "type": f"{hook['type']}, async" if hook["async"] else hook["type"],
+        "type": ", ".join(_type(hook)),
     }
     if hook["project"] is not None:
         shown["project"] = os.path.relpath(hook["project"], folder)
     return [one_line(shown[heading]) for heading in headings]
+
+
+def _type(hook: dict[str, Any]) -> Iterator[str]:
+    yield hook["type"]
+    if hook["dialect"] != Dialect.HOOKLINE.value:
+        yield hook["dialect"]
+    if hook["async"]:
+        yield "async"
 
 
 def _state(hook: dict[str, Any]) -> str:

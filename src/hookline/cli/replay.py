@@ -87,7 +87,7 @@ def run(options: Options) -> int:
             return _report(options, [], [], 0)
         entries, elsewhere = _select(reader, wanted, options, config)
         if options.dry_run:
-            return _report_dry_run(options, config, entries, elsewhere)
+            return _report_dry_run(options, config, reader, entries, elsewhere)
         os.environ[REPLAY_VARIABLE] = "1"  # tells hooks, and closes every journal
         try:
             found = asyncio.run(_replay(reader, config, entries, options.jobs))
@@ -326,10 +326,14 @@ def _print_elsewhere(elsewhere: int) -> None:
 
 
 def _report_dry_run(
-    options: Options, config: Config, entries: list[Entry], elsewhere: int
+    options: Options,
+    config: Config,
+    reader: JournalReader,
+    entries: list[Entry],
+    elsewhere: int,
 ) -> int:
     registry = HookRegistry(config.settings)
-    runs = sum(_planned_hooks(registry, entry) for entry in entries)
+    runs = sum(_planned_hooks(registry, reader, entry) for entry in entries)
     reasons = Counter(why for entry in entries if (why := _inexact(entry)))
     events = Counter(entry.event for entry in entries)
     if options.json:
@@ -353,8 +357,13 @@ def _report_dry_run(
     return 0
 
 
-def _planned_hooks(registry: HookRegistry, entry: Entry) -> int:
+def _planned_hooks(registry: HookRegistry, reader: JournalReader, entry: Entry) -> int:
     event = HookEventName.of(entry.event)
     target = target_of(entry.target) if TRAITS[event].matched_field else None
-    plan = make_plan(event, registry.for_event(event), target)
+    hooks, fields = registry.for_event(event), dict[str, Any]()
+    if any(hook.config.is_foreign for hook in hooks):
+        # Only these are matched by more than the target.
+        full = reader.find(entry.id)
+        fields = {} if full is None else full.input
+    plan = make_plan(event, hooks, target, fields)
     return 0 if plan is None else len(plan.hooks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from logging import DEBUG, WARNING
+from logging import DEBUG, INFO, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -347,6 +347,11 @@ class Reporter:
         """Log what one hook did."""
         if self._log.enabled(DEBUG):
             self._log.log(DEBUG, "hook:result", _hook_record(result))
+        if result.user_message and self._log.enabled(INFO):
+            record = {"hook": result.hook_name, "event": result.event_name.value}
+            self._log.log(
+                INFO, "hook:message", record | {"message": result.user_message}
+            )
         worth_it = result.cause is not None or result.warnings
         if worth_it and self._log.enabled(WARNING):
             self._warn_about(result)

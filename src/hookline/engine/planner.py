@@ -1,7 +1,8 @@
 """Choose which hooks run for one event, and in what order.
 
 No I/O, no clock, no awaiting. Plans are cached for each event and target until the
-registry changes.
+registry changes. A hook with a ``dialect`` is matched by the names that it is shown
+(PROTOCOL section 12).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from hookline.executors.contract import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.settings.model import HookType
+from hookline.settings.model import Dialect, HookType
 
 from .matcher import MAX_TARGET_LENGTH, searcher
 from .registry import HookRegistry
@@ -22,6 +23,9 @@ from .registry import HookRegistry
 _MAX_CACHED = 4096
 _PLAIN_NAMES = (str, type(None))
 _IN_PROCESS = frozenset({HookType.RULE, HookType.CEDAR, HookType.PYTHON})
+_NO_FIELDS: Mapping[str, Any] = {}
+Names = tuple[str, ...]
+_Key = str | tuple[str | Names | None, ...] | None
 
 
 class Judgement(StrEnum):
@@ -48,7 +52,8 @@ class HookPlanner:
     def __init__(self, registry: HookRegistry) -> None:
         self._registry = registry
         self._version = registry.version
-        self._plans: dict[HookEventName, dict[str | None, HookPlan | None]] = {}
+        self._plans: dict[HookEventName, dict[_Key, HookPlan | None]] = {}
+        self._dialects: dict[HookEventName, tuple[Dialect, ...]] = {}
 
     def plan_for(
         self, event: HookEventName, fields: Mapping[str, Any]
@@ -62,34 +67,55 @@ class HookPlanner:
                 return self._plans[event][value]
         except KeyError:  # not planned yet
             pass
-        return self.plan(event, target_of(value))
+        return self.plan(event, target_of(value), fields)
 
-    def plan(self, event: HookEventName, target: str | None) -> HookPlan | None:
+    def plan(
+        self,
+        event: HookEventName,
+        target: str | None,
+        fields: Mapping[str, Any] = _NO_FIELDS,
+    ) -> HookPlan | None:
         """The plan for an event; None if no hook runs.
 
         ``target`` is what matchers are compared with; None matches all of them.
         """
         if self._version != self._registry.version:
-            self._plans = {}
+            self._plans, self._dialects = {}, {}
             self._version = self._registry.version
+        key = self._key(event, target, fields)
         try:
-            return self._plans[event][target]
+            return self._plans[event][key]
         except KeyError:
-            return self._remember(event, target)
-
-    def _remember(self, event: HookEventName, target: str | None) -> HookPlan | None:
+            pass
         plans = self._plans.setdefault(event, {})
         if len(plans) >= _MAX_CACHED:
             plans.clear()
-        plans[target] = plan = make_plan(event, self._registry.for_event(event), target)
+        hooks = self._registry.for_event(event)
+        plans[key] = plan = make_plan(event, hooks, target, fields)
         return plan
+
+    def _key(
+        self, event: HookEventName, target: str | None, fields: Mapping[str, Any]
+    ) -> _Key:
+        """All that a plan depends on; with hooks for other hosts their names too."""
+        dialects = self._dialects.get(event)
+        if dialects is None:
+            configs = [hook.config for hook in self._registry.for_event(event)]
+            found = dict.fromkeys(one.dialect for one in configs if one.is_foreign)
+            self._dialects[event] = dialects = tuple(found)
+        if not dialects or target is None:
+            return target
+        return (target, *(names_of(one, event, fields) for one in dialects))
 
 
 def make_plan(
-    event: HookEventName, hooks: Iterable[RegisteredHook], target: str | None
+    event: HookEventName,
+    hooks: Iterable[RegisteredHook],
+    target: str | None,
+    fields: Mapping[str, Any] = _NO_FIELDS,
 ) -> HookPlan | None:
     """Plan without a cache."""
-    judged = judge(hooks, event, target)
+    judged = judge(hooks, event, target, fields)
     chosen = tuple(one.hook for one in judged if one.judgement is Judgement.RUNS)
     if not chosen:
         return None
@@ -113,11 +139,14 @@ def _is_repeated(judged: JudgedHook) -> bool:
 
 
 def judge(
-    hooks: Iterable[RegisteredHook], event: HookEventName, target: str | None
+    hooks: Iterable[RegisteredHook],
+    event: HookEventName,
+    target: str | None,
+    fields: Mapping[str, Any] = _NO_FIELDS,
 ) -> list[JudgedHook]:
     """Decide for every hook whether it runs, and if not, why."""
     listed = list(hooks)
-    alone = [_judge_alone(hook, event, target) for hook in listed]
+    alone = [_judge_alone(hook, event, target, fields) for hook in listed]
     kept = _claims(listed, alone)
     judged = []
     for hook, judgement in zip(listed, alone, strict=True):
@@ -153,6 +182,52 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
     return searcher(matcher)(target)
 
 
+def names_of(
+    dialect: Dialect, event: HookEventName, fields: Mapping[str, Any]
+) -> Names | None:
+    """What matchers of hooks in a dialect are compared with; None if all match."""
+    # Most hosts have no such hook and need not load the tables.
+    from hookline.protocol.dialects import DIALECTS, shown_names
+
+    names = shown_names(DIALECTS[dialect.value], event, fields)
+    if names is None or any(len(name) > MAX_TARGET_LENGTH for name in names):
+        return None
+    return names
+
+
+def matched_name(
+    dialect: Dialect, matcher: str | None, event: HookEventName, names: Names
+) -> str | None:
+    """The first of a hook's names that its matcher matches, as its host would."""
+    from hookline.protocol.dialects import DIALECTS, listed_names, python_expression
+
+    theirs, matching = DIALECTS[dialect.value], TRAITS[event].matching
+    matcher = "" if matcher is None else matcher.strip()
+    if matching is Matching.NOTHING or matcher in {"", "*"}:
+        return names[0]
+    listed = listed_names(theirs, matcher)
+    if listed is None and matching is Matching.EXACT and not theirs.searches_all:
+        listed = (matcher,)
+    if listed is not None:
+        return next((name for name in names if name in listed), None)
+    is_found = searcher(python_expression(matcher))
+    return next((name for name in names if is_found(name)), None)
+
+
+def _is_matched(
+    hook: RegisteredHook,
+    event: HookEventName,
+    target: str | None,
+    fields: Mapping[str, Any],
+) -> bool:
+    if target is None or not hook.config.is_foreign:
+        return matches(hook.matcher, event, target)
+    names = names_of(hook.config.dialect, event, fields)
+    if names is None:
+        return True
+    return matched_name(hook.config.dialect, hook.matcher, event, names) is not None
+
+
 def _claims(
     hooks: list[RegisteredHook], judgements: list[Judgement]
 ) -> dict[object, RegisteredHook]:
@@ -165,12 +240,15 @@ def _claims(
 
 
 def _judge_alone(
-    hook: RegisteredHook, event: HookEventName, target: str | None
+    hook: RegisteredHook,
+    event: HookEventName,
+    target: str | None,
+    fields: Mapping[str, Any],
 ) -> Judgement:
     if not hook.enabled:
         return Judgement.DISABLED
     if hook.is_skipped:
         return Judgement.UNTRUSTED
-    if not matches(hook.matcher, event, target):
+    if not _is_matched(hook, event, target, fields):
         return Judgement.NOT_MATCHING
     return Judgement.RUNS

@@ -14,7 +14,6 @@ from msgspec import structs
 
 from hookline.errors import EncodingError
 from hookline.executors.contract import Executor, HookCall, RegisteredHook
-from hookline.executors.exit_table import parse_answer, with_output
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Dialect, HookMode, HookType
@@ -25,9 +24,8 @@ from .on_error import apply_policy, block_unseen
 Executors = Mapping[HookType, Executor]
 
 # On Python 3.11 finding a member in its enum costs more than a call.
-_OBSERVE, _CLAUDE = HookMode.OBSERVE, Dialect.CLAUDE
+_OBSERVE, _OWN = HookMode.OBSERVE, Dialect.HOOKLINE
 _ENDS = (CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
-_TRANSLATED = frozenset({HookType.COMMAND, HookType.WORKER, HookType.HTTP})
 
 
 async def run_hook(
@@ -76,53 +74,12 @@ async def _execute(
             'use another type, such as "command" or "rule"'
         )
         return refused(hook, FailureCause.SPAWN, error)
-    if hook.config.dialect is _CLAUDE and hook.config.type in _TRANSLATED:
-        return await _execute_claude(executor, hook, call)
+    if hook.config.dialect is not _OWN and hook.config.is_foreign:
+        # Most hosts have no such hook and need not load the tables.
+        from .translated import run_translated
+
+        return await run_translated(executor, hook, call)
     return await executor.run(hook, call)
-
-
-async def _execute_claude(
-    executor: Executor, hook: RegisteredHook, call: HookCall
-) -> HookExecutionResult:
-    """Show the hook Claude Code's names, and read its answer as Claude Code does."""
-    # Most hosts have no such hook and need not load the tables.
-    from hookline.protocol.dialects import (
-        claude_ambiguity,
-        claude_input,
-        claude_output,
-        claude_text,
-    )
-
-    given = call.plain_input()
-    try:
-        shown = call.with_input(claude_input(call.event, given))
-        unclear = claude_ambiguity(given)
-    except Exception as error:
-        # A hook that cannot be shown the event is no mere crash.
-        raise EncodingError(f"cannot be translated: {error}") from error
-    result = await executor.run(hook, shown)
-    if result.exit_code == 0 and result.raw_output is not None:
-        parsed, warnings = parse_answer(result.stdout)
-        if parsed is None:
-            ours = claude_text(call.event, result.stdout)
-        else:
-            ours = claude_output(call.event, parsed, given)
-        result = with_output(structs.replace(result, warnings=warnings), ours)
-    return result if unclear is None else _asking(result, unclear)
-
-
-def _asking(result: HookExecutionResult, unclear: str) -> HookExecutionResult:
-    """Let a person decide what the hook could not judge, unless it blocks or asks."""
-    said = result.output
-    if said is not None and (said.is_blocking or said.asks or said.stops):
-        return result
-    reason = f"hook {result.hook_name!r} cannot judge this call: {unclear}"
-    asks = {**(result.raw_output or {}), "decision": "ask", "reason": reason}
-    specific = asks.get("hookSpecificOutput")
-    if isinstance(specific, dict):
-        said_so = {"permissionDecision": "ask", "permissionDecisionReason": reason}
-        asks["hookSpecificOutput"] = {**specific, **said_so}
-    return with_output(structs.replace(result, warnings=()), asks)
 
 
 def _changed_during_run(

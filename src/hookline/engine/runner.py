@@ -237,4 +237,4 @@ def _verdict_only(result: HookExecutionResult) -> HookExecutionResult:
             permission=said.permission,
             permission_reason=said.permission_reason,
         )
-    return structs.replace(result, output=output, recheck=True)
+    return structs.replace(result, output=output, recheck=True, user_message=None)

@@ -13,7 +13,7 @@ from hookline.processes.spawn import ProcessSpec, Program
 from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import find_workspace, is_within, shipped_by
-from hookline.settings.model import EnvPolicy
+from hookline.settings.model import FOREIGN_PREFIXES, Dialect, EnvPolicy
 from hookline.shelltext.parse import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
 
 from .contract import DEPTH_VARIABLE, HookCall, RegisteredHook
@@ -31,6 +31,8 @@ CLEAN_NAMES = frozenset(
 RECHECK_VARIABLE = "HOOKLINE_RECHECK"
 """Set for a hook that is asked again, on the input after all changes."""
 
+# On Python 3.11 finding a member in its enum costs more than a call.
+_OWN, _GEMINI = Dialect.HOOKLINE, Dialect.GEMINI
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _CREDENTIAL = (
     r"key|token|secret|pass|pwd|credential|auth|cookie|session|private|bearer|jwt"
@@ -43,6 +45,8 @@ def hook_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     env["PATH"] = _hook_path(env["PATH"], call.cwd)
     for name in PROJECT_DIR_NAMES:
         env[name] = hook.project_dir or call.cwd
+    if hook.config.dialect is not _OWN:
+        _speak(hook.config.dialect, env)
     env["PWD"] = hook.project or call.cwd
     env["HOOKLINE_PYTHON"] = sys.executable
     env |= request_environment(hook, call)
@@ -55,7 +59,7 @@ def worker_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     A hook's own variable of the same name still counts, as it does for a command.
     """
     env = hook_environment(hook, call)
-    for name in event_environment(call).keys() - hook.config.env.keys():
+    for name in event_environment(hook, call).keys() - hook.config.env.keys():
         del env[name]
     env["HOOKLINE_WORKER"] = "1"
     return env
@@ -63,7 +67,7 @@ def worker_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
 
 def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """What an event brings, and the hook's own."""
-    env = event_environment(call) | hook.config.env
+    env = event_environment(hook, call) | hook.config.env
     # Last, so that a hook's own env resets neither the depth nor what trust needs.
     env[DEPTH_VARIABLE] = str(call.depth + 1)
     if hook.approval is not None:
@@ -71,7 +75,7 @@ def request_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     return env
 
 
-def event_environment(call: HookCall) -> dict[str, str]:
+def event_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     """What changes from one event to the next."""
     env = {
         "HOOKLINE_SESSION_ID": environment_text(call.session_id),
@@ -81,7 +85,19 @@ def event_environment(call: HookCall) -> dict[str, str]:
     }
     if call.recheck:
         env[RECHECK_VARIABLE] = "1"
+    if hook.config.dialect is _GEMINI:
+        session = env["HOOKLINE_SESSION_ID"]
+        env |= {"GEMINI_SESSION_ID": session, "GEMINI_CWD": call.cwd}
     return env
+
+
+def _speak(dialect: Dialect, env: dict[str, str]) -> None:
+    """Leave a hook the variables by which it knows its host (PROTOCOL 12)."""
+    hidden = FOREIGN_PREFIXES.get(dialect.value, ())
+    for name in [name for name in env if name.startswith(hidden)]:
+        del env[name]
+    if dialect is Dialect.CLAUDE:
+        env["CLAUDECODE"] = "1"
 
 
 _MAX_ENVIRONMENT_TEXT = 256

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import lru_cache
 
+from hookline.expressions.failure import FAILURE_CONDITIONS, is_failure_met
 from hookline.expressions.program import (
     EvaluationError,
     ExpressionError,
@@ -65,6 +66,8 @@ def decide(config: HookConfig, scope: Scope) -> dict[str, object] | None:
 def is_met(hook: RegisteredHook, call: HookCall) -> bool:
     """Whether a hook's ``if`` holds; one that cannot be evaluated does."""
     assert hook.config.condition is not None  # asked only where there is one
+    if hook.config.condition in FAILURE_CONDITIONS:
+        return is_failure_met(hook.config.condition, call.values())
     try:
         program = compile_expression(hook.config.condition)
         return program.is_true(scope_of(hook, call))

@@ -264,6 +264,7 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
         stop_reason=_joined(one.stop_reason for one in listed),
         context=_joined(contexts),
         message=_joined(one.system_message for one in listed),
+        notice=_joined(one.user_message for one in listed),
         withheld=bool(withheld),
         suppressed=any(one.suppress_output for one in listed),
         clear_context=any(one.clear_context for one in finals),

@@ -1,20 +1,22 @@
-"""Translate events, tools and fields between Hookline and Claude Code.
+"""What Claude Code and Gemini CLI call events, tools, fields and values.
 
-Tables and pure functions. A hook with ``"dialect": "claude"`` gets its input from
-``claude_input``; its output is read with ``claude_output`` (JSON) or ``claude_text``
-(any other text). What has no counterpart stays as it is.
+Tables, and the names that a hook with a ``dialect`` is shown and matched by. What has
+no counterpart keeps its name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from .events import HookEventName
-from .jsontext import encode, text_of
+from msgspec import Struct
+
+from .events import TRAITS, HookEventName, Matching
 
 _E = HookEventName
+Wire = dict[str, Any]
+
 CLAUDE_EVENTS: dict[str, HookEventName] = {
     "PreToolUse": _E.BeforeTool,
     "PostToolUse": _E.AfterTool,
@@ -27,7 +29,8 @@ CLAUDE_EVENTS: dict[str, HookEventName] = {
     "SubagentStart": _E.SubagentStart,
     "SubagentStop": _E.SubagentStop,
 }
-_TO_CLAUDE_EVENT = {ours: theirs for theirs, ours in CLAUDE_EVENTS.items()}
+CLAUDE_FAILURE_EVENT = "PostToolUseFailure"
+"""Their name of AfterTool where the tool failed."""
 
 CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
     "Bash": ("run_shell_command",),
@@ -44,222 +47,211 @@ CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
     "Agent": ("task",),
     "TodoWrite": ("todo_write", "write_todos"),
 }
-"""Their tool names and ours; of two names for one tool the first is shown."""
-_TO_CLAUDE_TOOL = {
-    our: their for their, ours in reversed(CLAUDE_TOOLS.items()) for our in ours
+"""Their tool names and ours; a hook is shown the first that its matcher matches."""
+
+GEMINI_TOOLS: dict[str, tuple[str, ...]] = {
+    "replace": ("replace", "edit"),
+    "grep_search": ("search_file_content", "grep_search"),
+    "search_file_content": ("search_file_content", "grep_search"),
+    "google_web_search": ("web_search", "google_web_search"),
+    "write_todos": ("write_todos", "todo_write"),
+    "invoke_agent": ("task",),
+    "task": ("task",),
 }
+"""The same for Gemini CLI and llxprt-code, where they differ from ours."""
 
 _FILE = (
     "file_path", "absolute_path", "path", "file_name", "file", "target_file", "target",
     "target_path", "full_path", "output_path", "path_name", "destination", "dest",
 )  # fmt: skip
 _FOLDER = ("path", "dir_path", "directory", "dir", "folder")
-CLAUDE_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
-    "Bash": {"command": ("command", "cmd", "script")},
+_COMMAND = ("command", "cmd", "script")
+_QUERY = ("query", "q")
+Keys = dict[str, dict[str, tuple[str, ...]]]
+CLAUDE_KEYS: Keys = {
+    "Bash": {"command": _COMMAND},
     "Read": {"file_path": _FILE},
     "Write": {"file_path": _FILE},
     "Edit": {"file_path": _FILE},
+    "MultiEdit": {"file_path": _FILE},
     "Glob": {"path": _FOLDER},
-    "Grep": {"path": _FOLDER, "glob": ("include", "glob")},
+    "Grep": {"path": _FOLDER, "glob": ("include", "glob", "include_pattern")},
     "LS": {"path": _FOLDER},
     "WebFetch": {"url": ("url", "uri", "href")},
-    "WebSearch": {"query": ("query", "q")},
+    "WebSearch": {"query": _QUERY},
 }
 """For each of their tools: the keys of its input, and our names for each.
 
 Case, ``_`` and ``-`` make no difference: ``filePath`` is ``file_path``.
 """
+_SEARCH = {
+    "dir_path": _FOLDER,
+    "include_pattern": ("include", "glob", "include_pattern"),
+}
+GEMINI_KEYS: Keys = {
+    "run_shell_command": {"command": _COMMAND},
+    "read_file": {"file_path": _FILE},
+    "write_file": {"file_path": _FILE},
+    "replace": {"file_path": _FILE},
+    "glob": {"dir_path": _FOLDER},
+    "grep_search": _SEARCH,
+    "search_file_content": _SEARCH,
+    "list_directory": {"dir_path": _FOLDER},
+    "google_web_search": {"query": _QUERY},
+}
 
 _NOTIFICATIONS = {"ToolPermission": "permission_prompt"}
 CLAUDE_NOTIFICATIONS = {their: our for our, their in _NOTIFICATIONS.items()}
 CLAUDE_MCP_TOOL = re.compile(r"mcp__(.+?)__(.+)")
-_TEXT_TOOLS = frozenset({"Bash", "Read", "Grep", "Glob"})
-_TEXT_IS_CONTEXT = frozenset({_E.BeforeAgent, _E.SessionStart})
-_ADDRESS = re.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
-_AFTER_ADDRESS = ".,;:!?)]}"
-
-Wire = dict[str, Any]
+CLAUDE_ONLY_SUCCESS = "!has(tool_response.error) || tool_response.error == null"
+CLAUDE_ONLY_FAILURE = "has(tool_response.error) && tool_response.error != null"
+"""The ``if`` of a PostToolUse and of a PostToolUseFailure hook (decision 0125)."""
 
 
-def claude_input(event: HookEventName, event_input: Mapping[str, Any]) -> Wire:
-    """Convert an input for a hook written for Claude Code."""
-    shown = {
-        **event_input,
-        "hook_event_name": _TO_CLAUDE_EVENT.get(event, event.value),
-        "permission_mode": "default",
-    }
-    if "tool_name" in event_input:
-        shown |= _tool_fields(event_input)
-    if event in (_E.AfterAgent, _E.SubagentStop):
-        shown["last_assistant_message"] = event_input.get("prompt_response", "")
-    elif event is _E.SessionStart and event_input.get("source") == "compress":
-        shown["source"] = "compact"
-    elif event is _E.SessionEnd and event_input.get("reason") == "exit":
-        shown["reason"] = "other"
-    elif event is _E.Notification:
-        kind = event_input.get("notification_type", "")
-        shown["notification_type"] = _NOTIFICATIONS.get(kind, kind)
-    elif event is _E.PreCompress:
-        shown["custom_instructions"] = ""
-    return shown
+class HostNames(Struct, frozen=True, kw_only=True):
+    """The names of one host."""
+
+    events: Mapping[HookEventName, str]
+    tools: Mapping[str, tuple[str, ...]]
+    keys: Keys
+    values: Mapping[HookEventName, Mapping[str, str]]
+    """Our values of the field that matchers are compared with, and theirs."""
+    synonyms: Mapping[str, str]
+    """Two names of theirs for the same tool."""
+    mcp_tool: str
+    mcp_invalid: str
+    """The characters that become ``_`` in the name of an MCP tool."""
+    hosts: frozenset[str]
+    """The hosts whose own fields its hooks know."""
+    searches_all: bool
+    """Whether a matcher can be a regular expression on every event."""
 
 
-def claude_output(
-    event: HookEventName, wire: Wire, event_input: Mapping[str, Any] | None = None
-) -> Wire:
-    """Convert the JSON output of such a hook to ours.
-
-    ``updatedInput`` replaces the whole tool input, hence ``replacesToolInput``.
-    """
-    specific = wire.get("hookSpecificOutput")
-    if not isinstance(specific, dict):
-        return wire
-    ours = dict(specific)
-    if "hookEventName" in ours:
-        ours["hookEventName"] = event.value
-    if ours.get("permissionDecision") == "defer":
-        ours["permissionDecision"] = "ask"
-    updated = ours.pop("updatedInput", None)
-    if isinstance(updated, dict):
-        ours["tool_input"] = _our_tool_input(updated, event_input or {})
-        ours["replacesToolInput"] = True
-    return {**wire, "hookSpecificOutput": ours}
-
-
-def claude_text(event: HookEventName, text: str) -> Wire:
-    """Convert the text output of such a hook; on some events it is context."""
-    if event in _TEXT_IS_CONTEXT and text:
-        return {"hookSpecificOutput": {"additionalContext": text}}
-    return {}
-
-
-def claude_tool_name(event_input: Mapping[str, Any]) -> str:
-    """Their name of a tool; an MCP tool is ``mcp__server__tool``."""
-    name = str(event_input.get("tool_name", ""))
-    context = event_input.get("mcp_context")
-    if isinstance(context, dict) and context.get("server_name"):
-        tool = context.get("tool_name") or name
-        return f"mcp__{context['server_name']}__{tool}"
-    return _TO_CLAUDE_TOOL.get(name, name)
+CLAUDE = HostNames(
+    events={ours: theirs for theirs, ours in CLAUDE_EVENTS.items()},
+    tools=CLAUDE_TOOLS,
+    keys=CLAUDE_KEYS,
+    values={
+        _E.SessionStart: {"compress": "compact"},
+        _E.SessionEnd: {"exit": "other"},
+        _E.Notification: _NOTIFICATIONS,
+    },
+    synonyms={"Task": "Agent", "Agent": "Task"},
+    mcp_tool="mcp__{}__{}",
+    mcp_invalid=r"[^a-zA-Z0-9_-]",
+    hosts=frozenset({"claude"}),
+    searches_all=True,
+)
+GEMINI = HostNames(
+    events={},
+    tools=GEMINI_TOOLS,
+    keys=GEMINI_KEYS,
+    values={},
+    synonyms={
+        "grep_search": "search_file_content",
+        "search_file_content": "grep_search",
+    },
+    mcp_tool="mcp_{}_{}",
+    mcp_invalid=r"[^a-zA-Z0-9_.:-]",
+    hosts=frozenset({"gemini", "llxprt"}),
+    searches_all=False,
+)
+DIALECTS: dict[str, HostNames] = {"claude": CLAUDE, "gemini": GEMINI}
+"""By the value of ``dialect`` in settings."""
 
 
-def _tool_fields(event_input: Mapping[str, Any]) -> Wire:
-    name = claude_tool_name(event_input)
-    given = event_input.get("tool_input")
-    tool_input = _their_tool_input(name, given) if isinstance(given, dict) else given
-    fields: Wire = {"tool_name": name, "tool_input": tool_input}
-    response = event_input.get("tool_response")
-    if isinstance(response, dict):
-        fields["tool_response"] = _their_response(name, tool_input, response) | response
-    return fields
-
-
-def claude_ambiguity(event_input: Mapping[str, Any]) -> str | None:
-    """Why a hook cannot tell what a tool will use; None where it can.
-
-    Their tools have one name for a field. Where an input has several that disagree,
-    a hook looks at one of them and the tool may use another.
-    """
-    given = event_input.get("tool_input")
-    if not isinstance(given, dict):
+def shown_names(
+    theirs: HostNames, event: HookEventName, fields: Mapping[str, Any]
+) -> tuple[str, ...] | None:
+    """What matchers are compared with; None where nobody can say, so that all match."""
+    traits = TRAITS[event]
+    if traits.matching is Matching.REGEX:
+        return tool_names(theirs, fields)
+    value = _text(fields.get(traits.matched_field))
+    if value is None:
         return None
-    name = claude_tool_name(event_input)
-    for theirs, ours in CLAUDE_KEYS.get(name, {}).items():
-        keys = _spellings(given, theirs, ours)
-        if any(encode(given[key]) != encode(given[keys[0]]) for key in keys):
-            return f"the input has several values for {theirs}: {', '.join(keys)}"
-    if name == "WebFetch" and len(addresses := _addresses(given)) > 1:
-        return f"the input has several addresses: {', '.join(addresses)}"
+    return (theirs.values.get(event, {}).get(value, value),)
+
+
+def tool_names(theirs: HostNames, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Their names of a tool, the usual one first; None where nobody can say."""
+    name, context = _text(fields.get("tool_name")), fields.get("mcp_context")
+    own = host_fields(theirs, fields).get("tool_name")
+    if own is not None:
+        name, context = _text(own), None
+    if name is None:
+        return None
+    if context is not None:
+        return _mcp_names(theirs, name, context)
+    known = tuple(their for their, ours in theirs.tools.items() if name in ours)
+    if own is None and known:
+        return known
+    return (name, theirs.synonyms[name]) if name in theirs.synonyms else (name,)
+
+
+def host_fields(theirs: HostNames, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event as its host sent it, where that is a host that the hook knows."""
+    host = fields.get("host")
+    known = isinstance(host, Mapping) and _text(host.get("name")) in theirs.hosts
+    return host if known and host is not None else {}
+
+
+def _mcp_names(theirs: HostNames, name: str, context: Any) -> tuple[str, ...] | None:
+    if not isinstance(context, Mapping):
+        return None
+    server, tool = context.get("server_name"), context.get("tool_name")
+    if not server:
+        return (name,)
+    if _text(server) is None or (tool and _text(tool) is None):
+        return None
+    prefix = theirs.mcp_tool.format(server, "")
+    tool = tool or name.removeprefix(prefix)
+    return (re.sub(theirs.mcp_invalid, "_", theirs.mcp_tool.format(server, tool)),)
+
+
+def _text(value: object) -> str | None:
+    return str.__str__(value) if issubclass(type(value), str) else None
+
+
+_NAMES = re.compile(r"[a-zA-Z0-9_|, -]+")
+"""Of these characters Claude Code makes a list of names (observed in 2.1.325)."""
+
+
+def listed_names(theirs: HostNames, matcher: str) -> tuple[str, ...] | None:
+    """The names in a matcher that is a list of them; None if it is an expression."""
+    if theirs.searches_all and _NAMES.fullmatch(matcher):
+        names = (name.strip() for name in re.split("[|,]", matcher))
+        return tuple(name for name in names if name)
     return None
 
 
-def _their_tool_input(name: str, given: Wire) -> Wire:
-    shown = dict(given)
-    for theirs, ours in CLAUDE_KEYS.get(name, {}).items():
-        keys = _spellings(given, theirs, ours)
-        if keys and keys[0] != theirs:
-            shown[theirs] = given[keys[0]]
-            if len(keys) == 1:
-                del shown[keys[0]]
-    if name == "WebFetch" and shown.get("url") is None:
-        addresses = _addresses(given)
-        shown |= {"url": addresses[0]} if addresses else {}
-    return shown
+_JS_ITEM = re.compile(
+    r"""
+      (?P<escape>  \\ (?: k<(?P<reference>\w+)> | . ) )
+    | (?P<group>   \(\?<(?![=!]) )
+    | (?P<any>     \[\^\] )
+    | (?P<none>    \[\] )
+    | (?P<set>     \[ (?: \\. | [^\]\\] )* \] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
-def _our_tool_input(updated: Wire, event_input: Mapping[str, Any]) -> Wire:
-    """Rename their keys to those of the input that the hook was given."""
-    name = claude_tool_name(event_input)
-    given = event_input.get("tool_input")
-    given = given if isinstance(given, dict) else {}
-    ours = dict(updated)
-    for theirs, alternatives in CLAUDE_KEYS.get(name, {}).items():
-        keys = _spellings(given, theirs, alternatives)
-        # Theirs is shown beside several of ours and stands for the first.
-        if theirs in ours and keys and keys[0] != theirs:
-            ours[keys[0]] = ours.pop(theirs)
-    if name == "WebFetch" and not _spellings(given, "url", ("url", "uri", "href")):
-        ours.pop("url", None)  # _their_tool_input added it
-    return ours
+def python_expression(javascript: str) -> str:
+    """A regular expression of JavaScript in Python's syntax, as far as it differs."""
+    found = _JS_ITEM.sub(_python_item, javascript)
+    # \w, \d and \b mean ASCII there.
+    return f"(?a){found}" if re.search(r"\\[wWdDbB]", found) else found
 
 
-def _spellings(given: Wire, theirs: str, ours: tuple[str, ...]) -> list[str]:
-    """The keys of an input that are names of one field, theirs first."""
-    wanted = [_folded(theirs), *map(_folded, ours)]
-    found = [k for k, v in given.items() if v is not None and _folded(k) in wanted]
-    return sorted(found, key=lambda key: (key != theirs, wanted.index(_folded(key))))
+def _python_item(item: re.Match[str]) -> str:
+    if item["reference"]:
+        return f"(?P={item['reference']})"
+    known = {"group": "(?P<", "any": r"[\s\S]", "none": "(?!)"}
+    return known.get(item.lastgroup or "", item[0])
 
 
-def _folded(key: str) -> str:
-    return key.replace("_", "").replace("-", "").lower()
-
-
-def _addresses(given: Wire) -> list[str]:
-    """Every address in the input of ``WebFetch``, each once."""
-    texts = _texts_in(given)
-    found = (one.rstrip(_AFTER_ADDRESS) for t in texts for one in _ADDRESS.findall(t))
-    return list(dict.fromkeys(found))
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    """Every string in a value, in order; without recursion, it may be deep."""
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            left += reversed(item.values())
-        elif isinstance(item, list):
-            left += reversed(item)
-
-
-def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
-    text, error = _text_of(response.get("llmContent")), response.get("error")
-    failed = error is not None
-    path = tool_input.get("file_path", "") if isinstance(tool_input, dict) else ""
-    if name == "Bash":
-        stderr = _text_of(error) if failed else ""
-        streams = {"stdout": text, "stderr": stderr}
-        return streams | {"interrupted": False, "isImage": False}
-    if name in ("Write", "Edit"):
-        return {"filePath": path, "success": not failed}
-    if name == "Read":
-        return {"type": "text", "file": {"filePath": path, "content": text}}
-    return {"content": text, "success": not failed}
-
-
-def _text_of(content: Any) -> str:
-    found, left = [], [content]
-    while left:
-        item = left.pop()
-        if isinstance(item, list):
-            left += reversed(item)
-        elif isinstance(item, dict):
-            left.append(item.get("text") or item.get("message"))
-        elif item is not None:
-            found.append(text_of(item))
-    return "".join(found)
+_TEXT_TOOLS = frozenset({"Bash", "Read", "Grep", "Glob"})
 
 
 def claude_content(name: str, response: Any) -> Any:

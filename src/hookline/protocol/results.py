@@ -99,7 +99,9 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
     standby: bool | None = None
     """Whether a process that was started ahead answered; None without standby."""
     closed: bool = False
-    """Failed; the output comes from the failure policy."""
+    """Its output closes the event: merged last, so that no other hook reopens it."""
+    user_message: str | None = None
+    """For the person and not for the model, from a hook of another host."""
 
     @property
     def failed(self) -> bool:
@@ -127,6 +129,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
             "recheck": self.recheck,
             "async": self.is_async,
         }
+        if self.user_message is not None:
+            found["user_message"] = self.user_message
         return found | _UNKNOWN if self.is_async else found
 
 
@@ -163,6 +167,13 @@ class ProcessedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
     def final_output(self) -> HookOutput | None:
         """The merged output, or None if no hook returned any."""
         return self.aggregated.final_output
+
+    @property
+    def user_message(self) -> str | None:
+        """What hooks say to the person and not to the model (PROTOCOL section 12)."""
+        results = self.aggregated.hook_results
+        said = [one.user_message for one in results if not one.observed]
+        return "\n".join(filter(None, said)) or None
 
 
 class FailureMeta(Struct, frozen=True, kw_only=True):

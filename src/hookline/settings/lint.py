@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from hookline.errors import SettingsError, nearest
+from hookline.protocol.dialects import (
+    DIALECTS,
+    HostNames,
+    listed_names,
+    python_expression,
+)
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import describe
 
@@ -26,9 +32,7 @@ from .fields import (
 )
 from .lint_hooks import check_hook
 from .locations import PROJECT_FOLDER, SettingsPlaces
-from .model import (
-    HookSource,
-)
+from .model import FOREIGN_DIALECTS, TRANSLATED_TYPES, HookSource
 from .parse import parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
 
@@ -52,7 +56,11 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
         for index, group in _objects(groups):
             there = report.at("hooks", event.value, index)
             _check_keys(group, GROUP_FIELDS, there)
-            _check_matcher(event, group.get("matcher"), there.at("matcher"))
+            members = [hook for _, hook in _objects(group.get("hooks"))]
+            for dialect in dict.fromkeys(map(_dialect, members)) or (None,):
+                _check_matcher(
+                    event, group.get("matcher"), dialect, there.at("matcher")
+                )
             for number, hook in _objects(group.get("hooks")):
                 _check_keys(hook, HOOK_FIELDS, there.at("hooks", number))
                 check_hook(hook, event, project_dir, there.at("hooks", number))
@@ -83,10 +91,22 @@ def _hint(key: Any, fields: Mapping[str, Field]) -> str:
     return f": one of {', '.join(fields)}"
 
 
-def _check_matcher(event: HookEventName, matcher: Any, report: Report) -> None:
+def _dialect(hook: dict[str, Any]) -> str | None:
+    """The dialect whose names a hook's matcher is compared with; None for ours."""
+    dialect, kind = hook.get("dialect"), hook.get("type")
+    is_foreign = dialect in list(FOREIGN_DIALECTS) and kind in list(TRANSLATED_TYPES)
+    return dialect if is_foreign else None
+
+
+def _check_matcher(
+    event: HookEventName, matcher: Any, dialect: str | None, report: Report
+) -> None:
     if not isinstance(matcher, str) or (matcher := matcher.strip()) in ("", "*"):
         return
     traits = TRAITS[event]
+    if dialect is not None and traits.matching is not Matching.NOTHING:
+        _check_foreign(event, matcher, dialect, report)
+        return
     if traits.matching is Matching.NOTHING:
         message = f"ignored: {event} takes no matcher, the hooks run every time"
         report.add(message, Severity.WARNING)
@@ -97,6 +117,50 @@ def _check_matcher(event: HookEventName, matcher: Any, report: Report) -> None:
         known = ", ".join(traits.choices)
         message = f"{describe(matcher)} never matches: {traits.matched_field} is "
         report.add(f"{message}one of {known}", Severity.WARNING)
+
+
+_CHEAP = r"[\w\s|^$()?:-]*"
+"""Expressions that take no time to search, whoever wrote them."""
+
+
+def _check_foreign(
+    event: HookEventName, matcher: str, dialect: str, report: Report
+) -> None:
+    """Check a matcher as the host of the dialect reads it (PROTOCOL section 12)."""
+    theirs, traits = DIALECTS[dialect], TRAITS[event]
+    is_tool = traits.matching is Matching.REGEX
+    names = listed_names(theirs, matcher)
+    if names is None and (theirs.searches_all or is_tool):
+        expression = python_expression(matcher)
+        if problem := _regex_problem(expression):
+            message = f"not a regular expression that Python can read ({problem})"
+            report.add(f"{message}: compared literally")
+        elif is_tool and re.fullmatch(_CHEAP, expression):
+            search = re.compile(expression).search
+            _check_tool(theirs, matcher, lambda name: bool(search(name)), report)
+        return
+    values = theirs.values.get(event, {})
+    choices = traits.choices and {values.get(one, one) for one in traits.choices}
+    for name in names or (matcher,):
+        if choices and name not in choices:
+            field = f"{traits.matched_field} is one of {', '.join(sorted(choices))}"
+            message = f"{describe(name)} never matches: {field}"
+            report.add(message, Severity.WARNING)
+        elif is_tool:
+            _check_tool(theirs, name, name.__eq__, report)
+
+
+def _check_tool(
+    theirs: HostNames, matcher: str, matches: Callable[[str], bool], report: Report
+) -> None:
+    """Warn about a matcher that names tools as we do, and not as the host does."""
+    if any(map(matches, theirs.tools)):
+        return
+    found = [one for one, ours in theirs.tools.items() if any(map(matches, ours))]
+    if found:
+        shown = " or ".join(map(describe, found))
+        message = f"{describe(matcher)} never matches: the hook is shown {shown}"
+        report.add(message, Severity.WARNING)
 
 
 def _regex_problem(pattern: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hookline.errors import nearest
+from hookline.expressions.failure import FAILURE_CONDITIONS
 from hookline.expressions.program import (
     EVENT,
     EngineMissingError,
@@ -46,7 +47,7 @@ def check_expressions(
     """Report mistakes in ``if``, ``when`` and ``then`` of one hook."""
     is_rule = hook.get("type") == HookType.RULE
     for key in ("if", "when") if is_rule else ("if",):
-        if is_text(hook.get(key)):
+        if is_text(hook.get(key)) and hook[key] not in FAILURE_CONDITIONS:
             _check(hook[key], event, report.at(key))
     then = hook.get("then")
     if is_rule and isinstance(then, dict):

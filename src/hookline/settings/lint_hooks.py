@@ -17,6 +17,7 @@ from hookline.shelltext.files import command_files
 from hookline.shelltext.parse import ExecutedFile, executed_files, project_variables
 from hookline.shelltext.programs import NODES, PYTHON
 from hookline.shelltext.uses import Form, Role, modules_beside
+from hookline.shelltext.variables import SHELL_VARIABLES, used_variables
 
 from .fields import (
     HOOK_FIELDS,
@@ -35,7 +36,10 @@ from .headers import (
 )
 from .locations import PROJECT_FOLDER
 from .model import (
+    FOREIGN_DIALECTS,
+    FOREIGN_PREFIXES,
     INVALID_URL,
+    TRANSLATED_TYPES,
     Dialect,
     HookConfig,
     HookType,
@@ -46,7 +50,6 @@ LOOKS_LIKE_SECONDS_BELOW = 100
 EXPRESSIONS = frozenset({"if", "when", "then"})
 """The keys that hold expressions."""
 _TYPES = frozenset(HookType)
-_OWN_DIALECT = (HookType.RULE, HookType.CEDAR, HookType.PYTHON)
 
 _RISKY_NAMES = """
 BASH_ENV ENV PATH CDPATH IFS PS4 SHELLOPTS BASHOPTS PROMPT_COMMAND ZDOTDIR FPATH HOME
@@ -108,6 +111,8 @@ def _check_values(
             _check_file(file, project_dir, report.at("command"))
         if project is not None and is_text(command):
             _check_pinning(hook, project, report)
+        if is_text(command):
+            _check_variables(hook, report.at("command"))
     if hook.get("type") == HookType.CEDAR:
         _check_policies(hook, project_dir, report)
     if hook.get("type") == HookType.HTTP:
@@ -140,7 +145,7 @@ def _check_dialect(hook: dict[str, Any], report: Report) -> None:
     if dialect == Dialect.OPA and kind != HookType.HTTP:
         message = "has no effect: only http hooks ask Open Policy Agent"
         report.add(message, Severity.WARNING)
-    elif dialect == Dialect.CLAUDE and kind in _OWN_DIALECT:
+    elif dialect in FOREIGN_DIALECTS and kind in _TYPES.difference(TRANSLATED_TYPES):
         message = f"has no effect on a {kind} hook: it sees Hookline's names"
         report.add(message, Severity.WARNING)
 
@@ -195,6 +200,51 @@ def _slow_start(command: str) -> str | None:
             if re.fullmatch(pattern, name):
                 return language
     return None
+
+
+_ALWAYS_SET = frozenset(
+    {
+        *("HOOKLINE_PROJECT_DIR", "LLXPRT_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
+        *("CLAUDE_PROJECT_DIR", "HOOKLINE_CWD", "HOOKLINE_SESSION_ID"),
+        *("HOOKLINE_EVENT", "HOOKLINE_PYTHON", "HOOKLINE_DEPTH", "HOOKLINE_RECHECK"),
+        *("HOOKLINE_WORKER", "HOOKLINE_REPLAY"),
+    }
+)
+_SET_BY_DIALECT: dict[Any, tuple[str, ...]] = {
+    "claude": ("CLAUDECODE",),
+    "gemini": ("GEMINI_SESSION_ID", "GEMINI_CWD"),
+}
+_POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
+
+
+def _check_variables(hook: dict[str, Any], report: Report) -> None:
+    """Warn about variables that nothing sets: the command gets an empty text."""
+    shell, own = hook.get("shell"), hook.get("env")
+    if is_text(shell) and Path(shell).name not in _POSIX_SHELLS:
+        return
+    dialect = hook.get("dialect") if is_text(hook.get("dialect")) else None
+    hidden: tuple[str, ...] = FOREIGN_PREFIXES.get(dialect or "", ())
+    known = {*_ALWAYS_SET, *os.environ, *_SET_BY_DIALECT.get(dialect, ())}
+    known = {name for name in known if not name.startswith(hidden)}
+    known |= {*SHELL_VARIABLES, *(own if isinstance(own, dict) else ())}
+    for name in used_variables(hook["command"]):
+        if name not in known:
+            report.add(f"{_unset(hook, name, hidden)}", Severity.WARNING)
+
+
+def _unset(hook: dict[str, Any], name: str, hidden: tuple[str, ...]) -> str:
+    whose = f"hook {describe(hook['name'])} " if is_text(hook.get("name")) else ""
+    if hidden and name.startswith(hidden):
+        why = f'hooks with "dialect": {describe(hook["dialect"])} do not see'
+        return f'{whose}uses ${name}, which {why}: set it in "env" of the hook'
+    if name == "CLAUDE_PLUGIN_ROOT":
+        todo = "set it to the folder of the plugin"
+    elif name == "CLAUDE_ENV_FILE":
+        todo = "Hookline has no such file, so take it out"
+    else:
+        todo = "set it"
+    where = 'in "env" of the hook' if todo.startswith("set") else ""
+    return f"{whose}uses ${name}, which nothing sets: {todo} {where}".rstrip()
 
 
 def _check_policies(

@@ -66,11 +66,23 @@ class HookMode(StrEnum):
 
 
 class Dialect(StrEnum):
-    """Whose spelling of events, tools and fields a hook expects."""
+    """For which host a hook was written: whose names it expects."""
 
     HOOKLINE = "hookline"
     CLAUDE = "claude"
+    GEMINI = "gemini"
     OPA = "opa"
+
+
+FOREIGN_DIALECTS = (Dialect.CLAUDE, Dialect.GEMINI)
+"""Of other hosts: what such a hook is shown and says is translated."""
+FOREIGN_PREFIXES: dict[str, tuple[str, ...]] = {
+    Dialect.CLAUDE.value: ("GEMINI_", "LLXPRT_"),
+    Dialect.GEMINI.value: ("CLAUDECODE",),
+}
+"""The variables of other hosts, which the hooks of a dialect do not see."""
+TRANSLATED_TYPES = (HookType.COMMAND, HookType.WORKER, HookType.HTTP)
+"""The types whose hooks can be written for another host."""
 
 
 class Expect(StrEnum):
@@ -159,6 +171,11 @@ class HookConfig(Struct, frozen=True, kw_only=True):
         url = None if self.url is None else shown_url(self.url)
         given = (self.command, self.function, self.when, url)
         return next(filter(None, given), ", ".join(self.policies))
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is shown the names of another host, and answers in them."""
+        return self.dialect in FOREIGN_DIALECTS and self.type in TRANSLATED_TYPES
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -1,0 +1,148 @@
+"""Run a hook that was written for another host (PROTOCOL section 12).
+
+It is shown that host's names, and its answer is read as that host reads it. What such
+a hook says to the person does not reach the model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import structs
+
+from hookline.errors import EncodingError
+from hookline.executors.contract import Executor, HookCall, RegisteredHook
+from hookline.executors.exit_table import (
+    BrokenAnswerError,
+    parse_answer,
+    with_output,
+)
+from hookline.protocol.dialect_payloads import (
+    ambiguity,
+    claude_output,
+    claude_text,
+    gemini_output,
+    shown_input,
+    withheld,
+)
+from hookline.protocol.dialects import CLAUDE, DIALECTS, HostNames
+from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.results import HookExecutionResult
+
+from .planner import matched_name, names_of
+
+Wire = dict[str, Any]
+_REPLACED = (HookEventName.AfterTool, HookEventName.AfterModel)
+"""Where a deny in Gemini CLI takes the place of what it is about."""
+
+
+async def run_translated(
+    executor: Executor, hook: RegisteredHook, call: HookCall
+) -> HookExecutionResult:
+    """Show the hook the names of its host, and read its answer as that host does."""
+    theirs = DIALECTS[hook.config.dialect.value]
+    given = call.plain_input()
+    try:
+        name = _tool_name(hook, given)
+        shown = shown_input(
+            theirs, call.event, given, tool_name=name, changed=_is_changed(call)
+        )
+        translated = call.with_input(shown)
+        unclear = ambiguity(theirs, given, name)
+    except Exception as error:
+        # A hook that cannot be shown the event is no mere crash.
+        raise EncodingError(f"cannot be translated: {error}") from error
+    result = await executor.run(hook, translated)
+    read = _read_claude if theirs is CLAUDE else _read_gemini
+    result = read(theirs, result, given, name)
+    return result if unclear is None else _asking(result, unclear)
+
+
+def _tool_name(hook: RegisteredHook, given: Wire) -> str | None:
+    """Which of their names for the tool the hook is shown: one that it waits for."""
+    if TRAITS[hook.event].matching is not Matching.REGEX:
+        return None
+    names = names_of(hook.config.dialect, hook.event, given)
+    if names is None:
+        return None
+    found = matched_name(hook.config.dialect, hook.matcher, hook.event, names)
+    return found or names[0]
+
+
+def _is_changed(call: HookCall) -> bool:
+    """Whether another hook has changed the tool's input meanwhile."""
+    return call.input.get("tool_input") is not call.origin.input.get("tool_input")
+
+
+def _read_claude(
+    theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
+) -> HookExecutionResult:
+    if result.raw_output is None:
+        return result
+    said = result.raw_output
+    if result.exit_code == 0:
+        parsed, warnings = parse_answer(result.stdout)
+        result = structs.replace(result, warnings=warnings)
+        event = result.event_name
+        if parsed is None:
+            said = claude_text(event, result.stdout)
+        else:
+            said = claude_output(event, parsed, given, name)
+    return _for_the_person(result, said)
+
+
+def _read_gemini(
+    theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
+) -> HookExecutionResult:
+    event, said = result.event_name, result.raw_output
+    parsed = _gemini_answer(result)
+    if parsed is not None:
+        result = structs.replace(result, warnings=())
+        said = gemini_output(theirs, event, parsed, given, name)
+    if said is None:
+        return result
+    read = _for_the_person(result, said)
+    if read.output is None or not read.output.is_blocking or event not in _REPLACED:
+        return read
+    said = withheld(event, said, read.output.effective_reason)
+    replaced = structs.replace(result, warnings=read.warnings, closed=True)
+    return _for_the_person(replaced, said)
+
+
+def _gemini_answer(result: HookExecutionResult) -> Wire | None:
+    """The JSON that the hook printed; Gemini CLI reads it whatever the exit code.
+
+    It reads stderr where stdout is empty. Exit 2 stays a deny.
+    """
+    if result.exit_code in (None, 2) or result.timed_out:
+        return None
+    try:
+        return parse_answer(result.stdout or result.stderr)[0]
+    except BrokenAnswerError:
+        return None
+
+
+def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionResult:
+    """Read an output; its system message is for the person and not for the model."""
+    read = with_output(result, said)
+    assert read.output is not None  # it has just been read
+    if "systemMessage" not in said:
+        return read
+    message = read.output.system_message
+    output = structs.replace(read.output, system_message=None)
+    rest = {key: value for key, value in said.items() if key != "systemMessage"}
+    return structs.replace(read, output=output, raw_output=rest, user_message=message)
+
+
+def _asking(result: HookExecutionResult, unclear: str) -> HookExecutionResult:
+    """Let a person decide what the hook could not judge, unless it blocks or asks."""
+    said = result.output
+    if said is not None and (said.is_blocking or said.asks or said.stops):
+        return result
+    reason = f"hook {result.hook_name!r} cannot judge this call: {unclear}"
+    asks = {**(result.raw_output or {}), "decision": "ask", "reason": reason}
+    specific = asks.get("hookSpecificOutput")
+    if isinstance(specific, dict):
+        said_so = {"permissionDecision": "ask", "permissionDecisionReason": reason}
+        asks["hookSpecificOutput"] = {**specific, **said_so}
+    return _for_the_person(structs.replace(result, warnings=()), asks)
