@@ -48,9 +48,8 @@ for fd in map(int, os.listdir("/dev/fd")):
             os.close(fd)
         except OSError:
             pass
-sys.path.append(sys.argv[4])
 from hookline.hosts.resident import main
-main(began, lock, *sys.argv[2:4])
+main(began, lock, *sys.argv[2:])
 """
 
 
@@ -58,13 +57,7 @@ class Place:
     """The folder of the helper's files, and its names there."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = folder
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        self.fd = os.open(folder, flags)
-        found = os.fstat(self.fd)
-        if found.st_uid != os.getuid() or found.st_mode & 0o077:
-            os.close(self.fd)
-            raise PermissionError(f"{folder} is not a private folder of this user")
+        self.folder, self.fd = folder, private_folder(folder)
         name = f"{int.from_bytes(identity()) % _PRIME:016x}"
         self.socket, self.lock, self.log = name, f"{name}.lock", f"{name}.log"
 
@@ -76,14 +69,26 @@ class Place:
         return f"/proc/self/fd/{self.fd}/{self.socket}"
 
 
+def private_folder(path: str) -> int:
+    """Open a folder; raises ``OSError`` if anybody else could change it."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    found = os.fstat(fd)
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        os.close(fd)
+        raise PermissionError(f"{path} is not a private folder of this user")
+    return fd
+
+
 def identity() -> bytes:
-    """What makes two helpers different: interpreter, its options, and our code."""
+    """What two processes that load the same code in the same way have in common."""
     flags = sys.flags
+    # Without the option the first entry is the script's folder, or the current one.
+    path = sys.path if flags.safe_path else sys.path[1:]
     facts = (
-        *(sys.executable, sys.version, os.path.dirname(__file__)),  # noqa: PTH120
+        *(sys.executable, sys.version, os.path.dirname(__file__), path),  # noqa: PTH120
         *(flags.isolated, flags.ignore_environment, flags.no_site, flags.no_user_site),
         *(flags.optimize, flags.utf8_mode, flags.dev_mode, flags.bytes_warning),
-        *sorted(pair for pair in os.environ.items() if pair[0].startswith("PYTHON")),
+        *(flags.hash_randomization, flags.dont_write_bytecode, sys.warnoptions),
     )
     return repr(facts).encode("utf-8", "backslashreplace")
 
@@ -265,6 +270,10 @@ def _replace_helper(place: Place) -> None:
 
 def _start_helper() -> None:
     """Start a helper in the background, unless one is being started."""
+    from hookline.processes.spawn import marked_depth
+
+    if marked_depth():
+        return  # a limit of ours would be one of the helper's for good
     try:
         os.mkdir(folder(), 0o700)  # noqa: PTH102
     except OSError:
@@ -305,8 +314,7 @@ def _spawn(place: Place, lock: int) -> None:
 
     # What an interpreter was started with is known to this function alone.
     own_options = subprocess._args_from_interpreter_flags  # type: ignore[attr-defined] # noqa: SLF001
-    package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120
-    words = (str(lock), place.folder, place.socket, package)
+    words = (str(lock), place.folder, place.socket)
     os.set_inheritable(lock, True)
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0o600) for fd in range(3)]
     try:

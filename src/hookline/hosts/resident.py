@@ -28,6 +28,7 @@ from typing import NoReturn
 from .catalog import all_hosts
 from .client import HANDED_OVER, LENGTH_BYTES, Place, identity, peer_uid
 from .resident_engine import LoadedFiles, run_engine
+from .resident_files import Log
 from .surroundings import Surroundings, limits_of
 
 IDLE_S = 600.0
@@ -38,7 +39,6 @@ _MAX_PENDING = 128
 _MAX_BYTES = 8 << 20
 _READ_S = 2.0
 _STOP_S = 5.0
-_LOG_BYTES = 256 << 10
 _PRELOADED = (
     *(
         "agent.session",
@@ -50,23 +50,6 @@ _PRELOADED = (
     *("executors.command", "executors.python", "executors.rule", "executors.standby"),
     *("executors.worker", "trust.gate", "trust.records"),
 )
-
-
-class Log:
-    """What went wrong here, in a file of bounded size beside the socket."""
-
-    def __init__(self, place: Place) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-        self._fd = os.open(place.log, flags, 0o600, dir_fd=place.fd)
-
-    def write(self, text: str) -> None:
-        """Add one entry."""
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        entry = f"{now} {os.getpid()} {text.rstrip()}\n"
-        with suppress(OSError):  # the disk is full
-            if os.fstat(self._fd).st_size > _LOG_BYTES:
-                os.ftruncate(self._fd, 0)
-            os.write(self._fd, entry.encode(errors="backslashreplace")[:_LOG_BYTES])
 
 
 class LastWords:
@@ -141,7 +124,7 @@ class Front:
         self._pids: set[int] = set()
         self._pending: dict[socket.socket, Pending] = {}
         self._used = time.monotonic()
-        self._serving, self._stop_by = True, 0.0
+        self._serving, self._stop_requested, self._stop_by = True, False, 0.0
         self._wake, self._wake_end = socket.socketpair()
         self._wake_end.setblocking(False)
         self._listener = self._listen()
@@ -174,7 +157,7 @@ class Front:
     def run(self) -> None:
         """Serve until there is nothing to do."""
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, self._stop)
+            signal.signal(number, self._request_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_end.fileno(), warn_on_full_buffer=False)
         while self._serving or self._pids:
@@ -196,6 +179,8 @@ class Front:
                 self._drop(pending.connection)
         if self._serving and (now - self._used >= IDLE_S or not self._is_current()):
             self._drain()
+        if self._stop_requested and not self._stop_by:
+            self._stop()
         if self._stop_by and now > self._stop_by:
             self._signal_engines(signal.SIGKILL)
         self._reap()
@@ -209,25 +194,29 @@ class Front:
         with suppress(BlockingIOError):
             self._wake.recv(4096)
 
-    def _stop(self, *_: object) -> None:
+    def _request_stop(self, *_: object) -> None:
+        self._stop_requested = True  # a signal may come in the middle of anything
+
+    def _stop(self) -> None:
         """End everything now; clients answer by themselves."""
-        self._drain()
-        self._stop_by = self._stop_by or time.monotonic() + _STOP_S
+        self._drain(release=False)
+        self._stop_by = time.monotonic() + _STOP_S
         self._signal_engines(signal.SIGTERM)
 
     def _signal_engines(self, number: signal.Signals) -> None:
         for pid in self._pids:
             os.kill(pid, number)  # our child: not reaped, so the number is its own
 
-    def _drain(self) -> None:
-        """Take no more clients; the next one starts another helper."""
+    def _drain(self, *, release: bool = True) -> None:
+        """Take no more clients; if the lock is released, they start another helper."""
         if not self._serving:
             return
         self._serving = False
         if self._is_current():
             os.unlink(self._place.socket, dir_fd=self._place.fd)
         self._forget(self._listener)
-        os.close(self._lock)
+        if release:
+            os.close(self._lock)
         for connection in list(self._pending):
             self._drop(connection)
         for key in list(self._engines):
