@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -139,7 +140,10 @@ class Desk:
     def processes(self) -> list[int]:
         """Everything that runs for this desk, shells that watch over hooks included."""
         found = marked(self.mark)
-        return found + [child for pid in found for child in children(pid)]
+        for pid in list(found):
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                found += children(pid)
+        return found
 
     def shells(self) -> set[int]:
         """Those of them that watch over hooks."""

@@ -270,10 +270,10 @@ def _replace_helper(place: Place) -> None:
 
 def _start_helper() -> None:
     """Start a helper in the background, unless one is being started."""
-    from hookline.processes.spawn import marked_depth
+    from hookline.executors.contract import current_depth
 
-    if marked_depth():
-        return  # a limit of ours would be one of the helper's for good
+    if current_depth():
+        return  # the limit that marks a hook would be one of the helper's for good
     try:
         os.mkdir(folder(), 0o700)  # noqa: PTH102
     except OSError:
