@@ -40,6 +40,8 @@ def _own_folders(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = _homes / uuid4().hex
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    # A helper would outlive its test; those that are about it take care of that.
+    monkeypatch.setenv("HOOKLINE_NO_RESIDENT", "1")
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,6 @@ The names below are loaded on first use: ``hookline.script`` must cost a hook au
 nothing, and ``hookline fire`` must not load what it does not need (decision 0002).
 """
 
-from __future__ import annotations
-
 _HOMES = {
     "Config": "config",
     "HookBusClient": "bus.client",
@@ -28,6 +26,8 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list of the strings above
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _version()
     try:
         home = _HOMES[name]
     except KeyError:
@@ -37,6 +37,12 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(f"hookline.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("hookline")
 
 
 def __dir__() -> list[str]:

@@ -16,6 +16,8 @@ from .protocol.events import SessionStartSource as SessionStartSource
 from .protocol.results import ProcessedHookResult as ProcessedHookResult
 from .settings.load import Settings as Settings
 
+__version__: str
+
 __all__ = [
     "Config",
     "HookBusClient",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 
+from hookline.errors import HooklineError
 from hookline.hosts.bridge import Bridge, Reply
 from hookline.hosts.catalog import host_of
 from hookline.hosts.host import HostName
@@ -20,19 +22,34 @@ settings; run it by hand to see what an agent would get:
   hookline bridge claude < event.json
   hookline bridge copilot preToolUse < event.json
 
+A resident helper keeps hooks loaded from one event to the next. It starts with the
+first event and ends after 10 idle minutes; without it (--no-resident, or the variable
+HOOKLINE_NO_RESIDENT=1) the answers are the same, but slower:
+
+  hookline bridge --status    is it running, since when?
+  hookline bridge --stop      end it, and the hooks that it runs
+
 exit status: 0, also for a block; 2 only where the agent knows no other block"""
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("host", metavar="HOST", help=", ".join(HostName))
+    names = ", ".join(HostName)
+    parser.add_argument("host", metavar="HOST", nargs="?", help=names)
     text = "the agent's name of the event, if its JSON does not have it"
     parser.add_argument("event", metavar="EVENT", nargs="?", help=text)
     parser.add_flag("--no-resident", "do not use the resident helper")
+    parser.add_exclusive_flags(
+        status="show the resident helper", stop="end the resident helper"
+    )
 
 
 def run(options: Options) -> int:
     """Answer one event in this process."""
+    if options.status or options.stop:
+        return _show_helpers(stop=options.stop)
+    if options.host is None:
+        raise HooklineError("HOST is missing; see 'hookline bridge --help'")
     host_of(options.host)
     reply = asyncio.run(_answer(options.host, options.event, sys.stdin.buffer.read()))
     sys.stderr.buffer.write(reply.stderr)
@@ -50,3 +67,20 @@ async def _answer(host: str, event: str | None, stdin: bytes) -> Reply:
     finally:
         await bridge.close()
     return reply
+
+
+def _show_helpers(*, stop: bool) -> int:
+    from hookline.hosts.resident_files import running
+    from hookline.hosts.resident_files import stop as stop_helper
+
+    helpers = list(running())
+    if not helpers:
+        print("the resident helper is not running")
+    for helper in helpers:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(helper.since))
+        print(f"the resident helper is running: process {helper.pid}, since {since}")
+        if stop and not stop_helper(helper):
+            raise HooklineError(f"process {helper.pid} does not end")
+        if stop:
+            print("it has been stopped")
+    return 0

@@ -341,4 +341,6 @@ def _file_stamp(path: str) -> object:
         found = os.stat(path)  # noqa: PTH116 - a string
     except OSError as error:
         return error.errno
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+    # Anybody can set the time of the last change of the text, but not the other.
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return found.st_dev, found.st_ino, *times, found.st_size, found.st_mode

@@ -1,0 +1,311 @@
+"""The client of the resident helper (issue 15.5)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.hosts.client import HOSTS, LENGTH_BYTES, parse_answer
+from hookline.hosts.host import HostName
+from tests.support.processes import STUBBORN
+from tests.support.resident import SCRIPT, WHO, Desk
+
+HEAVY = {
+    *("argparse", "asyncio", "enum", "json", "msgspec", "re", "selectors", "socket"),
+    *("subprocess", "typing", "hookline.cli.main", "hookline.hosts.bridge"),
+}
+
+
+def blocks(name: str, text: str) -> dict[str, str]:
+    return {"type": "command", "name": name, "command": f"echo {text} >&2; exit 2"}
+
+
+def test_the_client_knows_every_host() -> None:
+    assert set(HOSTS) == set(HostName)
+
+
+def test_an_event_is_answered_with_next_to_nothing_loaded(desk: Desk) -> None:
+    """Issue 15.5: the client loads next to nothing."""
+    desk.project.settings(blocks("guard", "no"))
+    desk.project.trust()
+    desk.warm_up()
+    argv = [sys.executable, "-X", "importtime", str(SCRIPT), "bridge", "claude"]
+    found = subprocess.run(
+        argv,
+        env=desk.env,
+        cwd=desk.project.folder,
+        input=desk.event(),
+        capture_output=True,
+        check=True,
+    )
+    loaded = {
+        line.rsplit("|", 1)[-1].strip() for line in found.stderr.decode().split("\n")
+    }
+    assert b'"deny"' in found.stdout
+    assert "hookline.hosts.client" in loaded
+    assert not loaded & HEAVY
+    assert {name for name in loaded if name.startswith("hookline")} == {
+        *("hookline", "hookline.__main__", "hookline.hosts", "hookline.hosts.client")
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "env"),
+    [
+        (("--no-resident", "claude"), {}),
+        (("claude", "--no-resident"), {}),
+        (("claude",), {"HOOKLINE_NO_RESIDENT": "1"}),
+        (("claud",), {}),
+        (("claude", "PreToolUse", "more"), {}),
+        (("--help",), {}),
+    ],
+)
+def test_no_helper_is_started(
+    desk: Desk, words: tuple[str, ...], env: dict[str, str]
+) -> None:
+    desk.bridge(None, *words, env=env)
+    assert not desk.files.exists()
+    assert desk.processes() == []
+
+
+def test_the_files_are_the_users_own(desk: Desk) -> None:
+    """Issue 15.5: on a socket in the runtime directory, 0600."""
+    desk.warm_up()
+    assert stat.S_IMODE(desk.files.stat().st_mode) == 0o700
+    modes = {
+        path.suffix: stat.S_IMODE(path.stat().st_mode) for path in desk.files.iterdir()
+    }
+    assert modes == {"": 0o600, ".lock": 0o600, ".log": 0o600}
+
+
+@pytest.mark.parametrize("mode", [None, 0o770, 0o702], ids=["no", "group", "others"])
+def test_without_a_private_runtime_directory_it_is_in_a_folder_of_our_own(
+    desk: Desk, tmp_path: Path, mode: int | None
+) -> None:
+    """Issue 15.5: without one, in a 0700 folder whose owner is checked."""
+    if mode is None:
+        del desk.env["XDG_RUNTIME_DIR"]
+    else:
+        desk.runtime.chmod(mode)
+    desk.env["TMPDIR"] = str(tmp_path)
+    desk.files = tmp_path / f"hookline-{os.getuid()}"
+    desk.warm_up()
+    assert stat.S_IMODE(desk.files.stat().st_mode) == 0o700
+    assert not (desk.runtime / "hookline").exists()
+
+
+def another_users(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+
+
+def a_link(folder: Path) -> None:
+    (folder.parent / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(folder.parent / "elsewhere")
+
+
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="takes two users")
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        pytest.param(another_users, marks=needs_root, id="another user's"),
+        pytest.param(a_link, id="a link"),
+        pytest.param(lambda folder: folder.mkdir(mode=0o750), id="open to the group"),
+        pytest.param(lambda folder: folder.mkdir(mode=0o701), id="open to others"),
+        pytest.param(lambda folder: folder.write_text(""), id="a file"),
+    ],
+)
+def test_a_folder_that_others_could_change_is_not_used(
+    desk: Desk, prepare: object
+) -> None:
+    """Another user creates the folder first."""
+    desk.project.settings(blocks("guard", "no"))
+    desk.project.trust()
+    assert callable(prepare)
+    prepare(desk.files)
+    for _ in range(2):
+        assert desk.bridge() == desk.cold()
+    assert desk.processes() == []
+    assert not desk.files.is_dir() or not list(desk.files.iterdir())
+
+
+LISTENER = """
+import os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+os.setuid(int(sys.argv[2]))
+server.listen(8)
+print("ready", flush=True)
+connection, _ = server.accept()
+print(len(connection.recv(100)), flush=True)
+"""
+
+
+@needs_root
+def test_nothing_is_sent_to_a_process_of_another_user(desk: Desk) -> None:
+    """Issue 15.5: the peer's uid is checked."""
+    desk.project.settings(blocks("guard", "no"))
+    desk.project.trust()
+    desk.warm_up()
+    name = next(path for path in desk.files.iterdir() if path.is_socket())
+    pid = desk.pid()
+    assert pid
+    os.kill(pid, signal.SIGTERM)
+    desk.until(lambda: not desk.processes())
+    argv = [sys.executable, "-c", LISTENER, str(name), "65534"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as fake:
+        assert fake.stdout
+        assert fake.stdout.readline() == "ready\n"
+        assert desk.bridge() == desk.cold()
+        assert fake.stdout.readline() == "0\n"
+    name.unlink()
+
+
+def test_a_socket_that_nobody_listens_on_is_replaced(desk: Desk) -> None:
+    desk.warm_up()
+    name = next(path for path in desk.files.iterdir() if path.is_socket())
+    pid = desk.pid()
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    desk.until(lambda: not desk.processes())
+    assert name.is_socket()
+    assert desk.bridge() == desk.cold()
+    desk.until(lambda: desk.pid() not in {None, pid})
+
+
+def test_a_helper_that_hangs_is_replaced(desk: Desk) -> None:
+    """A stopped helper must not hang the host."""
+    desk.python_hook(WHO)
+    pid = desk.warm_up()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert int(desk.reason()) not in desk.engines()
+        other = desk.until(lambda: desk.pid() if desk.pid() != pid else None)
+        assert int(desk.reason()) in desk.engines()
+        assert desk.pid() == other
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    desk.until(lambda: pid not in desk.processes())
+    assert desk.pid() == other
+
+
+def test_an_engine_that_hangs_costs_a_moment(desk: Desk) -> None:
+    desk.python_hook(WHO)
+    desk.warm_up()
+    (engine,) = desk.engines()
+    os.kill(engine, signal.SIGSTOP)
+    assert int(desk.reason()) != engine
+    os.kill(engine, signal.SIGCONT)
+
+
+def test_clients_at_once_start_one_helper(desk: Desk) -> None:
+    """Issue 15.5: one per user."""
+    desk.project.settings(blocks("guard", "no"))
+    desk.project.trust()
+    clients = [desk.start_client() for _ in range(10)]
+    answers = {client.communicate(desk.event())[0] for client in clients}
+    assert answers == {desk.cold()[1]}
+    desk.until(desk.pid)
+    leaders = [pid for pid in desk.processes() if os.getsid(pid) == pid]
+    assert leaders == [desk.pid()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_client_that_is_killed_takes_its_hooks_along(
+    desk: Desk, number: signal.Signals
+) -> None:
+    command = STUBBORN["has deaf children"]
+    desk.project.settings({"type": "command", "name": "slow", "command": command})
+    desk.project.trust()
+    desk.bridge(desk.event(hook_event_name="Notification", message="x"))
+    desk.until(desk.pid)
+    client = desk.start_client()
+    with client:
+        assert client.stdin
+        client.stdin.write(desk.event())
+        client.stdin.close()
+        desk.until((desk.project.folder / "started").exists)
+        client.send_signal(number)
+    known = {desk.pid(), *desk.engines()}
+    desk.until(lambda: set(desk.processes()) - desk.shells() <= known)
+    assert client.returncode == (130 if number is signal.SIGINT else -number)
+
+
+def test_an_answer_that_nobody_reads_is_no_traceback(desk: Desk) -> None:
+    desk.project.settings(blocks("guard", "no"))
+    desk.project.trust()
+    desk.warm_up()
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, str(SCRIPT), "bridge", "claude"]
+    for more in ([], ["--no-resident"]):
+        found = subprocess.run(
+            [*argv, *more],
+            env=desk.env,
+            cwd=desk.project.folder,
+            input=desk.event(),
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        assert (found.returncode, found.stderr) == (141, b"")
+    os.close(writing)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_not_mistaken_for_the_connection(
+    desk: Desk, closed: str
+) -> None:
+    desk.warm_up()
+    argv = f"exec {sys.executable} {SCRIPT} bridge claude {closed}"
+    found = [
+        subprocess.run(
+            ["bash", "-c", f"{argv} {more}"],
+            env=desk.env,
+            cwd=desk.project.folder,
+            input=desk.event(),
+            capture_output=True,
+            check=False,
+        )
+        for more in ("", "--no-resident")
+    ]
+    assert found[0].returncode == found[1].returncode
+    assert found[0].stdout == found[1].stdout
+
+
+@given(st.integers(0, 255), st.binary(), st.binary(), st.integers(0, 40))
+def test_an_answer_counts_only_as_a_whole(
+    status: int, stdout: bytes, stderr: bytes, missing: int
+) -> None:
+    lengths = (len(part).to_bytes(LENGTH_BYTES) for part in (stdout, stderr))
+    whole = b"".join((bytes([status]), *lengths, stdout, stderr))
+    assert parse_answer(whole) == (status, stdout, stderr)
+    assert parse_answer(whole + b"x") is None
+    if missing:
+        assert parse_answer(whole[:-missing]) is None
+
+
+def test_a_long_path_of_the_runtime_directory_will_do(desk: Desk) -> None:
+    long = desk.runtime / ("x" * 120)
+    long.mkdir(mode=0o700)
+    desk.env["XDG_RUNTIME_DIR"] = str(long)
+    desk.files = long / "hookline"
+    desk.python_hook(WHO)
+    desk.warm_up()
+    assert int(desk.reason()) in desk.engines()
+    with (
+        pytest.raises(OSError, match="path too long"),
+        socket.socket(socket.AF_UNIX) as one,
+    ):
+        one.connect(str(desk.files / "x"))

@@ -1,0 +1,164 @@
+"""A project, a user's own runtime folder, and the resident helper that serves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from tests.support.processes import children, marked
+from tests.support.project import Project
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "hookline"
+WAIT_S = 60.0
+WHO = """
+import os
+def guard(event):
+    return {"decision": "deny", "reason": str(os.getpid())}
+"""
+"""A Python hook that blocks with the id of the process that answers."""
+T = TypeVar("T")
+
+
+class Desk:
+    """Where a coding agent runs ``hookline bridge``."""
+
+    def __init__(self, project: Project, runtime: Path) -> None:
+        self.project = project
+        self.runtime = runtime
+        self.runtime.mkdir(mode=0o700)
+        self.files = runtime / "hookline"
+        self.mark = uuid4().hex
+        self.env = {
+            **{k: v for k, v in os.environ.items() if k != "HOOKLINE_NO_RESIDENT"},
+            "XDG_RUNTIME_DIR": str(runtime),
+            "DESK_MARK": self.mark,
+        }
+
+    def event(self, path: str = "a.py", **more: Any) -> bytes:
+        """What Claude Code sends before it writes a file."""
+        event = {
+            "session_id": "s1",
+            "transcript_path": "",
+            "cwd": str(self.project.folder),
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Write",
+            "tool_input": {"file_path": path, "content": "x"},
+            **more,
+        }
+        return json.dumps(event).encode()
+
+    def user_settings(self, *hooks: dict[str, Any], event: str = "BeforeTool") -> Path:
+        """Hooks of the user, which need no trust."""
+        path = Path(self.env["XDG_CONFIG_HOME"]) / "hookline" / "settings.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"hooks": {event: [{"hooks": list(hooks)}]}}))
+        return path
+
+    def python_hook(self, source: str) -> Path:
+        """A hook in the process that answers: its module."""
+        module = self.runtime.parent / "modules" / "guards.py"
+        module.parent.mkdir(exist_ok=True)
+        module.write_text(source)
+        self.env["PYTHONPATH"] = str(module.parent)
+        hook = {"type": "python", "name": "guard", "function": "guards:guard"}
+        self.user_settings(hook)
+        return module
+
+    def start_client(
+        self, *words: str, env: dict[str, str] | None = None, **more: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start ``hookline bridge claude`` as a host would."""
+        more = {"cwd": self.project.folder, "stdin": subprocess.PIPE, **more}
+        return subprocess.Popen(
+            [sys.executable, str(SCRIPT), "bridge", *(words or ("claude",))],
+            env={**self.env, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **more,
+        )
+
+    def bridge(
+        self, event: bytes | None = None, *words: str, **more: Any
+    ) -> tuple[int, bytes, bytes]:
+        """One event: exit status, stdout, stderr."""
+        with self.start_client(*words, **more) as client:
+            given = self.event() if event is None else event
+            stdout, stderr = client.communicate(given, timeout=WAIT_S)
+        return client.returncode, stdout, stderr
+
+    def cold(self, event: bytes | None = None, **more: Any) -> tuple[int, bytes, bytes]:
+        """The same without the helper."""
+        return self.bridge(event, "--no-resident", "claude", **more)
+
+    def warm_up(self) -> int:
+        """Have the helper started and an engine loaded: the helper's process id."""
+        self.bridge()
+        pid = self.until(self.pid)
+        self.bridge()
+        return pid
+
+    def reason(self, event: bytes | None = None, **more: Any) -> str:
+        """Why the hooks block an event."""
+        status, stdout, stderr = self.bridge(event, **more)
+        assert (status, stderr) == (0, b"")
+        found = json.loads(stdout)["hookSpecificOutput"]["permissionDecisionReason"]
+        assert isinstance(found, str)
+        return found
+
+    def pid(self) -> int | None:
+        """The process id of the helper that listens."""
+        try:
+            sockets = [path for path in self.files.iterdir() if path.is_socket()]
+            return int(sockets[0].with_suffix(".lock").read_text())
+        except (OSError, IndexError, ValueError):
+            return None
+
+    def engines(self) -> list[int]:
+        pid = self.pid()
+        return children(pid) if pid else []
+
+    def log(self) -> str:
+        return "".join(path.read_text() for path in self.files.glob("*.log"))
+
+    def until(self, found: Callable[[], T | None]) -> T:
+        """Wait for something to be true."""
+        deadline = time.monotonic() + WAIT_S
+        while not (value := found()):
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.01)
+        return value
+
+    def processes(self) -> list[int]:
+        """Everything that runs for this desk, shells that watch over hooks included."""
+        found = marked(self.mark)
+        for pid in list(found):
+            with suppress(FileNotFoundError):  # it has ended meanwhile
+                found += children(pid)
+        return found
+
+    def shells(self) -> set[int]:
+        """Those of them that watch over hooks."""
+        found = set()
+        for pid in self.processes():
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"hookline-watch" in line:
+                found.add(pid)
+        return found
+
+    def close(self) -> None:
+        """End the helper; nothing may be left."""
+        if (pid := self.pid()) is not None:
+            os.kill(pid, signal.SIGTERM)
+        self.until(lambda: not self.processes())
