@@ -1,58 +1,156 @@
 """Read a patch in the form that models write for ``apply_patch``: file by file.
 
-As lenient as the hosts that apply it: markers may have space around them, and a
-command line may surround the patch. A line that only looks like a marker costs one
-event too many, never one too few.
+A patch that a host applies never gives fewer files here than it touches, nor other
+lines for a file: sections end where Codex ends them. What only a more lenient reader
+takes for a file is shown as well: one event too many, never one too few.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Struct
+
 Wire = dict[str, Any]
-_MARKER = re.compile(r"\*\*\* (Add File|Update File|Delete File|Move to): ?(.*)")
-_END = re.compile(r"\*\*\* End Patch")
+Part = tuple[str, Wire]
+
+PATCH_MARK = "*** Begin Patch"
+_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: ?(.*)", re.DOTALL)
+_MOVE = re.compile(r"\*\*\* Move to: ?(.*)", re.DOTALL)
+_END = "*** End Patch"
+# What hosts trim around a marker; those in JavaScript also a byte order mark.
+_SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_MARK = "\ufeff"
+_DROPPED = re.compile(r"[\t\r\n]")
+_WORD = r"""'[^']*'|"[^"]*"|(?:\\.|[^\s;&|<>()'"\\])+"""
+_CD = re.compile(rf"(?:^|[\s;&|(])cd[ \t]+(?:--[ \t]+)?({_WORD})")
+_ONLY_CD = re.compile(rf"\s*cd[ \t]+(?:{_WORD})\s*&&\s*(?:apply_patch|applypatch)\b")
+_PLAIN = re.compile(r"[^$`\\~*?\[{!]*")
+_EXPANSION = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`|\$\w+")
+_MOST_FOLDERS = 16
 
 
-def patch_parts(text: str) -> list[tuple[str, Wire]]:
-    """Our tool and its input for every file that a patch touches."""
-    parts: list[tuple[str, Wire]] = []
-    moved = ""
-    for action, path, lines in _sections(text):
-        if action == "Add File":
+class _Section(Struct):
+    """One file of a patch, with the lines of its change."""
+
+    action: str
+    path: str
+    lines: list[str] = []
+    moves: list[str] = []
+
+
+def patch_parts(text: str, folder: str = "") -> list[Part]:
+    """Our tool and its input for every file that a patch touches.
+
+    Relative paths are those of ``folder``.
+    """
+    return [part for one in _sections(text) for part in _parts(one, folder)]
+
+
+def command_parts(command: str) -> list[Part]:
+    """The files of the patches in a shell command, none for other commands."""
+    marks = [found.start() for found in re.finditer(re.escape(PATCH_MARK), command)]
+    words = [_CD.findall(command[:mark]) for mark in marks]
+    folders = [folder for found in words for folder in _folders(found)]
+    if len(marks) != 1 or len(folders) != 1 or not _ONLY_CD.match(command):
+        # Where the shell goes is a guess: guards see the path as it is written, too.
+        folders.append("")
+    parts = [patch_parts(command, one) for one in dict.fromkeys(folders)] * bool(marks)
+    return [part for found in parts for part in found]
+
+
+def _folders(words: list[str]) -> list[str]:
+    """Where a shell is after each ``cd`` to these words, as far as they tell."""
+    folders = [""]
+    for word in words:
+        readings = _readings(word.strip("'\""))
+        joined = (posixpath.join(one, next_) for one in folders for next_ in readings)
+        folders = list(dict.fromkeys(joined))[:_MOST_FOLDERS]
+    return folders
+
+
+def _readings(word: str) -> list[str]:
+    """What ``cd`` may go to.
+
+    Codex takes the word as it is written, or a literal piece of one with variables in
+    it; a shell takes away the backslashes.
+    """
+    if _PLAIN.fullmatch(word):
+        return [word]
+    pieces = filter(None, _EXPANSION.split(word))
+    return [word, re.sub(r"\\(.)", r"\1", word), *pieces, ""]
+
+
+def _sections(text: str) -> list[_Section]:
+    found: list[_Section] = []
+    current: list[_Section] = []
+    for raw in text.split("\n"):
+        line = raw.removesuffix("\r")
+        # In an update, a marker with space before it is a line of the file.
+        is_update = bool(current) and current[0].action == "Update"
+        seen = line.rstrip(_SPACE) if is_update else _trimmed(line)
+        if marker := _FILE.fullmatch(seen):
+            current = [_Section(marker[1], marker[2])]
+            found += current
+        elif seen == _END:
+            current = []
+        else:
+            found += _read_line(current, line)
+    return found
+
+
+def _read_line(current: list[_Section], line: str) -> list[_Section]:
+    """Add a line to the sections that it belongs to; what a lenient reader opens."""
+    for section in current:
+        section.lines.append(line)
+    if move := _MOVE.fullmatch(_trimmed(line)):
+        for section in current:
+            section.moves.append(move[1])
+    marker = _FILE.fullmatch(_trimmed(line))
+    if marker is None:
+        return []
+    opened = _Section(marker[1], marker[2])
+    current[1:] = [opened]
+    return [opened]
+
+
+def _parts(section: _Section, folder: str) -> Iterator[Part]:
+    lines = section.lines
+    for path in _paths(section.path, folder):
+        if section.action == "Add":
             content = "\n".join(line[1:] for line in lines if line.startswith("+"))
-            parts.append(("write_file", {"path": path, "content": content}))
-        elif action == "Delete File":
-            parts.append(("delete_file", {"path": path}))
-        elif action == "Move to":
-            parts.append(("write_file", {"path": path, "content": _side(lines, "+")}))
-            parts.append(("delete_file", {"path": moved}))
+            yield "write_file", {"path": path, "content": content}
+        elif section.action == "Delete":
+            yield "delete_file", {"path": path}
         else:
             sides = {"old_string": _side(lines, "-"), "new_string": _side(lines, "+")}
-            parts.append(("replace", {"path": path, **sides}))
-        moved = path
-    return parts
+            yield "replace", {"path": path, **sides}
+        if section.moves:
+            yield "delete_file", {"path": path}
+    for move in section.moves:
+        for path in _paths(move, folder):
+            yield "write_file", {"path": path, "content": _side(lines, "+")}
 
 
-def _sections(text: str) -> list[tuple[str, str, list[str]]]:
-    """Each marker with its path and the lines up to the next one.
+def _trimmed(line: str) -> str:
+    return line.rstrip(_SPACE).lstrip(_SPACE + _MARK)
 
-    A move is followed by the changes of the file: they belong to both names of it.
+
+def _paths(written: str, folder: str) -> list[str]:
+    """The path of a marker, and what hosts make of one with odd characters in it.
+
+    Codex keeps the space around it and drops tabs and carriage returns within.
     """
-    found: list[tuple[str, str, list[str]]] = []
-    for line in text.splitlines():
-        if marker := _MARKER.match(line.strip()):
-            found.append((marker[1], marker[2].strip(), []))
-        elif found and not _END.match(line.strip()):
-            _, _, lines = found[-1]
-            lines.append(line)
-            if found[-1][0] == "Move to" and len(found) > 1:
-                found[-2][2].append(line)
-    return found
+    spellings = [written, written.strip(_SPACE + _MARK), _DROPPED.sub("", written)]
+    return [posixpath.join(folder, one) for one in dict.fromkeys(spellings)]
 
 
 def _side(lines: list[str], mark: str) -> str:
     """The lines of a change as they were (``-``) or will be (``+``)."""
-    kept = (line for line in lines if line[:1] in (mark, " "))
+    kept = (line for line in lines if line[:1] in (mark, " ", ""))
     return "\n".join(line[1:] for line in kept)

@@ -11,11 +11,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from hookline.protocol.jsontext import encode
+from hookline.protocol.jsontext import decode, encode
 
-from .patches import patch_parts
+from .patches import PATCH_MARK, command_parts, patch_parts
 
 Wire = dict[str, Any]
 Part = tuple[str, Wire]
@@ -51,7 +51,7 @@ _SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
     LIST: {"path": _FOLDER},
     FETCH: {"url": ("url", "uri")},
     SEARCH: {"query": ("query", "search_term")},
-    TASK: {"prompt": ("prompt", "task")},
+    TASK: {"prompt": ("prompt", "task", "message")},
 }
 """The fields of our tools, and what hosts call them; ``filePath`` is ``file_path``."""
 
@@ -69,7 +69,6 @@ _EDIT_LISTS = ("edits", "changes", "replacements")
 _EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
 _PATCH_KEYS = ("command", "input", "patch", "patch_text")
-_PATCH_MARK = "*** Begin Patch"
 
 
 class ToolCall(Struct, frozen=True):
@@ -130,27 +129,57 @@ def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     tool_input = _as_object(ours, given)
     if ours == EDITOR:
         ours = _editor_tool(tool_input)
-    if ours == PATCH:
+    if ours == PATCH or (isinstance(given, str) and PATCH_MARK in given):
         return _patch_call(name, tool_input)
     if ours == REPLACE and (edits := _edits_key(tool_input)):
         return _edits_call(name, tool_input, edits)
     if keys := _list_keys(ours, tool_input):
-        return _listed_call(name, ours, tool_input, keys)
-    call = _plain_call(name, ours, tool_input)
-    if ours != SHELL or _PATCH_MARK not in str(call.parts[0][1].get("command")):
-        return call
-    # A shell command that a host takes for a patch changes the files of the patch.
-    files = patch_parts(str(call.parts[0][1]["command"]))
-    return ToolCall(name, tool_input, (*call.parts, *files), is_whole=False)
+        call = _listed_call(name, ours, tool_input, keys)
+    else:
+        call = _plain_call(name, ours, tool_input)
+    return _shell_call(call) if ours == SHELL else call
 
 
 def _as_object(ours: str, given: Any) -> Wire:
     if isinstance(given, dict):
         return given
+    if isinstance(given, str) and isinstance(found := _decoded(given), dict):
+        return found
     if ours in _LISTS and isinstance(given, (str, list)):
         field, (key, *_) = _LISTS[ours]
         return {key: given} if isinstance(given, list) else {field: given}
     return {} if given is None else {"input": given}
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return decode(text)
+    except ValueError:
+        return None
+
+
+def _shell_call(call: ToolCall) -> ToolCall:
+    """A command that a host takes for a patch changes the files of the patch."""
+    commands = [given.get("command") for _, given in call.parts]
+    texts = [text for one in commands for text in _texts(one)]
+    files = [part for text in texts for part in command_parts(text)]
+    shown = [(name, _with_line(given)) for name, given in call.parts]
+    is_changed = bool(files) or any(isinstance(one, list) for one in commands)
+    is_whole = call.is_whole and not is_changed
+    return structs.replace(call, parts=(*shown, *files), is_whole=is_whole)
+
+
+def _with_line(given: Wire) -> Wire:
+    """A list of arguments is shown as the command line that it is."""
+    command = given.get("command")
+    if not isinstance(command, list):
+        return given
+    return given | {"command": shlex.join(map(str, command))}
+
+
+def _texts(command: Any) -> list[str]:
+    found = command if isinstance(command, list) else [command]
+    return [one for one in found if isinstance(one, str)]
 
 
 def _editor_tool(given: Wire) -> str:
@@ -216,16 +245,18 @@ def _edits_key(given: Wire) -> str | None:
 
 def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
     """Several edits of one file are one part."""
-    edits = [one for one in given[edits_key] if isinstance(one, dict)]
-    plain = [_plain_call(name, REPLACE, one).parts[0][1] for one in edits]
     rest = {key: value for key, value in given.items() if key != edits_key}
-    by_file: dict[str, list[Wire]] = {}
-    whole = _plain_call(name, REPLACE, rest).parts[0][1]
-    for edit in plain:
-        path = edit.get("path", whole.get("path"))
-        by_file.setdefault(encode(path).decode(), []).append({**edit, "path": path})
-    parts = [(REPLACE, whole | _merged_edits(found)) for found in by_file.values()]
-    return ToolCall(name, given, tuple(parts) or ((REPLACE, whole),), is_whole=False)
+    edits = [one for one in given[edits_key] if isinstance(one, dict)]
+    plain = [part for one in edits for part in _plain_call(name, REPLACE, one).parts]
+    parts = []
+    for _, whole in _plain_call(name, REPLACE, rest).parts:
+        by_file: dict[str, list[Wire]] = {}
+        for _, edit in plain:
+            path = edit.get("path", whole.get("path"))
+            by_file.setdefault(encode(path).decode(), []).append({**edit, "path": path})
+        merged = [whole | _merged_edits(found) for found in by_file.values()]
+        parts += [(REPLACE, one) for one in merged or [whole]]
+    return ToolCall(name, given, tuple(parts), is_whole=False)
 
 
 def _merged_edits(edits: list[Wire]) -> Wire:

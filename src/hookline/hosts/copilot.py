@@ -1,0 +1,314 @@
+"""GitHub Copilot CLI: its JSON on stdin in two spellings, and the answers it obeys.
+
+Observed with the program (docs/hosts/copilot.md). Its events have camelCase names, and
+the JSON none: the command line says which it is. Under PascalCase names, and for hooks
+that it finds in ``.claude/settings.json``, it sends and takes Claude Code's spelling
+before a tool; everywhere else its own keys work in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_NOTIFICATIONS
+from hookline.protocol.events import HookEventName
+
+from .claude import FAILURE, TOOLS
+from .copilot_session import last_answer
+from .host import (
+    Answer,
+    BadInputError,
+    Effect,
+    HostEvent,
+    HostName,
+    Limits,
+    Verdict,
+    Wire,
+    json_answer,
+    text_field,
+)
+from .tools import (
+    FETCH,
+    GLOB,
+    GREP,
+    PATCH,
+    READ,
+    REPLACE,
+    SEARCH,
+    SHELL,
+    TASK,
+    WRITE,
+    ToolCall,
+    read_call,
+)
+
+_E = HookEventName
+_TOOLS = TOOLS | {
+    "bash": SHELL,
+    "powershell": SHELL,
+    "view": READ,
+    "create": WRITE,
+    "edit": REPLACE,
+    "apply_patch": PATCH,
+    "glob": GLOB,
+    "grep": GREP,
+    "rg": GREP,
+    "web_fetch": FETCH,
+    "web_search": SEARCH,
+    "task": TASK,
+}
+_EVENTS = {
+    "preToolUse": _E.BeforeTool,
+    "postToolUse": _E.AfterTool,
+    "postToolUseFailure": _E.AfterTool,
+    "userPromptSubmitted": _E.BeforeAgent,
+    "agentStop": _E.AfterAgent,
+    "sessionStart": _E.SessionStart,
+    "sessionEnd": _E.SessionEnd,
+    "notification": _E.Notification,
+    "preCompact": _E.PreCompress,
+    "subagentStart": _E.SubagentStart,
+    "subagentStop": _E.SubagentStop,
+}
+_PASCAL = {**CLAUDE_EVENTS, FAILURE: _E.AfterTool}
+_OWN_NAMES = {"UserPromptSubmit": "userPromptSubmitted", "Stop": "agentStop"}
+_IGNORED = frozenset(
+    {"permissionRequest", "errorOccurred", "userPromptTransformed", "preMcpToolCall"}
+)
+_FAILURES = frozenset({"postToolUseFailure", FAILURE})
+_SOURCES = {"new": "startup", "compact": "compress"}
+_REASONS = {"complete": "exit", "user_exit": "prompt_input_exit"}
+_OUR_REASONS = frozenset({"exit", "clear", "logout", "prompt_input_exit"})
+_CARRIED = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_BLOCKED = "Blocked by hook"
+_NO_CLEAR = "the context stays as it is"
+_NOBODY = "Copilot has no place for it"
+_AGENT_STARTS = "the subagent starts, and is told not to work"
+
+LIMITS: Limits = {
+    _E.BeforeTool: {Effect.STOP: "the call is denied, and the turn goes on"},
+    _E.AfterTool: {
+        Effect.STOP: "the reason takes the place of the result, and the turn goes on",
+        Effect.SUPPRESS: "the result is shown to the person",
+        Effect.WITHHOLD: "the error of a tool that failed reaches the model",
+    },
+    _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR, Effect.MESSAGE: _NOBODY},
+    _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
+    _E.Notification: {Effect.MESSAGE: _NOBODY},
+    _E.PreCompress: {Effect.MESSAGE: _NOBODY},
+    _E.SubagentStart: {Effect.BLOCK: _AGENT_STARTS, Effect.STOP: _AGENT_STARTS},
+    _E.SubagentStop: {Effect.CLEAR: _NO_CLEAR, Effect.MESSAGE: _NOBODY},
+}
+
+
+class CopilotHost:
+    """GitHub Copilot CLI."""
+
+    name = HostName.COPILOT
+    title = "GitHub Copilot CLI"
+    tested: str | None = "1.0.102"
+    events: Mapping[str, HookEventName] = _EVENTS
+    ignored = _IGNORED
+    asks = True
+    project_variables: tuple[str, ...] = ("COPILOT_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+    limits = LIMITS
+
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
+
+    def event_name(self, given: Wire, argument: str | None) -> str:
+        """The one on the command line: the JSON has it in one spelling only."""
+        if argument is None and "agentName" in given and "response" not in given:
+            # The start of a subagent is the one event without a name in both.
+            argument = "SubagentStart"
+        return argument or text_field(given, "hook_event_name", "hookName")
+
+    def read(self, given: Wire, name: str) -> HostEvent:
+        """Read an event of this name."""
+        ours = _EVENTS.get(name, _PASCAL.get(name))
+        if ours is None and own_event(name) not in _IGNORED:
+            raise BadInputError(f"unknown event {name!r}")
+        plain = {_CAMEL.sub("_", key).lower(): value for key, value in given.items()}
+        if self._is_silent or _is_of_subagent(ours, plain):
+            ours = None
+        call = _call(plain) if ours in (_E.BeforeTool, _E.AfterTool) else None
+        carried = {key: plain[key] for key in _CARRIED if plain.get(key) is not None}
+        fields = {} if ours is None else _fields(ours, name, plain, call)
+        return HostEvent(
+            name=name,
+            event=ours,
+            fields=carried | fields,
+            call=call,
+            given=given,
+            session_id=text_field(plain, "session_id", default=""),
+            transcript_path=text_field(plain, "transcript_path", default=""),
+            cwd=text_field(plain, "cwd", default=""),
+        )
+
+    def write(self, event: HostEvent, verdict: Verdict) -> Answer:
+        """Write what the hooks said."""
+        match event.event:
+            case _E.BeforeTool:
+                return json_answer(_before_tool(event, verdict))
+            case _E.AfterTool:
+                return json_answer(_after_tool(event, verdict))
+            case _E.BeforeAgent if verdict.blocked or verdict.stopped:
+                return json_answer(_refusing(verdict))
+            case _E.AfterAgent | _E.SubagentStop:
+                # Without an answer the agent stops, which is all that a stop asks.
+                is_rejected = verdict.blocked and not verdict.stopped
+                return json_answer(_refusing(verdict) if is_rejected else {})
+            case _E.BeforeAgent | _E.SessionStart:
+                return json_answer({"additionalContext": verdict.told()})
+            case _E.SubagentStart:
+                return json_answer({"additionalContext": _told_to_subagent(verdict)})
+        return json_answer({})
+
+    def refuse(self, reason: str) -> Answer:
+        """Copilot ignores the keys of other events: together they block every one."""
+        denied = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+        return json_answer(denied | {"decision": "block", "reason": reason})
+
+
+def own_event(name: str) -> str:
+    """The camelCase name of an event."""
+    return _OWN_NAMES.get(name, name[:1].lower() + name[1:])
+
+
+def _is_of_subagent(ours: HookEventName | None, given: Wire) -> bool:
+    """Copilot fires these for subagents as well, beside the events of subagents."""
+    is_turn = ours in (_E.BeforeAgent, _E.AfterAgent)
+    return is_turn and given.get("agent_id") is not None
+
+
+def _call(given: Wire) -> ToolCall:
+    name = text_field(given, "tool_name")
+    return read_call(name, _present(given, "tool_args", "tool_input"), _TOOLS)
+
+
+def _present(given: Wire, *names: str) -> Any:
+    """The first of these fields that is there, null included."""
+    for name in names:
+        if name in given:
+            return given[name]
+    raise BadInputError(f"{names[0]}: missing")
+
+
+def _fields(
+    event: HookEventName, name: str, given: Wire, call: ToolCall | None
+) -> Wire:
+    match event:
+        case _E.BeforeTool | _E.AfterTool:
+            return _tool_fields(event, name, given, call)
+        case _E.BeforeAgent:
+            return {"prompt": text_field(given, "prompt")}
+        case _E.AfterAgent:
+            return _ending(given, *last_answer(given.get("transcript_path")))
+        case _E.SubagentStart:
+            return _agent(given)
+        case _E.SubagentStop:
+            answer = text_field(given, "response", "last_assistant_message", default="")
+            return _agent(given) | _ending(given, "", answer)
+        case _E.SessionStart:
+            source = text_field(given, "source", default="startup")
+            return {"source": _SOURCES.get(source, source)}
+        case _E.SessionEnd:
+            reason = text_field(given, "reason", default="other")
+            reason = _REASONS.get(reason, reason)
+            return {"reason": reason if reason in _OUR_REASONS else "other"}
+        case _E.Notification:
+            return _notification(given)
+    return {"trigger": text_field(given, "trigger", default="auto")}
+
+
+def _tool_fields(
+    event: HookEventName, name: str, given: Wire, call: ToolCall | None
+) -> Wire:
+    fields: Wire = {}
+    # The tools of other servers are SERVER-TOOL; no tool of Copilot has a hyphen.
+    server, hyphen, tool = (call.name if call else "").rpartition("-")
+    if hyphen:
+        fields["mcp_context"] = {"server_name": server, "tool_name": tool}
+    if event is _E.AfterTool:
+        fields["tool_response"] = _response(name, given)
+    return fields
+
+
+def _response(name: str, given: Wire) -> Wire:
+    if name in _FAILURES:
+        error = text_field(given, "error", default="the tool failed")
+        failed: Wire = {"llmContent": error, "returnDisplay": error}
+        return failed | {"error": {"message": error}}
+    result = _present(given, "tool_result", "tool_response")
+    found = result if isinstance(result, dict) else {}
+    text = found.get("textResultForLlm", found.get("text_result_for_llm"))
+    content = result if text is None else text
+    return {"llmContent": content, "returnDisplay": content, "metadata": result}
+
+
+def _ending(given: Wire, prompt: str, answer: str) -> Wire:
+    is_again = given.get("stop_hook_active") is True
+    ending = {"prompt_response": answer, "stop_hook_active": is_again}
+    return {"prompt": prompt, **ending}
+
+
+def _agent(given: Wire) -> Wire:
+    kind = text_field(given, "agent_type", "agent_name", default="")
+    return {"agent_id": text_field(given, "agent_id", default=""), "agent_type": kind}
+
+
+def _notification(given: Wire) -> Wire:
+    kind = text_field(given, "notification_type", default="")
+    fields: Wire = {"message": text_field(given, "message", default="")}
+    if kind:
+        fields["notification_type"] = CLAUDE_NOTIFICATIONS.get(kind, kind)
+    title = given.get("title")
+    return fields | ({"details": {"title": title}} if title else {})
+
+
+def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
+    is_claude = "tool_name" in event.given
+    said: Wire = {}
+    if verdict.blocked or verdict.stopped:
+        said["permissionDecision"] = "deny"
+        said["permissionDecisionReason"] = _reason(verdict)
+    else:
+        if verdict.ask:
+            said["permissionDecision"] = "ask"
+            said["permissionDecisionReason"] = verdict.reason or verdict.message
+        said["updatedInput" if is_claude else "modifiedArgs"] = verdict.tool_input
+    said["additionalContext"] = verdict.told()
+    said = {key: value for key, value in said.items() if value not in (None, "")}
+    if not is_claude or not said:
+        return said
+    return {"hookSpecificOutput": {"hookEventName": event.name, **said}}
+
+
+def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
+    if event.name not in _FAILURES and (verdict.withheld or verdict.stopped):
+        text = verdict.refusal().strip() or "withheld by a hook"
+        return {"modifiedResult": {"resultType": "success", "textResultForLlm": text}}
+    objects = verdict.blocked or verdict.withheld or verdict.stopped
+    remark = [_reason(verdict) if objects else "", verdict.told()]
+    return {"additionalContext": "\n\n".join(filter(None, remark))}
+
+
+def _refusing(verdict: Verdict) -> Wire:
+    """A block without a reason is ignored by Copilot."""
+    reason = verdict.refusal().strip() or _BLOCKED
+    return {"decision": "block", "reason": reason}
+
+
+def _told_to_subagent(verdict: Verdict) -> str:
+    if verdict.blocked or verdict.stopped:
+        return f"Do not start: {verdict.refusal()}"
+    return verdict.told()
+
+
+def _reason(verdict: Verdict) -> str:
+    stop = verdict.stop_reason if verdict.stopped else ""
+    found = [verdict.reason, stop] if verdict.blocked else [stop, verdict.reason]
+    return next((one for one in found if one.strip()), _BLOCKED)
