@@ -102,7 +102,7 @@ def test_the_name_that_their_own_host_sent_is_the_name(
         tool("save", **mcp("files", 5)),
         tool("x", host={"name": "claude", "tool_name": 5}),
     ],
-    ids=str,
+    ids=["list", "none", "no-mapping", "server", "tool", "host"],
 )
 def test_where_nobody_can_say_the_name_every_matcher_matches(
     theirs: HostNames, fields: dict[str, Any]
