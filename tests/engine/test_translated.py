@@ -184,6 +184,9 @@ DENIES = {
     "exit 2": "echo no secrets >&2; exit 2",
     "deny on stderr": f"{DENY} >&2",
     "deny and exit 1": f"{DENY}; exit 1",
+    "text and exit 2": "echo no secrets; exit 2",
+    "text and exit 3": "echo no secrets >&2; exit 3",
+    "deny and exit 2": f"{DENY}; exit 2",
 }
 
 
@@ -201,6 +204,48 @@ async def test_gemini_withholds_a_result_that_is_denied(
         )
     assert "no secrets" in str(result.llm_content)
     assert "SECRET" not in str(result)
+
+
+NO_ANSWERS = {
+    "half of it": f"{DENY.replace('}', ',')}",
+    "cut off": """printf '{"decision": "deny"}%99s' x""",
+    "killed": f"{DENY}; kill -9 $$",
+    "nothing": "exit 3",
+}
+
+
+@pytest.mark.parametrize("command", NO_ANSWERS.values(), ids=NO_ANSWERS)
+async def test_gemini_has_no_answer_from_a_run_that_broke(
+    workshop: Workshop, command: str
+) -> None:
+    hooks = hook("gemini", f"cat >/dev/null; {command}")
+    limit = {"maxOutputBytes": 60}
+    result = await workshop.fire("BeforeTool", hooks, config=limit)
+    assert not result.blocked
+    assert not result.aggregated.success
+
+
+async def test_gemini_blocks_by_exit_2_whatever_the_json_says(
+    workshop: Workshop,
+) -> None:
+    command = """echo '{"decision": "allow"}'; echo no >&2; exit 2"""
+    result = await workshop.fire("BeforeTool", hook("gemini", command))
+    assert (result.blocked, result.reason) == (True, "no")
+
+
+async def test_claude_reads_no_json_of_a_failed_hook(workshop: Workshop) -> None:
+    result = await workshop.fire("BeforeTool", hook("claude", f"{DENY}; exit 1"))
+    assert not result.blocked
+
+
+async def test_what_its_own_host_sent_is_never_ambiguous(workshop: Workshop) -> None:
+    """Claude Code itself runs the tool, with the one field that the hook sees."""
+    asked = {"url": "https://a.org", "prompt": "compare it with https://b.org"}
+    given = {"tool_name": "web_fetch", "tool_input": asked}
+    assert (await workshop.fire("BeforeTool", hook("claude"), given=given)).ask
+    sent = {"name": "claude", "event": "PreToolUse", "tool_name": "WebFetch"}
+    given = {**given, "host": {**sent, "tool_input": asked}}
+    assert not (await workshop.fire("BeforeTool", hook("claude"), given=given)).ask
 
 
 async def test_claude_annotates_a_result_that_is_blocked(workshop: Workshop) -> None:

@@ -13,8 +13,10 @@ from msgspec import structs
 from hookline.errors import EncodingError
 from hookline.executors.contract import Executor, HookCall, RegisteredHook
 from hookline.executors.exit_table import (
+    EXIT_BLOCK,
     BrokenAnswerError,
     parse_answer,
+    shortened,
     with_output,
 )
 from hookline.protocol.dialect_payloads import (
@@ -22,12 +24,13 @@ from hookline.protocol.dialect_payloads import (
     claude_output,
     claude_text,
     gemini_output,
+    has_own_input,
     shown_input,
     withheld,
 )
 from hookline.protocol.dialects import CLAUDE, DIALECTS, HostNames
 from hookline.protocol.events import TRAITS, HookEventName, Matching
-from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.results import FailureCause, HookExecutionResult
 
 from .planner import matched_name, names_of
 
@@ -43,12 +46,11 @@ async def run_translated(
     theirs = DIALECTS[hook.config.dialect.value]
     given = call.plain_input()
     try:
-        name = _tool_name(hook, given)
-        shown = shown_input(
-            theirs, call.event, given, tool_name=name, changed=_is_changed(call)
-        )
+        name, changed = _tool_name(hook, given), _is_changed(call)
+        shown = shown_input(theirs, call.event, given, tool_name=name, changed=changed)
         translated = call.with_input(shown)
-        unclear = ambiguity(theirs, given, name)
+        is_own = not changed and has_own_input(theirs, given)
+        unclear = None if is_own else ambiguity(theirs, given, name)
     except Exception as error:
         # A hook that cannot be shown the event is no mere crash.
         raise EncodingError(f"cannot be translated: {error}") from error
@@ -110,16 +112,25 @@ def _read_gemini(
 
 
 def _gemini_answer(result: HookExecutionResult) -> Wire | None:
-    """The JSON that the hook printed; Gemini CLI reads it whatever the exit code.
+    """What Gemini CLI takes from a hook beyond our own table; None for nothing.
 
-    It reads stderr where stdout is empty. Exit 2 stays a deny.
+    It reads JSON whatever the exit code, stderr where stdout is empty, and any text as
+    a deny where the exit code is above 1. Half an answer is never read.
     """
-    if result.exit_code in (None, 2) or result.timed_out:
+    code, is_broken = result.exit_code, result.cause is FailureCause.OUTPUT
+    if code is None or code < 0 or is_broken:
         return None
+    text = result.stdout or ("" if result.truncated else result.stderr)
     try:
-        return parse_answer(result.stdout or result.stderr)[0]
+        said = parse_answer(text)[0]
     except BrokenAnswerError:
-        return None
+        said = None
+    denies = said is not None and said.get("decision") in ("deny", "block")
+    if code <= 1 or denies or (said is not None and code != EXIT_BLOCK):
+        return said
+    # Exit 2 blocks whatever the JSON says.
+    reason = result.stderr or result.stdout if code == EXIT_BLOCK else text
+    return {"decision": "deny", "reason": shortened(reason)} if reason else None
 
 
 def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionResult:

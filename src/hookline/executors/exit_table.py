@@ -73,7 +73,7 @@ def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if end.exit_code == 0:
         return _read_success(hook, end)
     if end.exit_code == EXIT_BLOCK:
-        reason = _head(end.stderr) or DEFAULT_BLOCK_REASON
+        reason = shortened(end.stderr) or DEFAULT_BLOCK_REASON
         said = {"decision": "deny", "reason": reason}
         return with_output(blank_result(hook, end, success=False), said)
     return _read_crash(hook, end)
@@ -101,7 +101,7 @@ def with_output(
     """Add the hook's output, read for its event."""
     output, warnings = read_output(said, result.event_name)
     if output.system_message:
-        message = _head(output.system_message)
+        message = shortened(output.system_message)
         output = structs.replace(output, system_message=message)
     return structs.replace(
         result, output=output, raw_output=said, warnings=(*result.warnings, *warnings)
@@ -160,7 +160,7 @@ def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
         return failed_result(hook, end, FailureCause.OUTPUT, missing)
     result = structs.replace(blank_result(hook, end, success=True), warnings=warnings)
     if said is None and end.stdout:
-        said = {"decision": "allow", "systemMessage": _head(end.stdout)}
+        said = {"decision": "allow", "systemMessage": shortened(end.stdout)}
     return result if said is None else with_output(result, said)
 
 
@@ -313,7 +313,8 @@ def _describe(exit_code: int | None) -> str:
     return f"was killed by signal {-exit_code} ({name})"
 
 
-def _head(text: str) -> str:
+def shortened(text: str) -> str:
+    """The beginning of a text that is too long for a message or a reason."""
     if len(text) <= MAX_MESSAGE_BYTES // 4:
         return text
     cut = text.encode("utf-8", "replace")

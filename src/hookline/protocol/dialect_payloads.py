@@ -48,11 +48,16 @@ def shown_input(
     if "tool_name" in event_input:
         name = tool_name or their_tool_name(theirs, event_input)
         shown |= {"tool_name": name, "tool_input": event_input.get("tool_input")}
-        if isinstance(host.get("tool_input"), dict) and not changed:
+        if has_own_input(theirs, event_input) and not changed:
             shown["tool_input"] = host["tool_input"]
         elif isinstance(shown["tool_input"], dict):
             shown["tool_input"] = _their_tool_input(theirs, name, shown["tool_input"])
     return _claude_fields(event, shown) if theirs is CLAUDE else shown
+
+
+def has_own_input(theirs: HostNames, event_input: Mapping[str, Any]) -> bool:
+    """Whether the host that hooks know has sent the input, and uses it as it is."""
+    return isinstance(host_fields(theirs, event_input).get("tool_input"), dict)
 
 
 def their_tool_name(theirs: HostNames, event_input: Mapping[str, Any]) -> str:
