@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hookline.hosts.bridge import Bridge
 
 from .test_bridge import bridge, event, project, said, write_settings
@@ -53,6 +55,30 @@ async def test_a_message_is_for_the_person_alone(project: Path, bridge: Bridge) 
     assert json.loads(reply.stdout) == {"systemMessage": "for you"}
 
 
+@pytest.mark.parametrize(
+    ("name", "ours", "sent"),
+    [
+        (
+            "PreCompact",
+            "PreCompress",
+            {"trigger": "manual", "custom_instructions": "x"},
+        ),
+        (
+            "SubagentStop",
+            "SubagentStop",
+            {"agent_id": "a", "agent_type": "t", "agent_transcript_path": "/t.jsonl"},
+        ),
+    ],
+)
+async def test_a_claude_hook_sees_the_fields_that_only_claude_code_has(
+    project: Path, bridge: Bridge, name: str, ours: str, sent: dict[str, str]
+) -> None:
+    write_settings(project, ours, hook("cat > seen.json"))
+    await bridge.answer("claude", None, event(project, name, **sent))
+    seen = json.loads((project / "seen.json").read_bytes())
+    assert {key: seen[key] for key in sent} == sent
+
+
 async def test_a_failed_tool_reaches_a_claude_hook_as_its_failure_event(
     project: Path, bridge: Bridge
 ) -> None:
@@ -62,3 +88,21 @@ async def test_a_failed_tool_reaches_a_claude_hook_as_its_failure_event(
     await bridge.answer("claude", None, given)
     seen = json.loads((project / "seen.json").read_bytes())
     assert (seen["hook_event_name"], seen["error"]) == ("PostToolUseFailure", "boom")
+
+
+@pytest.mark.parametrize(
+    ("tool", "response"),
+    [
+        ("Bash", {"stdout": "hi", "stderr": "", "noOutputExpected": False}),
+        ("Write", {"type": "create", "filePath": "/a", "structuredPatch": []}),
+        ("Agent", {"status": "completed", "content": [{"type": "text", "text": "x"}]}),
+    ],
+)
+async def test_a_claude_hook_sees_the_result_that_claude_code_sent(
+    project: Path, bridge: Bridge, tool: str, response: dict[str, Any]
+) -> None:
+    write_settings(project, "AfterTool", hook("cat > seen.json"))
+    sent = {"tool_name": tool, "tool_input": {}, "tool_response": response}
+    await bridge.answer("claude", None, event(project, "PostToolUse", **sent))
+    seen = json.loads((project / "seen.json").read_bytes())["tool_response"]
+    assert {key: seen[key] for key in response} == response

@@ -65,7 +65,10 @@ TOOLS = {
 }
 FAILURE = "PostToolUseFailure"
 _SOURCES = {"compact": "compress"}
-_CARRIED = ("tool_use_id", "permission_mode", "agent_id", "agent_type")
+_CARRIED = (
+    *("tool_use_id", "permission_mode", "agent_id", "agent_type"),
+    *("agent_transcript_path", "custom_instructions"),
+)
 _BLOCKED = "Blocked by hook"
 _NO_CLEAR = "the context stays as it is"
 _AGENT_STARTS = "the subagent starts, and is told not to work"

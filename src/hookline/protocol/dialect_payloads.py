@@ -190,13 +190,21 @@ def _claude_fields(event: HookEventName, shown: Wire) -> Wire:
 
 
 def _claude_result(shown: Wire, response: Wire) -> Wire:
-    theirs = _their_response(shown["tool_name"], shown["tool_input"], response)
+    name, error = shown["tool_name"], response.get("error")
+    theirs = _their_response(name, shown["tool_input"], response)
+    if host_fields(CLAUDE, shown):
+        theirs |= _own_response(response)
     fields: Wire = {"tool_response": theirs | response}
-    error = response.get("error")
     if error is not None:
         named = {"hook_event_name": CLAUDE_FAILURE_EVENT, "error": _text_of(error)}
         fields |= {"is_interrupt": False, **named}
     return fields
+
+
+def _own_response(response: Wire) -> Wire:
+    """The object that Claude Code itself sent, which the bridge keeps whole."""
+    kept = (response.get("metadata"), response.get("llmContent"))
+    return next((dict(one) for one in kept if isinstance(one, dict)), {})
 
 
 def _their_tool_input(theirs: HostNames, name: str, given: Wire) -> Wire:
