@@ -182,7 +182,7 @@ def test_dry_run_shows_a_diff_and_writes_nothing(shell: Shell) -> None:
 def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
     ended = shell.run("install", "claude", "--user")
     file = shell.home / ".claude/settings.json"
-    assert f"wrote  {file}" in ended.stdout
+    assert "wrote  ~/.claude/settings.json\n" in ended.stdout
     assert f'"{SCRIPTS}/hookline bridge claude"' in file.read_text()
     assert "Do not commit it" not in ended.stdout
 

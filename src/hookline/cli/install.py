@@ -100,7 +100,8 @@ def _events(hooks: list[RegisteredHook]) -> dict[HookEventName, None]:
 
 def _refuse_twice(host: Host, other: Installer) -> None:
     for path in other.calls(host.events):
-        problem = f"{path} calls the hooks already, so they would run twice"
+        shown = shown_path(path)
+        problem = f"{shown} calls the hooks already, so they would run twice"
         own = " --user" if other.scope is Scope.USER else ""
         hint = f"run 'hookline install {host.name}{own}' to update it"
         first = f"or 'hookline uninstall {host.name}' first"
@@ -132,8 +133,10 @@ def _diff(change: Change) -> Iterator[str]:
 
 
 def shown_path(path: str) -> str:
-    """A path as seen from here, if it is below."""
-    return path.removeprefix(f"{absolute('.')}/")
+    """A path as seen from here, or from the home folder."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - a string
+    below = path.removeprefix(f"{absolute('.')}/")
+    return below if below != path else path.replace(f"{home}/", "~/", 1)
 
 
 def _lines(content: bytes | None) -> list[str]:
@@ -165,7 +168,8 @@ def _print_notes(
     if host.tested is None:
         notes.insert(0, f"untested: written by the documentation of {host.title} alone")
     if is_switched_off(installer):
-        notes.insert(0, f"hooks are switched off in {installer.file()}: none will run")
+        file = shown_path(installer.file())
+        notes.insert(0, f"hooks are switched off in {file}: none will run")
     for note in notes:
         print(printable(f"note:  {note}"))
 
