@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import HostName
 from hookline.hosts.host_files import FILES
+from hookline.protocol.events import HookEventName
 from tests.support.commandline import hookline
 
 SCRIPTS = str(Path(sys.executable).parent)
@@ -99,6 +101,25 @@ def test_installed_command_answers(shell: Shell) -> None:
     )
     specific = json.loads(ended.stdout)["hookSpecificOutput"]
     assert specific["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize("name", HostName)
+def test_every_host_can_be_installed_and_taken_out(shell: Shell, name: str) -> None:
+    """HOSTS rules 10 and 11: what is lost, and what was never tried, is said."""
+    if name not in all_hosts():
+        pytest.skip("not answered yet")
+    before = sorted(shell.project.rglob("*"))
+    ended = shell.run("install", name)
+    assert ended.returncode == 0, ended.stderr
+    host = all_hosts()[HostName(name)]
+    assert ("untested: " in ended.stdout) is (host.tested is None)
+    for instead in host.limits.get(HookEventName.BeforeTool, {}).values():
+        assert instead in ended.stdout
+    assert f"\n{name} " in shell.run("list").stdout
+    assert "0 errors, 0 warnings" in shell.run("check").stdout
+    assert "already installed" in shell.run("install", name).stdout
+    assert shell.run("uninstall", name).returncode == 0
+    assert sorted(shell.project.rglob("*")) == before
 
 
 def test_install_says_when_there_is_nothing_to_do(shell: Shell) -> None:
