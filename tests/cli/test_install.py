@@ -279,6 +279,17 @@ def test_install_says_that_the_project_is_not_trusted(shell: Shell) -> None:
     assert "hookline trust" not in shell.run("install", "claude").stdout
 
 
+def test_install_says_what_hosts_that_read_its_file_do(shell: Shell) -> None:
+    """HOSTS rule 9: Cursor reads Claude Code's file."""
+    alone = shell.run("install", "cursor").stdout
+    assert "stays silent" not in alone
+    ended = shell.run("install", "claude")
+    assert "the file is also read by " in ended.stdout
+    ended = shell.run("install", "cursor")
+    silent = "the call in .claude/settings.json stays silent in Cursor from now on"
+    assert silent in ended.stdout
+
+
 def test_install_says_that_the_host_runs_no_hooks(shell: Shell) -> None:
     shell.write(".claude/settings.json", '{"disableAllHooks": true}')
     assert "hooks are switched off in " in shell.run("install", "claude").stdout
