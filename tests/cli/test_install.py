@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import HostName
 from hookline.hosts.host_files import FILES
+from hookline.protocol.events import HookEventName
 from tests.support.commandline import hookline
 
 SCRIPTS = str(Path(sys.executable).parent)
@@ -101,6 +103,25 @@ def test_installed_command_answers(shell: Shell) -> None:
     assert specific["permissionDecision"] == "deny"
 
 
+@pytest.mark.parametrize("name", HostName)
+def test_every_host_can_be_installed_and_taken_out(shell: Shell, name: str) -> None:
+    """HOSTS rules 10 and 11: what is lost, and what was never tried, is said."""
+    if name not in all_hosts():
+        pytest.skip("not answered yet")
+    before = sorted(shell.project.rglob("*"))
+    ended = shell.run("install", name)
+    assert ended.returncode == 0, ended.stderr
+    host = all_hosts()[HostName(name)]
+    assert ("untested: " in ended.stdout) is (host.tested is None)
+    for instead in host.limits.get(HookEventName.BeforeTool, {}).values():
+        assert instead in ended.stdout
+    assert f"\n{name} " in shell.run("list").stdout
+    assert "0 errors, 0 warnings" in shell.run("check").stdout
+    assert "already installed" in shell.run("install", name).stdout
+    assert shell.run("uninstall", name).returncode == 0
+    assert sorted(shell.project.rglob("*")) == before
+
+
 def test_install_says_when_there_is_nothing_to_do(shell: Shell) -> None:
     shell.run("install", "claude")
     before = (shell.project / ".claude/settings.json").stat()
@@ -182,7 +203,7 @@ def test_dry_run_shows_a_diff_and_writes_nothing(shell: Shell) -> None:
 def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
     ended = shell.run("install", "claude", "--user")
     file = shell.home / ".claude/settings.json"
-    assert f"wrote  {file}" in ended.stdout
+    assert "wrote  ~/.claude/settings.json\n" in ended.stdout
     assert f'"{SCRIPTS}/hookline bridge claude"' in file.read_text()
     assert "Do not commit it" not in ended.stdout
 
@@ -256,6 +277,17 @@ def test_install_says_that_the_project_is_not_trusted(shell: Shell) -> None:
     assert "  hookline trust   #" in shell.run("install", "claude").stdout
     shell.run("trust", "--yes")
     assert "hookline trust" not in shell.run("install", "claude").stdout
+
+
+def test_install_says_what_hosts_that_read_its_file_do(shell: Shell) -> None:
+    """HOSTS rule 9: Cursor reads Claude Code's file."""
+    alone = shell.run("install", "cursor").stdout
+    assert "stays silent" not in alone
+    ended = shell.run("install", "claude")
+    assert "the file is also read by " in ended.stdout
+    ended = shell.run("install", "cursor")
+    silent = "the call in .claude/settings.json stays silent in Cursor from now on"
+    assert silent in ended.stdout
 
 
 def test_install_says_that_the_host_runs_no_hooks(shell: Shell) -> None:

@@ -158,8 +158,9 @@ def test_no_answer_changes_nothing(opencode: OpenCode, text: str) -> None:
 
 def test_block_is_thrown_with_its_reason(opencode: OpenCode) -> None:
     opencode.answer({"block": "not here", "context": "see the rules"})
-    results, _ = opencode.run(before(), chat())
+    results, stderr = opencode.run(before(), chat())
     assert [one["thrown"] for one in results] == ["not here\n\nsee the rules"] * 2
+    assert stderr == "hookline: not here\n"
 
 
 def test_changed_args_replace_the_whole_input(opencode: OpenCode) -> None:

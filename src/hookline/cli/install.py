@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
@@ -21,7 +22,7 @@ from hookline.hosts.install import (
     wanted_events,
 )
 from hookline.protocol.events import HookEventName
-from hookline.settings.locations import absolute, find_workspace
+from hookline.settings.locations import Workspace, absolute, find_workspace
 from hookline.settings.model import TrustStatus
 
 from .common import Options, Parser
@@ -68,7 +69,7 @@ def run(options: Options) -> None:
         print_diffs(changes, would="write")
         return
     _write(changes, wanted)
-    _print_notes(host, installer, hooks, wanted)
+    _print_notes(host, installer, hooks, wanted, workspace)
     if os.path.isabs(program[0]) and scope is Scope.PROJECT:  # noqa: PTH117
         where = "of this machine: 'hookline' on your PATH is another one, or missing"
         print(f"note:  the file names {program[0]} {where}. Do not commit it")
@@ -100,7 +101,8 @@ def _events(hooks: list[RegisteredHook]) -> dict[HookEventName, None]:
 
 def _refuse_twice(host: Host, other: Installer) -> None:
     for path in other.calls(host.events):
-        problem = f"{path} calls the hooks already, so they would run twice"
+        shown = shown_path(path)
+        problem = f"{shown} calls the hooks already, so they would run twice"
         own = " --user" if other.scope is Scope.USER else ""
         hint = f"run 'hookline install {host.name}{own}' to update it"
         first = f"or 'hookline uninstall {host.name}' first"
@@ -132,8 +134,10 @@ def _diff(change: Change) -> Iterator[str]:
 
 
 def shown_path(path: str) -> str:
-    """A path as seen from here, if it is below."""
-    return path.removeprefix(f"{absolute('.')}/")
+    """A path as seen from here, or from the home folder."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - a string
+    below = path.removeprefix(f"{absolute('.')}/")
+    return below if below != path else path.replace(f"{home}/", "~/", 1)
 
 
 def _lines(content: bytes | None) -> list[str]:
@@ -154,18 +158,23 @@ def _write(changes: list[Change], wanted: list[Wanted]) -> None:
 
 
 def _print_notes(
-    host: Host, installer: Installer, hooks: list[RegisteredHook], wanted: list[Wanted]
+    host: Host,
+    installer: Installer,
+    hooks: list[RegisteredHook],
+    wanted: list[Wanted],
+    workspace: Workspace,
 ) -> None:
     notes = [
         *_missing(host, hooks),
         *_limits(host, hooks),
         *_short(host, wanted),
-        *_readers(host, installer),
+        *_shared(host, workspace),
     ]
     if host.tested is None:
         notes.insert(0, f"untested: written by the documentation of {host.title} alone")
     if is_switched_off(installer):
-        notes.insert(0, f"hooks are switched off in {installer.file()}: none will run")
+        file = shown_path(installer.file())
+        notes.insert(0, f"hooks are switched off in {file}: none will run")
     for note in notes:
         print(printable(f"note:  {note}"))
 
@@ -192,15 +201,24 @@ def _short(host: Host, wanted: list[Wanted]) -> Iterator[str]:
             yield f"{limit} and goes on: the hooks of {', '.join(long)} may take longer"
 
 
-def _readers(host: Host, installer: Installer) -> Iterator[str]:
-    """What happens where other hosts read this file too (HOSTS rule 9)."""
-    names = FILES[host.name].readers
-    titles = [all_hosts()[name].title for name in names if name in all_hosts()]
-    if titles:
-        yield (
-            f"{', '.join(titles)} may read {os.path.basename(installer.file())} too: "  # noqa: PTH119
-            "they get their answer there, unless 'hookline install' was run for them"
-        )
+def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
+    """What happens where one host reads the file of another (HOSTS rule 9)."""
+    known = all_hosts()
+    readers = [known[one].title for one in FILES[host.name].readers if one in known]
+    if readers:
+        told = "gets its answer through it, unless you run 'hookline install' for it"
+        yield f"the file is also read by {', '.join(readers)}: each {told}"
+    for other in known.values():
+        if host.name in FILES[other.name].readers:
+            for path in _files_with_calls(other, workspace):
+                yield f"the call in {path} stays silent in {host.title} from now on"
+
+
+def _files_with_calls(host: Host, workspace: Workspace) -> Iterator[str]:
+    for scope in Scope:
+        with suppress(HooklineError):  # nobody can read it, so nobody calls it
+            found = Installer(host.name, scope, workspace).calls(host.events)
+            yield from map(shown_path, found)
 
 
 def _print_next(host: Host, scope: Scope, hooks: list[RegisteredHook]) -> None:

@@ -56,11 +56,14 @@ def run(options: Options) -> None:
 
 
 def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
+    from hookline.hosts.host_files import FILES
     from hookline.hosts.installed import Installed, find_installed
 
     def state(one: Installed) -> str:
         found = [item for item in one.findings if item.severity is not Severity.HINT]
-        return "'hookline check' has findings" if found else "yes"
+        if found:
+            return "'hookline check' has findings"
+        return FILES[one.host].approval or "yes"
 
     installed = find_installed(find_workspace(folder), hooks)
     if installed:

@@ -65,5 +65,5 @@ def _write(
         done = "changed" if change.after else "removed"
         print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
     if not changes and not failed:
-        files = " and ".join(one.file("*") for one in installers)
+        files = " and ".join(shown_path(one.file("*")) for one in installers)
         print(printable(f"{host.title}: not installed in {files}"))

@@ -74,6 +74,8 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     """Other hosts that run the hooks in these files."""
     off: tuple[KeyPath, bool] | None = None
     """The key that switches all hooks off, and with which value."""
+    approval: str = ""
+    """When the host runs the hooks, if that cannot be seen from here."""
     next_step: str = ""
     """What the host wants of its user before it runs the hooks."""
 
@@ -110,6 +112,8 @@ FILES: Mapping[HostName, HostFiles] = {
         user="~/.llxprt/settings.json",
         extra={"name": "hookline", **_COMMAND},
         unit_ms=1,
+        off=(("hooksConfig", "enabled"), False),
+        next_step="start llxprt and switch hooks on if they are off; /hooks shows them",
     ),
     _H.CODEX: HostFiles(
         project=".codex/hooks.json",
@@ -117,6 +121,7 @@ FILES: Mapping[HostName, HostFiles] = {
         homes={"CODEX_HOME": "~/.codex"},
         extra=_COMMAND,
         default_ms=600_000,
+        approval="only after you have trusted it in Codex (/hooks)",
         next_step="start codex, open /hooks and trust the hooks, again after each "
         "change: until then Codex does not run them, and does not say so; it reads a "
         "project's hooks only if the project is trusted too",

@@ -119,7 +119,13 @@ def program_for(scope: Scope) -> tuple[str, ...]:
     A project's file is shared, so it names no folder of this machine if it need not.
     """
     on_path = scope is Scope.PROJECT and is_this(("hookline",))
-    return ("hookline",) if on_path else own_program()
+    program = ("hookline",) if on_path else own_program()
+    try:
+        "".join(program).encode()
+    except UnicodeEncodeError as error:
+        problem = "is not UTF-8, which settings of coding agents must be"
+        raise HooklineError(f"the path {program[0]!r} {problem}") from error
+    return program
 
 
 class Installer:

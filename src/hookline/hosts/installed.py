@@ -121,6 +121,9 @@ def _findings(
                 problem = f"also called from {where}: the hooks run twice"
                 yield _finding(path, call.event, Severity.WARNING, problem)
             seen.add(call.event)
+    if calls and FILES[host.name].approval:
+        message = f"runs {FILES[host.name].approval}: that cannot be seen from here"
+        yield _finding(next(iter(calls)), "", Severity.HINT, message)
     again = f"run 'hookline install {host.name}' again"
     for event in needed if calls else ():
         if event not in seen and event not in elsewhere:

@@ -119,6 +119,7 @@ function appendOutput(output, text) {
 function addToPrompt(output, text) {
   const last = output.parts.findLast((part) => part.type === "text" && !part.synthetic);
   if (last) last.text = joined(last.text, text);
+  else console.error("hookline: the prompt has no text that context could be added to");
 }
 
 export const Hookline = async ({ directory }) => {
@@ -159,7 +160,10 @@ export const Hookline = async ({ directory }) => {
       const fields = { sessionID, model, cwd: directory, prompt };
       const answer = await ask("chat.message", fields, directory);
       const reason = answer.failure ?? answer.block;
-      if (reason) throw new Error(joined(reason, answer.context));
+      if (reason) {
+        console.error(`hookline: ${reason}`); // OpenCode shows no reason by itself
+        throw new Error(joined(reason, answer.context));
+      }
       if (answer.context) addToPrompt(output, answer.context);
     },
     event: async ({ event }) => {
