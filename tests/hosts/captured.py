@@ -50,13 +50,17 @@ class Desk:
         self._settings.parent.mkdir(parents=True)
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        for name in _VARIABLES:
+        for name in (*_VARIABLES, "COPILOT_CLI", "CLAUDECODE"):
             patch.delenv(name, raising=False)
         patch.chdir(self.project)
 
     def rule(self, event: str, then: Any, when: str = "true", **config: Any) -> None:
         """Say what the hook of an event says."""
         hook = {"type": "rule", "name": "guard", "when": when, "then": then}
+        self.hook(event, hook, **config)
+
+    def hook(self, event: str, hook: dict[str, Any], **config: Any) -> None:
+        """Give an event this one hook."""
         hooks = {event: [{"hooks": [hook]}]}
         text = json.dumps({"hooks": hooks, "hooksConfig": config})
         self._settings.write_text(text)

@@ -10,10 +10,13 @@ from hookline.errors import HooklineError, nearest
 from .claude import ClaudeHost
 from .claude_family import DroidHost, VSCodeHost
 from .cline import ClineHost
+from .codex import CodexHost
+from .copilot import CopilotHost, own_event
 from .cursor import CursorHost
 from .documented import GooseHost, KiroHost, WindsurfHost
 from .gemini import GeminiHost, LlxprtHost
 from .host import Host, HostName, Wire
+from .host_files import is_installed
 from .opencode import OpenCodeHost
 from .qwen import QwenHost
 
@@ -23,6 +26,8 @@ def _hosts() -> tuple[Host, ...]:
         ClaudeHost(),
         GeminiHost(),
         LlxprtHost(),
+        CodexHost(),
+        CopilotHost(),
         QwenHost(),
         OpenCodeHost(),
         CursorHost(),
@@ -53,10 +58,28 @@ def host_of(name: str) -> Host:
 def real_host(named: Host, given: Wire, env: Mapping[str, str]) -> Host:
     """The host that calls, where one reads the settings of another (HOSTS rule 9).
 
-    Cursor and VS Code are known by their JSON.
+    Cursor and VS Code are known by their JSON, Copilot by its variable.
     """
     if named.name is HostName.CLAUDE and "cursor_version" in given:
         return all_hosts()[HostName.CURSOR]
     if named.name in (HostName.CLAUDE, HostName.COPILOT) and "hookEventName" in given:
         return all_hosts()[HostName.VSCODE]
+    if named.name is HostName.CLAUDE and "COPILOT_CLI" in env:
+        return _copilot(named, given, env)
     return named
+
+
+def _copilot(named: Host, given: Wire, env: Mapping[str, str]) -> Host:
+    """Copilot, silent where it calls the bridge by itself as well.
+
+    One agent may run the other: then both variables are there, and nobody is silent.
+    """
+    is_certain = "CLAUDECODE" not in env
+    copilot = all_hosts()[HostName.COPILOT]
+    # Claude Code sends no time, and Copilot always does.
+    if not is_certain:
+        return copilot if "timestamp" in given else named
+    event = own_event(copilot.event_name(given, None))
+    folder = env.get("COPILOT_PROJECT_DIR") or str(given.get("cwd") or "")
+    is_silent = bool(folder) and is_installed(HostName.COPILOT, folder, [event])
+    return CopilotHost(is_silent=is_silent)

@@ -26,6 +26,7 @@ from .host import (
     Verdict,
     Wire,
     json_answer,
+    tool_result,
 )
 from .tools import GREP, LIST, PATCH, READ, SHELL, TASK
 
@@ -137,7 +138,7 @@ def _response(name: str, response: Any) -> Wire:
             content = "\n".join(filter(None, texts))
         if response.get("isError") is True:
             found["error"] = {"message": content}
-    return {"llmContent": content, "returnDisplay": content, **found}
+    return tool_result(content) | found
 
 
 def _text(block: Any) -> str | None:
@@ -165,9 +166,7 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
         reason = _reason(verdict, _BLOCKED)
         stop = {"continue": False, "stopReason": reason}
         return stop | _specific(event, verdict.told())
-    objection = verdict.reason if verdict.blocked else ""
-    told = "\n\n".join(filter(None, [objection, verdict.told()]))
-    return _specific(event, told)
+    return _specific(event, verdict.remark())
 
 
 def _refusing(verdict: Verdict) -> Wire:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_NOTIFICATIONS
 from hookline.protocol.events import HookEventName
 
@@ -28,6 +30,7 @@ from .host import (
     Wire,
     json_answer,
     text_field,
+    tool_result,
 )
 from .tools import (
     FETCH,
@@ -93,7 +96,6 @@ LIMITS: Limits = {
     _E.AfterTool: {
         Effect.STOP: "the reason takes the place of the result, and the turn goes on",
         Effect.SUPPRESS: "the result is shown to the person",
-        Effect.WITHHOLD: "the error of a tool that failed reaches the model",
     },
     _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR, Effect.MESSAGE: _NOBODY},
     _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
@@ -154,7 +156,7 @@ class CopilotHost:
             case _E.BeforeTool:
                 return json_answer(_before_tool(event, verdict))
             case _E.AfterTool:
-                return json_answer(_after_tool(event, verdict))
+                return _after_tool(event, verdict)
             case _E.BeforeAgent if verdict.blocked or verdict.stopped:
                 return json_answer(_refusing(verdict))
             case _E.AfterAgent | _E.SubagentStop:
@@ -240,13 +242,12 @@ def _tool_fields(
 def _response(name: str, given: Wire) -> Wire:
     if name in _FAILURES:
         error = text_field(given, "error", default="the tool failed")
-        failed: Wire = {"llmContent": error, "returnDisplay": error}
-        return failed | {"error": {"message": error}}
+        return tool_result(error, error)
     result = _present(given, "tool_result", "tool_response")
     found = result if isinstance(result, dict) else {}
     text = found.get("textResultForLlm", found.get("text_result_for_llm"))
-    content = result if text is None else text
-    return {"llmContent": content, "returnDisplay": content, "metadata": result}
+    shown = tool_result(result if text is None else text)
+    return shown if text is None else shown | {"metadata": result}
 
 
 def _ending(given: Wire, prompt: str, answer: str) -> Wire:
@@ -287,13 +288,16 @@ def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
     return {"hookSpecificOutput": {"hookEventName": event.name, **said}}
 
 
-def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
-    if event.name not in _FAILURES and (verdict.withheld or verdict.stopped):
+def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
+    is_hidden = verdict.withheld or verdict.stopped
+    if is_hidden and event.name not in _FAILURES:
         text = verdict.refusal().strip() or "withheld by a hook"
-        return {"modifiedResult": {"resultType": "success", "textResultForLlm": text}}
-    objects = verdict.blocked or verdict.withheld or verdict.stopped
-    remark = [_reason(verdict) if objects else "", verdict.told()]
-    return {"additionalContext": "\n\n".join(filter(None, remark))}
+        result = {"resultType": "success", "textResultForLlm": text}
+        return json_answer({"modifiedResult": result})
+    remark = [_reason(verdict) if is_hidden else "", verdict.remark()]
+    answer = json_answer({"additionalContext": "\n\n".join(filter(None, remark))})
+    lost = ("a tool that failed: its error reaches the model",) if is_hidden else ()
+    return structs.replace(answer, lost=lost)
 
 
 def _refusing(verdict: Verdict) -> Wire:

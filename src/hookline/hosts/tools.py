@@ -125,11 +125,14 @@ def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
 
 def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     """Read the call of a tool; ``names`` has the host's tool names and ours."""
+    given = _decoded(given)
     ours = names.get(name, name)
+    if isinstance(given, str) and PATCH_MARK in given and ours != SHELL:
+        ours = PATCH
     tool_input = _as_object(ours, given)
     if ours == EDITOR:
         ours = _editor_tool(tool_input)
-    if ours == PATCH or (isinstance(given, str) and PATCH_MARK in given):
+    if ours == PATCH:
         return _patch_call(name, tool_input)
     if ours == REPLACE and (edits := _edits_key(tool_input)):
         return _edits_call(name, tool_input, edits)
@@ -143,19 +146,19 @@ def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
 def _as_object(ours: str, given: Any) -> Wire:
     if isinstance(given, dict):
         return given
-    if isinstance(given, str) and isinstance(found := _decoded(given), dict):
-        return found
     if ours in _LISTS and isinstance(given, (str, list)):
         field, (key, *_) = _LISTS[ours]
         return {key: given} if isinstance(given, list) else {field: given}
     return {} if given is None else {"input": given}
 
 
-def _decoded(text: str) -> Any:
+def _decoded(given: Any) -> Any:
+    """Some versions of a host write an input as JSON text."""
     try:
-        return decode(text)
+        found = decode(given) if isinstance(given, str) else None
     except ValueError:
-        return None
+        return given
+    return found if isinstance(found, dict) else given
 
 
 def _shell_call(call: ToolCall) -> ToolCall:
@@ -230,10 +233,10 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _patch_call(name: str, given: Wire) -> ToolCall:
-    texts = [given[key] for key in given if _folded(key) in map(_folded, _PATCH_KEYS)]
-    found = [
-        part for text in texts if isinstance(text, str) for part in patch_parts(text)
-    ]
+    keys = [_folded(one) for one in _PATCH_KEYS]
+    texts = [(key, one) for key, one in given.items() if isinstance(one, str)]
+    patches = [one for key, one in texts if _folded(key) in keys or PATCH_MARK in one]
+    found = [part for text in patches for part in patch_parts(text)]
     # What cannot be read as a patch is shown as it came.
     parts = tuple(found) or ((name, given),)
     return ToolCall(name, given, parts, is_whole=not found)
