@@ -62,6 +62,11 @@ LIMITS: Limits = {
     _E.Notification: {Effect.MESSAGE: _PERSON},
     _E.PreCompress: {Effect.MESSAGE: _PERSON},
 }
+_WITH_REFUSAL: Mapping[HookEventName | None, tuple[Effect, ...]] = {
+    _E.BeforeTool: (Effect.CONTEXT, Effect.MESSAGE),
+    _E.AfterAgent: (Effect.CLEAR,),
+}
+"""What can be said together with a block or a stop."""
 
 
 class GeminiHost:
@@ -105,7 +110,7 @@ class GeminiHost:
             case _E.AfterTool:
                 wire = _after_tool(verdict)
             case _E.BeforeAgent:
-                wire = _refusing(verdict) or _context(verdict)
+                wire = _refusing(verdict) or _context(verdict.told(escaped=False))
             case _E.AfterAgent:
                 wire = _after_agent(verdict)
             case _E.BeforeModel:
@@ -115,7 +120,7 @@ class GeminiHost:
             case _E.BeforeToolSelection:
                 wire = _before_tool_selection(verdict)
             case _E.SessionStart:
-                wire = _context(verdict)
+                wire = _context(verdict.told(escaped=False))
             case _:
                 wire = _shown(verdict.message)
         return _answer(event, wire, verdict)
@@ -218,11 +223,13 @@ def _after_tool(verdict: Verdict) -> Wire:
     if verdict.withheld or verdict.stopped:
         reason = verdict.refusal() or "withheld by a hook"
         return {"decision": "deny", "reason": reason} | _stopping(verdict)
-    return _context(verdict, verdict.reason if verdict.blocked else "")
+    return _context(verdict.remark(escaped=False))
 
 
 def _after_agent(verdict: Verdict) -> Wire:
-    wire = _refusing(verdict) or _shown(verdict.message)
+    """A deny goes on with the reason as the next prompt; a stop does not."""
+    wire = _stopping(verdict) or _refusing(verdict)
+    wire |= _shown("" if "reason" in wire else verdict.message)
     return wire | (_specific(clearContext=True) if verdict.clear_context else {})
 
 
@@ -339,10 +346,9 @@ def _stopping(verdict: Verdict) -> Wire:
     return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
 
 
-def _context(verdict: Verdict, objection: str = "") -> Wire:
+def _context(text: str) -> Wire:
     """What the model is told; Gemini CLI escapes it itself (HOSTS rule 5)."""
-    told = "\n\n".join(filter(None, [objection, verdict.told(escaped=False)]))
-    return _specific(additionalContext=told) if told else {}
+    return _specific(additionalContext=text) if text else {}
 
 
 def _answer(event: HostEvent, wire: Wire, verdict: Verdict) -> Answer:
@@ -352,9 +358,10 @@ def _answer(event: HostEvent, wire: Wire, verdict: Verdict) -> Answer:
         return Answer()
     if specific := wire.get("hookSpecificOutput"):
         wire["hookSpecificOutput"] = {"hookEventName": event.name, **specific}
-    cleared = (Effect.CLEAR,) if verdict.blocked or verdict.stopped else ()
+    refused = verdict.blocked or verdict.stopped
     unused = _unused(verdict) if event.event is _E.BeforeModel else ()
-    return structs.replace(json_answer(wire, *cleared), lost=unused)
+    answer = json_answer(wire, *(_WITH_REFUSAL.get(event.event, ()) if refused else ()))
+    return structs.replace(answer, lost=unused)
 
 
 def _unused(verdict: Verdict) -> tuple[str, ...]:
