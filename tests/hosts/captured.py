@@ -57,8 +57,16 @@ class Desk:
     def rule(self, event: str, then: Any, when: str = "true", **config: Any) -> None:
         """Say what the hook of an event says."""
         hook = {"type": "rule", "name": "guard", "when": when, "then": then}
-        hooks = {event: [{"hooks": [hook]}]}
-        text = json.dumps({"hooks": hooks, "hooksConfig": config})
+        self.hook(event, hook, **config)
+
+    def command(self, event: str, command: str, **more: Any) -> None:
+        """Have a command as the hook of an event."""
+        self.hook(event, {"type": "command", "command": command, **more})
+
+    def hook(self, event: str, *hooks: Any, **config: Any) -> None:
+        """Write the user's settings."""
+        found = {event: [{"hooks": list(hooks)}]}
+        text = json.dumps({"hooks": found, "hooksConfig": config})
         self._settings.write_text(text)
 
     async def ask(self, host: str, given: Any, event: str | None = None) -> Reply:
