@@ -258,7 +258,7 @@ def _before_tool_selection(verdict: Verdict) -> Wire:
         return _shown(verdict.message)
     names = config.get("allowedFunctionNames")
     if isinstance(names, list):
-        theirs = [_SPELLED.get(one, one) for one in names]
+        theirs = [_SPELLED.get(one, one) for one in names if isinstance(one, str)]
         config = {**config, "allowedFunctionNames": theirs}
     return _specific(toolConfig=config) | _shown(verdict.message)
 
@@ -272,7 +272,7 @@ def _request(shown: Any, verdict: Verdict) -> Wire | None:
     request = {**base, **(changed or {})}
     request["config"] = _sampling(base.get("config")) | _sampling(request.get("config"))
     before, after = base.get("messages"), request.get("messages")
-    messages = _aligned(_messages(before), _messages(after))
+    messages = _aligned(_objects(before), _objects(after))
     messages += [{"role": "user", "content": added}] if added else []
     known = {key: request[key] for key in ("model", "config") if request.get(key)}
     return known | {"messages": messages}
@@ -283,7 +283,7 @@ def _sampling(config: Any) -> Wire:
     return {key: found[key] for key in _SAMPLING if key in found}
 
 
-def _messages(found: Any) -> list[Wire]:
+def _objects(found: Any) -> list[Wire]:
     listed = found if isinstance(found, list) else []
     return [one for one in listed if isinstance(one, dict)]
 
@@ -311,8 +311,8 @@ def _response(shown: Any, changed: Wire) -> Wire:
     """A response that counts: one without parts would be ignored."""
     base = shown if isinstance(shown, dict) else {}
     given = changed.get("candidates", [_candidate(changed.get("text"))])
-    found = [one for one in given or [] if isinstance(one, dict)] or [_candidate("")]
-    first: Wire = next(iter(base.get("candidates") or []), {})
+    found = _objects(given) or [_candidate("")]
+    first = next(iter(_objects(base.get("candidates"))), {})
     ending = {key: first[key] for key in ("finishReason", "index") if key in first}
     candidates = [{**ending, **one, "content": _content(one)} for one in found]
     usage = {**base, **changed}.get("usageMetadata")
@@ -328,7 +328,8 @@ def _candidate(text: Any) -> Wire:
 def _content(candidate: Wire) -> Wire:
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
-    texts = [one for one in parts or [] if isinstance(one, str)]
+    listed = parts if isinstance(parts, list) else []
+    texts = [one for one in listed if isinstance(one, str)]
     return {"role": "model", "parts": texts or [""]}
 
 
