@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode, text_of
+from hookline.protocol.jsontext import describe, encode, text_of
 from hookline.protocol.results import ProcessedHookResult
 
 from .tools import ToolCall
@@ -319,7 +319,7 @@ def known_event(host: Host, name: str) -> HookEventName | None:
     """Our event for one of the host's; raises for one that it is not known to have."""
     ours = host.events.get(name)
     if ours is None and name not in host.ignored:
-        raise BadInputError(f"unknown event {name!r}")
+        raise BadInputError(f"unknown event {describe(name)}")
     return ours
 
 
