@@ -66,8 +66,11 @@ class Desk:
     def hook(self, event: str, *hooks: Any, **config: Any) -> None:
         """Write the user's settings."""
         found = {event: [{"hooks": list(hooks)}]}
-        text = json.dumps({"hooks": found, "hooksConfig": config})
-        self._settings.write_text(text)
+        self.settings({"hooks": found, "hooksConfig": config})
+
+    def settings(self, settings: Any) -> None:
+        """Write any settings of the user."""
+        self._settings.write_text(json.dumps(settings))
 
     async def ask(self, host: str, given: Any, event: str | None = None) -> Reply:
         """What the bridge answers a host."""
