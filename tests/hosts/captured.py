@@ -59,11 +59,18 @@ class Desk:
         hook = {"type": "rule", "name": "guard", "when": when, "then": then}
         self.hook(event, hook, **config)
 
-    def hook(self, event: str, hook: dict[str, Any], **config: Any) -> None:
-        """Give an event this one hook."""
-        hooks = {event: [{"hooks": [hook]}]}
-        text = json.dumps({"hooks": hooks, "hooksConfig": config})
-        self._settings.write_text(text)
+    def command(self, event: str, command: str, **more: Any) -> None:
+        """Have a command as the hook of an event."""
+        self.hook(event, {"type": "command", "command": command, **more})
+
+    def hook(self, event: str, *hooks: Any, **config: Any) -> None:
+        """Write the user's settings."""
+        found = {event: [{"hooks": list(hooks)}]}
+        self.settings({"hooks": found, "hooksConfig": config})
+
+    def settings(self, settings: Any) -> None:
+        """Write any settings of the user."""
+        self._settings.write_text(json.dumps(settings))
 
     async def ask(self, host: str, given: Any, event: str | None = None) -> Reply:
         """What the bridge answers a host."""

@@ -21,10 +21,10 @@ from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.on_error import BrokenSystem
-from hookline.errors import HooklineError
+from hookline.errors import EncodingError, HooklineError
 from hookline.log import logger
-from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.jsontext import TooDeepError, decode, describe, encode
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.load import Settings
 from hookline.settings.locations import SettingsPlaces, record_path
@@ -118,28 +118,47 @@ class Bridge:
         self, host: Host, event: str | None, error: Exception
     ) -> Reply:
         """Block what could not be read if any failure policy asks for that."""
-        known = host.events.get(event or "")
         folder = _start(host, "")
         loaded = self._load(folder, folder)
-        told = f"{host.title}: {event or 'an event'} could not be read: {error}"
+        named = "an event" if event is None else describe(event)
+        told = f"{host.title}: {named} could not be read: {error}"
         with loaded:
             handler = await loaded.handler()
-            if handler is None:
-                return Reply(host.write(_nothing(event), Verdict()).stdout, _line(told))
-            if known is None:
-                handler.note("", told, {"host": host.name.value})
-                closed = BrokenSystem(error, loaded.config.settings).closed
-                answer = host.refuse(told) if closed else None
-            else:
-                fields: Wire = {"host": {"name": host.name.value, "event": event}}
-                result = handler.fire_unreadable(known, fields, HooklineError(told))
-                read = HostEvent(name=event or "", event=known)
-                verdict = verdict_of([result])
-                answer = host.write(read, verdict) if verdict.effects() else None
+            unread = _Unread(host, event, error, told)
+            answer = handler and unread.answer(handler, loaded.config.settings)
         answer = answer or host.write(_nothing(event), Verdict())
-        return Reply(
-            answer.stdout, answer.stderr.encode() or _line(told), answer.status
-        )
+        stderr = answer.stderr.encode(errors="backslashreplace")
+        return Reply(answer.stdout, stderr or _line(told), answer.status)
+
+
+class _Unread(Struct, frozen=True):
+    """An event that could not be read."""
+
+    host: Host
+    event: str | None
+    error: Exception
+    told: str
+
+    def answer(self, handler: HookEventHandler, settings: Settings) -> Answer | None:
+        """A block, if a policy asks for one or no guard could see the event."""
+        known = self.host.events.get(self.event or "")
+        unseen = isinstance(self.error, EncodingError) and _is_guarded(handler, known)
+        if known is None:
+            handler.note("", self.told, {"host": self.host.name.value})
+            closed = unseen or BrokenSystem(self.error, settings).closed
+            return self.host.refuse(self.told) if closed else None
+        failure = EncodingError if unseen else HooklineError
+        about = {"host": {"name": self.host.name.value, "event": self.event}}
+        result = handler.fire_unreadable(known, about, failure(self.told))
+        verdict = verdict_of([result])
+        read = HostEvent(name=self.event or "", event=known)
+        return self.host.write(read, verdict) if verdict.effects() else None
+
+
+def _is_guarded(handler: HookEventHandler, event: HookEventName | None) -> bool:
+    """Whether a hook would be asked: about the event, or about any that can block."""
+    found = [one for one in TRAITS if TRAITS[one].can_block and event in (None, one)]
+    return any(map(handler.has_hooks_for, found))
 
 
 class _Loaded:
@@ -286,7 +305,10 @@ def _nothing(event: str | None) -> HostEvent:
 
 def _parsed(stdin: bytes) -> Wire:
     try:
-        given = decode(stdin, nan_as_null=True)
+        given = decode(stdin.decode("utf-8-sig", "replace"), nan_as_null=True)
+    except TooDeepError as error:
+        # No guard can see it, and the host could: that is not for a policy to decide.
+        raise EncodingError(f"standard input is {error}") from error
     except ValueError as error:
         raise BadInputError(f"standard input is not valid JSON: {error}") from error
     if not isinstance(given, dict):

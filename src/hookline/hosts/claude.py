@@ -27,6 +27,7 @@ from .host import (
     Limits,
     Verdict,
     Wire,
+    escape,
     json_answer,
     known_event,
     session_fields,
@@ -76,7 +77,8 @@ _PERSON = "shown to the person, not to the model"
 
 LIMITS: Limits = {
     _E.AfterTool: {
-        Effect.WITHHOLD: "the run ends; the error of a failed tool reaches the model",
+        Effect.WITHHOLD: "the run ends where the result cannot be replaced;"
+        " the error of a failed tool reaches the model",
         Effect.SUPPRESS: "the result is shown to the person",
         Effect.STOP: "a run goes on after a tool that failed",
     },
@@ -229,7 +231,7 @@ def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
 def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
     if event.name == FAILURE:
         # It obeys nothing else after a tool that failed.
-        stop = verdict.stop_reason if verdict.stopped else ""
+        stop = escape(verdict.stop_reason) if verdict.stopped else ""
         told = "\n\n".join(filter(None, [stop, verdict.remark()]))
         return _specific(event, told)
     if verdict.withheld:
@@ -245,13 +247,13 @@ def _withholding(event: HostEvent, verdict: Verdict) -> Wire:
     response = event.given.get("tool_response")
     replaced = claude_replacement(name, response, reason)
     if replaced is None:
-        return {"continue": False, "stopReason": f"{name}: {reason}"}
+        return {"continue": False, "stopReason": f"{name or 'A tool'}: {reason}"}
     return _stopping(verdict) | _specific(event, updatedToolOutput=replaced)
 
 
 def _expressed(event: HostEvent, wire: Wire) -> Iterator[Effect]:
     """What some answers after a tool cannot say, and this one does."""
-    if event.name == FAILURE:
+    if event.event is not _E.AfterTool or event.name == FAILURE:
         return
     yield Effect.STOP
     if "updatedToolOutput" in wire.get("hookSpecificOutput", {}):
@@ -263,7 +265,8 @@ def _refusing(verdict: Verdict) -> Wire:
     if not verdict.blocked and not verdict.stopped:
         return {}
     reason = verdict.reason or verdict.stop_reason or _BLOCKED
-    return _stopping(verdict) | {"decision": "block", "reason": reason}
+    refusal = {"decision": "block", "reason": reason}
+    return _stopping(verdict) | refusal | _shown(verdict.message)
 
 
 def _after_agent(verdict: Verdict) -> Wire:
@@ -283,7 +286,7 @@ def _stopping(verdict: Verdict) -> Wire:
 
 def _told_to_subagent(verdict: Verdict) -> str:
     if verdict.blocked or verdict.stopped:
-        return f"Do not start: {verdict.refusal()}"
+        return escape(f"Do not start: {verdict.refusal()}")
     return verdict.told()
 
 

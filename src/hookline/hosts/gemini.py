@@ -62,6 +62,11 @@ LIMITS: Limits = {
     _E.Notification: {Effect.MESSAGE: _PERSON},
     _E.PreCompress: {Effect.MESSAGE: _PERSON},
 }
+_WITH_REFUSAL: Mapping[HookEventName | None, tuple[Effect, ...]] = {
+    _E.BeforeTool: (Effect.CONTEXT, Effect.MESSAGE),
+    _E.AfterAgent: (Effect.CLEAR,),
+}
+"""What can be said together with a block or a stop."""
 
 
 class GeminiHost:
@@ -105,7 +110,7 @@ class GeminiHost:
             case _E.AfterTool:
                 wire = _after_tool(verdict)
             case _E.BeforeAgent:
-                wire = _refusing(verdict) or _context(verdict)
+                wire = _refusing(verdict) or _context(verdict.told(escaped=False))
             case _E.AfterAgent:
                 wire = _after_agent(verdict)
             case _E.BeforeModel:
@@ -115,7 +120,7 @@ class GeminiHost:
             case _E.BeforeToolSelection:
                 wire = _before_tool_selection(verdict)
             case _E.SessionStart:
-                wire = _context(verdict)
+                wire = _context(verdict.told(escaped=False))
             case _:
                 wire = _shown(verdict.message)
         return _answer(event, wire, verdict)
@@ -218,11 +223,13 @@ def _after_tool(verdict: Verdict) -> Wire:
     if verdict.withheld or verdict.stopped:
         reason = verdict.refusal() or "withheld by a hook"
         return {"decision": "deny", "reason": reason} | _stopping(verdict)
-    return _context(verdict, verdict.reason if verdict.blocked else "")
+    return _context(verdict.remark(escaped=False))
 
 
 def _after_agent(verdict: Verdict) -> Wire:
-    wire = _refusing(verdict) or _shown(verdict.message)
+    """A deny goes on with the reason as the next prompt; a stop does not."""
+    wire = _stopping(verdict) or _refusing(verdict)
+    wire |= _shown("" if "reason" in wire else verdict.message)
     return wire | (_specific(clearContext=True) if verdict.clear_context else {})
 
 
@@ -251,7 +258,7 @@ def _before_tool_selection(verdict: Verdict) -> Wire:
         return _shown(verdict.message)
     names = config.get("allowedFunctionNames")
     if isinstance(names, list):
-        theirs = [_SPELLED.get(one, one) for one in names]
+        theirs = [_SPELLED.get(one, one) for one in names if isinstance(one, str)]
         config = {**config, "allowedFunctionNames": theirs}
     return _specific(toolConfig=config) | _shown(verdict.message)
 
@@ -265,7 +272,7 @@ def _request(shown: Any, verdict: Verdict) -> Wire | None:
     request = {**base, **(changed or {})}
     request["config"] = _sampling(base.get("config")) | _sampling(request.get("config"))
     before, after = base.get("messages"), request.get("messages")
-    messages = _aligned(_messages(before), _messages(after))
+    messages = _aligned(_objects(before), _objects(after))
     messages += [{"role": "user", "content": added}] if added else []
     known = {key: request[key] for key in ("model", "config") if request.get(key)}
     return known | {"messages": messages}
@@ -276,7 +283,7 @@ def _sampling(config: Any) -> Wire:
     return {key: found[key] for key in _SAMPLING if key in found}
 
 
-def _messages(found: Any) -> list[Wire]:
+def _objects(found: Any) -> list[Wire]:
     listed = found if isinstance(found, list) else []
     return [one for one in listed if isinstance(one, dict)]
 
@@ -304,8 +311,8 @@ def _response(shown: Any, changed: Wire) -> Wire:
     """A response that counts: one without parts would be ignored."""
     base = shown if isinstance(shown, dict) else {}
     given = changed.get("candidates", [_candidate(changed.get("text"))])
-    found = [one for one in given or [] if isinstance(one, dict)] or [_candidate("")]
-    first: Wire = next(iter(base.get("candidates") or []), {})
+    found = _objects(given) or [_candidate("")]
+    first = next(iter(_objects(base.get("candidates"))), {})
     ending = {key: first[key] for key in ("finishReason", "index") if key in first}
     candidates = [{**ending, **one, "content": _content(one)} for one in found]
     usage = {**base, **changed}.get("usageMetadata")
@@ -321,7 +328,8 @@ def _candidate(text: Any) -> Wire:
 def _content(candidate: Wire) -> Wire:
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
-    texts = [one for one in parts or [] if isinstance(one, str)]
+    listed = parts if isinstance(parts, list) else []
+    texts = [one for one in listed if isinstance(one, str)]
     return {"role": "model", "parts": texts or [""]}
 
 
@@ -339,10 +347,9 @@ def _stopping(verdict: Verdict) -> Wire:
     return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
 
 
-def _context(verdict: Verdict, objection: str = "") -> Wire:
+def _context(text: str) -> Wire:
     """What the model is told; Gemini CLI escapes it itself (HOSTS rule 5)."""
-    told = "\n\n".join(filter(None, [objection, verdict.told(escaped=False)]))
-    return _specific(additionalContext=told) if told else {}
+    return _specific(additionalContext=text) if text else {}
 
 
 def _answer(event: HostEvent, wire: Wire, verdict: Verdict) -> Answer:
@@ -352,9 +359,10 @@ def _answer(event: HostEvent, wire: Wire, verdict: Verdict) -> Answer:
         return Answer()
     if specific := wire.get("hookSpecificOutput"):
         wire["hookSpecificOutput"] = {"hookEventName": event.name, **specific}
-    cleared = (Effect.CLEAR,) if verdict.blocked or verdict.stopped else ()
+    refused = verdict.blocked or verdict.stopped
     unused = _unused(verdict) if event.event is _E.BeforeModel else ()
-    return structs.replace(json_answer(wire, *cleared), lost=unused)
+    answer = json_answer(wire, *(_WITH_REFUSAL.get(event.event, ()) if refused else ()))
+    return structs.replace(answer, lost=unused)
 
 
 def _unused(verdict: Verdict) -> tuple[str, ...]:

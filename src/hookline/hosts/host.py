@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode, text_of
+from hookline.protocol.jsontext import describe, encode, text_of
 from hookline.protocol.results import ProcessedHookResult
 
 from .tools import ToolCall
@@ -128,7 +128,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     blocked: bool = False
     """After a tool: a hook objects, and the model is told."""
     reason: str = ""
-    """Of the block, else of the question."""
+    """Of the block, else of the withheld result or of the question."""
     ask: bool = False
     stopped: bool = False
     stop_reason: str = ""
@@ -160,7 +160,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     def remark(self, *, escaped: bool = True) -> str:
         """What a model is told after a tool: an objection, and everything else."""
-        objection = self.reason if self.blocked else ""
+        objection = self.reason if self.blocked or self.withheld else ""
+        objection = escape(objection) if escaped else objection
         return "\n\n".join(filter(None, [objection, self.told(escaped=escaped)]))
 
     def effects(self) -> set[Effect]:
@@ -251,14 +252,15 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
     withheld = [one for one in finals if one.withholds_result]
     blocked = any(one.blocked for one in listed) or bool(objections)
     asking = [one for one in listed if one.ask]
-    questions = [one.final_output and one.final_output.reason for one in asking]
+    others = [one.final_output and one.final_output.reason for one in asking]
+    others += [one.reason for one in withheld]
     specific = [one.hook_specific_output for one in finals]
     reasons = [one.reason for one in listed if one.blocked]
     reasons += [one.effective_reason for one in objections] if not any(reasons) else []
     contexts = [one.get("additionalContext") for one in specific]
     return Verdict(
         blocked=blocked,
-        reason=_joined(reasons if blocked else questions),
+        reason=_joined(reasons if blocked else others),
         ask=bool(asking) and not blocked,
         stopped=any(one.should_stop for one in listed),
         stop_reason=_joined(one.stop_reason for one in listed),
@@ -317,7 +319,7 @@ def known_event(host: Host, name: str) -> HookEventName | None:
     """Our event for one of the host's; raises for one that it is not known to have."""
     ours = host.events.get(name)
     if ours is None and name not in host.ignored:
-        raise BadInputError(f"unknown event {name!r}")
+        raise BadInputError(f"unknown event {describe(name)}")
     return ours
 
 

@@ -24,6 +24,7 @@ from .host import (
     Limits,
     Verdict,
     Wire,
+    escape,
     json_answer,
 )
 from .tools import GREP, REPLACE, TASK
@@ -47,7 +48,7 @@ LIMITS: Limits = {
     _E.AfterTool: {
         Effect.WITHHOLD: "the error of a failed tool reaches the model",
         Effect.SUPPRESS: "the result is shown to the person",
-        Effect.STOP: "the result is withheld, and the turn goes on",
+        Effect.STOP: "the turn goes on without the result, or with the tool's error",
     },
     _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR},
     _E.SessionEnd: {Effect.MESSAGE: _PERSON},
@@ -103,8 +104,7 @@ class QwenHost(ClaudeHost):
         wire |= _shown(wire.get("systemMessage"), verdict.notice)
         if specific := wire.get("hookSpecificOutput"):
             wire["hookSpecificOutput"] = {"hookEventName": event.name, **specific}
-        withheld = (Effect.WITHHOLD,) if event.name != FAILURE else ()
-        return json_answer(wire, *withheld)
+        return json_answer(wire, *_expressed(event, verdict))
 
 
 def _own_fields(read: HostEvent) -> Wire:
@@ -116,6 +116,14 @@ def _own_fields(read: HostEvent) -> Wire:
         # Versions that do not send it call the first answer a second one.
         return {"stop_hook_active": False}
     return {}
+
+
+def _expressed(event: HostEvent, verdict: Verdict) -> tuple[Effect, ...]:
+    """What some answers about a tool cannot say, and this one does."""
+    if event.event is _E.BeforeTool and (verdict.blocked or verdict.stopped):
+        return Effect.CONTEXT, Effect.MESSAGE
+    is_result = event.event is _E.AfterTool and event.name != FAILURE
+    return (Effect.WITHHOLD,) if is_result else ()
 
 
 def _before_tool(verdict: Verdict) -> Wire:
@@ -135,7 +143,7 @@ def _decision(decision: str, reason: str) -> Wire:
 def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
     remark = verdict.remark()
     if event.name == FAILURE:
-        stop = verdict.stop_reason if verdict.stopped else ""
+        stop = escape(verdict.stop_reason) if verdict.stopped else ""
         return _context("\n\n".join(filter(None, [stop, remark])))
     if verdict.withheld or verdict.stopped:
         reason = verdict.refusal() or "withheld by a hook"
@@ -158,7 +166,7 @@ def _ending(verdict: Verdict) -> Wire:
 
 def _told_to_subagent(verdict: Verdict) -> str:
     if verdict.blocked or verdict.stopped:
-        return f"Do not start: {verdict.refusal()}"
+        return escape(f"Do not start: {verdict.refusal()}")
     return verdict.told()
 
 

@@ -258,12 +258,14 @@ def claude_content(name: str, response: Any) -> Any:
     """The text of a result of Claude Code where it is known, else its own object."""
     parts: list[Any] = []
     if CLAUDE_MCP_TOOL.fullmatch(name) and isinstance(response, list):
-        parts = [one.get("text") for one in response]
+        parts = [isinstance(one, dict) and one.get("text") for one in response]
     elif name in _TEXT_TOOLS and isinstance(response, dict):
-        file = response.get("file") or {}
+        file = response.get("file")
+        file = file if isinstance(file, dict) else {}
         found = [response.get(key) for key in ("stdout", "stderr", "content")]
         texts = [one for one in [*found, file.get("content")] if one]
-        parts = texts or response.get("filenames") or []
+        names = response.get("filenames")
+        parts = texts or (names if isinstance(names, list) else [])
     is_text = parts and all(isinstance(one, str) for one in parts)
     return "\n".join(parts) if is_text else response
 
