@@ -1,4 +1,7 @@
-"""Write the tables of the hosts' pages: ``python -m tests.docs.hosts``."""
+"""Write the tables of ``docs/hosts.md`` and of each host's page from the hosts' data.
+
+``python -m tests.docs.hosts`` writes them; a test holds the pages against the data.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ from pathlib import Path
 
 from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import EFFECTS, Host
+from hookline.hosts.host_files import FILES
 from hookline.protocol.events import HookEventName
 
 from .pages import ROOT
 
-START, END = "<!-- table -->\n", "<!-- /table -->"
+OVERVIEW = ROOT / "docs" / "hosts.md"
+TABLE, AGENTS = "table", "agents"
 
 
 def page_of(host: Host) -> Path:
@@ -18,10 +23,23 @@ def page_of(host: Host) -> Path:
     return ROOT / "docs" / "hosts" / f"{host.name.value}.md"
 
 
-def with_table(text: str, host: Host) -> str:
-    """A page with its table between the markers."""
-    before, rest = text.split(START)
-    return f"{before}{START}\n{table_of(host)}\n{END}{rest.partition(END)[2]}"
+def with_table(text: str, name: str, table: str) -> str:
+    """A page with a table between the markers of this name."""
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, rest = text.split(start)
+    return f"{before}{start}\n{table}\n{end}{rest.partition(end)[2]}"
+
+
+def agents_table() -> str:
+    """Every host: its page, what it was tested with, and where it is installed."""
+    lines = [_line(["agent", "HOST", "tested with", "settings"]), "|---" * 4 + "|"]
+    for host in all_hosts().values():
+        linked = f"[{host.title}](hosts/{host.name.value}.md)"
+        title = linked if page_of(host).exists() else host.title
+        tested = host.tested or "untested, by its documentation"
+        file = f"`{FILES[host.name].project.format(event='EVENT')}`"
+        lines.append(_line([title, f"`{host.name.value}`", tested, file]))
+    return "\n".join([*lines, ""])
 
 
 def table_of(host: Host) -> str:
@@ -51,8 +69,12 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _write(page: Path, name: str, table: str) -> None:
+    page.write_text(with_table(page.read_text(), name, table))
+
+
 if __name__ == "__main__":
+    _write(OVERVIEW, AGENTS, agents_table())
     for one in all_hosts().values():
-        page = page_of(one)
-        if page.exists() and START in page.read_text():
-            page.write_text(with_table(page.read_text(), one))
+        if page_of(one).exists() and f"<!-- {TABLE} -->" in page_of(one).read_text():
+            _write(page_of(one), TABLE, table_of(one))

@@ -78,7 +78,7 @@ def show_overview(host: Host, config: Config, *, as_json: bool) -> None:
         print("no hooks are configured: 'hookline init' sets up a first one")
         return
     print()
-    rows = [_row(event, found[event], hooks[event]) for event in found]
+    rows = [row for event in found for row in _rows(event, found[event], hooks[event])]
     print_table(("event", f"in {host.title}", "hooks"), rows)
     _print_losses(host, found)
 
@@ -90,11 +90,13 @@ def _overview_json(
     return {"event": event.value, "hooks": hooks, **kept}
 
 
-def _row(
+def _rows(
     event: HookEventName, found: dict[str, Any], hooks: Iterable[str]
-) -> list[str]:
-    names = ", ".join(found["events"]) or "-"
-    return [event.value, names, one_line(", ".join(hooks))]
+) -> list[list[str]]:
+    """One row for each of the host's names: a cell has little room."""
+    first, *more = found["events"] or ["-"]
+    row = [event.value, first, one_line(", ".join(hooks))]
+    return [row, *(["", name, ""] for name in more)]
 
 
 def _print_losses(host: Host, found: dict[HookEventName, dict[str, Any]]) -> None:
