@@ -23,6 +23,8 @@ from hookline.errors import HooklineError
 from hookline.executors.contract import HookCall, RegisteredHook, current_depth
 from hookline.executors.rule import scope_of
 from hookline.expressions.reasons import FALSE, Explained, explain
+from hookline.hosts.catalog import host_of
+from hookline.hosts.host import Host
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import EVENT_FIELDS, base_fields
 from hookline.protocol.outputs import HookOutput
@@ -37,7 +39,7 @@ from hookline.settings.model import (
     TrustStatus,
 )
 
-from . import fire
+from . import explain_host, fire
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
 from .terminal import one_line, paint, plural, print_json, short_json, shorten
 
@@ -56,6 +58,12 @@ with the values that the hooks gave for it, and whether they were used or overri
 
   hookline explain BeforeTool --tool write_file --tool-input '{"path": "a"}' --run
 
+With --host it also says what a coding agent makes of it: its name of the event, and
+what it cannot do. Without an event: for all events that have hooks.
+
+  hookline explain --host codex
+  hookline explain BeforeTool --tool write_file --host codex
+
 exit status: 0, or with --run as for 'hookline fire'"""
 
 _MAX_TEXT = 60
@@ -68,7 +76,8 @@ _STYLES = {
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    fire.add_event_arguments(parser)
+    fire.add_event_arguments(parser, optional=True)
+    parser.add_option("--host HOST", "what a coding agent can express, such as codex")
     parser.add_flag("--run", "fire the event and show which hook set each field")
     parser.add_flag("--json", "print one JSON object")
     parser.add_settings()
@@ -77,8 +86,11 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     """Explain the plan, and with ``--run`` the result."""
     log_to_stderr()
-    event = HookEventName.of(options.event)
+    host = None if options.host is None else host_of(options.host)
     config = load_config(options, options.session_id)
+    if options.event is None:
+        return _explain_host(options, config, host)
+    event = HookEventName.of(options.event)
     event_input = fire.read_event_input(options, event, require_tool=options.run)
     if options.run and config.get_hook_system() is None:
         raise HooklineError("hooks are disabled (enableHooks is false): nothing to run")
@@ -86,24 +98,36 @@ def run(options: Options) -> int:
     target, hooks = explainer.target, explainer.explain_hooks()
     if not options.run:
         log_problems(config)
-        _show(options, event, target, hooks, None)
+        _show(options, host, event, target, hooks, None)
         return 0
 
     def show(result: ProcessedHookResult) -> None:
-        _show(options, event, target, hooks, result)
+        _show(options, host, event, target, hooks, result)
 
     return fire.exit_status(fire.fire_once(config, event, event_input, show))
 
 
+def _explain_host(options: Options, config: Config, host: Host | None) -> int:
+    given = (options.tool, options.tool_input, options.input, options.run or None)
+    if host is None or any(one is not None for one in given):
+        raise HooklineError("which event? see 'hookline explain --help'")
+    log_problems(config)
+    explain_host.show_overview(host, config, as_json=options.json)
+    return 0
+
+
 def _show(
     options: Options,
+    host: Host | None,
     event: HookEventName,
     target: Any,
     hooks: list[HookExplanation],
     result: ProcessedHookResult | None,
 ) -> None:
+    there = None if host is None else explain_host.event_json(host, event, result)
     if options.json:
         found = _as_json(event, target, hooks)
+        found |= {} if there is None else {"host": there}
         if result is not None:
             found["result"] = fire.to_json(event, result)
             found["origins"] = msgspec.to_builtins(trace_fields(result))
@@ -117,6 +141,8 @@ def _show(
             print()
             fire.print_verdict(event, result)
             _print_fields(trace_fields(result))
+        if host is not None and there is not None:
+            explain_host.print_event(host, event, there)
 
 
 class HookExplanation(Struct, frozen=True, kw_only=True):

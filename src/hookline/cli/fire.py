@@ -52,9 +52,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("-v --verbose", "log details to stderr")
 
 
-def add_event_arguments(parser: Parser) -> None:
+def add_event_arguments(parser: Parser, *, optional: bool = False) -> None:
     """Add the event and its input."""
-    parser.add_argument("event", metavar="EVENT", help=", ".join(HookEventName))
+    number = "?" if optional else None
+    text = ", ".join(HookEventName)
+    parser.add_argument("event", metavar="EVENT", nargs=number, help=text)
     parser.add_option("--tool NAME", "name of the tool (tool events)")
     parser.add_option("--tool-input JSON", "input of the tool, a JSON object")
     parser.add_input()

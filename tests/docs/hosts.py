@@ -1,0 +1,80 @@
+"""Write the tables of ``docs/hosts.md`` and of each host's page from the hosts' data.
+
+``python -m tests.docs.hosts`` writes them; a test holds the pages against the data.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hookline.hosts.catalog import all_hosts
+from hookline.hosts.host import EFFECTS, Host
+from hookline.hosts.host_files import FILES
+from hookline.protocol.events import HookEventName
+
+from .pages import ROOT
+
+OVERVIEW = ROOT / "docs" / "hosts.md"
+TABLE, AGENTS = "table", "agents"
+
+
+def page_of(host: Host) -> Path:
+    """The page of a host."""
+    return ROOT / "docs" / "hosts" / f"{host.name.value}.md"
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """A page with a table between the markers of this name."""
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, rest = text.split(start)
+    return f"{before}{start}\n{table}\n{end}{rest.partition(end)[2]}"
+
+
+def agents_table() -> str:
+    """Every host: its page, what it was tested with, and where it is installed."""
+    lines = [_line(["agent", "HOST", "tested with", "settings"]), "|---" * 4 + "|"]
+    for host in all_hosts().values():
+        linked = f"[{host.title}](hosts/{host.name.value}.md)"
+        title = linked if page_of(host).exists() else host.title
+        tested = host.tested or "untested, by its documentation"
+        file = f"`{FILES[host.name].project.format(event='EVENT')}`"
+        lines.append(_line([title, f"`{host.name.value}`", tested, file]))
+    return "\n".join([*lines, ""])
+
+
+def table_of(host: Host) -> str:
+    """What hooks can do in a host, event by event."""
+    known = [event for event in HookEventName if event in host.events.values()]
+    heads = ["event", f"in {host.title}", "as the hook says", "limited"]
+    lines = [_line(heads), "|---" * len(heads) + "|"]
+    lines += [_line(_cells(host, event)) for event in known]
+    missing = [event.value for event in HookEventName if event not in known]
+    told = f"{host.title} has no {', '.join(missing)}." if missing else ""
+    return "\n".join([*lines, "", told, ""] if told else [*lines, ""])
+
+
+def _cells(host: Host, event: HookEventName) -> list[str]:
+    names = [f"`{theirs}`" for theirs, ours in host.events.items() if ours is event]
+    limits = host.limits.get(event, {})
+    whole = [one.value for one in EFFECTS[event] if one not in limits]
+    # Effects that share a sentence are told together.
+    sentences: dict[str, list[str]] = {}
+    for effect, text in limits.items():
+        sentences.setdefault(text, []).append(effect.value)
+    lost = [f"{', '.join(effects)}: {text}" for text, effects in sentences.items()]
+    return [event.value, ", ".join(names), ", ".join(whole) or "-", "; ".join(lost)]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _write(page: Path, name: str, table: str) -> None:
+    page.write_text(with_table(page.read_text(), name, table))
+
+
+if __name__ == "__main__":
+    _write(OVERVIEW, AGENTS, agents_table())
+    for one in all_hosts().values():
+        if page_of(one).exists() and f"<!-- {TABLE} -->" in page_of(one).read_text():
+            _write(page_of(one), TABLE, table_of(one))
