@@ -297,6 +297,12 @@ def test_limits_of_the_client_are_those_of_the_hooks(desk: Desk) -> None:
     assert "300" in desk.reason(preexec_fn=lower)
 
 
+def test_a_hook_that_prints_does_not_spoil_the_answer(desk: Desk) -> None:
+    desk.python_hook("def guard(event):\n    print('{}')\n")
+    desk.warm_up()
+    assert desk.bridge()[:2] == desk.cold()[:2] == (0, b"{}\n")
+
+
 def test_a_directory_that_is_gone(desk: Desk, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
