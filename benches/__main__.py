@@ -42,6 +42,7 @@ GROUPS = {
     "workers": "workers",
     "standby": "standby",
     "startup": "startup",
+    "bridge": "bridge",
     "adapters": "adapters",
     "clients": "clients",
 }

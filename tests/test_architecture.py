@@ -8,6 +8,7 @@ import subprocess
 import sys
 from graphlib import TopologicalSorter
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ from tests.support.architecture import (
 
 @pytest.mark.parametrize("module", list(MODULES))
 def test_a_package_imports_only_packages_before_it(module: str) -> None:
-    if module in {"hookline", "hookline.script", "hookline.types"}:
+    if module in {"hookline", "hookline.__main__", "hookline.script", "hookline.types"}:
         return
     own = package_of(module)
     assert own in PACKAGES, f"{own} is not among the packages"
@@ -148,6 +149,10 @@ def test_the_public_names_are_these() -> None:
     for name in PUBLIC:
         assert getattr(hookline, name).__name__ == name
     assert set(PUBLIC) <= set(dir(hookline))
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert hookline.__version__ == version("hookline")
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:

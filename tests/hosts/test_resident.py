@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import shutil
@@ -114,6 +115,60 @@ def test_an_edited_module_of_a_hook_replaces_its_engine(desk: Desk) -> None:
     assert int(desk.reason()) != engine
     desk.until(lambda: engine not in desk.engines())
     assert int(desk.reason()) in desk.engines()
+    assert desk.pid() == pid
+
+
+@pytest.mark.parametrize(
+    "leave", ["os.environ['LEFT'] = '1'", "os.chdir('/')", "os.umask(0)"]
+)
+def test_what_a_hook_leaves_in_the_process_is_gone(desk: Desk, leave: str) -> None:
+    desk.python_hook(
+        "import os\ndef guard(event):\n"
+        "    mask = os.umask(0o77); os.umask(mask)\n"
+        "    found = os.getcwd(), mask, os.environ.get('LEFT')\n"
+        f"    {leave}\n"
+        "    return {'decision': 'deny', 'reason': repr(found)}\n"
+    )
+    desk.warm_up()
+    assert {desk.reason() for _ in range(4)} == {desk.reason()}
+    assert desk.bridge() == desk.cold()
+
+
+def forbid_new_privileges() -> None:
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot tell")
+def test_a_client_in_a_sandbox_does_not_reach_out_of_it(desk: Desk) -> None:
+    desk.python_hook(
+        "def guard(event):\n"
+        "    lines = open('/proc/self/status').read().splitlines()\n"
+        "    found = [one for one in lines if one.startswith('NoNewPrivs')]\n"
+        "    return {'decision': 'deny', 'reason': found[0]}\n"
+    )
+    pid = desk.warm_up()
+    assert desk.reason() == "NoNewPrivs:\t0"
+    assert desk.reason(preexec_fn=forbid_new_privileges) == "NoNewPrivs:\t1"
+    assert desk.pid() == pid
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="takes two users")
+def test_another_user_is_refused_before_anything_is_read(desk: Desk) -> None:
+    """Issue 15.5: the peer's uid is checked, on this side too."""
+    pid = desk.warm_up()
+    # Root lets another user in by mistake: the helper still does not.
+    desk.files.chmod(0o777)
+    name = next(path for path in desk.files.iterdir() if path.is_socket())
+    name.chmod(0o666)
+    source = (
+        "import os, socket, sys; os.chdir(sys.argv[1]); os.setuid(65534)\n"
+        "one = socket.socket(socket.AF_UNIX); one.connect(sys.argv[2])\n"
+        "print(one.recv(1))"
+    )
+    words = [sys.executable, "-c", source, str(desk.files), name.name]
+    found = subprocess.run(words, capture_output=True, check=True)
+    assert found.stdout == b"b''\n"
+    desk.files.chmod(0o700)
     assert desk.pid() == pid
 
 

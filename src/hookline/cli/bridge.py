@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from contextlib import redirect_stdout
 
 from hookline.errors import HooklineError
 from hookline.hosts.bridge import Bridge, Reply
@@ -58,14 +59,16 @@ def run(options: Options) -> int:
 
 
 async def _answer(host: str, event: str | None, stdin: bytes) -> Reply:
-    bridge = Bridge(one_shot=True)
-    try:
-        reply = await bridge.answer(host, event, stdin)
-        # The host waits for this, not for hooks that run on in the background.
-        sys.stdout.buffer.write(reply.stdout)
-        sys.stdout.flush()
-    finally:
-        await bridge.close()
+    bridge, stdout = Bridge(one_shot=True), sys.stdout
+    # A hook in this process that prints must not spoil the answer.
+    with redirect_stdout(sys.stderr):
+        try:
+            reply = await bridge.answer(host, event, stdin)
+            # The host waits for this, not for hooks that run on in the background.
+            stdout.buffer.write(reply.stdout)
+            stdout.flush()
+        finally:
+            await bridge.close()
     return reply
 
 

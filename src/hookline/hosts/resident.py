@@ -17,6 +17,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -352,6 +353,8 @@ def main(began_ns: int, lock: int, folder: str, name: str) -> None:
         all_hosts()
         files = LoadedFiles()
         files.add_modules(began_ns)
+        for path in (sys.executable, os.__file__):
+            files.add(path, began_ns)
         # Engines share this memory for as long as nobody writes to it.
         gc.collect()
         gc.freeze()

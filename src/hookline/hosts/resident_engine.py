@@ -2,7 +2,7 @@
 
 A process of its own, forked from the front. It keeps configs, warm workers and imported
 modules from one event to the next, and ends when the front closes its connection, when
-it has been idle, or when a file that it has imported changes.
+it has been idle, or when a file that it has imported or what it took over changes.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def _stamp(path: str) -> tuple[int, ...] | None:
 class EngineLoop:
     """Takes clients from the front and answers them."""
 
-    def __init__(self, control: socket.socket, files: LoadedFiles, log: Log) -> None:
-        self._control, self._files, self._log = control, files, log
+    def __init__(self, control: socket.socket, given: Surroundings, log: Log) -> None:
+        self._control, self._given, self._log = control, given, log
+        self._files = LoadedFiles(sys.modules)
         self._loop = asyncio.get_running_loop()
         self._bridge = Bridge(one_shot=False)
         self._waiting: set[asyncio.Task[None]] = set()
@@ -139,7 +140,7 @@ class EngineLoop:
 
     async def _serve(self, client: socket.socket) -> None:
         with client, suppress(ConnectionError, TimeoutError):
-            if self._files.have_changed():
+            if self._files.have_changed() or not self._given.still_hold():
                 self._retire()
                 return
             await self._loop.sock_sendall(client, ACCEPTED)
@@ -207,10 +208,10 @@ async def _wait_for_end(loop: asyncio.AbstractEventLoop, client: socket.socket) 
 def run_engine(control: socket.socket, given: Surroundings, log: Log) -> None:
     """Take over a client's surroundings and answer; returns when all is done."""
     given.take_over()
-    asyncio.run(_run(control, LoadedFiles(sys.modules), log))
+    asyncio.run(_run(control, given, log))
     watcher.kill_all()
     watcher.stop()
 
 
-async def _run(control: socket.socket, files: LoadedFiles, log: Log) -> None:
-    await EngineLoop(control, files, log).run()
+async def _run(control: socket.socket, given: Surroundings, log: Log) -> None:
+    await EngineLoop(control, given, log).run()

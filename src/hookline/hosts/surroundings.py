@@ -75,6 +75,18 @@ class Surroundings(Struct, frozen=True):
         time.tzset()
         _set_limits(self.limits)
 
+    def still_hold(self) -> bool:
+        """Whether no hook has changed them for the next one."""
+        mask = os.umask(self.umask)
+        os.umask(mask)
+        try:
+            same_folder = os.getcwdb() == self.cwd  # noqa: PTH109 - as it was given
+        except FileNotFoundError:
+            return False
+        same_path = tuple(sys.path) == self.path
+        same = same_folder and same_path and mask == self.umask
+        return same and dict(os.environb) == self.environment
+
 
 def _set_limits(limits: Limits) -> None:
     if limits:
