@@ -198,6 +198,38 @@ def test_a_plugin_is_found_by_any_of_its_paths(tmp_path: Path, path: str) -> Non
     assert f"CLAUDE_PLUGIN_ROOT is {str(plugin)!r}, a path on this" in ended.stdout
 
 
+def test_a_file_that_a_plugin_names_twice_is_read_once(tmp_path: Path) -> None:
+    plugin = tmp_path / "p"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / "hooks").mkdir()
+    manifest = {"name": "p", "hooks": ["./hooks/hooks.json"]}
+    (plugin / ".claude-plugin/plugin.json").write_text(json.dumps(manifest))
+    (plugin / "hooks/hooks.json").write_text(json.dumps(THEIRS))
+    ended = hookline("migrate", "--from", "claude", "p", cwd=tmp_path)
+    assert "(1 hook)" in ended.stdout
+
+
+def test_a_folder_of_several_plugins_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / ".claude-plugin").mkdir()
+    (tmp_path / ".claude-plugin/marketplace.json").write_text("{}")
+    ended = hookline("migrate", "--from", "claude", ".", cwd=tmp_path)
+    assert "has several plugins: name the folder of one of them" in ended.stderr
+
+
+def test_extras_that_hooks_need_are_named(tmp_path: Path) -> None:
+    """Without its engine a condition is true: the hook would run for every call."""
+    hook = {"type": "command", "command": "c", "if": "Bash(ls)"}
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}
+    (tmp_path / "theirs.json").write_text(json.dumps({"hooks": hooks}))
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys; sys.modules['cel_expr_python'] = None"
+    )
+    words = ("migrate", "--from", "claude", "theirs.json")
+    ended = hookline(*words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert ended.returncode == 0, ended.stderr
+    assert "conditions need another package" in ended.stdout
+
+
 def test_a_plugin_cannot_name_files_of_others(tmp_path: Path) -> None:
     (tmp_path / "secret.json").write_text("{}")
     manifest = tmp_path / "p/.claude-plugin/plugin.json"

@@ -196,6 +196,8 @@ def test_hooks_of_hookline_itself_are_left_out() -> None:
         (one("PreToolUse", surprise=1), "'surprise' of 'check' is not supported"),
         (one("PreToolUse", command="$CLAUDE_PLUGIN_ROOT/x"), "on the plugin's folder"),
         (one("PreToolUse", command="x ${CLAUDE_ENV_FILE}"), "CLAUDE_ENV_FILE is not"),
+        (one("PreToolUse", "*Bash*"), "'*Bash*' matches nothing, as it does there"),
+        (one("PreToolUse", env={"A": "b"}), "'env' of 'check' is not supported"),
         (one("Stop", **{"if": "Bash(ls)"}), "never runs a hook with 'if' on this"),
         (one("PreToolUse", **{"if": "git *"}), "is no permission rule"),
         (one("PreToolUse", "Edit", **{"if": "Bash(ls)"}), "no tool that its matcher"),

@@ -6,12 +6,14 @@ import os
 import shlex
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
 from msgspec.structs import replace
 
 from hookline.errors import HooklineError
+from hookline.expressions.failure import FAILURE_CONDITIONS
 from hookline.hosts.converter import Migrated, joined
 from hookline.hosts.migration import (
     HookFile,
@@ -73,6 +75,7 @@ def run(options: Options) -> None:
     unread = [note for path in paths for note in unread_hooks(source, path)]
     parts = [_converted(source, file, several=len(files) > 1) for file in files]
     migrated = joined([*parts, _notes_only(unread)])
+    migrated = replace(migrated, remarks=(*migrated.remarks, *_extras(migrated)))
     if options.output == "-":
         sys.stdout.write(_text(migrated))
         _print_notes(migrated, sys.stderr)
@@ -118,6 +121,22 @@ def _converted(source: MigrationSource, file: HookFile, *, several: bool) -> Mig
 
 def _notes_only(notes: list[str]) -> Migrated:
     return Migrated({"enableHooks": True, "hooks": {}}, tuple(notes))
+
+
+def _extras(migrated: Migrated) -> list[str]:
+    """What must be installed for the hooks to work, and is not."""
+    events = migrated.settings["hooks"].values()
+    hooks = [hook for groups in events for group in groups for hook in group["hooks"]]
+    conditions = {hook.get("if") for hook in hooks} - {None, *FAILURE_CONDITIONS}
+    needed = {
+        ("rules", "cel_expr_python", "conditions"): bool(conditions),
+        ("http", "httpx", "http hooks"): any(one["type"] == "http" for one in hooks),
+    }
+    return [
+        f"{what} need another package: run pip install 'hookline[{extra}]'"
+        for (extra, module, what), is_needed in needed.items()
+        if is_needed and find_spec(module) is None
+    ]
 
 
 def _targets(

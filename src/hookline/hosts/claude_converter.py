@@ -87,6 +87,10 @@ class ClaudeConverter(Converter):
             )
         rules = _rules_in(matcher) if matching is Matching.REGEX else None
         if rules is None:
+            if _is_invalid(matcher):
+                self.note(
+                    f"{name}: matcher {matcher!r} matches nothing, as it does there"
+                )
             return [(matcher, outcome)]
         self.remark(
             f"{name}: matcher {matcher!r} never matches in Claude Code: it is "
@@ -208,6 +212,17 @@ def _rules_in(matcher: str) -> list[Rule] | None:
     )
 
 
+def _is_invalid(matcher: str) -> bool:
+    """Whether a matcher is a regular expression that nobody can read."""
+    if matcher.strip() in ("", "*") or listed_names(CLAUDE, matcher) is not None:
+        return False
+    try:
+        re.compile(python_expression(matcher))
+    except re.error:
+        return True
+    return False
+
+
 def _matches(matcher: str | None, tool: str) -> bool:
     """Whether a matcher matches a tool of Claude Code; any tool for ``*`` in it."""
     name, matcher = tool.replace("*", "x"), (matcher or "").strip()
@@ -216,7 +231,6 @@ def _matches(matcher: str | None, tool: str) -> bool:
     listed = listed_names(CLAUDE, matcher)
     if listed is not None:
         return name in listed
-    try:
-        return re.search(python_expression(matcher), name) is not None
-    except re.error:
+    if _is_invalid(matcher):
         return False
+    return re.search(python_expression(matcher), name) is not None

@@ -183,7 +183,7 @@ class Converter:
             self.note(f"{name}: {key!r} of {shown!r} is not supported")
         if "command" in ours:
             ours["command"] = self._with_variables(name, ours["command"])
-            env = {**mapping_of(hook.get("env")), **self._env}
+            env = {**mapping_of(ours.get("env")), **self._env}
             ours |= {"env": env} if env else {}
         yield ours
 
@@ -191,7 +191,7 @@ class Converter:
         """Our hook for one of theirs; None where there is none like it."""
         if hook.get("type") != "command" or not isinstance(hook.get("command"), str):
             return None
-        ours = {key: hook[key] for key in self.fields if key in hook and key != "env"}
+        ours = {key: hook[key] for key in self.fields if key in hook}
         return {**ours, "dialect": self.dialect}
 
     def _with_variables(self, name: str, command: str) -> str:
@@ -200,8 +200,9 @@ class Converter:
             rf"\$(?:\{{({self.variables})\}}|({self.variables})\b)", command
         )
         for variable in dict.fromkeys(a or b for a, b in named):
-            if variable not in self.known_variables and variable not in self._env:
-                self.note(f"{name}: {_unset(variable)}: {command!r} cannot work")
+            known = {*self.known_variables, *self._env}
+            if variable not in known and f"{variable}=" not in command:
+                self.note(f"{name}: {_unset(variable)}: {command!r} may not work")
         odd = [key for key, value in self._env.items() if shlex.quote(value) != value]
         return quote_variables(command.replace("${/}", "/"), odd)
 

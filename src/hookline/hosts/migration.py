@@ -92,9 +92,15 @@ def find_hooks(source: MigrationSource, given: Path) -> list[HookFile]:
     if not own and _is_plugin(source, given):
         found += _plugin(source, given)
     if not found:
-        inside = given / source.folder / "settings.json"
-        raise HooklineError(f"{inside} does not exist: name the settings file to read")
+        raise HooklineError(_missing(source, given))
     return found
+
+
+def _missing(source: MigrationSource, given: Path) -> str:
+    if (given / ".claude-plugin" / "marketplace.json").is_file():
+        return f"{given} has several plugins: name the folder of one of them"
+    inside = given / source.folder / "settings.json"
+    return f"{inside} does not exist: name the settings file to read"
 
 
 def _settings_files(source: MigrationSource, project: Path) -> list[Path]:
@@ -150,8 +156,9 @@ def _with_hooks(theirs: Wire) -> Wire:
 
 def unread_hooks(source: MigrationSource, folder: Path) -> list[str]:
     """Notes on hooks of agents, skills and commands, which are not converted."""
-    places = [folder / source.folder, folder] if _is_plugin(source, folder) else []
-    places = places or [folder / source.folder]
+    own = folder.absolute().name == source.folder
+    places = [folder if own else folder / source.folder]
+    places += [folder] if _is_plugin(source, folder) else []
     kinds = ("agents", "skills", "commands")
     files = (f for place in places for k in kinds for f in place.glob(f"{k}/**/*.md"))
     found = sorted(file for file in files if _has_front_matter_hooks(file))
