@@ -143,6 +143,15 @@ def test_local_settings_alone_leave_the_shared_ones_alone(project: Path) -> None
     assert names == ["settings.local.json"]
 
 
+def test_local_settings_without_hooks_alone_write_nothing(project: Path) -> None:
+    (project / ".claude/settings.json").unlink()
+    local(project, permissions={"allow": ["Bash(ls:*)"]})
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert ended.returncode == 0
+    assert "nothing to write: no hooks" in ended.stdout
+    assert not (project / ".hookline").exists()
+
+
 def test_nothing_is_written_if_one_of_two_files_exists(project: Path) -> None:
     local(project, **THEIRS)
     own = project / ".hookline/settings.local.json"

@@ -87,6 +87,8 @@ def run(options: Options) -> None:
         _write(target, _text(part))
         hooks = plural(part.hook_count, "hook")
         print(f"{paint('wrote', 'green')}  {target} ({hooks})")
+    if not written:
+        print("nothing to write: no hooks")
     _print_notes(migrated, sys.stdout)
     if migrated.hook_count and not options.output:
         where = "" if project == "." else f" --cwd {shlex.quote(project)}"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hookline.errors import HooklineError
-from hookline.settings.read import read_settings
+from hookline.errors import HooklineError, SettingsError
+from hookline.settings.read import read_settings, read_text
 
 from .claude_converter import ClaudeConverter
 from .converter import Converter, Migrated, Wire
@@ -167,8 +167,8 @@ def unread_hooks(source: MigrationSource, folder: Path) -> list[str]:
 
 def _has_front_matter_hooks(file: Path) -> bool:
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_text(file)
+    except SettingsError:
         return False
     head = re.match(r"(?s)---\r?\n(.*?)\n---", text)
     return head is not None and re.search(r"(?m)^hooks:", head[1]) is not None
