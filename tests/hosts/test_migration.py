@@ -177,7 +177,7 @@ def test_hooks_of_a_plugin_get_its_variables() -> None:
 
 
 def test_hooks_of_hookline_itself_are_left_out() -> None:
-    for command in ("hookline bridge claude", "python -m hookline bridge claude Stop"):
+    for command in ("hookline bridge claude", "'/my bin/hookline' bridge claude"):
         found = claude(one("PreToolUse", command=command))
         assert found.hook_count == 0
         assert "is Hookline itself" in found.notes[0]

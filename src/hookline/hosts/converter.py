@@ -18,6 +18,9 @@ from msgspec import Struct
 from hookline.protocol.events import HookEventName
 from hookline.shelltext.parse import quote_variables
 
+from .host import HostName
+from .host_files import bridge_program
+
 Wire = dict[str, Any]
 Head = tuple[str | None, str | None]
 """What decides whether a hook runs: a matcher, and a condition."""
@@ -176,7 +179,7 @@ class Converter:
             self.note(f"{name}: hooks of type {kind!r} are not supported{why}")
             return
         shown = ours.get("command", ours.get("url"))
-        if re.search(r"\bhookline\b.*\sbridge\s", f"{ours.get('command')} "):
+        if any(bridge_program(ours.get("command"), host) for host in HostName):
             self.note(f"{name}: {shown!r} is Hookline itself")
             return
         for key in sorted(hook.keys() - {*self.fields, "dialect"}):
