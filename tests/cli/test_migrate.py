@@ -104,3 +104,162 @@ def test_migrate_without_hooks_shows_no_next_step(tmp_path: Path) -> None:
     (tmp_path / ".gemini" / "settings.json").write_text("{}")
     done = hookline("migrate", "--from", "gemini", cwd=tmp_path)
     assert done.stdout == "wrote  .hookline/settings.json (0 hooks)\n"
+
+
+def local(project: Path, **settings: object) -> None:
+    (project / ".claude/settings.local.json").write_text(json.dumps(settings))
+
+
+def test_local_settings_are_written_to_local_settings(project: Path) -> None:
+    """Issue 15.6."""
+    local(project, hooks={"Stop": THEIRS["hooks"]["PreToolUse"]})
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert "wrote  .hookline/settings.json (1 hook)" in ended.stdout
+    assert "wrote  .hookline/settings.local.json (1 hook)" in ended.stdout
+    ours = json.loads((project / ".hookline/settings.local.json").read_text())
+    assert list(ours["hooks"]) == ["AfterAgent"]
+
+
+def test_local_settings_without_hooks_are_only_reported(project: Path) -> None:
+    local(project, permissions={"allow": ["Bash(ls:*)"]})
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert ".claude/settings.local.json: permissions: 1 rule," in ended.stdout
+    assert not (project / ".hookline/settings.local.json").exists()
+
+
+def test_hooks_that_a_person_has_disabled_stay_disabled(project: Path) -> None:
+    local(project, disableAllHooks=True)
+    hookline("migrate", "--from", "claude", cwd=project)
+    ours = json.loads((project / ".hookline/settings.local.json").read_text())
+    assert ours == {"enableHooks": False, "hooks": {}}
+    assert written(project)["enableHooks"] is True
+
+
+def test_local_settings_alone_leave_the_shared_ones_alone(project: Path) -> None:
+    (project / ".claude/settings.json").unlink()
+    local(project, **THEIRS)
+    hookline("migrate", "--from", "claude", cwd=project)
+    names = [file.name for file in (project / ".hookline").iterdir()]
+    assert names == ["settings.local.json"]
+
+
+def test_local_settings_without_hooks_alone_write_nothing(project: Path) -> None:
+    (project / ".claude/settings.json").unlink()
+    local(project, permissions={"allow": ["Bash(ls:*)"]})
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert ended.returncode == 0
+    assert "nothing to write: no hooks" in ended.stdout
+    assert not (project / ".hookline").exists()
+
+
+def test_nothing_is_written_if_one_of_two_files_exists(project: Path) -> None:
+    local(project, **THEIRS)
+    own = project / ".hookline/settings.local.json"
+    own.parent.mkdir()
+    own.write_text("{}")
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert ended.returncode == 1
+    assert "settings.local.json exists already" in ended.stderr
+    assert [file.name for file in own.parent.iterdir()] == ["settings.local.json"]
+
+
+def test_a_named_output_takes_everything(project: Path) -> None:
+    local(project, **THEIRS)
+    words = ("migrate", "--from", "claude", "--output", "all.json")
+    assert "wrote  all.json (2 hooks)" in hookline(*words, cwd=project).stdout
+    assert not (project / ".hookline").exists()
+
+
+def test_migrating_again_gives_the_same_file(project: Path) -> None:
+    hookline("migrate", "--from", "claude", cwd=project)
+    before = (project / ".hookline/settings.json").read_bytes()
+    hookline("migrate", "--from", "claude", "--force", cwd=project)
+    assert (project / ".hookline/settings.json").read_bytes() == before
+
+
+def test_settings_of_a_person_are_read_by_path(tmp_path: Path) -> None:
+    """Issue 15.6: ``~/.claude``."""
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude/settings.json").write_text(json.dumps(THEIRS))
+    target = tmp_path / "config/hookline/settings.json"
+    words = ("migrate", "--from", "claude", str(home / ".claude"))
+    ended = hookline(*words, "--output", str(target), cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(target.read_text())["hooks"]["BeforeTool"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["p", "p/.claude-plugin", "p/.claude-plugin/plugin.json", "p/hooks/hooks.json"],
+)
+def test_a_plugin_is_found_by_any_of_its_paths(tmp_path: Path, path: str) -> None:
+    """Issue 15.6: the hooks get the folder in ``env``."""
+    plugin = tmp_path / "p"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / "hooks").mkdir()
+    (plugin / ".claude-plugin/plugin.json").write_text('{"name": "p"}')
+    (plugin / "hooks/hooks.json").write_text(json.dumps(THEIRS))
+    ended = hookline("migrate", "--from", "claude", path, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    (group,) = written(tmp_path)["hooks"]["BeforeTool"]  # type: ignore[index]
+    assert group["hooks"][0]["env"] == {"CLAUDE_PLUGIN_ROOT": str(plugin.resolve())}
+    assert f"CLAUDE_PLUGIN_ROOT is {str(plugin)!r}, a path on this" in ended.stdout
+
+
+def test_a_file_that_a_plugin_names_twice_is_read_once(tmp_path: Path) -> None:
+    plugin = tmp_path / "p"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / "hooks").mkdir()
+    manifest = {"name": "p", "hooks": ["./hooks/hooks.json"]}
+    (plugin / ".claude-plugin/plugin.json").write_text(json.dumps(manifest))
+    (plugin / "hooks/hooks.json").write_text(json.dumps(THEIRS))
+    ended = hookline("migrate", "--from", "claude", "p", cwd=tmp_path)
+    assert "(1 hook)" in ended.stdout
+
+
+def test_a_folder_of_several_plugins_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / ".claude-plugin").mkdir()
+    (tmp_path / ".claude-plugin/marketplace.json").write_text("{}")
+    ended = hookline("migrate", "--from", "claude", ".", cwd=tmp_path)
+    assert "has several plugins: name the folder of one of them" in ended.stderr
+
+
+def test_extras_that_hooks_need_are_named(tmp_path: Path) -> None:
+    """Without its engine a condition is true: the hook would run for every call."""
+    hook = {"type": "command", "command": "c", "if": "Bash(ls)"}
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}
+    (tmp_path / "theirs.json").write_text(json.dumps({"hooks": hooks}))
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys; sys.modules['cel_expr_python'] = None"
+    )
+    words = ("migrate", "--from", "claude", "theirs.json")
+    ended = hookline(*words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert ended.returncode == 0, ended.stderr
+    assert "conditions need another package" in ended.stdout
+
+
+def test_a_plugin_cannot_name_files_of_others(tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_text("{}")
+    manifest = tmp_path / "p/.claude-plugin/plugin.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text('{"name": "p", "hooks": "../secret.json"}')
+    ended = hookline("migrate", "--from", "claude", "p", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "'../secret.json' in its manifest is outside of the plugin" in ended.stderr
+
+
+def test_hooks_of_agents_and_skills_are_reported(project: Path) -> None:
+    agent = project / ".claude/agents/reviewer.md"
+    agent.parent.mkdir()
+    agent.write_text("---\nname: reviewer\nhooks:\n  Stop: []\n---\nYou review.\n")
+    (agent.parent / "other.md").write_text("---\nname: x\n---\nhooks:\n")
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert "reviewer.md: hooks in its front matter are not converted" in ended.stdout
+    assert "other.md" not in ended.stdout
+
+
+def test_help_teaches_what_can_be_read() -> None:
+    ended = hookline("migrate", "--help")
+    for word in ("settings.local.json", "plugin", "~/.claude", "CLAUDE_PLUGIN_ROOT"):
+        assert word in ended.stdout

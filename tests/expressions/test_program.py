@@ -174,6 +174,7 @@ def test_only_what_is_used_is_converted() -> None:
         "tool_input.text.replace('z', 'zzzzzzzzzzzzzzzzz').replace('z', 'zzzzz') == ''",
         "tool_input.n.map(i, string(i)).exists(t, t.programs().size() > 1)",
         "tool_input.text.programs().size() > 0",
+        "tool_input.text.runs('z *')",
         "tool_input.text.matches('(a{1,900}b{1,900}){1,3}$')",
         "tool_input.n.exists(i, string(i).matches('x{0,300}y'))",
         "tool_input.n.map(i, i).size() == 1",
@@ -300,6 +301,7 @@ def test_an_expression_is_compiled_once() -> None:
         ("tool_input.path.glob('**/.env') || tool_name.within('.')", 2),
         ("'git' in tool_input.path.programs()", 1),
         ("tool_input.path.programs().exists(p, p == 'git')", 1),
+        ("tool_input.path.runs('git *')", 1),
         ("[tool_name].exists(p, p.within('.'))", 0),
         ("[tool_name].exists(p, tool_input.path.within(p))", 0),
     ],
@@ -488,3 +490,9 @@ class TestPaths:
         assert {"rm", "tee", "curl", "sh"} <= set(found)
         words = ["bash", "-lc", "git push --force"]
         assert "git" in evaluate("tool_input.command.programs()", command=words)
+
+    def test_commands_of_a_line_by_a_pattern(self) -> None:
+        push = "tool_input.command.runs('git push *')"
+        assert evaluate(push, command="cd x && git push origin")
+        assert evaluate(push, command=["bash", "-lc", "git push --force"])
+        assert not evaluate(push, command="git log --grep push")

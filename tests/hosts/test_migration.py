@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -10,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline import Settings
-from hookline.hosts.migration import Migrated, MigrationSource, migrate, tool_matcher
-from hookline.protocol.dialects import CLAUDE_TOOLS
-
-SHELL, WRITE, EDIT = "run_shell_command", "write_file", "replace"
+from hookline.hosts.converter import Migrated, joined
+from hookline.hosts.migration import MigrationSource, migrate
+from hookline.protocol.dialects import CLAUDE_ONLY_FAILURE, CLAUDE_ONLY_SUCCESS
 
 
 def claude(hooks: dict[str, Any], **more: Any) -> Migrated:
@@ -34,50 +32,21 @@ def test_hooks_of_another_type_than_object_are_noted(source: MigrationSource) ->
 
 
 @pytest.mark.parametrize(
-    ("theirs", "matched", "not_matched"),
+    "matcher",
     [
-        ("Bash", [SHELL], [WRITE, "run_shell_command_2", "Bash"]),
-        ("Edit|Write", [EDIT, WRITE], [SHELL, "write_files"]),
-        ("Edit | Write", [EDIT, WRITE], [SHELL]),
-        ("(Edit|Write)", [EDIT, WRITE], [SHELL]),
-        ("MultiEdit", [EDIT], [WRITE]),
-        ("mcp__.*", ["mcp__memory__store"], [SHELL, "memory"]),
-        ("mcp__memory__store", ["mcp__memory__store"], ["mcp__memory__store2"]),
-        ("Notebook.*", ["NotebookEdit"], [EDIT]),
-        ("^(?!Bash$).*", [WRITE, "custom"], [SHELL]),
-        ("^W", [WRITE, "web_fetch", "Widget"], [EDIT, "write"]),
-        ("custom", ["custom"], ["customs"]),
-        ("read.file", [], ["read_file"]),
-        ("*", [SHELL, "x"], []),
-        ("", [SHELL, "x"], []),
-        (".*", [SHELL, "x"], []),
+        "Bash",
+        "Edit|Write",
+        "mcp__.*",
+        "Notebook(Edit|Read)",
+        "^(?<tool>Bash)$",
+        "*",
+        "",
     ],
 )
-def test_matcher_matches_our_names_of_the_same_tools(
-    theirs: str, matched: list[str], not_matched: list[str]
-) -> None:
-    (pattern,) = tool_matcher(theirs).patterns
-    for name in matched:
-        assert re.search(pattern or "", name), name
-    for name in not_matched:
-        assert not re.search(pattern or "", name), name
-
-
-def test_invalid_expression_is_kept_and_noted() -> None:
-    matcher = tool_matcher("Edit(")
-    assert matcher.patterns == ("Edit(",)
-    assert "not a valid regular expression" in matcher.notes[0]
-
-
-@given(st.lists(st.sampled_from(sorted(CLAUDE_TOOLS)), min_size=1, unique=True))
-@settings(max_examples=100)
-def test_list_and_expression_of_the_same_names_match_the_same(names: list[str]) -> None:
-    by_list = tool_matcher("|".join(names)).patterns[0] or ""
-    by_expression = tool_matcher("^(" + "|".join(names) + ")$").patterns[0] or ""
-    meant = {our for name in names for our in CLAUDE_TOOLS[name]}
-    for our in {our for ours in CLAUDE_TOOLS.values() for our in ours}:
-        assert bool(re.search(by_list, our)) == (our in meant)
-        assert bool(re.search(by_expression, our)) == (our in meant)
+def test_matcher_is_copied(matcher: str) -> None:
+    """PROTOCOL 12: the engine holds it against the names that the hook is shown."""
+    (group,) = claude(one("PreToolUse", matcher)).settings["hooks"]["BeforeTool"]
+    assert group["matcher"] == matcher
 
 
 def test_seconds_become_milliseconds_and_hooks_keep_their_dialect() -> None:
@@ -87,7 +56,7 @@ def test_seconds_become_milliseconds_and_hooks_keep_their_dialect() -> None:
         "hooks": {
             "BeforeTool": [
                 {
-                    "matcher": "^run_shell_command$",
+                    "matcher": "Bash",
                     "hooks": [
                         {
                             "type": "command",
@@ -125,20 +94,6 @@ def test_event_has_our_name(theirs: str, ours: str) -> None:
     assert Settings.from_mapping(found.settings).warnings == ()
 
 
-def test_matcher_of_several_sources_becomes_a_group_for_each() -> None:
-    found = claude(one("SessionStart", "startup|compact|boot"))
-    groups = found.settings["hooks"]["SessionStart"]
-    assert [group["matcher"] for group in groups] == ["startup", "compress"]
-    assert found.notes == ("SessionStart: matcher 'boot' never matches here",)
-
-
-def test_matcher_of_several_types_of_agents_becomes_a_group_for_each() -> None:
-    found = claude(one("SubagentStart", "Explore | code-reviewer"))
-    groups = found.settings["hooks"]["SubagentStart"]
-    assert [group["matcher"] for group in groups] == ["Explore", "code-reviewer"]
-    assert found.notes == ()
-
-
 def test_matcher_of_an_event_without_one_is_dropped() -> None:
     found = claude(one("Stop", "whatever"))
     assert found.settings["hooks"]["AfterAgent"] == [
@@ -146,29 +101,153 @@ def test_matcher_of_an_event_without_one_is_dropped() -> None:
     ]
 
 
+def test_notification_types_sources_and_agents_keep_their_matchers() -> None:
+    """Issue 15.6: SessionStart compact, idle_prompt, types of subagents."""
+    for event, matcher in (
+        ("SessionStart", "startup|compact"),
+        ("Notification", "idle_prompt"),
+        ("SubagentStop", "^rev.*"),
+    ):
+        found = claude(one(event, matcher))
+        (groups,) = found.settings["hooks"].values()
+        assert groups[0]["matcher"] == matcher
+        assert found.notes == ()
+
+
+def test_hooks_after_a_tool_are_told_apart_by_its_error() -> None:
+    """Issue 15.6, decision 0125: both are AfterTool here."""
+    hooks = {**one("PostToolUse", "Write"), **one("PostToolUseFailure", "Bash")}
+    first, second = claude(hooks).settings["hooks"]["AfterTool"]
+    assert (first["matcher"], second["matcher"]) == ("Write", "Bash")
+    assert first["hooks"][0]["if"] == CLAUDE_ONLY_SUCCESS
+    assert second["hooks"][0]["if"] == CLAUDE_ONLY_FAILURE
+
+
+def test_async_hooks_stay_async() -> None:
+    hook = {"type": "command", "command": "c", "async": True}
+    found = claude({"PreToolUse": [{"hooks": [hook]}]})
+    assert found.settings["hooks"]["BeforeTool"][0]["hooks"][0]["async"] is True
+
+
+def test_http_hooks_are_converted_with_their_variables() -> None:
+    """Issue 15.6; both spellings of a variable there, one here."""
+    hook = {
+        "type": "http",
+        "url": "http://127.0.0.1:9/x",
+        "headers": {"Authorization": "Bearer $TOKEN", "X-A": "${A}-${B}"},
+        "allowedEnvVars": ["TOKEN", "A", "UNUSED"],
+        "timeout": 3,
+    }
+    found = claude({"PreToolUse": [{"hooks": [hook]}]})
+    assert found.settings["hooks"]["BeforeTool"][0]["hooks"] == [
+        {
+            "type": "http",
+            "url": "http://127.0.0.1:9/x",
+            "headers": {"Authorization": "Bearer ${TOKEN}", "X-A": "${A}-"},
+            "allowedEnv": ["TOKEN", "A"],
+            "dialect": "claude",
+            "timeout": 3000,
+        }
+    ]
+    (note,) = found.notes
+    assert "B is not in allowedEnvVars" in note
+
+
+def test_arguments_become_words_in_which_nothing_is_expanded() -> None:
+    args = ["$HOME;ls", "${CLAUDE_PROJECT_DIR}/a b.py", ""]
+    found = claude(one("PreToolUse", command="node", args=args))
+    command = found.settings["hooks"]["BeforeTool"][0]["hooks"][0]["command"]
+    assert command == """node '$HOME;ls' "${CLAUDE_PROJECT_DIR}"'/a b.py' ''"""
+    assert found.notes == ()
+
+
+def test_hooks_of_a_plugin_get_its_variables() -> None:
+    """Issue 15.6: CLAUDE_PLUGIN_ROOT in ``env`` of every hook, also for its scripts."""
+    hooks = {
+        "PreToolUse": [
+            *one("PreToolUse", command="${CLAUDE_PLUGIN_ROOT}/x")["PreToolUse"]
+        ]
+    }
+    env = {"CLAUDE_PLUGIN_ROOT": "/my plugins/p"}
+    found = migrate(MigrationSource.CLAUDE, {"hooks": hooks}, env)
+    (hook,) = found.settings["hooks"]["BeforeTool"][0]["hooks"]
+    assert hook["env"] == env
+    assert hook["command"] == '"${CLAUDE_PLUGIN_ROOT}"/x'
+    assert found.notes == ()
+
+
+def test_hooks_of_hookline_itself_are_left_out() -> None:
+    for command in ("hookline bridge claude", "'/my bin/hookline' bridge claude"):
+        found = claude(one("PreToolUse", command=command))
+        assert found.hook_count == 0
+        assert "is Hookline itself" in found.notes[0]
+
+
 @pytest.mark.parametrize(
     ("hooks", "note"),
     [
         (one("PermissionRequest"), "PermissionRequest: Hookline has no such event"),
         (
-            one("SubagentStop", "^rev.*"),
-            (
-                "SubagentStop: matcher '^rev.*' is a regular expression, compared "
-                "exactly here: the hook runs for every name instead"
-            ),
+            one("PreToolUse", type="prompt"),
+            "hooks of type 'prompt' are not supported: only Claude Code can run them",
         ),
-        (one("PreToolUse", type="prompt"), "hooks of type 'prompt'"),
-        (one("PreToolUse", once=True), "'once' of 'check'"),
-        (one("PreToolUse", shell="powershell"), "the shell 'powershell'"),
-        (one("PreToolUse", "mcp__x__.*"), "tool names of your own host"),
-        (one("Notification", "idle_prompt"), "'idle_prompt' never matches"),
+        (one("PreToolUse", type="agent"), "hooks of type 'agent'"),
+        (one("PreToolUse", asyncRewake=True), "'asyncRewake' of 'check'"),
+        (one("PreToolUse", surprise=1), "'surprise' of 'check' is not supported"),
+        (one("PreToolUse", command="$CLAUDE_PLUGIN_ROOT/x"), "on the plugin's folder"),
+        (one("PreToolUse", command="x ${CLAUDE_ENV_FILE}"), "CLAUDE_ENV_FILE is not"),
+        (one("PreToolUse", "*Bash*"), "'*Bash*' matches nothing, as it does there"),
+        (one("PreToolUse", env={"A": "b"}), "'env' of 'check' is not supported"),
+        (one("Stop", **{"if": "Bash(ls)"}), "never runs a hook with 'if' on this"),
+        (one("PreToolUse", **{"if": "git *"}), "is no permission rule"),
+        (one("PreToolUse", "Edit", **{"if": "Bash(ls)"}), "no tool that its matcher"),
+        (one("PreToolUse", **{"if": "Grep(x:y)"}), "for every call of Grep"),
+        ({"PreToolUse": [{"if": "Bash(ls)", "hooks": []}]}, "ignores it too"),
         ({"PreToolUse": [{"matcher": "Bash"}]}, "a group without a list of hooks"),
         ({"PreToolUse": {"matcher": "Bash"}}, "expected a list of groups"),
         ({"PreToolUse": [{"hooks": ["x"]}]}, "hooks of type None"),
+        ({"PreToolUse": [{"matcher": 5, "hooks": []}]}, "a matcher that is no text"),
     ],
 )
 def test_what_cannot_be_converted_is_noted(hooks: dict[str, Any], note: str) -> None:
     assert any(note in found for found in claude(hooks).notes)
+
+
+def test_what_needs_no_attention_is_not_noted() -> None:
+    hooks = one("PreToolUse", once=True, statusMessage="Checking", shell="bash")
+    assert claude(hooks).notes == ()
+
+
+def test_other_settings_that_matter_are_noted() -> None:
+    """Issue 15.6: ``env`` and ``permissions`` are reported, values are not shown."""
+    found = claude(
+        {},
+        env={"TOKEN": "s3cret"},
+        permissions={"allow": ["Bash(ls)"], "deny": ["Read(.env)"], "defaultMode": "x"},
+        enabledPlugins={"guard@acme": True},
+        model="m",
+    )
+    env, permissions, plugins = found.notes
+    assert "TOKEN" in env
+    assert "s3cret" not in env
+    assert "2 rules" in permissions
+    assert "guard@acme" in plugins
+
+
+def test_mcp_matchers_are_carried_over_and_said_so() -> None:
+    found = claude(one("PreToolUse", "mcp__github__.*"))
+    assert found.notes == ()
+    assert "'mcp__github__.*' names MCP tools" in found.remarks[0]
+
+
+def test_several_files_become_one() -> None:
+    parts = [claude(one("Stop")), claude(one("Stop"), disableAllHooks=True)]
+    found = joined(parts)
+    assert found.hook_count == 2
+    assert found.settings["enableHooks"] is False
+    off = {"hooksConfig": {"disabled": ["n"]}}
+    gemini = joined([migrate(MigrationSource.GEMINI, off)] * 2)
+    assert gemini.settings["hooksConfig"] == {"disabled": ["n"]}
 
 
 def test_disabled_hooks_stay_disabled() -> None:
@@ -182,7 +261,15 @@ def test_disabled_hooks_stay_disabled() -> None:
             st.lists(inner, max_size=3)
             | st.dictionaries(
                 st.sampled_from(
-                    ["hooks", "PreToolUse", "Stop", "BeforeTool", "matcher", "type"]
+                    [
+                        "hooks",
+                        "PreToolUse",
+                        "Stop",
+                        "BeforeTool",
+                        "matcher",
+                        "type",
+                        "if",
+                    ]
                 ),
                 inner,
                 max_size=3,
@@ -209,11 +296,11 @@ GEMINI_GROUP = {
 
 @pytest.mark.parametrize("source", [MigrationSource.GEMINI, MigrationSource.LLXPRT])
 def test_hooks_of_the_same_protocol_stay_as_they_are(source: MigrationSource) -> None:
+    """But for the dialect: a deny after a tool withholds there (PROTOCOL 12)."""
     found = migrate(source, {"hooks": {"BeforeTool": [GEMINI_GROUP]}})
-    assert found.settings == {
-        "enableHooks": True,
-        "hooks": {"BeforeTool": [GEMINI_GROUP]},
-    }
+    (group,) = found.settings["hooks"]["BeforeTool"]
+    hook = {**GEMINI_GROUP["hooks"][0], "dialect": "gemini"}  # type: ignore[index]
+    assert group == {**GEMINI_GROUP, "hooks": [hook]}
     assert found.notes == ()
 
 

@@ -238,8 +238,12 @@ async def test_text_of_a_tool_hook_is_not_shown_to_the_model(
     assert not result.blocked
 
 
-async def test_failing_script_warns_and_lets_pass(project: ClaudeProject) -> None:
+async def test_failing_script_warns_the_person_and_lets_pass(
+    project: ClaudeProject,
+) -> None:
     project.hook("PreToolUse", "import sys; sys.exit('broken')")
     result = await project.fire("BeforeTool", tool_name="x", tool_input={})
     assert not result.blocked
-    assert result.system_message == "Warning: broken"
+    assert result.system_message is None
+    (hook,) = result.aggregated.hook_results
+    assert hook.user_message == "Warning: broken"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hookline.shelltext.commands import MAX_LINE, commands, programs
+from hookline.shelltext.commands import MAX_LINE, commands, programs, runs
 
 REMOVAL = ["rm", "-rf", "/"]
 
@@ -213,6 +213,81 @@ def test_any_mix_of_shell_characters_is_read_without_an_error(line: str) -> None
 def test_quoted_words_come_back_as_they_were(words: list[str]) -> None:
     line = shlex.join(["program", *words])
     assert commands(line)[0].words == ["program", *words]
+
+
+PUSHES = """
+git push
+git push origin main
+git   push   o
+true && git push o
+FOO=1 git push o
+echo $(git push o)
+echo `git push o`
+git "push" o
+g\\it push o
+X=git; $X push o
+bash -c 'git push o'
+timeout 5 git push o
+sudo -u me git push o
+true | xargs git push o
+for i in 1; do git push o; done
+(git push o)
+{ git push o; }
+/usr/bin/git push o
+diff <(git push o) f
+git $ACTION o
+git pu$X
+git push $REMOTE
+$TOOL push
+eval "$LINE"
+curl example.com | sh
+"""
+OTHERS = """
+ls
+git
+git pushx
+gitk
+git -C x log
+echo "git push o"
+git log --grep push
+git log $X
+echo $HOME
+python3 deploy.py
+cat <<< 'git push o'
+"""
+
+
+@pytest.mark.parametrize("line", PUSHES.split("\n")[1:-1])
+def test_a_line_runs_what_a_pattern_means(line: str) -> None:
+    """Issue 15.6; what cannot be told by reading counts."""
+    assert runs(line, "git push *")
+
+
+@pytest.mark.parametrize("line", OTHERS.split("\n")[1:-1])
+def test_a_line_does_not_run_what_it_only_mentions(line: str) -> None:
+    assert not runs(line, "git push *")
+
+
+@pytest.mark.parametrize(
+    ("line", "pattern", "expected"),
+    [
+        ("git push", "git push", True),
+        ("git push o", "git push", False),
+        ("git push origin main", "* main", True),
+        ("git push origin main", "git * main", True),
+        ("git push main x", "git * main", False),
+        ("git push --force o", "*--force*", True),
+        ("gitk", "git*", True),
+        ("sudo rm x", "sudo *", True),
+        ("cd x && git y", "cd * && git *", True),
+        ("anything", "*", True),
+        ("aa", "aa*a", False),
+        ("", "*", True),
+        ("", "git *", False),
+    ],
+)
+def test_a_star_is_any_text(line: str, pattern: str, expected: bool) -> None:
+    assert runs(line, pattern) is expected
 
 
 @pytest.mark.parametrize(

@@ -6,28 +6,48 @@ import os
 import shlex
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
+from msgspec.structs import replace
+
 from hookline.errors import HooklineError
-from hookline.hosts.migration import Migrated, MigrationSource, migrate
+from hookline.expressions.failure import FAILURE_CONDITIONS
+from hookline.hosts.converter import Migrated, joined
+from hookline.hosts.migration import (
+    HookFile,
+    MigrationSource,
+    find_hooks,
+    has_hooks,
+    migrate,
+    unread_hooks,
+)
 from hookline.settings.load import Settings
 from hookline.settings.locations import find_workspace
-from hookline.settings.read import read_settings
 
 from .common import Options, Parser, file_errors
 from .terminal import paint, plural, pretty_json, printable
 
 SUMMARY = "convert the hook settings of another agent"
 DESCRIPTION = """\
-Read the hooks in another agent's settings and write .hookline/settings.json. Event and
-tool names, matchers and timeouts are converted; scripts are not changed. Everything
-that cannot be converted is listed.
+Read the hooks in another agent's settings and write .hookline/settings.json. Hooks keep
+their matchers and are shown the names of the agent they were written for; scripts are
+not changed or moved. Everything that cannot be converted is listed with the reason.
 
   hookline migrate --from claude                      reads .claude/settings.json, here
-                                                      or further up in the repository
+                                                      or further up in the repository,
+                                                      and .claude/settings.local.json
+                                                      for settings.local.json
+  hookline migrate --from claude . plugins/guard      adds the hooks of a plugin
+  hookline migrate --from claude ~/.claude --output ~/.config/hookline/settings.json
+                                                      your own, for all projects
   hookline migrate --from gemini ~/code/app           reads .gemini/settings.json there
   hookline migrate --from llxprt settings.json --output -
+
+A plugin is a folder with .claude-plugin/plugin.json or hooks/hooks.json, for Gemini CLI
+an extension with gemini-extension.json. Its hooks get the variable that leads them to
+its files, such as CLAUDE_PLUGIN_ROOT, in 'env'.
 
 exit status: 0 done, 1 nothing written"""
 
@@ -39,8 +59,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--from", dest="source", required=True, choices=sources, help=text
     )
-    text = "settings file, or the project that contains it"
-    parser.add_argument("path", nargs="?", metavar="PATH", help=text)
+    text = "settings file, plugin, or the project that contains settings"
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=text)
     parser.add_cwd("project to write to (default: the current directory)")
     parser.add_option("--output FILE", "write to this file; '-' prints the settings")
     parser.add_flag("--force", "overwrite existing settings")
@@ -49,20 +69,26 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Convert and write the settings, and list what cannot be converted."""
     source = MigrationSource(options.source)
-    project = options.cwd
-    if options.path is None:
-        project = _project_dir(source, options.cwd)
-    file = _settings_file(source, Path(options.path or project))
-    migrated = migrate(source, read_settings(file))
-    text = pretty_json(migrated.settings) + "\n"
+    project = options.cwd if options.paths else _project_dir(source, options.cwd)
+    paths = [Path(one) for one in options.paths or [project]]
+    files = [file for path in paths for file in find_hooks(source, path)]
+    unread = [note for path in paths for note in unread_hooks(source, path)]
+    parts = [_converted(source, file, several=len(files) > 1) for file in files]
+    migrated = joined([*parts, _notes_only(unread)])
+    migrated = replace(migrated, remarks=(*migrated.remarks, *_extras(migrated)))
     if options.output == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(_text(migrated))
         _print_notes(migrated, sys.stderr)
         return
-    target = Path(options.output or Path(project, ".hookline", "settings.json"))
-    _write(target, text, force=options.force)
-    hooks = plural(migrated.hook_count, "hook")
-    print(f"{paint('wrote', 'green')}  {target} ({hooks})")
+    written = _targets(options.output, project, files, parts)
+    for target in written:
+        _refuse_existing(target, force=options.force)
+    for target, part in written.items():
+        _write(target, _text(part))
+        hooks = plural(part.hook_count, "hook")
+        print(f"{paint('wrote', 'green')}  {target} ({hooks})")
+    if not written:
+        print("nothing to write: no hooks")
     _print_notes(migrated, sys.stdout)
     if migrated.hook_count and not options.output:
         where = "" if project == "." else f" --cwd {shlex.quote(project)}"
@@ -71,36 +97,80 @@ def run(options: Options) -> None:
 
 def _project_dir(source: MigrationSource, cwd: str) -> str:
     """The nearest folder up to the repository's root that has such settings."""
-    if Path(cwd, f".{source.value}", "settings.json").is_file():
+    if has_hooks(source, Path(cwd)):
         return cwd
     workspace = find_workspace(cwd)
     for folder in Path(workspace.folder).parents:
         if not folder.is_relative_to(workspace.root):
             break
-        if (folder / f".{source.value}" / "settings.json").is_file():
+        if has_hooks(source, folder):
             return str(folder)
     return cwd
 
 
-def _settings_file(source: MigrationSource, given: Path) -> Path:
-    if not given.is_dir():
-        return given
-    folder = f".{source.value}"
-    inside, beside = given / folder / "settings.json", given / "settings.json"
-    if inside.is_file():
-        return inside
-    if given.name == folder and beside.is_file():
-        return beside
-    raise HooklineError(f"{inside} does not exist: name the settings file to read")
+def _converted(source: MigrationSource, file: HookFile, *, several: bool) -> Migrated:
+    found = migrate(source, file.theirs, file.env)
+    remarks = [
+        f"{variable} is {value!r}, a path on this machine"
+        for variable, value in file.env.items()
+    ]
+    notes, remarks = list(found.notes), [*found.remarks, *remarks]
+    if several:
+        notes = [f"{file.path}: {note}" for note in notes]
+        remarks = [f"{file.path}: {remark}" for remark in remarks]
+    return replace(found, notes=tuple(notes), remarks=tuple(remarks))
 
 
-def _write(target: Path, text: str, *, force: bool) -> None:
+def _notes_only(notes: list[str]) -> Migrated:
+    return Migrated({"enableHooks": True, "hooks": {}}, tuple(notes))
+
+
+def _extras(migrated: Migrated) -> list[str]:
+    """What must be installed for the hooks to work, and is not."""
+    events = migrated.settings["hooks"].values()
+    hooks = [hook for groups in events for group in groups for hook in group["hooks"]]
+    conditions = {hook.get("if") for hook in hooks} - {None, *FAILURE_CONDITIONS}
+    needed = {
+        ("rules", "cel_expr_python", "conditions"): bool(conditions),
+        ("http", "httpx", "http hooks"): any(one["type"] == "http" for one in hooks),
+    }
+    return [
+        f"{what} need another package: run pip install 'hookline[{extra}]'"
+        for (extra, module, what), is_needed in needed.items()
+        if is_needed and find_spec(module) is None
+    ]
+
+
+def _targets(
+    output: str | None, project: str, files: list[HookFile], parts: list[Migrated]
+) -> dict[Path, Migrated]:
+    """What goes into which file; local settings stay local, unless one is named."""
+    folder = Path(project, ".hookline")
+    shared = Path(output) if output else folder / "settings.json"
+    local = shared if output else folder / "settings.local.json"
+    found: dict[Path, list[Migrated]] = {}
+    for file, part in zip(files, parts, strict=True):
+        if not file.is_local:
+            found.setdefault(shared, []).append(part)
+        elif part.hook_count or not part.settings["enableHooks"]:
+            found.setdefault(local, []).append(part)
+    return {target: joined(some) for target, some in found.items()}
+
+
+def _text(migrated: Migrated) -> str:
+    return pretty_json(migrated.settings) + "\n"
+
+
+def _refuse_existing(target: Path, *, force: bool) -> None:
     other = target.with_suffix(".toml" if target.suffix == ".json" else ".json")
     for taken in (target, other):
         if (taken.exists() or taken.is_symlink()) and not (force and taken == target):
             own = taken == target
             hint = "use --force to overwrite it" if own else "remove it first"
             raise HooklineError(f"{taken} exists already: {hint}, or use --output FILE")
+
+
+def _write(target: Path, text: str) -> None:
     with file_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         # Atomic: a partial settings file would disable the hooks in it.
@@ -113,7 +183,8 @@ def _write(target: Path, text: str, *, force: bool) -> None:
 
 def _print_notes(migrated: Migrated, stream: TextIO) -> None:
     notes = [*migrated.notes, *Settings.from_mapping(migrated.settings).warnings]
-    if notes:
-        print("\nnot converted:", file=stream)
-        for note in notes:
-            print(f"  {printable(note)}", file=stream)
+    for title, texts in (("not converted", notes), ("to check", migrated.remarks)):
+        if texts:
+            print(f"\n{title}:", file=stream)
+            for text in texts:
+                print(f"  {printable(text)}", file=stream)

@@ -22,7 +22,7 @@ LIMIT = 100_000_000
 _MAX_SIZE = 64_000_000
 _STEP, _ROUND, _COMPARE, _COPY = 50, 150, 20, 40
 _NEEDLE = 32  # bytes that a search compares at a time
-_OURS = {"programs": 1500, "within": 1000, "glob": 1000}
+_OURS = {"programs": 1500, "runs": 1500, "within": 1000, "glob": 1000}
 """The functions of ours, and what a character costs them."""
 _CALL_OF_OURS, _PER_GLOB = 40_000, 25
 _COMPILING_GLOB = 20_000
@@ -335,6 +335,7 @@ _RESULTS: dict[str, Callable[[list[Size]], Size]] = {
             *("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_", "!_"),
             *("@in", "@not_strictly_false", "contains", "startsWith", "endsWith"),
             *("matches", "size", "indexOf", "lastIndexOf", "within", "glob", "type"),
+            "runs",
         ),
         _truth,
     ),

@@ -61,22 +61,41 @@ def programs(line: str) -> list[str]:
 
 def programs_of_words(words: list[Any]) -> list[str]:
     """The same for a command that is given word by word."""
+    return programs(_line_of(words))
+
+
+def runs(line: str, pattern: str) -> bool:
+    """Whether a shell line would run a command like this; ``*`` is any text."""
+    from hookline.shelltext.commands import runs as read
+
+    return read(line, pattern)
+
+
+def runs_of_words(words: list[Any], pattern: str) -> bool:
+    """The same for a command that is given word by word."""
+    return runs(_line_of(words), pattern)
+
+
+def _line_of(words: list[Any]) -> str:
     import shlex
 
-    return programs(shlex.join(map(str, words)))
+    return shlex.join(map(str, words))
 
 
-NAMES = frozenset({"within", "glob", "programs"})
+NAMES = frozenset({"within", "glob", "programs", "runs"})
 """How expressions call them."""
 
 
 def find(name: str, args: list[Any]) -> Callable[..., Any] | None:
     """The function for such arguments; None if there is none."""
-    if name == "programs" and len(args) == 1 and isinstance(args[0], list):
+    kinds = [type(arg) for arg in args]
+    if kinds == [list] and name == "programs":
         return programs_of_words
-    if not all(type(arg) is str for arg in args):
+    if kinds == [list, str] and name == "runs":
+        return runs_of_words
+    if any(kind is not str for kind in kinds):
         return None
-    known: dict[str, Callable[..., Any]] = {"within": within, "glob": glob}
+    known = {"within": within, "glob": glob, "runs": runs}
     return known.get(name, programs)
 
 

@@ -336,13 +336,20 @@ def _environment() -> cel.Env:
             (functions.programs, [kind.STRING]),
             (functions.programs_of_words, [kind.List(kind.DYN)]),
         ),
+        method(
+            "runs",
+            kind.BOOL,
+            (functions.runs, [kind.STRING, kind.STRING]),
+            (functions.runs_of_words, [kind.List(kind.DYN), kind.STRING]),
+        ),
     ]
     return cel.NewEnv(variables=variables, extensions=[ExtStrings()], functions=own)
 
 
 FUNCTIONS = frozenset(
     {
-        *("within", "glob", "programs", "contains", "startsWith", "endsWith"),
+        *("within", "glob", "programs", "runs"),
+        *("contains", "startsWith", "endsWith"),
         *("matches", "size", "exists", "all", "exists_one", "map", "filter", "has"),
         *("charAt", "indexOf", "lastIndexOf", "join", "lowerAscii", "upperAscii"),
         *("replace", "split", "substring", "trim", "reverse", "format"),

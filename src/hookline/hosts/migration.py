@@ -1,17 +1,26 @@
-"""Convert the hook settings of Claude Code, Gemini CLI and llxprt-code into ours."""
+"""Find the hook settings of Claude Code, Gemini CLI and llxprt-code, and convert them.
+
+A folder has the settings of a project, or it is a plugin (an extension in Gemini CLI),
+whose hooks find their files by a variable.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from itertools import chain
-from typing import Any
+from pathlib import Path
 
 from msgspec import Struct
 
-from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_NOTIFICATIONS, CLAUDE_TOOLS
-from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.errors import HooklineError, SettingsError
+from hookline.settings.read import read_settings, read_text
+
+from .claude_converter import ClaudeConverter
+from .converter import Converter, Migrated, Wire
+
+_HOOKS_FILE = Path("hooks", "hooks.json")
+_MANIFEST_PARTS = ("description", "$schema", "version", "name")
 
 
 class MigrationSource(StrEnum):
@@ -21,239 +30,145 @@ class MigrationSource(StrEnum):
     GEMINI = "gemini"
     LLXPRT = "llxprt"
 
-
-class Migrated(Struct, frozen=True):
-    """Our settings, and notes on what could not be converted."""
-
-    settings: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    @property
+    def folder(self) -> str:
+        """The folder in a project that holds its settings."""
+        return f".{self.value}"
 
     @property
-    def hook_count(self) -> int:
-        """The number of converted hooks."""
-        events = self.settings["hooks"].values()
-        return sum(len(group["hooks"]) for groups in events for group in groups)
+    def manifest(self) -> Path:
+        """The file that makes a folder a plugin."""
+        is_claude = self is MigrationSource.CLAUDE
+        return Path(
+            ".claude-plugin/plugin.json" if is_claude else "gemini-extension.json"
+        )
+
+    @property
+    def root_variable(self) -> str:
+        """The variable that leads hooks of a plugin to its files."""
+        is_claude = self is MigrationSource.CLAUDE
+        return "CLAUDE_PLUGIN_ROOT" if is_claude else "extensionPath"
 
 
-def migrate(source: MigrationSource, theirs: dict[str, Any]) -> Migrated:
-    """Convert one settings file."""
+def migrate(
+    source: MigrationSource, theirs: Wire, env: Mapping[str, str] | None = None
+) -> Migrated:
+    """Convert one settings file; ``env`` is what a plugin's hooks are given."""
     is_claude = source is MigrationSource.CLAUDE
-    return (_ClaudeConverter() if is_claude else _Converter()).convert(theirs)
+    return (ClaudeConverter if is_claude else Converter)(env or {}).convert(theirs)
 
 
-class _Converter:
-    """Converts settings of Gemini CLI and llxprt-code, whose protocol is ours."""
+class HookFile(Struct, frozen=True):
+    """One file with hooks of another agent."""
 
-    events: Mapping[str, HookEventName] = HookEventName.__members__
-    option_keys: tuple[str, ...] = ("disabled", "enabled", "notifications")
-    """Keys beside the events, in some versions."""
-    fields: Sequence[str] = ("type", "command", "name", "description", "timeout", "env")
+    path: Path
+    theirs: Wire
+    env: dict[str, str] = {}
+    """What the hooks of a plugin are given."""
 
-    def __init__(self) -> None:
-        self._notes: dict[str, None] = {}
-
-    def note(self, text: str) -> None:
-        self._notes[text] = None
-
-    def convert(self, theirs: dict[str, Any]) -> Migrated:
-        given = theirs.get("hooks", {})
-        if not isinstance(given, dict):
-            self.note("hooks: expected an object with a list of groups for each event")
-            given = {}
-        hooks: dict[str, Any] = {}
-        for name, groups in given.items():
-            if found := self._event(name, groups):
-                hooks[self.events[name].value] = found
-        enabled, disabled = self.switches(theirs, given)
-        settings: dict[str, Any] = {"enableHooks": enabled, "hooks": hooks}
-        if disabled:
-            settings["hooksConfig"] = {"disabled": list(dict.fromkeys(disabled))}
-        return Migrated(settings, tuple(self._notes))
-
-    def switches(
-        self, theirs: dict[str, Any], hooks: dict[str, Any]
-    ) -> tuple[bool, list[str]]:
-        """Whether hooks are enabled, and which are not; versions keep it elsewhere."""
-        config, tools = (_mapping(theirs.get(key)) for key in ("hooksConfig", "tools"))
-        enabled = [place.get("enableHooks") for place in (theirs, tools)]
-        enabled += [place.get("enabled") for place in (config, hooks)]
-        disabled = _texts(config.get("disabled")) + _texts(hooks.get("disabled"))
-        return False not in enabled, disabled
-
-    def _event(self, name: str, groups: Any) -> list[dict[str, Any]]:
-        if name in self.option_keys and not isinstance(groups, dict):
-            return []
-        if name not in self.events:
-            self.note(f"{name}: Hookline has no such event")
-            return []
-        if not isinstance(groups, list):
-            self.note(f"{name}: expected a list of groups")
-            return []
-        return [ours for group in groups for ours in self._group(name, group)]
-
-    def _group(self, name: str, group: Any) -> list[dict[str, Any]]:
-        if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-            self.note(f"{name}: a group without a list of hooks")
-            return []
-        hooks = [ours for hook in group["hooks"] for ours in self._hook(name, hook)]
-        heads = self.heads(name, group)
-        return [{**head, "hooks": hooks} for head in heads] if hooks else []
-
-    def heads(self, name: str, group: dict[str, Any]) -> list[dict[str, Any]]:
-        """The fields of our groups for one of theirs, without the hooks."""
-        for key in sorted(group.keys() - {"matcher", "sequential", "hooks"}):
-            self.note(f"{name}: {key!r} of a group is not supported")
-        return [{key: group[key] for key in ("matcher", "sequential") if key in group}]
-
-    def _hook(self, name: str, hook: Any) -> Iterator[dict[str, Any]]:
-        kind = hook.get("type") if isinstance(hook, dict) else None
-        if kind != "command" or not isinstance(hook.get("command"), str):
-            self.note(f"{name}: hooks of type {kind!r} are not supported")
-            return
-        for key in sorted(hook.keys() - set(self.fields)):
-            self.note(f"{name}: {key!r} of {hook['command']!r} is not supported")
-        yield self.hook(name, hook)
-
-    def hook(self, name: str, hook: dict[str, Any]) -> dict[str, Any]:
-        """Our hook for a command hook of theirs."""
-        return {key: hook[key] for key in self.fields if key in hook}
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the one that people keep to themselves."""
+        return self.path.name == "settings.local.json"
 
 
-class _ClaudeConverter(_Converter):
-    """Converts names of events and tools, matchers, and seconds to milliseconds."""
-
-    events = CLAUDE_EVENTS
-    option_keys = ()
-    fields = ("type", "command", "timeout", "shell")
-
-    def switches(
-        self, theirs: dict[str, Any], hooks: dict[str, Any]
-    ) -> tuple[bool, list[str]]:
-        return theirs.get("disableAllHooks") is not True, []
-
-    def heads(self, name: str, group: dict[str, Any]) -> list[dict[str, Any]]:
-        given = group.get("matcher")
-        matcher = _matcher(self.events[name], given if isinstance(given, str) else "")
-        for text in matcher.notes:
-            self.note(f"{name}: {text}")
-        return [{"matcher": found} if found else {} for found in matcher.patterns]
-
-    def hook(self, name: str, hook: dict[str, Any]) -> dict[str, Any]:
-        ours = {"type": "command", "command": hook["command"], "dialect": "claude"}
-        timeout = hook.get("timeout")
-        if isinstance(timeout, int | float) and not isinstance(timeout, bool):
-            ours["timeout"] = round(timeout * 1000)
-        if hook.get("shell") not in (None, "bash"):
-            shell, command = hook["shell"], hook["command"]
-            self.note(f"{name}: the shell {shell!r} of {command!r} is not supported")
-        return ours
+def has_hooks(source: MigrationSource, folder: Path) -> bool:
+    """Whether a folder has settings or is a plugin."""
+    return bool(_settings_files(source, folder)) or _is_plugin(source, folder)
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def find_hooks(source: MigrationSource, given: Path) -> list[HookFile]:
+    """Read what a path means: a file, a project, a folder of settings or a plugin."""
+    if not given.is_dir():
+        root = _root_of(source, given)
+        if root is not None:
+            return list(_plugin(source, root))
+        return [HookFile(given, read_settings(given))]
+    if source.manifest.parent.name and given.name == source.manifest.parent.name:
+        return list(_plugin(source, given.absolute().parent))
+    own = given.absolute().name == source.folder
+    project = given.absolute().parent if own else given
+    found = [HookFile(f, read_settings(f)) for f in _settings_files(source, project)]
+    if not own and _is_plugin(source, given):
+        found += _plugin(source, given)
+    if not found:
+        raise HooklineError(_missing(source, given))
+    return found
 
 
-def _texts(value: Any) -> list[str]:
-    return [n for n in value if isinstance(n, str)] if isinstance(value, list) else []
+def _missing(source: MigrationSource, given: Path) -> str:
+    if (given / ".claude-plugin" / "marketplace.json").is_file():
+        return f"{given} has several plugins: name the folder of one of them"
+    inside = given / source.folder / "settings.json"
+    return f"{inside} does not exist: name the settings file to read"
 
 
-class Matcher(Struct, frozen=True):
-    """Alternative matchers in our syntax, and notes for the user."""
-
-    patterns: tuple[str | None, ...]
-    notes: tuple[str, ...] = ()
-
-
-_MATCH_ALL = Matcher((None,))
-_MATCH_ALL_TEXTS = ("", "*", ".*", "^.*$", ".+", "^.+$", "(.*)")
-_NAMES = re.compile(r"[A-Za-z0-9_\-| ]+")
-_OUR_TOOLS = tuple(dict.fromkeys(chain.from_iterable(CLAUDE_TOOLS.values())))
-_VALUES: dict[HookEventName, dict[str, str]] = {
-    HookEventName.SessionStart: {
-        **{x: x for x in ("startup", "resume", "clear")},
-        "compact": "compress",
-    },
-    HookEventName.SessionEnd: {
-        x: x for x in ("clear", "logout", "prompt_input_exit", "other")
-    },
-    HookEventName.PreCompress: {x: x for x in ("manual", "auto")},
-    HookEventName.Notification: CLAUDE_NOTIFICATIONS,
-}
-"""Their values of the fields that we compare exactly, and ours."""
+def _settings_files(source: MigrationSource, project: Path) -> list[Path]:
+    is_claude = source is MigrationSource.CLAUDE
+    names = ("settings.json", *(["settings.local.json"] if is_claude else []))
+    files = (project / source.folder / name for name in names)
+    return [file for file in files if file.is_file()]
 
 
-def _matcher(event: HookEventName, theirs: str) -> Matcher:
-    matching = TRAITS[event].matching
-    if matching is Matching.EXACT and event in _VALUES:
-        return _exact_matcher(theirs, _VALUES[event])
-    if matching is Matching.EXACT:
-        return _name_matcher(theirs)
-    return tool_matcher(theirs) if matching is Matching.REGEX else _MATCH_ALL
+def _is_plugin(source: MigrationSource, folder: Path) -> bool:
+    return any((folder / one).is_file() for one in (source.manifest, _HOOKS_FILE))
 
 
-def tool_matcher(theirs: str) -> Matcher:
-    """Convert the matcher of a tool event of Claude Code."""
-    if theirs.strip() in _MATCH_ALL_TEXTS:
-        return _MATCH_ALL
-    notes: tuple[str, ...] = ()
-    if _NAMES.fullmatch(theirs):
-        names = [name.strip() for name in theirs.split("|")]
-        known = (CLAUDE_TOOLS.get(name, (re.escape(name),)) for name in names)
-        pattern = _exactly(list(chain.from_iterable(known)))
-    else:
-        pattern, notes = _tool_expression(theirs)
-    if "mcp__" in theirs:
-        note = f"matcher {theirs!r} is compared with the tool names of your own host"
-        notes += (f"{note}: check that it names MCP tools like that",)
-    return Matcher((pattern,), notes)
+def _root_of(source: MigrationSource, file: Path) -> Path | None:
+    """The plugin that a file makes; None if it is an ordinary settings file."""
+    full = file.absolute()
+    for known in (source.manifest, _HOOKS_FILE):
+        root = full.parents[len(known.parts) - 1]
+        if full == root / known and full.is_file():
+            return root
+    return None
 
 
-def _tool_expression(theirs: str) -> tuple[str, tuple[str, ...]]:
+def _plugin(source: MigrationSource, root: Path) -> Iterator[HookFile]:
+    """The hooks of a plugin: of its usual file, and those that its manifest names."""
+    manifest, usual = root / source.manifest, root / _HOOKS_FILE
+    env = {source.root_variable: str(root.resolve())}
+    declared = read_settings(manifest).get("hooks") if manifest.is_file() else None
+    if usual.is_file():
+        yield HookFile(usual, _with_hooks(read_settings(usual)), env)
+    for one in declared if isinstance(declared, list) else [declared]:
+        if isinstance(one, dict):
+            yield HookFile(manifest, _with_hooks(one), env)
+        elif isinstance(one, str) and (file := _inside(root, one)) != usual.resolve():
+            yield HookFile(file, _with_hooks(read_settings(file)), env)
+
+
+def _inside(root: Path, name: str) -> Path:
+    file = (root / name).resolve()
+    if not file.is_relative_to(root.resolve()):
+        raise HooklineError(
+            f"{root}: {name!r} in its manifest is outside of the plugin"
+        )
+    return file
+
+
+def _with_hooks(theirs: Wire) -> Wire:
+    """Hooks under the key ``hooks``, as in settings; some files have only events."""
+    if "hooks" in theirs:
+        return theirs
+    return {"hooks": {k: v for k, v in theirs.items() if k not in _MANIFEST_PARTS}}
+
+
+def unread_hooks(source: MigrationSource, folder: Path) -> list[str]:
+    """Notes on hooks of agents, skills and commands, which are not converted."""
+    own = folder.absolute().name == source.folder
+    places = [folder if own else folder / source.folder]
+    places += [folder] if _is_plugin(source, folder) else []
+    kinds = ("agents", "skills", "commands")
+    files = (f for place in places for k in kinds for f in place.glob(f"{k}/**/*.md"))
+    found = sorted(file for file in files if _has_front_matter_hooks(file))
+    return [f"{file}: hooks in its front matter are not converted" for file in found]
+
+
+def _has_front_matter_hooks(file: Path) -> bool:
     try:
-        expression = re.compile(theirs)
-    except re.error as error:
-        note = f"matcher {theirs!r} is not a valid regular expression here ({error})"
-        return theirs, (note,)
-    found = (ours for their, ours in CLAUDE_TOOLS.items() if expression.search(their))
-    meant = list(chain.from_iterable(found))
-    prefix = f"{_exactly(meant)}|" if meant else ""
-    simple = f"{prefix}{theirs}"
-    if all(bool(re.search(simple, our)) == (our in meant) for our in _OUR_TOOLS):
-        return simple, ()
-    # The expression matches one of our names by accident: use it for other tools only.
-    return f"{prefix}^(?!(?:{'|'.join(_OUR_TOOLS)})$)(?=.*?(?:{theirs}))", ()
-
-
-def _exactly(names: list[str]) -> str:
-    unique = list(dict.fromkeys(names))
-    return f"^{unique[0]}$" if len(unique) == 1 else f"^(?:{'|'.join(unique)})$"
-
-
-def _exact_matcher(theirs: str, known: dict[str, str]) -> Matcher:
-    """Convert a matcher that we compare exactly: one pattern for each value."""
-    if theirs.strip() in _MATCH_ALL_TEXTS:
-        return _MATCH_ALL
-    values = _values(theirs, known)
-    unknown = (value for value in values if value not in known)
-    notes = tuple(f"matcher {value!r} never matches here" for value in unknown)
-    return Matcher(tuple(known[value] for value in values if value in known), notes)
-
-
-def _name_matcher(theirs: str) -> Matcher:
-    """Convert a matcher of names that anybody may choose, such as types of agents."""
-    if theirs.strip() in _MATCH_ALL_TEXTS:
-        return _MATCH_ALL
-    if _NAMES.fullmatch(theirs):
-        return Matcher(tuple(name.strip() for name in theirs.split("|")))
-    note = f"matcher {theirs!r} is a regular expression, compared exactly here"
-    return Matcher((None,), (f"{note}: the hook runs for every name instead",))
-
-
-def _values(theirs: str, known: dict[str, str]) -> list[str]:
-    if _NAMES.fullmatch(theirs):
-        return [value.strip() for value in theirs.split("|")]
-    try:
-        expression = re.compile(theirs)
-    except re.error:
-        return [theirs]
-    return [value for value in known if expression.search(value)] or [theirs]
+        text = read_text(file)
+    except SettingsError:
+        return False
+    head = re.match(r"(?s)---\r?\n(.*?)\n---", text)
+    return head is not None and re.search(r"(?m)^hooks:", head[1]) is not None

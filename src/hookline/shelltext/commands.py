@@ -123,6 +123,51 @@ def programs(line: str) -> list[str]:
     return list(found)
 
 
+def runs(line: str, pattern: str) -> bool:
+    """Whether a line runs a command like this; ``*`` in the pattern is any text.
+
+    ``git push *`` is also ``git push`` alone. What cannot be told by reading counts.
+    """
+    wanted = " ".join(pattern.split())
+    whole = " ".join(line.split())
+    return _is_like(whole, wanted) or any(_runs(one, wanted) for one in commands(line))
+
+
+def _runs(command: Command, pattern: str) -> bool:
+    wrapped = [*command.wrappers, *command.wrapper_args, *command.words]
+    if command.opaque or (command.words and _is_unknown(command.name)):
+        return True
+    named = [command.name, *command.args] if command.words else []
+    return any(_may_be(words, pattern) for words in (command.words, named, wrapped))
+
+
+def _may_be(words: list[str], pattern: str) -> bool:
+    """Whether words can be what a pattern means; a variable can be any text."""
+    known = list(takewhile(lambda word: "$" not in word, words))
+    if len(known) == len(words):
+        return bool(words) and _is_like(" ".join(words), pattern)
+    start, given = pattern.partition("*")[0], " ".join((*known, ""))
+    return given.startswith(start) or start.startswith(given)
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """In steps: a regular expression with several ``*`` could take forever."""
+    if pattern.endswith(" *") and text == pattern[:-2]:
+        return True
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == pattern
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(text) - at >= len(rest[-1]) and text.endswith(rest[-1])
+
+
 def _is_unknown(name: str) -> bool:
     """Whether the name is set elsewhere, or matched against the names of files."""
     return not name or any(char in name for char in "$*?[\0")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 PROJECT_DIR_NAMES = tuple(
@@ -375,8 +375,14 @@ def quote_project_dirs(command: str) -> str:
     """Put double quotes around each project directory that stands unquoted."""
     if "_PROJECT_DIR" not in command:
         return command
+    return quote_variables(command, PROJECT_DIR_NAMES)
+
+
+def quote_variables(command: str, names: Collection[str]) -> str:
+    """Put double quotes around these variables where they stand unquoted."""
     pieces = (piece for word in all_words(parse(command)) for piece in word)
-    unquoted = [one for one in pieces if one.is_project_dir and not one.quoted]
+    named = (one for one in pieces if one.variable in names and one.argument is None)
+    unquoted = [one for one in named if not one.quoted]
     for piece in sorted(unquoted, key=lambda one: -one.start):
         if piece.start >= 0:
             end = piece.start + len(piece.source)
