@@ -189,7 +189,7 @@ class HookEventHandler(EventFirer):
             return self._record_unseen(event, dict(fields), origin, result)
         return await self._fire(event, translated, origin)
 
-    def fire_unreadable(
+    def judge_unreadable(
         self, event: HookEventName, fields: Fields, error: Exception
     ) -> ProcessedHookResult:
         """Decide by policy about an event that could not be read; record it."""

@@ -149,7 +149,7 @@ class _Unread(Struct, frozen=True):
             return self.host.refuse(self.told) if closed else None
         failure = EncodingError if unseen else HooklineError
         about = {"host": {"name": self.host.name.value, "event": self.event}}
-        result = handler.fire_unreadable(known, about, failure(self.told))
+        result = handler.judge_unreadable(known, about, failure(self.told))
         verdict = verdict_of([result])
         read = HostEvent(name=self.event or "", event=known)
         return self.host.write(read, verdict) if verdict.effects() else None

@@ -53,10 +53,17 @@ class Field(Struct, frozen=True):
 _BASE = (
     Field("session_id", STRING, required=False),
     Field("transcript_path", STRING, required=False),
+    Field("host", OBJECT, required=False),
+    Field("permission_mode", STRING, required=False),
+)
+_AGENT = (
+    Field("agent_id", STRING, required=False),
+    Field("agent_type", STRING, required=False),
 )
 _TOOL = (
     Field("tool_name", _NAME),
     Field("tool_input", OBJECT),
+    Field("tool_use_id", STRING, required=False),
     Field("mcp_context", OBJECT, required=False),
     Field("original_request_name", STRING, required=False),
 )
@@ -97,7 +104,10 @@ _EVENT_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
         if traits.choices
     },
 }
-FIELDS = {event: (*own, *_BASE) for event, own in _EVENT_FIELDS.items()}
+FIELDS = {
+    event: (*own, *_BASE, *(() if own[:3] == _SUBAGENT else _AGENT))
+    for event, own in _EVENT_FIELDS.items()
+}
 """The one description of each event's input: the predicates and ``explain`` read it."""
 
 
