@@ -274,14 +274,12 @@ class Front:
         if self._files.have_changed() or not self._is_current():
             self._drain()
             return
-        limits = limits_of(connection)
-        if limits is None:
-            return
-        given = Surroundings.parsed(surroundings, limits)
-        if given is None or given.identity != identity():
-            return
-        key = surroundings + repr(limits).encode()
         with suppress(OSError):  # the client is gone, the engine is, or no fork
+            limits = limits_of(connection)
+            given = Surroundings.parsed(surroundings, limits)
+            if given is None or given.identity != identity():
+                return
+            key = surroundings + repr(limits).encode()
             engine = self._engines.pop(key, None) or self._fork(given, connection)
             self._engines[key] = engine
             connection.send(HANDED_OVER)

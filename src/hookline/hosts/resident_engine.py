@@ -91,6 +91,7 @@ class EngineLoop:
 
     async def run(self) -> None:
         """Answer until the front or a signal ends this."""
+        self._loop.set_exception_handler(lambda _, context: self._log(repr(context)))
         self._control.setblocking(False)
         self._loop.add_reader(self._control, self._take)
         self._loop.add_signal_handler(signal.SIGTERM, self._stop)

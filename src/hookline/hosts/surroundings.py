@@ -13,12 +13,9 @@ import os
 import socket
 import sys
 import time
-from contextlib import suppress
 from functools import cache
 
 from msgspec import Struct
-
-from .client import peer_uid
 
 Limits = tuple[tuple[int, int], ...]
 _LIMITS = range(16)
@@ -97,23 +94,20 @@ def _set_limits(limits: Limits) -> None:
                 resource.setrlimit(number, limit)
 
 
-def limits_of(connection: socket.socket) -> Limits | None:
-    """The resource limits of a client; None if it must not be served.
+def limits_of(connection: socket.socket) -> Limits:
+    """The resource limits of a client; raises ``OSError`` if it must not be served.
 
     They hold the depth of nested hooks as well (decision 0094).
     """
-    if peer_uid(connection) != os.getuid():
-        return None
     if sys.platform != "linux":
         return ()
     import resource
 
     facts = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     pid = int.from_bytes(facts[:_PID_BYTES], sys.byteorder)
-    with suppress(OSError):
-        if _rights_of(str(pid)) == _own_rights():
-            return tuple(resource.prlimit(pid, number) for number in _LIMITS)
-    return None
+    if _rights_of(str(pid)) != _own_rights():
+        raise PermissionError("the client has other rights than the helper")
+    return tuple(resource.prlimit(pid, number) for number in _LIMITS)
 
 
 @cache
