@@ -303,6 +303,17 @@ def test_an_idle_helper_ends(desk: Desk) -> None:
     assert not any(path.is_socket() for path in desk.files.iterdir())
 
 
+def test_a_helper_whose_folder_is_gone_ends(desk: Desk) -> None:
+    script = FRONT.replace("= 0.5", "= 600").replace("place =", LOOK + "place =")
+    with subprocess.Popen([sys.executable, "-P", "-c", script], env=desk.env) as helper:
+        desk.until(desk.pid)
+        shutil.rmtree(desk.files)
+        assert helper.wait(60) == 0
+
+
+LOOK = "resident._LOOK_S = 0.1\n"
+
+
 def test_idle_minutes_are_ten() -> None:
     from hookline.hosts import resident, resident_engine
 

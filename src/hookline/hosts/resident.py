@@ -40,6 +40,8 @@ _MAX_PENDING = 128
 _MAX_BYTES = 8 << 20
 _READ_S = 2.0
 _STOP_S = 5.0
+_LOOK_S = 60.0
+"""How often an idle helper looks whether its socket is still there."""
 _PRELOADED = (
     *(
         "agent.session",
@@ -171,7 +173,7 @@ class Front:
             return 0.1
         if not self._serving:
             return None  # engines end: a signal says so
-        return max(0.0, self._used + IDLE_S - time.monotonic())
+        return min(max(0.0, self._used + IDLE_S - time.monotonic()), _LOOK_S)
 
     def _tidy(self) -> None:
         now = time.monotonic()
