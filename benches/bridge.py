@@ -27,14 +27,14 @@ from .workers import HOOK
 
 GROUP = "bridge"
 PROGRAM = Path(sysconfig.get_path("scripts")) / "hookline"
-FUNCTIONS = "def guard(event):\n    return None\n"
+FUNCTIONS = "def guard(event):\n    return {'decision': 'block', 'reason': 'no'}\n"
 MAX_ONE, MAX_TEN = 1.6, 2.0
 EVENT = {
     "session_id": "bench",
     "transcript_path": "",
     "hook_event_name": "PreToolUse",
     "tool_name": "Write",
-    "tool_input": {"file_path": "a.py", "content": "print()"},
+    "tool_input": {"file_path": ".env", "content": "print()"},
 }
 
 
@@ -67,9 +67,11 @@ def _bare() -> None:
 def _desk(folder: Path, hooks: list[dict[str, Any]]) -> Iterator[Timed]:
     """A user with these hooks, and with a helper that has answered before."""
     config, runtime = folder / "config" / "hookline", folder / "run"
+    project = folder / "project"
     config.mkdir(parents=True)
+    project.mkdir()
     runtime.mkdir(mode=0o700)
-    (folder / "hook.py").write_text(HOOK)
+    (project / "hook.py").write_text(HOOK)
     (folder / "guards.py").write_text(FUNCTIONS)
     named = [{**hook, "name": f"hook {number}"} for number, hook in enumerate(hooks)]
     settings = {"hooks": {"BeforeTool": [{"hooks": named}]}} if named else {}
@@ -81,18 +83,19 @@ def _desk(folder: Path, hooks: list[dict[str, Any]]) -> Iterator[Timed]:
         "XDG_RUNTIME_DIR": str(runtime),
         "XDG_STATE_HOME": str(folder / "state"),
     }
-    event = json.dumps({**EVENT, "cwd": str(folder)}).encode()
+    event = json.dumps({**EVENT, "cwd": str(project)}).encode()
 
     def run(*words: str) -> bytes:
         argv = [str(PROGRAM), "bridge", *words]
         return subprocess.run(
-            argv, env=env, cwd=folder, input=event, capture_output=True, check=True
+            argv, env=env, cwd=project, input=event, capture_output=True, check=True
         ).stdout
 
     run("claude")
     while b"is running" not in run("--status"):
         pass
-    run("claude")
+    # A figure of hooks that do not run would be a good one.
+    assert (b'"deny"' in run("claude")) is bool(hooks)
     try:
         yield timed_plain(lambda: run("claude"))
     finally:
