@@ -31,7 +31,7 @@ def events_of(host: HostName) -> tuple[str, ...]:
     return EVENTS.get(host, ("PreToolUse", "PostToolUse"))
 
 
-class Desk:
+class Workplace:
     """What a person has on disk, and runs ``install`` on."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -16,15 +16,15 @@ from hookline.hosts.host import HostName
 from hookline.hosts.host_files import FILES, Layout, Scope, is_installed
 from hookline.hosts.install import Wanted, timeout_for
 
-from .installing import JSON_HOSTS, PROGRAM, SHARED_HOSTS, Desk, events_of
+from .installing import JSON_HOSTS, PROGRAM, SHARED_HOSTS, Workplace, events_of
 
 H = HostName
 QUOTED = "'/opt/hook line/bin/hookline'"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    return Desk(tmp_path, monkeypatch)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    return Workplace(tmp_path, monkeypatch)
 
 
 def group(host: str, timeout: int, **more: str) -> list[object]:
@@ -81,21 +81,21 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("host", EXPECTED)
-def test_new_file_is_what_the_host_reads(desk: Desk, host: H) -> None:
-    desk.install(host, events_of(host)[0], needs_ms=130_000)
-    assert desk.read(host) == EXPECTED[host]
+def test_new_file_is_what_the_host_reads(workplace: Workplace, host: H) -> None:
+    workplace.install(host, events_of(host)[0], needs_ms=130_000)
+    assert workplace.read(host) == EXPECTED[host]
 
 
 @pytest.mark.parametrize("host", FILES)
-def test_install_and_uninstall_leave_no_trace(desk: Desk, host: H) -> None:
-    before = desk.contents()
-    assert desk.install(host)
-    assert desk.install(host) == []  # idempotent
-    assert desk.contents() != before
-    desk.uninstall(host)
-    assert desk.contents() == before
-    assert [one for one in desk.state.glob("*.json") if one.name != ".lock"] == []
-    assert desk.uninstall(host) == []
+def test_install_and_uninstall_leave_no_trace(workplace: Workplace, host: H) -> None:
+    before = workplace.contents()
+    assert workplace.install(host)
+    assert workplace.install(host) == []  # idempotent
+    assert workplace.contents() != before
+    workplace.uninstall(host)
+    assert workplace.contents() == before
+    assert [one for one in workplace.state.glob("*.json") if one.name != ".lock"] == []
+    assert workplace.uninstall(host) == []
 
 
 TEXTS = {
@@ -115,26 +115,28 @@ TEXTS = {
 @pytest.mark.parametrize("host", SHARED_HOSTS)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_uninstall_restores_a_file_byte_for_byte(
-    desk: Desk, host: H, text: str
+    workplace: Workplace, host: H, text: str
 ) -> None:
-    file = desk.write(FILES[host].project, text)
+    file = workplace.write(FILES[host].project, text)
     file.chmod(0o640)
-    desk.install(host)
+    workplace.install(host)
     assert file.read_text("utf-8") != text
-    desk.install(host, events_of(host)[0], needs_ms=999_000)  # changed events
-    desk.uninstall(host)
+    workplace.install(host, events_of(host)[0], needs_ms=999_000)  # changed events
+    workplace.uninstall(host)
     assert file.read_bytes() == text.encode()
     assert file.stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_uninstall_elsewhere_leaves_the_values_of_others(desk: Desk, text: str) -> None:
+def test_uninstall_elsewhere_leaves_the_values_of_others(
+    workplace: Workplace, text: str
+) -> None:
     """Another machine has the file and no record of it."""
-    file = desk.write(".claude/settings.json", text)
+    file = workplace.write(".claude/settings.json", text)
     before = json.loads(json.dumps(_values(text)))
-    desk.install(H.CLAUDE)
-    shutil.rmtree(desk.state)
-    desk.uninstall(H.CLAUDE)
+    workplace.install(H.CLAUDE)
+    shutil.rmtree(workplace.state)
+    workplace.uninstall(H.CLAUDE)
     left = _values(file.read_text("utf-8"))
     if not before.get("hooks", {}).get("PreToolUse"):
         left.setdefault("hooks", {}).setdefault("PreToolUse", [])
@@ -150,31 +152,33 @@ def _values(text: str) -> dict[str, dict[str, object]]:
 
 @pytest.mark.parametrize("host", JSON_HOSTS)
 def test_uninstall_removes_only_our_entries_when_the_file_was_changed(
-    desk: Desk, host: H
+    workplace: Workplace, host: H
 ) -> None:
-    desk.install(host)
-    file = desk.project / FILES[host].project
+    workplace.install(host)
+    file = workplace.project / FILES[host].project
     text = file.read_text()
     file.write_text(text.replace("{", '{\n  "mine": [1],', 1))
-    desk.uninstall(host)
+    workplace.uninstall(host)
     assert json.loads(file.read_text()) == {**FILES[host].head, "mine": [1]}
 
 
-def test_file_made_by_install_goes_even_if_it_was_reformatted(desk: Desk) -> None:
-    desk.install(H.CLAUDE)
-    file = desk.project / ".claude/settings.json"
+def test_file_made_by_install_goes_even_if_it_was_reformatted(
+    workplace: Workplace,
+) -> None:
+    workplace.install(H.CLAUDE)
+    file = workplace.project / ".claude/settings.json"
     file.write_text(json.dumps(json.loads(file.read_text())))
-    desk.uninstall(H.CLAUDE)
+    workplace.uninstall(H.CLAUDE)
     assert not file.exists()
 
 
-def test_changed_events_are_updated_in_place(desk: Desk) -> None:
+def test_changed_events_are_updated_in_place(workplace: Workplace) -> None:
     hook = {"type": "command", "command": "theirs"}
     text = json.dumps({"hooks": {"PostToolUse": [{"hooks": [hook]}]}}, indent=2)
-    desk.write(".claude/settings.json", text)
-    desk.install(H.CLAUDE, "PreToolUse", "PostToolUse")
-    desk.install(H.CLAUDE, "PreToolUse", "Stop")
-    found = desk.read(H.CLAUDE)["hooks"]
+    workplace.write(".claude/settings.json", text)
+    workplace.install(H.CLAUDE, "PreToolUse", "PostToolUse")
+    workplace.install(H.CLAUDE, "PreToolUse", "Stop")
+    found = workplace.read(H.CLAUDE)["hooks"]
     assert list(found) == ["PostToolUse", "PreToolUse", "Stop"]
     assert found["PostToolUse"] == [{"hooks": [hook]}]
 
@@ -183,36 +187,38 @@ def test_changed_events_are_updated_in_place(desk: Desk) -> None:
     ("given", "left"), [(500, 500), (20, 130), (None, 130), ("long", 130), (True, 130)]
 )
 def test_timeout_set_by_hand_is_kept_if_it_is_long_enough(
-    desk: Desk, given: object, left: object
+    workplace: Workplace, given: object, left: object
 ) -> None:
-    desk.install(H.CLAUDE, "PreToolUse", needs_ms=130_000)
-    found = desk.read(H.CLAUDE)
+    workplace.install(H.CLAUDE, "PreToolUse", needs_ms=130_000)
+    found = workplace.read(H.CLAUDE)
     hook = found["hooks"]["PreToolUse"][0]["hooks"][0]
     hook |= {"timeout": given, "statusMessage": "asking"}
     found["hooks"]["PreToolUse"][0]["matcher"] = "Bash"
-    desk.write(".claude/settings.json", json.dumps(found))
-    desk.install(H.CLAUDE, "PreToolUse", needs_ms=130_000)
+    workplace.write(".claude/settings.json", json.dumps(found))
+    workplace.install(H.CLAUDE, "PreToolUse", needs_ms=130_000)
     hook["timeout"] = left
-    assert desk.read(H.CLAUDE) == found
+    assert workplace.read(H.CLAUDE) == found
 
 
-def test_our_hook_in_a_group_of_others_is_taken_out_alone(desk: Desk) -> None:
+def test_our_hook_in_a_group_of_others_is_taken_out_alone(workplace: Workplace) -> None:
     theirs = {"type": "command", "command": "theirs"}
     ours = {"type": "command", "command": "hookline bridge claude", "timeout": 60}
     found = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [theirs, ours]}]}}
-    desk.write(".claude/settings.json", json.dumps(found))
-    desk.uninstall(H.CLAUDE)
+    workplace.write(".claude/settings.json", json.dumps(found))
+    workplace.uninstall(H.CLAUDE)
     left = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [theirs]}]}}
-    assert desk.read(H.CLAUDE) == left
+    assert workplace.read(H.CLAUDE) == left
 
 
-def test_calls_of_other_installations_become_one_of_ours(desk: Desk) -> None:
+def test_calls_of_other_installations_become_one_of_ours(workplace: Workplace) -> None:
     old = ["hookline bridge claude", "/old/bin/hookline bridge claude", "theirs"]
-    old.append("/usr/bin/python3 -m hookline.cli.main bridge claude")
+    old.append("/usr/bin/python3 -m hookline bridge claude")
     groups = [{"hooks": [{"type": "command", "command": one}]} for one in old]
-    desk.write(".claude/settings.json", json.dumps({"hooks": {"PreToolUse": groups}}))
-    desk.install(H.CLAUDE, "PreToolUse")
-    found = desk.read(H.CLAUDE)["hooks"]["PreToolUse"]
+    workplace.write(
+        ".claude/settings.json", json.dumps({"hooks": {"PreToolUse": groups}})
+    )
+    workplace.install(H.CLAUDE, "PreToolUse")
+    found = workplace.read(H.CLAUDE)["hooks"]["PreToolUse"]
     commands = [hook["command"] for one in found for hook in one["hooks"]]
     assert commands == [f"{QUOTED} bridge claude", "theirs"]
 
@@ -224,31 +230,33 @@ def test_calls_of_other_installations_become_one_of_ours(desk: Desk) -> None:
         *("hookline 'bridge claude", "hookline fire bridge", "", None, 7, ["hookline"]),
     ],
 )
-def test_commands_of_others_are_not_ours(desk: Desk, command: object) -> None:
+def test_commands_of_others_are_not_ours(workplace: Workplace, command: object) -> None:
     hook = {"type": "command", "command": command}
     text = json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}})
-    file = desk.write(".claude/settings.json", text)
-    assert desk.uninstall(H.CLAUDE) == []
+    file = workplace.write(".claude/settings.json", text)
+    assert workplace.uninstall(H.CLAUDE) == []
     assert file.read_text() == text
 
 
-def test_call_through_a_launcher_is_ours_and_is_kept(desk: Desk) -> None:
+def test_call_through_a_launcher_is_ours_and_is_kept(workplace: Workplace) -> None:
     ours = {"type": "command", "command": "uv run hookline bridge claude"}
     found = {"hooks": {"PreToolUse": [{"hooks": [ours | {"timeout": 900}]}]}}
-    desk.write(".claude/settings.json", json.dumps(found))
-    assert desk.install(H.CLAUDE, "PreToolUse") == []
-    desk.uninstall(H.CLAUDE)
-    assert desk.read(H.CLAUDE) == {}
+    workplace.write(".claude/settings.json", json.dumps(found))
+    assert workplace.install(H.CLAUDE, "PreToolUse") == []
+    workplace.uninstall(H.CLAUDE)
+    assert workplace.read(H.CLAUDE) == {}
 
 
-def test_hosts_that_can_fail_closed_do_where_a_hook_asks_for_it(desk: Desk) -> None:
-    desk.install(H.CURSOR, "preToolUse", closed=True)
-    assert desk.read(H.CURSOR)["hooks"]["preToolUse"][0]["failClosed"] is True
-    desk.install(H.GOOSE, "PreToolUse")
-    desk.install(H.GOOSE, "PreToolUse", closed=True)
-    (hook,) = desk.read(H.GOOSE)["hooks"]["PreToolUse"][0]["hooks"]
+def test_hosts_that_can_fail_closed_do_where_a_hook_asks_for_it(
+    workplace: Workplace,
+) -> None:
+    workplace.install(H.CURSOR, "preToolUse", closed=True)
+    assert workplace.read(H.CURSOR)["hooks"]["preToolUse"][0]["failClosed"] is True
+    workplace.install(H.GOOSE, "PreToolUse")
+    workplace.install(H.GOOSE, "PreToolUse", closed=True)
+    (hook,) = workplace.read(H.GOOSE)["hooks"]["PreToolUse"][0]["hooks"]
     assert hook["on_failure"] == "block"
-    assert (desk.project / ".agents/plugins/hookline/plugin.json").is_file()
+    assert (workplace.project / ".agents/plugins/hookline/plugin.json").is_file()
 
 
 def test_host_waits_longer_than_the_hooks() -> None:
@@ -257,70 +265,76 @@ def test_host_waits_longer_than_the_hooks() -> None:
     assert timeout_for(FILES[H.QWEN], wanted) == 700_500
 
 
-def test_cline_gets_a_script_for_each_event(desk: Desk) -> None:
-    program = desk.write("bin/hookline", '#!/bin/sh\necho "$@"\n')
+def test_cline_gets_a_script_for_each_event(workplace: Workplace) -> None:
+    program = workplace.write("bin/hookline", '#!/bin/sh\necho "$@"\n')
     program.chmod(0o755)
-    installer = desk.installer(H.CLINE)
+    installer = workplace.installer(H.CLINE)
     apply(installer.install([Wanted("PreToolUse")], (), (str(program),)))
-    script = desk.project / ".cline/hooks/PreToolUse.sh"
+    script = workplace.project / ".cline/hooks/PreToolUse.sh"
     ran = subprocess.run([script], capture_output=True, text=True, check=True)
     assert ran.stdout == "bridge cline PreToolUse\n"
 
 
 @pytest.mark.parametrize("host", [H.CLINE, H.OPENCODE])
-def test_program_of_others_is_not_overwritten_or_removed(desk: Desk, host: H) -> None:
+def test_program_of_others_is_not_overwritten_or_removed(
+    workplace: Workplace, host: H
+) -> None:
     name = FILES[host].project.replace("{event}", "PreToolUse")
-    file = desk.write(name, "theirs")
+    file = workplace.write(name, "theirs")
     with pytest.raises(HooklineError, match="is not from 'hookline install'"):
-        desk.install(host)
-    assert desk.uninstall(host) == []
+        workplace.install(host)
+    assert workplace.uninstall(host) == []
     assert file.read_text() == "theirs"
 
 
 def test_user_files_are_where_the_environment_says(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workplace: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (
-        desk.installer(H.CODEX, Scope.USER).file() == f"{desk.home}/.codex/hooks.json"
+        workplace.installer(H.CODEX, Scope.USER).file()
+        == f"{workplace.home}/.codex/hooks.json"
     )
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "other"))
-    found = desk.installer(H.CODEX, Scope.USER).file()
+    found = workplace.installer(H.CODEX, Scope.USER).file()
     assert found == f"{tmp_path}/other/hooks.json"
     monkeypatch.setenv("CODEX_HOME", "relative")
     assert (
-        desk.installer(H.CODEX, Scope.USER).file() == f"{desk.home}/.codex/hooks.json"
+        workplace.installer(H.CODEX, Scope.USER).file()
+        == f"{workplace.home}/.codex/hooks.json"
     )
 
 
-def test_copilot_reads_the_root_of_the_repository(desk: Desk) -> None:
-    inner = desk.project / "packages/a"
+def test_copilot_reads_the_root_of_the_repository(workplace: Workplace) -> None:
+    inner = workplace.project / "packages/a"
     (inner / ".hookline").mkdir(parents=True)
-    desk.project, root = inner, desk.project
-    assert desk.installer(H.CLAUDE).file() == f"{inner}/.claude/settings.json"
-    assert desk.installer(H.COPILOT).file() == f"{root}/.github/hooks/hookline.json"
+    workplace.project, root = inner, workplace.project
+    assert workplace.installer(H.CLAUDE).file() == f"{inner}/.claude/settings.json"
+    assert (
+        workplace.installer(H.COPILOT).file() == f"{root}/.github/hooks/hookline.json"
+    )
 
 
 @pytest.mark.parametrize("host", [H.CLAUDE, H.COPILOT])
-def test_link_within_the_project_is_kept(desk: Desk, host: H) -> None:
-    real = desk.write("real/settings.json", "{ }")
-    link = desk.project / FILES[host].project
+def test_link_within_the_project_is_kept(workplace: Workplace, host: H) -> None:
+    real = workplace.write("real/settings.json", "{ }")
+    link = workplace.project / FILES[host].project
     link.parent.mkdir(parents=True)
     link.symlink_to(real)
-    desk.install(host)
+    workplace.install(host)
     assert link.is_symlink()
     assert "bridge" in real.read_text()
-    desk.uninstall(host)
+    workplace.uninstall(host)
     assert real.read_text() == "{ }"
 
 
 @pytest.mark.parametrize("linked", ["file", "folder", "nothing"])
 def test_link_out_of_the_project_is_refused(
-    desk: Desk, tmp_path: Path, linked: str
+    workplace: Workplace, tmp_path: Path, linked: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "settings.json").write_text("{}")
-    folder = desk.project / ".claude"
+    folder = workplace.project / ".claude"
     if linked == "folder":
         folder.symlink_to(outside)
     else:
@@ -328,7 +342,7 @@ def test_link_out_of_the_project_is_refused(
         name = "settings.json" if linked == "file" else "missing.json"
         (folder / "settings.json").symlink_to(outside / name)
     with pytest.raises(SettingsError, match="outside of the project"):
-        desk.install(H.CLAUDE)
+        workplace.install(H.CLAUDE)
     assert (outside / "settings.json").read_text() == "{}"
     assert [one.name for one in outside.iterdir()] == ["settings.json"]
 
@@ -347,11 +361,13 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_file_that_cannot_be_edited_is_not_changed(desk: Desk, broken: str) -> None:
+def test_file_that_cannot_be_edited_is_not_changed(
+    workplace: Workplace, broken: str
+) -> None:
     content, problem = BROKEN[broken]
-    file = desk.write(".claude/settings.json", content)
+    file = workplace.write(".claude/settings.json", content)
     with pytest.raises(SettingsError) as error:
-        desk.install(H.CLAUDE, "Stop")
+        workplace.install(H.CLAUDE, "Stop")
     assert problem in str(error.value)
     assert str(error.value).startswith(str(file))
     assert file.read_bytes() == content
@@ -360,42 +376,42 @@ def test_file_that_cannot_be_edited_is_not_changed(desk: Desk, broken: str) -> N
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("kind", ["folder", "pipe", "file above"])
-def test_no_regular_file_is_refused(desk: Desk, kind: str) -> None:
-    file = desk.project / ".claude/settings.json"
+def test_no_regular_file_is_refused(workplace: Workplace, kind: str) -> None:
+    file = workplace.project / ".claude/settings.json"
     if kind == "file above":
-        desk.write(".claude", "a file")
+        workplace.write(".claude", "a file")
     else:
         file.parent.mkdir()
         file.mkdir() if kind == "folder" else os.mkfifo(file)
     with pytest.raises(SettingsError, match=r"is a directory|regular|Not a directory"):
-        desk.install(H.CLAUDE)
+        workplace.install(H.CLAUDE)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
-def test_file_that_cannot_be_written_is_reported(desk: Desk) -> None:
-    file = desk.write(".claude/settings.json", "{}")
+def test_file_that_cannot_be_written_is_reported(workplace: Workplace) -> None:
+    file = workplace.write(".claude/settings.json", "{}")
     file.chmod(0o444)
     with pytest.raises(SettingsError, match="is read-only"):
-        desk.install(H.CLAUDE)
+        workplace.install(H.CLAUDE)
 
 
-def test_file_that_changed_in_the_meantime_is_left_alone(desk: Desk) -> None:
-    file = desk.write(".claude/settings.json", "{}")
+def test_file_that_changed_in_the_meantime_is_left_alone(workplace: Workplace) -> None:
+    file = workplace.write(".claude/settings.json", "{}")
     wanted = [Wanted("PreToolUse")]
-    changes = desk.installer(H.CLAUDE).install(wanted, (), PROGRAM)
+    changes = workplace.installer(H.CLAUDE).install(wanted, (), PROGRAM)
     file.write_text('{"new": 1}')
     with pytest.raises(SettingsError, match="changed in the meantime"):
         apply(changes)
     assert file.read_text() == '{"new": 1}'
 
 
-def test_record_of_another_file_is_not_used(desk: Desk) -> None:
-    file = desk.write(".claude/settings.json", "{ }")
-    desk.install(H.CLAUDE)
-    (record,) = desk.state.glob("*.json")
+def test_record_of_another_file_is_not_used(workplace: Workplace) -> None:
+    file = workplace.write(".claude/settings.json", "{ }")
+    workplace.install(H.CLAUDE)
+    (record,) = workplace.state.glob("*.json")
     found = json.loads(record.read_text())
     record.write_text(json.dumps(found | {"path": "/other"}))
-    desk.uninstall(H.CLAUDE)
+    workplace.uninstall(H.CLAUDE)
     assert file.read_text() == "{}"
 
 
@@ -408,23 +424,23 @@ class TestIsInstalled:
     """Whether a host asks the bridge by itself (HOSTS rule 9)."""
 
     @pytest.fixture
-    def installed(self, desk: Desk) -> Desk:
+    def installed(self, workplace: Workplace) -> Workplace:
         """Copilot, with a program that can be started."""
-        program = desk.write("bin/hookline", "#!/bin/sh\n")
+        program = workplace.write("bin/hookline", "#!/bin/sh\n")
         program.chmod(0o755)
         wanted = [Wanted("preToolUse")]
-        installer = desk.installer(H.COPILOT)
+        installer = workplace.installer(H.COPILOT)
         apply(installer.install(wanted, (), (str(program),)))
-        return desk
+        return workplace
 
-    def test_for_its_events_only(self, installed: Desk) -> None:
+    def test_for_its_events_only(self, installed: Workplace) -> None:
         folder = str(installed.project)
         assert is_installed(H.COPILOT, folder)
         assert is_installed(H.COPILOT, folder, ["preToolUse", "other"])
         assert not is_installed(H.COPILOT, folder, ["postToolUse"])
         assert not is_installed(H.CURSOR, folder)
 
-    def test_from_a_folder_below_and_for_the_user(self, installed: Desk) -> None:
+    def test_from_a_folder_below_and_for_the_user(self, installed: Workplace) -> None:
         below = installed.project / "a/b"
         below.mkdir(parents=True)
         assert is_installed(H.COPILOT, str(below))
@@ -434,7 +450,9 @@ class TestIsInstalled:
         assert is_installed(H.COPILOT, str(installed.home))
 
     @pytest.mark.parametrize("broken", ["file", "program", "switch"])
-    def test_not_where_it_would_not_answer(self, installed: Desk, broken: str) -> None:
+    def test_not_where_it_would_not_answer(
+        self, installed: Workplace, broken: str
+    ) -> None:
         file = installed.project / ".github/hooks/hookline.json"
         if broken == "file":
             file.write_text("{")

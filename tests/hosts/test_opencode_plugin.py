@@ -16,7 +16,7 @@ from hookline.hosts.file_changes import apply
 from hookline.hosts.host import HostName
 from hookline.hosts.install import Wanted
 
-from .installing import Desk
+from .installing import Workplace
 
 NODE = shutil.which("node")
 pytestmark = [
@@ -32,9 +32,9 @@ SESSION = "ses_e20ff3d06ffePRAnrhAnMWFy4h"
 class OpenCode:
     """A host that has loaded the plugin, and a bridge that answers from a file."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.program = desk.write(
+    def __init__(self, workplace: Workplace) -> None:
+        self.workplace = workplace
+        self.program = workplace.write(
             "bin/hookline",
             f"#!{sys.executable}\nimport json, os, sys\n"
             "here = os.path.dirname(__file__)\n"
@@ -53,21 +53,21 @@ class OpenCode:
 
     def does(self, program: str) -> None:
         """What the bridge does; ``given`` is what it read."""
-        self.desk.write("bin/answer.py", program)
+        self.workplace.write("bin/answer.py", program)
 
     def setup(self, *events: str, needs_ms: float = 0, closed: bool = False) -> None:
         wanted = [Wanted(one, needs_ms, closed) for one in events]
-        installer = self.desk.installer(HostName.OPENCODE)
+        installer = self.workplace.installer(HostName.OPENCODE)
         apply(installer.install(wanted, (), (str(self.program),)))
         # Node, unlike OpenCode, wants to be told what kind of file it is.
-        self.desk.write(".opencode/plugins/package.json", '{"type": "module"}')
+        self.workplace.write(".opencode/plugins/package.json", '{"type": "module"}')
 
     def run(self, *calls: tuple[str, Any, Any]) -> tuple[list[dict[str, Any]], str]:
         keys = ("name", "input", "output")
         given = {"calls": [dict(zip(keys, call, strict=True)) for call in calls]}
-        plugin = self.desk.project / ".opencode/plugins/hookline.js"
+        plugin = self.workplace.project / ".opencode/plugins/hookline.js"
         ended = subprocess.run(
-            [str(NODE), str(HARNESS), str(plugin), str(self.desk.project)],
+            [str(NODE), str(HARNESS), str(plugin), str(self.workplace.project)],
             input=json.dumps(given),
             capture_output=True,
             text=True,
@@ -78,14 +78,14 @@ class OpenCode:
         return json.loads(ended.stdout), ended.stderr
 
     def seen(self) -> list[Any]:
-        file = self.desk.project / "bin/seen"
+        file = self.workplace.project / "bin/seen"
         lines = file.read_text().splitlines() if file.exists() else []
         return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
 def opencode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCode:
-    found = OpenCode(Desk(tmp_path, monkeypatch))
+    found = OpenCode(Workplace(tmp_path, monkeypatch))
     found.setup(*EVENTS)
     return found
 
@@ -117,7 +117,7 @@ CREATED = {"id": "evt_1", "type": "session.created", "properties": {"sessionID":
 def test_plugin_sends_what_was_captured(opencode: OpenCode) -> None:
     event = {"event": CREATED}
     opencode.run(before(), after(), chat(), ("event", event, None))
-    project = str(opencode.desk.project)
+    project = str(opencode.workplace.project)
     words, folders, sent = zip(*opencode.seen(), strict=True)
     assert set(map(tuple, words)) == {("bridge", "opencode")}
     assert set(folders) == {project}
@@ -275,10 +275,10 @@ def test_missing_program_is_a_failure_like_others(
 def test_bridge_that_never_answers_is_ended(opencode: OpenCode) -> None:
     """Its own end is what the test waits for: the pipe is closed by it."""
     opencode.setup(BEFORE)
-    plugin = opencode.desk.project / ".opencode/plugins/hookline.js"
+    plugin = opencode.workplace.project / ".opencode/plugins/hookline.js"
     short = plugin.read_text().replace(f'"{BEFORE}": 60000', f'"{BEFORE}": 300')
     plugin.write_text(short)
-    pipe = opencode.desk.project / "alive"
+    pipe = opencode.workplace.project / "alive"
     os.mkfifo(pipe)
     wait = f"held = open({str(pipe)!r}, 'w'); import time; time.sleep(600)"
     opencode.does(wait)
@@ -296,3 +296,41 @@ def test_long_input_and_answer_pass(opencode: OpenCode) -> None:
     opencode.does("print(json.dumps({'args': json.loads(given)['args']}))")
     ((result,), _) = opencode.run(before(command=text))
     assert result["output"]["args"] == {"command": text}
+
+
+def test_plugin_and_bridge_agree(
+    opencode: OpenCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same with the real bridge and the user's own hooks."""
+    monkeypatch.setenv("HOOKLINE_NO_RESIDENT", "1")
+    hooks = {
+        "BeforeTool": {
+            "when": "tool_input.command.contains('rm')",
+            "then": {"decision": "deny", "reason": "no rm"},
+        },
+        "AfterTool": {
+            "when": "true",
+            "then": {"hookSpecificOutput": {"additionalContext": "seen"}},
+        },
+        "BeforeAgent": {
+            "when": "true",
+            "then": {"hookSpecificOutput": {"additionalContext": "use tabs"}},
+        },
+    }
+    settings = {
+        "hooks": {
+            event: [{"hooks": [{"type": "rule", "name": event, **rule}]}]
+            for event, rule in hooks.items()
+        }
+    }
+    own = opencode.workplace.home / ".config/hookline/settings.json"
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps(settings))
+    opencode.program = Path(sys.executable).with_name("hookline")
+    opencode.setup(*EVENTS)
+    results, stderr = opencode.run(before(command="rm x"), before(), after(), chat())
+    assert stderr == ""
+    assert [one["thrown"] for one in results] == ["no rm", None, None, None]
+    assert results[1]["output"] == before()[2]
+    assert results[2]["output"]["output"] == "hi\n\n\nseen"
+    assert results[3]["output"]["parts"][0]["text"] == '"please work"\n\nuse tabs'

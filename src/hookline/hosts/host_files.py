@@ -290,7 +290,7 @@ def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
 
 
 def _is_hookline(program: tuple[str, ...]) -> bool:
-    if program[1:] == ("-m", "hookline.cli.main"):
+    if program[1:] in {("-m", "hookline"), ("-m", "hookline.cli.main")}:
         return True
     name = os.path.basename(program[-1]).removesuffix(".exe")  # noqa: PTH119
     return name == "hookline" and (len(program) == 1 or program[0] in _LAUNCHERS)

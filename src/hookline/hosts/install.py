@@ -99,7 +99,7 @@ def own_program() -> tuple[str, ...]:
         is_ours = os.path.basename(script) == "hookline"  # noqa: PTH119
         if is_ours and os.path.isfile(script) and os.access(script, os.X_OK):  # noqa: PTH113
             return (script,)
-    return (sys.executable, "-m", "hookline.cli.main")
+    return (sys.executable, "-m", "hookline")
 
 
 def is_this(program: tuple[str, ...]) -> bool:
