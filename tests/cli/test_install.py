@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -75,8 +76,6 @@ def test_install_writes_the_events_that_have_hooks(shell: Shell) -> None:
 
 def test_installed_command_answers(shell: Shell) -> None:
     """From the file that was written to a verdict, as the host runs it."""
-    import subprocess
-
     rule = {"type": "rule", "name": "no", "when": "true", "then": {"decision": "deny"}}
     shell.hooks(BeforeTool=[rule])
     assert shell.run("trust", "--yes").returncode == 0
@@ -106,8 +105,6 @@ def test_installed_command_answers(shell: Shell) -> None:
 @pytest.mark.parametrize("name", HostName)
 def test_every_host_can_be_installed_and_taken_out(shell: Shell, name: str) -> None:
     """HOSTS rules 10 and 11: what is lost, and what was never tried, is said."""
-    if name not in all_hosts():
-        pytest.skip("not answered yet")
     before = sorted(shell.project.rglob("*"))
     ended = shell.run("install", name)
     assert ended.returncode == 0, ended.stderr
@@ -288,6 +285,39 @@ def test_install_says_what_hosts_that_read_its_file_do(shell: Shell) -> None:
     ended = shell.run("install", "cursor")
     silent = "the call in .claude/settings.json stays silent in Cursor from now on"
     assert silent in ended.stdout
+
+
+CALL: dict[str, Any] = {"tool_name": "Shell", "tool_input": {"command": "ls"}}
+READERS: dict[str, dict[str, Any]] = {
+    "cursor": {"hook_event_name": "preToolUse", "cursor_version": "2.0", **CALL},
+    "vscode": {"hookEventName": "PreToolUse", "sessionId": "s", **CALL},
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_host_that_reads_another_file_is_answered_once(
+    shell: Shell, reader: str
+) -> None:
+    """HOSTS rule 9, with the hooks of a project that count their runs."""
+    shell.hooks(BeforeTool=[GUARD | {"command": "echo ran >> runs"}])
+    assert shell.run("trust", "--yes").returncode == 0
+    assert shell.run("install", "claude").returncode == 0
+    event = {**READERS[reader], "cwd": str(shell.project)}
+    given = shell.write("event.json", json.dumps(event))
+    count = shell.project / "runs"
+
+    def bridge(name: str) -> None:
+        script = f"hookline bridge --no-resident {name} < {given}"
+        env = {**os.environ, **shell.env}
+        command = ["/bin/sh", "-c", script]
+        subprocess.run(command, cwd=shell.project, env=env, check=True, timeout=60)
+
+    bridge("claude")  # it is the only call: it must run the hooks
+    assert count.read_text() == "ran\n"
+    assert shell.run("install", reader).returncode == 0
+    bridge("claude")
+    bridge(reader)
+    assert count.read_text() == "ran\nran\n"
 
 
 def test_install_says_that_the_host_runs_no_hooks(shell: Shell) -> None:

@@ -37,11 +37,13 @@ from .host import (
     Effect,
     Host,
     HostEvent,
+    HostName,
     Verdict,
     Wire,
     lost,
     verdict_of,
 )
+from .host_files import is_installed
 from .rejections import count_rejection, forget_rejections
 
 _ENDINGS = (HookEventName.AfterAgent, HookEventName.SubagentStop)
@@ -77,7 +79,10 @@ class Bridge:
             given = _parsed(stdin)
             host = real_host(host, given, os.environ)
             found = host.event_name(given, event)
-            return await self._answer(host, host.read(given, found))
+            read = host.read(given, found)
+            if host.name != name and _is_asked_directly(host, read):
+                read = structs.replace(read, event=None)
+            return await self._answer(host, read)
         # The edge of the bridge: a host must get an answer, whatever fails in here.
         except Exception as error:  # noqa: BLE001
             return await self._unreadable(host, found, error)
@@ -297,6 +302,13 @@ def _reply(answer: Answer, lines: list[str]) -> Reply:
 
 def _line(text: str) -> bytes:
     return f"hookline: {text}\n".encode(errors="backslashreplace")
+
+
+def _is_asked_directly(host: Host, read: HostEvent) -> bool:
+    """Whether Cursor or VS Code, calling through another's file, calls us by itself."""
+    if host.name not in {HostName.CURSOR, HostName.VSCODE}:
+        return False
+    return is_installed(host.name, _start(host, read.cwd), [read.name])
 
 
 def _nothing(event: str | None) -> HostEvent:
