@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hookline.hosts.bridge import Bridge, Reply
+from hookline.hosts.bridge import MOST_FILES, Bridge, Reply
 from hookline.journal.query import EventFilter, read_journal
 
 PATCH = """*** Begin Patch
@@ -90,6 +90,20 @@ async def test_every_file_of_a_call_is_judged(project: Path, bridge: Bridge) -> 
     call = {"tool_name": "Bash", "tool_input": {"command": command}}
     reply = await bridge.answer("claude", None, event(project, "PreToolUse", **call))
     assert said(reply)["permissionDecisionReason"] == "c.txt"
+
+
+async def test_a_call_with_more_files_than_can_be_checked_is_blocked(
+    project: Path, bridge: Bridge
+) -> None:
+    """Issue 15.3: hosts run the tool if the bridge takes too long."""
+    write_settings(project, "BeforeTool", deny("tool_input.path == '.env'"))
+    for count, is_blocked in ((MOST_FILES, False), (MOST_FILES + 1, True)):
+        files = "".join(f"*** Delete File: f{at}\n" for at in range(count))
+        patch = f"*** Begin Patch\n{files}*** End Patch\n"
+        call = {"tool_name": "apply_patch", "tool_input": {"command": patch}}
+        given = event(project, "PreToolUse", **call)
+        reply = await bridge.answer("codex", None, given)
+        assert (b"touches 1001 files" in reply.stdout) is is_blocked
 
 
 async def test_two_values_of_one_field_are_both_judged(

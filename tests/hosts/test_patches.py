@@ -177,6 +177,26 @@ def test_two_paths_of_several_edits_are_both_shown() -> None:
     assert found == {"c", "d", ".env", ".npmrc"}
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "cd d\n" * 20_000,
+        f"cd d; {BEGIN}\n" * 5_000,
+        "cd " + "${" * 100_000 + "\n",
+        "cd '" * 50_000,
+        "cd " + "d/" * 100_000 + "\n",
+    ],
+    ids=["many cd", "many patches", "many variables", "many quotes", "a long path"],
+)
+def test_a_command_that_nobody_can_read_through_still_shows_its_files(
+    before: str,
+) -> None:
+    """Issue 15.3: hosts run the tool if the bridge takes too long."""
+    parts = command_parts(before + heredoc("*** Add File: .env", "+x"))
+    assert len(parts) < 50
+    assert ("write_file", {"path": ".env", "content": "x"}) in parts
+
+
 SPACE = st.sampled_from(["", "", " ", "\t", "\u00a0", "\u3000"])
 NAMES = st.text(
     st.characters(exclude_characters="\n\r\t", exclude_categories=["Cs"]), min_size=1

@@ -49,6 +49,9 @@ from .rejections import count_rejection, forget_rejections
 _ENDINGS = (HookEventName.AfterAgent, HookEventName.SubagentStop)
 _KEPT_CONFIGS = 16
 _SUFFIXES = (".json", ".toml")
+MOST_FILES = 1000
+"""How many files of one call are fired; a call that touches more is blocked."""
+_TOO_MANY = f"the call touches {{}} files: hooks check at most {MOST_FILES} in one call"
 BACKGROUND_S = 2.0
 """How long a process that ends waits for hooks that nobody waits for."""
 
@@ -208,8 +211,12 @@ async def _fire(
         transcript_path=read.transcript_path,
     )
     inputs = read.inputs(host.name)
-    results = await asyncio.gather(*(session.fire(event, one) for one in inputs))
+    shown = inputs[:MOST_FILES]
+    results = await asyncio.gather(*(session.fire(event, one) for one in shown))
     verdict = _with_change(read, verdict_of(results), inputs, results)
+    if len(inputs) > len(shown) and event is HookEventName.BeforeTool:
+        # Hosts run the tool if the bridge takes too long: no call may outlast it.
+        verdict = _blocking(verdict, _TOO_MANY.format(len(inputs)))
     if event in _ENDINGS:
         verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
     on_ask = loaded.config.settings.global_options.on_ask

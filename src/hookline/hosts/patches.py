@@ -32,7 +32,7 @@ _CD = re.compile(rf"(?:^|[\s;&|(])cd[ \t]+(?:--[ \t]+)?({_WORD})")
 _ONLY_CD = re.compile(rf"\s*cd[ \t]+(?:{_WORD})\s*&&\s*(?:apply_patch|applypatch)\b")
 _PLAIN = re.compile(r"[^$`\\~*?\[{!]*")
 _EXPANSION = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`|\$\w+")
-_MOST_FOLDERS = 16
+_MOST_FOLDERS, _MOST_CHARACTERS = 16, 4096
 
 
 class _Section(Struct):
@@ -55,23 +55,36 @@ def patch_parts(text: str, folder: str = "") -> list[Part]:
 def command_parts(command: str) -> list[Part]:
     """The files of the patches in a shell command, none for other commands."""
     marks = [found.start() for found in re.finditer(re.escape(PATCH_MARK), command)]
-    words = [_CD.findall(command[:mark]) for mark in marks]
-    folders = [folder for found in words for folder in _folders(found)]
+    if not marks:
+        return []
+    moves = [(found.start(), found[1]) for found in _CD.finditer(command)]
+    folders = dict.fromkeys(_folders(moves, marks))
     if len(marks) != 1 or len(folders) != 1 or not _ONLY_CD.match(command):
         # Where the shell goes is a guess: guards see the path as it is written, too.
-        folders.append("")
-    parts = [patch_parts(command, one) for one in dict.fromkeys(folders)] * bool(marks)
-    return [part for found in parts for part in found]
+        folders[""] = None
+    return [part for folder in folders for part in patch_parts(command, folder)]
 
 
-def _folders(words: list[str]) -> list[str]:
-    """Where a shell is after each ``cd`` to these words, as far as they tell."""
-    folders = [""]
-    for word in words:
-        readings = _readings(word.strip("'\""))
-        joined = (posixpath.join(one, next_) for one in folders for next_ in readings)
-        folders = list(dict.fromkeys(joined))[:_MOST_FOLDERS]
-    return folders
+def _folders(moves: list[tuple[int, str]], marks: list[int]) -> Iterator[str]:
+    """Where a shell is at each mark, after the ``cd`` before it, as far as they tell.
+
+    Bounded: a command that nobody can read through is still one that guards see.
+    """
+    folders, at = [""], 0
+    for mark in marks[:_MOST_FOLDERS]:
+        for start, word in moves[at : at + _MOST_FOLDERS]:
+            if start < mark:
+                at += 1
+                folders = _next_folders(folders, word.strip("'\""))
+        yield from folders
+
+
+def _next_folders(folders: list[str], word: str) -> list[str]:
+    joined = (
+        posixpath.join(one, next_) for one in folders for next_ in _readings(word)
+    )
+    found = dict.fromkeys(one for one in joined if len(one) <= _MOST_CHARACTERS)
+    return list(found)[:_MOST_FOLDERS] or [""]
 
 
 def _readings(word: str) -> list[str]:
@@ -80,7 +93,7 @@ def _readings(word: str) -> list[str]:
     Codex takes the word as it is written, or a literal piece of one with variables in
     it; a shell takes away the backslashes.
     """
-    if _PLAIN.fullmatch(word):
+    if _PLAIN.fullmatch(word) or len(word) > _MOST_CHARACTERS:
         return [word]
     pieces = filter(None, _EXPANSION.split(word))
     return [word, re.sub(r"\\(.)", r"\1", word), *pieces, ""]
@@ -132,9 +145,10 @@ def _parts(section: _Section, folder: str) -> Iterator[Part]:
             yield "replace", {"path": path, **sides}
         if section.moves:
             yield "delete_file", {"path": path}
+    content = _side(lines, "+") if section.moves else ""
     for move in section.moves:
         for path in _paths(move, folder):
-            yield "write_file", {"path": path, "content": _side(lines, "+")}
+            yield "write_file", {"path": path, "content": content}
 
 
 def _trimmed(line: str) -> str:
