@@ -58,7 +58,7 @@ LIMITS: Limits = {
         Effect.SUPPRESS: "the text is shown to the person",
     },
     _E.BeforeToolSelection: {
-        Effect.CHANGE: "the model is told, and a call of another tool runs all the same",
+        Effect.CHANGE: "the model is told, but a call of another tool runs",
         Effect.MESSAGE: _PERSON,
         Effect.STOP: "the model is called without tools",
     },
