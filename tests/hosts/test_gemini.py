@@ -233,6 +233,16 @@ LOST = [
     ("AfterAgent-1", {**BLOCK, **CLEAR}, ""),
     ("BeforeToolSelection-1", STOP, "stop: the model is called without tools"),
     (
+        "BeforeToolSelection-1",
+        said(toolConfig={"mode": "NONE"}),
+        "change: the model is told",
+    ),
+    (
+        "AfterModel-1",
+        said(llm_response={"text": "new"}),
+        "change: the conversation keeps what the model wrote",
+    ),
+    (
         "BeforeModel-1",
         said(llm_request={"config": {"stopSequences": ["x"]}}),
         "change: config.stopSequences is not used",

@@ -152,8 +152,9 @@ class _Unread(Struct, frozen=True):
         known = self.host.events.get(self.event or "")
         unseen = isinstance(self.error, EncodingError) and _is_guarded(handler, known)
         if known is None:
-            handler.note("", self.told, {"host": self.host.name.value})
             closed = unseen or BrokenSystem(self.error, settings).closed
+            told = f"{self.told}; it is blocked" if closed else self.told
+            handler.note("", told, {"host": self.host.name.value})
             return self.host.refuse(self.told) if closed else None
         failure = EncodingError if unseen else HooklineError
         about = {"host": {"name": self.host.name.value, "event": self.event}}

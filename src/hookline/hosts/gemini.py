@@ -45,16 +45,20 @@ _SUBAGENTS = (_E.SubagentStart, _E.SubagentStop)
 _SAMPLING = ("temperature", "maxOutputTokens", "topP", "topK")
 _REMOVED = "[removed by a hook]"
 _BLOCKED = "Blocked by hook"
-_NOT_BEFORE = "lost: only what is said after the tool reaches the model"
+_NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
 _PERSON = "shown to the person, not to the model"
-_DISPLAYED = "the text is shown to the person"
 
 LIMITS: Limits = {
     _E.BeforeTool: {Effect.CONTEXT: _NOT_BEFORE, Effect.MESSAGE: _PERSON},
     _E.AfterTool: {Effect.SUPPRESS: "the result is shown to the person"},
     _E.AfterAgent: {Effect.CLEAR: "only together with a block or a stop"},
-    _E.AfterModel: {Effect.MESSAGE: _PERSON, Effect.SUPPRESS: _DISPLAYED},
+    _E.AfterModel: {
+        Effect.CHANGE: "the conversation keeps what the model wrote",
+        Effect.MESSAGE: _PERSON,
+        Effect.SUPPRESS: "the text is shown to the person",
+    },
     _E.BeforeToolSelection: {
+        Effect.CHANGE: "the model is told, but a call of another tool runs",
         Effect.MESSAGE: _PERSON,
         Effect.STOP: "the model is called without tools",
     },

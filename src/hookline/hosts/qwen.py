@@ -34,7 +34,7 @@ TOOLS = {"edit": REPLACE, "grep_search": GREP, "agent": TASK}
 _LONGEST = 64 * 1024
 _BLOCKED = "Blocked by hook"
 _PERSON = "shown to the person, not to the model"
-_NOT_BEFORE = "lost: only what is said after the tool reaches the model"
+_NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
 _AGENT_STARTS = "the subagent starts, and is told not to work"
 _NO_CLEAR = "the context stays as it is"
 

@@ -1,0 +1,89 @@
+"""``hookline bridge`` as a coding agent runs it (issue 15, item 1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.captured import captured
+
+DENY = {"decision": "deny", "reason": "no"}
+_SPECIFIC = {"permissionDecision": "deny", "permissionDecisionReason": "no"}
+CLAUDE = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **_SPECIFIC}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config" / "hookline").mkdir(parents=True)
+    (tmp_path / "project").mkdir()
+    return tmp_path
+
+
+def write_hooks(folder: Path, **hooks: Any) -> None:
+    found = {event: [{"hooks": [hook]}] for event, hook in hooks.items()}
+    file = folder / "config" / "hookline" / "settings.json"
+    file.write_text(json.dumps({"hooks": found}))
+
+
+def bridge(
+    folder: Path, *words: str, stdin: bytes
+) -> subprocess.CompletedProcess[bytes]:
+    own = {"XDG_CONFIG_HOME": str(folder / "config"), "HOOKLINE_NO_RESIDENT": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "hookline", "bridge", *words],
+        input=stdin,
+        capture_output=True,
+        cwd=folder / "project",
+        env=os.environ | own | {"XDG_STATE_HOME": str(folder / "state")},
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "expected"),
+    [
+        ("claude", "PreToolUse-1", CLAUDE),
+        ("qwen", "PreToolUse-1", CLAUDE),
+        ("gemini", "BeforeTool-1", DENY),
+    ],
+)
+def test_a_rule_blocks_in_every_host(
+    folder: Path, host: str, name: str, expected: Any
+) -> None:
+    write_hooks(folder, BeforeTool={"type": "rule", "when": "true", "then": DENY})
+    stdin = json.dumps(captured(host, name)).encode()
+    done = bridge(folder, host, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout) == expected
+
+
+def test_hooks_that_nobody_waits_for_run_after_the_answer(folder: Path) -> None:
+    """PROTOCOL 13, async: the answer first, then a moment for the hooks."""
+    seen = folder / "seen.json"
+    command = f"cat >{seen}.part && mv {seen}.part {seen}"
+    hook = {"type": "command", "command": command, "async": True}
+    write_hooks(folder, BeforeTool=hook)
+    stdin = json.dumps(captured("claude", "PreToolUse-1")).encode()
+    done = bridge(folder, "claude", stdin=stdin)
+    assert (done.stdout, done.returncode) == (b"{}\n", 0)
+    assert json.loads(seen.read_text())["tool_name"] == "run_shell_command"
+
+
+def test_no_input_is_not_a_crash(folder: Path) -> None:
+    write_hooks(folder, BeforeTool={"type": "command", "command": "true"})
+    done = bridge(folder, "gemini", stdin=b"")
+    assert (done.stdout, done.returncode) == (b"{}\n", 0)
+    assert done.stderr.startswith(b"hookline: Gemini CLI: an event could not be read")
+
+
+def test_an_unknown_host_is_a_mistake_of_the_user(folder: Path) -> None:
+    done = bridge(folder, "cluade", stdin=b"{}")
+    assert done.returncode == 1
+    assert b"did you mean 'claude'" in done.stderr
