@@ -17,14 +17,14 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Desk,
+    Asker,
+    asker,
     capture_names,
     captured,
     changing,
-    desk,
 )
 
-__all__ = ["desk"]
+__all__ = ["asker"]
 CLINE = ClineHost()
 _E = HookEventName
 
@@ -194,17 +194,17 @@ CANCELLED = b'{"cancel":true,"errorMessage":"no <b>"}\n'
         ),
     ],
 )
-async def test_before_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
+async def test_before_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
     if then is not None:
-        desk.rule("BeforeTool", then)
-    reply = await desk.ask("cline", captured("cline", "PreToolUse-1"))
+        asker.rule("BeforeTool", then)
+    reply = await asker.ask("cline", captured("cline", "PreToolUse-1"))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
-async def test_an_ask_goes_through_where_the_settings_say_so(desk: Desk) -> None:
+async def test_an_ask_goes_through_where_the_settings_say_so(asker: Asker) -> None:
     """Issue 15.2: where nobody can be asked, ``onAsk`` decides."""
-    desk.rule("BeforeTool", ASK, onAsk="allow")
-    reply = await desk.ask("cline", captured("cline", "PreToolUse-1"))
+    asker.rule("BeforeTool", ASK, onAsk="allow")
+    reply = await asker.ask("cline", captured("cline", "PreToolUse-1"))
     assert reply.stdout == b"{}\n"
     assert b"Cline: BeforeTool: ask: " in reply.stderr
 
@@ -225,20 +225,20 @@ async def test_an_ask_goes_through_where_the_settings_say_so(desk: Desk) -> None
     ],
 )
 async def test_a_change_that_cannot_be_put_back_blocks(
-    desk: Desk, commands: list[str], then: Any, why: bytes
+    asker: Asker, commands: list[str], then: Any, why: bytes
 ) -> None:
     """HOSTS, our names: a call is never run with half a change."""
-    desk.rule("BeforeTool", then)
+    asker.rule("BeforeTool", then)
     given = tool_call("run_commands", {"commands": commands})
     told = b"hooks changed the input of run_commands: "
     stdout = b'{"cancel":true,"errorMessage":"%s%s"}\n' % (told, why)
-    assert (await desk.ask("cline", given)).stdout == stdout
+    assert (await asker.ask("cline", given)).stdout == stdout
 
 
-async def test_any_of_several_commands_is_blocked(desk: Desk) -> None:
-    desk.rule("BeforeTool", BLOCK, "tool_input.command == 'rm x'")
+async def test_any_of_several_commands_is_blocked(asker: Asker) -> None:
+    asker.rule("BeforeTool", BLOCK, "tool_input.command == 'rm x'")
     commands = {"commands": ["ls", "rm x", "id"]}
-    reply = await desk.ask("cline", tool_call("run_commands", commands))
+    reply = await asker.ask("cline", tool_call("run_commands", commands))
     assert reply.stdout == CANCELLED
 
 
@@ -255,10 +255,10 @@ async def test_any_of_several_commands_is_blocked(desk: Desk) -> None:
         ({"suppressOutput": True}, b"{}\n"),
     ],
 )
-async def test_after_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
+async def test_after_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
     if then is not None:
-        desk.rule("AfterTool", then)
-    reply = await desk.ask("cline", captured("cline", "PostToolUse-1"))
+        asker.rule("AfterTool", then)
+    reply = await asker.ask("cline", captured("cline", "PostToolUse-1"))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -271,11 +271,11 @@ async def test_after_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
     ],
 )
 async def test_what_cline_does_not_wait_for_is_said_to_be_lost(
-    desk: Desk, name: str, event: str, then: Any
+    asker: Asker, name: str, event: str, then: Any
 ) -> None:
     """Issue 15.2: the loss is a line on stderr."""
-    desk.rule(event, then)
-    reply = await desk.ask("cline", captured("cline", name))
+    asker.rule(event, then)
+    reply = await asker.ask("cline", captured("cline", name))
     assert (reply.stdout, reply.status) == (b"{}\n", 0)
     assert b"Cline does not wait for the answer" in reply.stderr
 
@@ -300,16 +300,16 @@ def test_other_input_is_refused(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given", [b"", b"[]", b"{", b'{"hookName": "tool_call"}'])
 async def test_bad_input_blocks_where_a_policy_asks_for_it(
-    desk: Desk, given: bytes
+    asker: Asker, given: bytes
 ) -> None:
     """Issue 15.3: never a wrong allow, and never a non-zero exit by accident."""
-    desk.rule("BeforeTool", BLOCK)
-    reply = await desk.ask("cline", given)
+    asker.rule("BeforeTool", BLOCK)
+    reply = await asker.ask("cline", given)
     assert reply.status == 0
     assert reply.stdout.startswith(b'{"cancel":true,"errorMessage":"')
     assert reply.stderr.startswith(b"hookline: Cline: ")
 
 
-async def test_an_event_that_only_cline_has_gets_an_empty_answer(desk: Desk) -> None:
+async def test_an_event_that_only_cline_has_gets_an_empty_answer(asker: Asker) -> None:
     given = captured("cline", "TaskStart-1") | {"hookName": "agent_abort"}
-    assert (await desk.ask("cline", given)).stdout == b"{}\n"
+    assert (await asker.ask("cline", given)).stdout == b"{}\n"

@@ -16,12 +16,12 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Desk,
+    Asker,
+    asker,
     changing,
-    desk,
 )
 
-__all__ = ["desk"]
+__all__ = ["asker"]
 CURSOR = CursorHost()
 Wire = dict[str, Any]
 
@@ -170,10 +170,12 @@ ONLY = rb"hooks allow this call only with another input: {\"command\":\"id\""
         (READ_FILE, BLOCK, b'{"permission":"deny","user_message":"no <b>"}\n'),
     ],
 )
-async def test_before_a_tool(desk: Desk, given: Wire, then: Any, stdout: bytes) -> None:
+async def test_before_a_tool(
+    asker: Asker, given: Wire, then: Any, stdout: bytes
+) -> None:
     if then is not None:
-        desk.rule("BeforeTool", then)
-    reply = await desk.ask("cursor", given)
+        asker.rule("BeforeTool", then)
+    reply = await asker.ask("cursor", given)
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -198,17 +200,19 @@ async def test_before_a_tool(desk: Desk, given: Wire, then: Any, stdout: bytes) 
     ],
     ids=str,
 )
-async def test_after_a_tool(desk: Desk, given: Wire, then: Any, stdout: bytes) -> None:
+async def test_after_a_tool(
+    asker: Asker, given: Wire, then: Any, stdout: bytes
+) -> None:
     if then is not None:
-        desk.rule("AfterTool", then)
-    reply = await desk.ask("cursor", given)
+        asker.rule("AfterTool", then)
+    reply = await asker.ask("cursor", given)
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
-async def test_the_loss_at_a_failed_tool_is_said(desk: Desk) -> None:
+async def test_the_loss_at_a_failed_tool_is_said(asker: Asker) -> None:
     """Issue 15.2: also where only one of the host's events cannot express it."""
-    desk.rule("AfterTool", BLOCK)
-    reply = await desk.ask("cursor", FAILED)
+    asker.rule("AfterTool", BLOCK)
+    reply = await asker.ask("cursor", FAILED)
     line = b"hookline: Cursor: AfterTool: block: Cursor does not read it\n"
     assert reply.stderr == line
 
@@ -264,19 +268,19 @@ async def test_the_loss_at_a_failed_tool_is_said(desk: Desk) -> None:
     ],
 )
 async def test_other_events(
-    desk: Desk, event: str, given: Wire, then: Any, stdout: bytes
+    asker: Asker, event: str, given: Wire, then: Any, stdout: bytes
 ) -> None:
-    desk.rule(event, then)
-    reply = await desk.ask("cursor", given)
+    asker.rule(event, then)
+    reply = await asker.ask("cursor", given)
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
 async def test_cursor_is_answered_as_itself_through_claudes_settings(
-    desk: Desk,
+    asker: Asker,
 ) -> None:
     """HOSTS rule 9."""
-    desk.rule("BeforeTool", BLOCK)
-    reply = await desk.ask("claude", SHELL | {"hook_event_name": "PreToolUse"})
+    asker.rule("BeforeTool", BLOCK)
+    reply = await asker.ask("claude", SHELL | {"hook_event_name": "PreToolUse"})
     assert reply.stdout == denied(b"no <b>")
 
 

@@ -20,12 +20,12 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Desk,
+    Asker,
+    asker,
     changing,
-    desk,
 )
 
-__all__ = ["desk"]
+__all__ = ["asker"]
 Wire = dict[str, Any]
 
 
@@ -216,10 +216,7 @@ def test_tools_have_our_names(
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        (
-            windsurf("pre_read_code", file_path="a"),
-            ("read_file", {"path": "a"}),
-        ),
+        (windsurf("pre_read_code", file_path="a"), ("read_file", {"path": "a"})),
         (
             windsurf(
                 "pre_write_code",
@@ -281,7 +278,6 @@ def test_mcp_tools_have_a_context(host: str, given: Wire, context: Wire) -> None
     assert shown["tool_name"] == read(host, given).call.name  # type: ignore[union-attr] # a tool event has one
 
 
-DENY = "permissionDecision"
 CHANGED = b'hooks allow this call only with another input: {"command":"id"}'
 
 
@@ -345,10 +341,10 @@ ASKED = specific(
         ),
     ],
 )
-async def test_before_a_tool(desk: Desk, host: str, then: Any, answer: Any) -> None:
+async def test_before_a_tool(asker: Asker, host: str, then: Any, answer: Any) -> None:
     if then is not None:
-        desk.rule("BeforeTool", then)
-    reply = await desk.ask(host, SHELL[host])
+        asker.rule("BeforeTool", then)
+    reply = await asker.ask(host, SHELL[host])
     if answer is None:
         assert reply.status == 2
         assert reply.stderr.startswith(b"hooks allow this call only with another input")
@@ -382,10 +378,10 @@ ENDS = b'{"continue":false,"stopReason":"%s"}\n'
         ("vscode", None, b"{}\n"),
     ],
 )
-async def test_after_a_tool(desk: Desk, host: str, then: Any, stdout: bytes) -> None:
+async def test_after_a_tool(asker: Asker, host: str, then: Any, stdout: bytes) -> None:
     if then is not None:
-        desk.rule("AfterTool", then)
-    reply = await desk.ask(host, RAN[host])
+        asker.rule("AfterTool", then)
+    reply = await asker.ask(host, RAN[host])
     assert (reply.stdout, reply.status) == (stdout, 0)
     title = host_of(host).title.encode()
     if host in {"windsurf", "kiro", "goose"}:
@@ -412,9 +408,9 @@ async def test_after_a_tool(desk: Desk, host: str, then: Any, stdout: bytes) -> 
         ("vscode", CONTEXT, (b'{"systemMessage":"see &lt;b&gt;"}\n', 0)),
     ],
 )
-async def test_at_a_prompt(desk: Desk, host: str, then: Any, answer: Any) -> None:
-    desk.rule("BeforeAgent", then)
-    reply = await desk.ask(host, PROMPT[host])
+async def test_at_a_prompt(asker: Asker, host: str, then: Any, answer: Any) -> None:
+    asker.rule("BeforeAgent", then)
+    reply = await asker.ask(host, PROMPT[host])
     assert (reply.stdout, reply.status) == answer
     if reply.status:
         assert reply.stderr == b"no <b>"
@@ -433,10 +429,10 @@ async def test_at_a_prompt(desk: Desk, host: str, then: Any, answer: Any) -> Non
     ],
 )
 async def test_at_the_end_of_a_turn(
-    desk: Desk, host: str, then: Any, stdout: bytes
+    asker: Asker, host: str, then: Any, stdout: bytes
 ) -> None:
-    desk.rule("AfterAgent", then)
-    reply = await desk.ask(host, ENDED[host])
+    asker.rule("AfterAgent", then)
+    reply = await asker.ask(host, ENDED[host])
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -445,42 +441,34 @@ async def test_at_the_end_of_a_turn(
     [
         ("kiro", b"see &lt;b&gt;\n"),
         ("goose", b""),
-        (
-            "droid",
-            specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"'),
-        ),
-        (
-            "vscode",
-            specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"'),
-        ),
+        ("droid", specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"')),
+        ("vscode", specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"')),
     ],
 )
-async def test_at_the_start_of_a_session(desk: Desk, host: str, stdout: bytes) -> None:
-    desk.rule("SessionStart", CONTEXT)
-    reply = await desk.ask(host, STARTED[host])
+async def test_at_the_start_of_a_session(
+    asker: Asker, host: str, stdout: bytes
+) -> None:
+    asker.rule("SessionStart", CONTEXT)
+    reply = await asker.ask(host, STARTED[host])
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
 @pytest.mark.parametrize("host", SHELL)
 def test_a_call_without_an_input_is_refused(host: str) -> None:
     """Issue 15.3: a guard that sees nothing must not allow it."""
-    if host in {"droid", "vscode"}:
-        given = SHELL[host] | {"tool_name": 5}
-    else:
-        given = {
-            k: v for k, v in SHELL[host].items() if k not in {"tool_input", "tool_info"}
-        }
+    missing = {"tool_input", "tool_info"}
+    given = {key: value for key, value in SHELL[host].items() if key not in missing}
     with pytest.raises(BadInputError):
         read(host, given)
 
 
 @pytest.mark.parametrize("host", SHELL)
 async def test_bad_input_blocks_where_a_policy_asks_for_it(
-    desk: Desk, host: str
+    asker: Asker, host: str
 ) -> None:
     """Issue 15.3."""
-    desk.rule("BeforeTool", BLOCK)
-    reply = await desk.ask(host, b"not json")
+    asker.rule("BeforeTool", BLOCK)
+    reply = await asker.ask(host, b"not json")
     if host == "goose":
         assert reply.stdout.startswith(b'{"decision":"block","reason":"')
     else:
@@ -488,10 +476,17 @@ async def test_bad_input_blocks_where_a_policy_asks_for_it(
         assert b"not valid JSON" in reply.stderr
 
 
+@pytest.mark.parametrize("action", ["read_code", "write_code", "run_command"])
+def test_an_action_of_windsurf_without_its_object_is_refused(action: str) -> None:
+    """Issue 15.3."""
+    with pytest.raises(BadInputError):
+        read("windsurf", windsurf(f"pre_{action}", cwd="/p"))
+
+
 async def test_vs_code_is_answered_as_itself_through_claudes_settings(
-    desk: Desk,
+    asker: Asker,
 ) -> None:
     """HOSTS rule 9."""
-    desk.rule("AfterTool", BLOCK)
-    reply = await desk.ask("claude", RAN["vscode"])
+    asker.rule("AfterTool", BLOCK)
+    reply = await asker.ask("claude", RAN["vscode"])
     assert reply.stdout == b'{"systemMessage":"no <b>"}\n'

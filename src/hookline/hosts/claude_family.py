@@ -16,6 +16,7 @@ from hookline.protocol.events import HookEventName
 from . import claude
 from .host import (
     Answer,
+    BadInputError,
     Effect,
     HostEvent,
     HostName,
@@ -37,6 +38,7 @@ from .tools import (
     SHELL,
     TASK,
     WRITE,
+    ToolCall,
     tool_names,
 )
 
@@ -87,7 +89,16 @@ _VSCODE_EVENTS = {
 }
 
 
-class VSCodeHost(claude.ClaudeHost):
+class _ClaudeShape(claude.ClaudeHost):
+    """What both share with Claude Code."""
+
+    def _call(self, given: Wire) -> ToolCall:
+        if "tool_input" not in given:
+            raise BadInputError("tool_input: missing")
+        return super()._call(given)
+
+
+class VSCodeHost(_ClaudeShape):
     """The agent of Visual Studio Code."""
 
     name = HostName.VSCODE
@@ -162,7 +173,7 @@ _DROID_LIMITS: Limits = {
 }
 
 
-class DroidHost(claude.ClaudeHost):
+class DroidHost(_ClaudeShape):
     """Droid, by Factory."""
 
     name = HostName.DROID

@@ -191,9 +191,9 @@ def _call(given: Wire, name: str) -> ToolCall:
     if name in _NARROW_TOOLS:
         keys = ("command", "cwd", "file_path", "content", "edits")
         shown = {key: given[key] for key in keys if key in given}
-        if not shown.keys() & {"command", "file_path"}:
-            raise BadInputError("command or file_path: missing")
-        return read_call(_NARROW_TOOLS[name], shown, _TOOLS)
+        tool = _NARROW_TOOLS[name]
+        text_field(shown, "command" if tool == "Shell" else "file_path")
+        return read_call(tool, shown, _TOOLS)
     if "tool_input" not in given:
         raise BadInputError("tool_input: missing")
     return read_call(

@@ -369,6 +369,7 @@ class WindsurfHost(_PlainHost):
         if action == "mcp_tool_use":
             tool = text_field(about, "mcp_tool_name")
             return read_call(tool, about.get("mcp_tool_arguments"), {})
+        text_field(about, "command_line" if action == "run_command" else "file_path")
         call = read_call(action, about, self.tools)
         shown = call.parts[0][1]
         if action != "write_code" or shown.get("old_string") != "":
