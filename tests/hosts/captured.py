@@ -40,7 +40,7 @@ def changing(**tool_input: Any) -> dict[str, Any]:
     return {"hookSpecificOutput": {"tool_input": tool_input}}
 
 
-class Asker:
+class Desk:
     """A user whose settings have one rule, and a bridge for each question."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -83,6 +83,6 @@ class Asker:
 
 
 @pytest.fixture
-def asker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asker:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A user with an empty project."""
-    return Asker(tmp_path, monkeypatch)
+    return Desk(tmp_path, monkeypatch)

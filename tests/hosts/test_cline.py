@@ -17,14 +17,14 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Asker,
-    asker,
+    Desk,
     capture_names,
     captured,
     changing,
+    desk,
 )
 
-__all__ = ["asker"]
+__all__ = ["desk"]
 CLINE = ClineHost()
 _E = HookEventName
 
@@ -194,17 +194,17 @@ CANCELLED = b'{"cancel":true,"errorMessage":"no <b>"}\n'
         ),
     ],
 )
-async def test_before_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
+async def test_before_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("BeforeTool", then)
-    reply = await asker.ask("cline", captured("cline", "PreToolUse-1"))
+        desk.rule("BeforeTool", then)
+    reply = await desk.ask("cline", captured("cline", "PreToolUse-1"))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
-async def test_an_ask_goes_through_where_the_settings_say_so(asker: Asker) -> None:
+async def test_an_ask_goes_through_where_the_settings_say_so(desk: Desk) -> None:
     """Issue 15.2: where nobody can be asked, ``onAsk`` decides."""
-    asker.rule("BeforeTool", ASK, onAsk="allow")
-    reply = await asker.ask("cline", captured("cline", "PreToolUse-1"))
+    desk.rule("BeforeTool", ASK, onAsk="allow")
+    reply = await desk.ask("cline", captured("cline", "PreToolUse-1"))
     assert reply.stdout == b"{}\n"
     assert b"Cline: BeforeTool: ask: " in reply.stderr
 
@@ -225,20 +225,20 @@ async def test_an_ask_goes_through_where_the_settings_say_so(asker: Asker) -> No
     ],
 )
 async def test_a_change_that_cannot_be_put_back_blocks(
-    asker: Asker, commands: list[str], then: Any, why: bytes
+    desk: Desk, commands: list[str], then: Any, why: bytes
 ) -> None:
     """HOSTS, our names: a call is never run with half a change."""
-    asker.rule("BeforeTool", then)
+    desk.rule("BeforeTool", then)
     given = tool_call("run_commands", {"commands": commands})
     told = b"hooks changed the input of run_commands: "
     stdout = b'{"cancel":true,"errorMessage":"%s%s"}\n' % (told, why)
-    assert (await asker.ask("cline", given)).stdout == stdout
+    assert (await desk.ask("cline", given)).stdout == stdout
 
 
-async def test_any_of_several_commands_is_blocked(asker: Asker) -> None:
-    asker.rule("BeforeTool", BLOCK, "tool_input.command == 'rm x'")
+async def test_any_of_several_commands_is_blocked(desk: Desk) -> None:
+    desk.rule("BeforeTool", BLOCK, "tool_input.command == 'rm x'")
     commands = {"commands": ["ls", "rm x", "id"]}
-    reply = await asker.ask("cline", tool_call("run_commands", commands))
+    reply = await desk.ask("cline", tool_call("run_commands", commands))
     assert reply.stdout == CANCELLED
 
 
@@ -246,19 +246,19 @@ async def test_any_of_several_commands_is_blocked(asker: Asker) -> None:
     ("then", "stdout"),
     [
         (None, b"{}\n"),
-        (BLOCK, b'{"context":"no <b>"}\n'),
+        (BLOCK, b'{"context":"no &lt;b&gt;"}\n'),
         (CONTEXT, b'{"context":"see &lt;b&gt;"}\n'),
         (MESSAGE, b'{"context":"a note"}\n'),
-        (BLOCK | CONTEXT, b'{"context":"no <b>\\n\\nsee &lt;b&gt;"}\n'),
+        (BLOCK | CONTEXT, b'{"context":"no &lt;b&gt;\\n\\nsee &lt;b&gt;"}\n'),
         (STOP, b'{"cancel":true,"errorMessage":"enough"}\n'),
         (WITHHOLD | BLOCK, CANCELLED),
         ({"suppressOutput": True}, b"{}\n"),
     ],
 )
-async def test_after_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
+async def test_after_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("AfterTool", then)
-    reply = await asker.ask("cline", captured("cline", "PostToolUse-1"))
+        desk.rule("AfterTool", then)
+    reply = await desk.ask("cline", captured("cline", "PostToolUse-1"))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -271,11 +271,11 @@ async def test_after_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
     ],
 )
 async def test_what_cline_does_not_wait_for_is_said_to_be_lost(
-    asker: Asker, name: str, event: str, then: Any
+    desk: Desk, name: str, event: str, then: Any
 ) -> None:
     """Issue 15.2: the loss is a line on stderr."""
-    asker.rule(event, then)
-    reply = await asker.ask("cline", captured("cline", name))
+    desk.rule(event, then)
+    reply = await desk.ask("cline", captured("cline", name))
     assert (reply.stdout, reply.status) == (b"{}\n", 0)
     assert b"Cline does not wait for the answer" in reply.stderr
 
@@ -300,16 +300,24 @@ def test_other_input_is_refused(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("given", [b"", b"[]", b"{", b'{"hookName": "tool_call"}'])
 async def test_bad_input_blocks_where_a_policy_asks_for_it(
-    asker: Asker, given: bytes
+    desk: Desk, given: bytes
 ) -> None:
     """Issue 15.3: never a wrong allow, and never a non-zero exit by accident."""
-    asker.rule("BeforeTool", BLOCK)
-    reply = await asker.ask("cline", given)
+    desk.rule("BeforeTool", BLOCK)
+    reply = await desk.ask("cline", given)
     assert reply.status == 0
     assert reply.stdout.startswith(b'{"cancel":true,"errorMessage":"')
     assert reply.stderr.startswith(b"hookline: Cline: ")
 
 
-async def test_an_event_that_only_cline_has_gets_an_empty_answer(asker: Asker) -> None:
+async def test_an_event_that_only_cline_has_gets_an_empty_answer(desk: Desk) -> None:
     given = captured("cline", "TaskStart-1") | {"hookName": "agent_abort"}
-    assert (await asker.ask("cline", given)).stdout == b"{}\n"
+    assert (await desk.ask("cline", given)).stdout == b"{}\n"
+
+
+async def test_an_input_that_is_emptied_is_still_a_change(desk: Desk) -> None:
+    """HOSTS rule 12: an empty object is not the same as no change."""
+    emptied = {"tool_input": {}, "replacesToolInput": True}
+    desk.rule("BeforeTool", {"hookSpecificOutput": emptied})
+    reply = await desk.ask("cline", tool_call("notes__add", {"text": "x"}))
+    assert reply.stdout == b'{"overrideInput":{}}\n'

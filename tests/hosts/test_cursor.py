@@ -16,12 +16,12 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Asker,
-    asker,
+    Desk,
     changing,
+    desk,
 )
 
-__all__ = ["asker"]
+__all__ = ["desk"]
 CURSOR = CursorHost()
 Wire = dict[str, Any]
 
@@ -170,12 +170,10 @@ ONLY = rb"hooks allow this call only with another input: {\"command\":\"id\""
         (READ_FILE, BLOCK, b'{"permission":"deny","user_message":"no <b>"}\n'),
     ],
 )
-async def test_before_a_tool(
-    asker: Asker, given: Wire, then: Any, stdout: bytes
-) -> None:
+async def test_before_a_tool(desk: Desk, given: Wire, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("BeforeTool", then)
-    reply = await asker.ask("cursor", given)
+        desk.rule("BeforeTool", then)
+    reply = await desk.ask("cursor", given)
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -183,11 +181,11 @@ async def test_before_a_tool(
     ("given", "then", "stdout"),
     [
         (RAN, None, b"{}\n"),
-        (RAN, BLOCK, b'{"additional_context":"no <b>"}\n'),
+        (RAN, BLOCK, b'{"additional_context":"no &lt;b&gt;"}\n'),
         (RAN, CONTEXT, b'{"additional_context":"see &lt;b&gt;"}\n'),
         (RAN, MESSAGE, b'{"additional_context":"a note"}\n'),
         (RAN, STOP, b'{"additional_context":"enough"}\n'),
-        (RAN, WITHHOLD | BLOCK, b'{"additional_context":"no <b>"}\n'),
+        (RAN, WITHHOLD | BLOCK, b'{"additional_context":"no &lt;b&gt;"}\n'),
         (
             MCP_RAN,
             WITHHOLD | BLOCK,
@@ -200,19 +198,17 @@ async def test_before_a_tool(
     ],
     ids=str,
 )
-async def test_after_a_tool(
-    asker: Asker, given: Wire, then: Any, stdout: bytes
-) -> None:
+async def test_after_a_tool(desk: Desk, given: Wire, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("AfterTool", then)
-    reply = await asker.ask("cursor", given)
+        desk.rule("AfterTool", then)
+    reply = await desk.ask("cursor", given)
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
-async def test_the_loss_at_a_failed_tool_is_said(asker: Asker) -> None:
+async def test_the_loss_at_a_failed_tool_is_said(desk: Desk) -> None:
     """Issue 15.2: also where only one of the host's events cannot express it."""
-    asker.rule("AfterTool", BLOCK)
-    reply = await asker.ask("cursor", FAILED)
+    desk.rule("AfterTool", BLOCK)
+    reply = await desk.ask("cursor", FAILED)
     line = b"hookline: Cursor: AfterTool: block: Cursor does not read it\n"
     assert reply.stderr == line
 
@@ -268,19 +264,19 @@ async def test_the_loss_at_a_failed_tool_is_said(asker: Asker) -> None:
     ],
 )
 async def test_other_events(
-    asker: Asker, event: str, given: Wire, then: Any, stdout: bytes
+    desk: Desk, event: str, given: Wire, then: Any, stdout: bytes
 ) -> None:
-    asker.rule(event, then)
-    reply = await asker.ask("cursor", given)
+    desk.rule(event, then)
+    reply = await desk.ask("cursor", given)
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
 async def test_cursor_is_answered_as_itself_through_claudes_settings(
-    asker: Asker,
+    desk: Desk,
 ) -> None:
     """HOSTS rule 9."""
-    asker.rule("BeforeTool", BLOCK)
-    reply = await asker.ask("claude", SHELL | {"hook_event_name": "PreToolUse"})
+    desk.rule("BeforeTool", BLOCK)
+    reply = await desk.ask("claude", SHELL | {"hook_event_name": "PreToolUse"})
     assert reply.stdout == denied(b"no <b>")
 
 
@@ -299,3 +295,14 @@ def test_other_input_is_refused(given: Wire) -> None:
     """Issue 15.3."""
     with pytest.raises(BadInputError):
         read(given)
+
+
+async def test_what_goes_out_with_a_refusal_is_not_said_to_be_lost(desk: Desk) -> None:
+    """Issue 15.2: a loss is reported where there is one."""
+    desk.rule("BeforeTool", BLOCK | CONTEXT | MESSAGE)
+    assert (await desk.ask("cursor", SHELL)).stderr == b""
+    desk.rule("BeforeTool", CONTEXT)
+    assert b"BeforeTool: context: " in (await desk.ask("cursor", SHELL)).stderr
+    desk.rule("AfterTool", WITHHOLD | BLOCK)
+    assert (await desk.ask("cursor", MCP_RAN)).stderr == b""
+    assert b"AfterTool: withhold: " in (await desk.ask("cursor", RAN)).stderr

@@ -20,12 +20,12 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Asker,
-    asker,
+    Desk,
     changing,
+    desk,
 )
 
-__all__ = ["asker"]
+__all__ = ["desk"]
 Wire = dict[str, Any]
 
 
@@ -341,10 +341,10 @@ ASKED = specific(
         ),
     ],
 )
-async def test_before_a_tool(asker: Asker, host: str, then: Any, answer: Any) -> None:
+async def test_before_a_tool(desk: Desk, host: str, then: Any, answer: Any) -> None:
     if then is not None:
-        asker.rule("BeforeTool", then)
-    reply = await asker.ask(host, SHELL[host])
+        desk.rule("BeforeTool", then)
+    reply = await desk.ask(host, SHELL[host])
     if answer is None:
         assert reply.status == 2
         assert reply.stderr.startswith(b"hooks allow this call only with another input")
@@ -372,16 +372,16 @@ ENDS = b'{"continue":false,"stopReason":"%s"}\n'
             specific("PostToolUse", b'"additionalContext":"see &lt;b&gt;"'),
         ),
         ("vscode", BLOCK, b'{"systemMessage":"no <b>"}\n'),
-        ("vscode", CONTEXT, b'{"systemMessage":"see &lt;b&gt;"}\n'),
+        ("vscode", CONTEXT, b'{"systemMessage":"see <b>"}\n'),
         ("vscode", WITHHOLD | BLOCK, ENDS % b"no <b>"),
         ("vscode", STOP, ENDS % b"enough"),
         ("vscode", None, b"{}\n"),
     ],
 )
-async def test_after_a_tool(asker: Asker, host: str, then: Any, stdout: bytes) -> None:
+async def test_after_a_tool(desk: Desk, host: str, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("AfterTool", then)
-    reply = await asker.ask(host, RAN[host])
+        desk.rule("AfterTool", then)
+    reply = await desk.ask(host, RAN[host])
     assert (reply.stdout, reply.status) == (stdout, 0)
     title = host_of(host).title.encode()
     if host in {"windsurf", "kiro", "goose"}:
@@ -405,12 +405,12 @@ async def test_after_a_tool(asker: Asker, host: str, then: Any, stdout: bytes) -
         ),
         ("vscode", BLOCK, (ENDS % b"no <b>", 0)),
         ("vscode", STOP, (ENDS % b"enough", 0)),
-        ("vscode", CONTEXT, (b'{"systemMessage":"see &lt;b&gt;"}\n', 0)),
+        ("vscode", CONTEXT, (b'{"systemMessage":"see <b>"}\n', 0)),
     ],
 )
-async def test_at_a_prompt(asker: Asker, host: str, then: Any, answer: Any) -> None:
-    asker.rule("BeforeAgent", then)
-    reply = await asker.ask(host, PROMPT[host])
+async def test_at_a_prompt(desk: Desk, host: str, then: Any, answer: Any) -> None:
+    desk.rule("BeforeAgent", then)
+    reply = await desk.ask(host, PROMPT[host])
     assert (reply.stdout, reply.status) == answer
     if reply.status:
         assert reply.stderr == b"no <b>"
@@ -429,10 +429,10 @@ async def test_at_a_prompt(asker: Asker, host: str, then: Any, answer: Any) -> N
     ],
 )
 async def test_at_the_end_of_a_turn(
-    asker: Asker, host: str, then: Any, stdout: bytes
+    desk: Desk, host: str, then: Any, stdout: bytes
 ) -> None:
-    asker.rule("AfterAgent", then)
-    reply = await asker.ask(host, ENDED[host])
+    desk.rule("AfterAgent", then)
+    reply = await desk.ask(host, ENDED[host])
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -445,11 +445,9 @@ async def test_at_the_end_of_a_turn(
         ("vscode", specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"')),
     ],
 )
-async def test_at_the_start_of_a_session(
-    asker: Asker, host: str, stdout: bytes
-) -> None:
-    asker.rule("SessionStart", CONTEXT)
-    reply = await asker.ask(host, STARTED[host])
+async def test_at_the_start_of_a_session(desk: Desk, host: str, stdout: bytes) -> None:
+    desk.rule("SessionStart", CONTEXT)
+    reply = await desk.ask(host, STARTED[host])
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -464,11 +462,11 @@ def test_a_call_without_an_input_is_refused(host: str) -> None:
 
 @pytest.mark.parametrize("host", SHELL)
 async def test_bad_input_blocks_where_a_policy_asks_for_it(
-    asker: Asker, host: str
+    desk: Desk, host: str
 ) -> None:
     """Issue 15.3."""
-    asker.rule("BeforeTool", BLOCK)
-    reply = await asker.ask(host, b"not json")
+    desk.rule("BeforeTool", BLOCK)
+    reply = await desk.ask(host, b"not json")
     if host == "goose":
         assert reply.stdout.startswith(b'{"decision":"block","reason":"')
     else:
@@ -484,9 +482,9 @@ def test_an_action_of_windsurf_without_its_object_is_refused(action: str) -> Non
 
 
 async def test_vs_code_is_answered_as_itself_through_claudes_settings(
-    asker: Asker,
+    desk: Desk,
 ) -> None:
     """HOSTS rule 9."""
-    asker.rule("AfterTool", BLOCK)
-    reply = await asker.ask("claude", RAN["vscode"])
+    desk.rule("AfterTool", BLOCK)
+    reply = await desk.ask("claude", RAN["vscode"])
     assert reply.stdout == b'{"systemMessage":"no <b>"}\n'

@@ -16,14 +16,14 @@ from .captured import (
     MESSAGE,
     STOP,
     WITHHOLD,
-    Asker,
-    asker,
+    Desk,
     capture_names,
     captured,
     changing,
+    desk,
 )
 
-__all__ = ["asker"]
+__all__ = ["desk"]
 OPENCODE = OpenCodeHost()
 BEFORE, AFTER = "tool.execute.before-1", "tool.execute.after-1"
 CHAT, CREATED = "chat.message-1", "event.session.created-1"
@@ -123,10 +123,10 @@ def test_tools_have_our_names(tool: str, args: Any, part: Any) -> None:
         (CONTEXT | BLOCK, b'{"block":"no <b>\\n\\nsee &lt;b&gt;"}\n'),
     ],
 )
-async def test_before_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
+async def test_before_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("BeforeTool", then)
-    reply = await asker.ask("opencode", captured("opencode", BEFORE))
+        desk.rule("BeforeTool", then)
+    reply = await desk.ask("opencode", captured("opencode", BEFORE))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -134,7 +134,7 @@ async def test_before_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
     ("then", "stdout"),
     [
         (None, b"{}\n"),
-        (BLOCK, b'{"context":"no <b>"}\n'),
+        (BLOCK, b'{"context":"no &lt;b&gt;"}\n'),
         (CONTEXT, b'{"context":"see &lt;b&gt;"}\n'),
         (MESSAGE, b'{"context":"a note"}\n'),
         (STOP, b'{"output":"enough"}\n'),
@@ -142,10 +142,10 @@ async def test_before_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
         ({"suppressOutput": True}, b"{}\n"),
     ],
 )
-async def test_after_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
+async def test_after_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("AfterTool", then)
-    reply = await asker.ask("opencode", captured("opencode", AFTER))
+        desk.rule("AfterTool", then)
+    reply = await desk.ask("opencode", captured("opencode", AFTER))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -159,10 +159,10 @@ async def test_after_a_tool(asker: Asker, then: Any, stdout: bytes) -> None:
         (MESSAGE, b'{"context":"a note"}\n'),
     ],
 )
-async def test_at_a_prompt(asker: Asker, then: Any, stdout: bytes) -> None:
+async def test_at_a_prompt(desk: Desk, then: Any, stdout: bytes) -> None:
     if then is not None:
-        asker.rule("BeforeAgent", then)
-    reply = await asker.ask("opencode", captured("opencode", CHAT))
+        desk.rule("BeforeAgent", then)
+    reply = await desk.ask("opencode", captured("opencode", CHAT))
     assert (reply.stdout, reply.status) == (stdout, 0)
 
 
@@ -171,10 +171,10 @@ async def test_at_a_prompt(asker: Asker, then: Any, stdout: bytes) -> None:
     [(CREATED, "SessionStart", CONTEXT), (IDLE, "AfterAgent", BLOCK)],
 )
 async def test_reported_events_take_no_answer_and_the_loss_is_said(
-    asker: Asker, name: str, event: str, then: Any
+    desk: Desk, name: str, event: str, then: Any
 ) -> None:
-    asker.rule(event, then)
-    reply = await asker.ask("opencode", captured("opencode", name))
+    desk.rule(event, then)
+    reply = await desk.ask("opencode", captured("opencode", name))
     assert (reply.stdout, reply.status) == (b"{}\n", 0)
     assert b"OpenCode only reports this event" in reply.stderr
 
@@ -197,10 +197,10 @@ def test_other_input_is_refused(given: dict[str, Any]) -> None:
         read(given)
 
 
-async def test_bad_input_blocks_where_a_policy_asks_for_it(asker: Asker) -> None:
+async def test_bad_input_blocks_where_a_policy_asks_for_it(desk: Desk) -> None:
     """Issue 15.3."""
-    asker.rule("BeforeTool", BLOCK)
+    desk.rule("BeforeTool", BLOCK)
     given = {"hook_event_name": "tool.execute.before", "tool": "bash"}
-    reply = await asker.ask("opencode", given)
+    reply = await desk.ask("opencode", given)
     assert reply.status == 0
     assert reply.stdout.startswith(b'{"block":"')

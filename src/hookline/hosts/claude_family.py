@@ -130,12 +130,14 @@ class VSCodeHost(_ClaudeShape):
             case _E.AfterTool if verdict.withheld or verdict.stopped:
                 return _session_ends(verdict)
             case _E.AfterTool:
-                shown = filter(None, [verdict.remark(), verdict.notice])
+                said = verdict.remark(escaped=False)
+                shown = filter(None, [said, verdict.notice])
                 return json_answer({"systemMessage": "\n".join(shown)})
             case _E.BeforeAgent | _E.SubagentStart if ends:
                 return _session_ends(verdict)
             case _E.BeforeAgent:
-                shown = filter(None, [verdict.told(), verdict.notice])
+                said = verdict.told(escaped=False)
+                shown = filter(None, [said, verdict.notice])
                 return json_answer({"systemMessage": "\n".join(shown)})
             case _E.AfterAgent if verdict.stopped:
                 return _session_ends(verdict)
@@ -189,8 +191,11 @@ class DroidHost(_ClaudeShape):
         """Write what the hooks said."""
         if event.event is _E.AfterTool and verdict.withheld:
             return _session_ends(verdict)
-        ends = verdict.blocked or verdict.stopped
-        if event.event is _E.BeforeTool and not ends:
-            shown = "\n".join(filter(None, [verdict.message, verdict.notice]))
-            verdict = structs.replace(verdict, context="", message="", notice=shown)
+        if event.event is not _E.BeforeTool:
+            return super().write(event, verdict)
+        if verdict.blocked or verdict.stopped:
+            told = frozenset({Effect.CONTEXT, Effect.MESSAGE})
+            return structs.replace(super().write(event, verdict), expressed=told)
+        shown = "\n".join(filter(None, [verdict.message, verdict.notice]))
+        verdict = structs.replace(verdict, context="", message="", notice=shown)
         return super().write(event, verdict)

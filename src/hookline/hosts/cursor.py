@@ -287,7 +287,7 @@ def _before(event: HostEvent, verdict: Verdict) -> Answer:
     wire = {"permission": "deny", "user_message": reason}
     if event.name in ("preToolUse", "beforeShellExecution", "beforeMCPExecution"):
         wire["agent_message"] = reason
-    return json_answer(wire)
+    return json_answer(wire, Effect.CONTEXT, Effect.MESSAGE)
 
 
 def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
@@ -300,6 +300,6 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
         return Answer(b"{}\n", lost=tuple(lost))
     if verdict.withheld and event.call and event.call.name.startswith("MCP:"):
         text = verdict.refusal() or "withheld by a hook"
-        content = [{"type": "text", "text": text}]
-        return json_answer({"updated_mcp_tool_output": {"content": content}})
+        replaced = {"content": [{"type": "text", "text": text}]}
+        return json_answer({"updated_mcp_tool_output": replaced}, Effect.WITHHOLD)
     return json_answer({"additional_context": told})
