@@ -194,6 +194,38 @@ def test_losses_name_the_host_the_event_and_what_happens_instead(host: Host) -> 
             assert line.rpartition(": ")[2] in " ".join(effects.values())
 
 
+KEYS = st.sampled_from(
+    [
+        *("tool_name", "tool_input", "tool_call", "tool_result", "tool_info", "tool"),
+        *("args", "input", "name", "output", "prompt", "message", "cwd", "edits"),
+        *("command", "commands", "path", "files", "properties", "info", "turn"),
+        *("sessionContext", "workspaceRoots", "workspace_roots", "loop_count"),
+        *("tool_response", "tool_output", "llm_request", "toolName", "toolArgs"),
+    ]
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda one: one.name.value)
+@given(sent=st.dictionaries(KEYS, VALUES, max_size=8))
+def test_any_input_is_read_or_refused(host: Host, sent: dict[str, Any]) -> None:
+    """Issue 15.3: a host version that sends something else is no crash."""
+    for name in host.events:
+        try:
+            event = host.read(sent, name)
+        except BadInputError:
+            continue
+        for fields in event.inputs(host.name):
+            assert isinstance(fields.get("tool_name", ""), str)
+            assert isinstance(fields.get("tool_input", {}), dict)
+
+
 CALL = {"tool_name": "Shell", "tool_input": {"command": "ls"}}
 
 

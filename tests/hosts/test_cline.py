@@ -246,10 +246,10 @@ async def test_any_of_several_commands_is_blocked(desk: Desk) -> None:
     ("then", "stdout"),
     [
         (None, b"{}\n"),
-        (BLOCK, b'{"context":"no <b>"}\n'),
+        (BLOCK, b'{"context":"no &lt;b&gt;"}\n'),
         (CONTEXT, b'{"context":"see &lt;b&gt;"}\n'),
         (MESSAGE, b'{"context":"a note"}\n'),
-        (BLOCK | CONTEXT, b'{"context":"no <b>\\n\\nsee &lt;b&gt;"}\n'),
+        (BLOCK | CONTEXT, b'{"context":"no &lt;b&gt;\\n\\nsee &lt;b&gt;"}\n'),
         (STOP, b'{"cancel":true,"errorMessage":"enough"}\n'),
         (WITHHOLD | BLOCK, CANCELLED),
         ({"suppressOutput": True}, b"{}\n"),
@@ -313,3 +313,11 @@ async def test_bad_input_blocks_where_a_policy_asks_for_it(
 async def test_an_event_that_only_cline_has_gets_an_empty_answer(desk: Desk) -> None:
     given = captured("cline", "TaskStart-1") | {"hookName": "agent_abort"}
     assert (await desk.ask("cline", given)).stdout == b"{}\n"
+
+
+async def test_an_input_that_is_emptied_is_still_a_change(desk: Desk) -> None:
+    """HOSTS rule 12: an empty object is not the same as no change."""
+    emptied = {"tool_input": {}, "replacesToolInput": True}
+    desk.rule("BeforeTool", {"hookSpecificOutput": emptied})
+    reply = await desk.ask("cline", tool_call("notes__add", {"text": "x"}))
+    assert reply.stdout == b'{"overrideInput":{}}\n'

@@ -181,11 +181,11 @@ async def test_before_a_tool(desk: Desk, given: Wire, then: Any, stdout: bytes) 
     ("given", "then", "stdout"),
     [
         (RAN, None, b"{}\n"),
-        (RAN, BLOCK, b'{"additional_context":"no <b>"}\n'),
+        (RAN, BLOCK, b'{"additional_context":"no &lt;b&gt;"}\n'),
         (RAN, CONTEXT, b'{"additional_context":"see &lt;b&gt;"}\n'),
         (RAN, MESSAGE, b'{"additional_context":"a note"}\n'),
         (RAN, STOP, b'{"additional_context":"enough"}\n'),
-        (RAN, WITHHOLD | BLOCK, b'{"additional_context":"no <b>"}\n'),
+        (RAN, WITHHOLD | BLOCK, b'{"additional_context":"no &lt;b&gt;"}\n'),
         (
             MCP_RAN,
             WITHHOLD | BLOCK,
@@ -295,3 +295,14 @@ def test_other_input_is_refused(given: Wire) -> None:
     """Issue 15.3."""
     with pytest.raises(BadInputError):
         read(given)
+
+
+async def test_what_goes_out_with_a_refusal_is_not_said_to_be_lost(desk: Desk) -> None:
+    """Issue 15.2: a loss is reported where there is one."""
+    desk.rule("BeforeTool", BLOCK | CONTEXT | MESSAGE)
+    assert (await desk.ask("cursor", SHELL)).stderr == b""
+    desk.rule("BeforeTool", CONTEXT)
+    assert b"BeforeTool: context: " in (await desk.ask("cursor", SHELL)).stderr
+    desk.rule("AfterTool", WITHHOLD | BLOCK)
+    assert (await desk.ask("cursor", MCP_RAN)).stderr == b""
+    assert b"AfterTool: withhold: " in (await desk.ask("cursor", RAN)).stderr

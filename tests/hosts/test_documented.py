@@ -216,10 +216,7 @@ def test_tools_have_our_names(
 @pytest.mark.parametrize(
     ("given", "part"),
     [
-        (
-            windsurf("pre_read_code", file_path="a"),
-            ("read_file", {"path": "a"}),
-        ),
+        (windsurf("pre_read_code", file_path="a"), ("read_file", {"path": "a"})),
         (
             windsurf(
                 "pre_write_code",
@@ -281,7 +278,6 @@ def test_mcp_tools_have_a_context(host: str, given: Wire, context: Wire) -> None
     assert shown["tool_name"] == read(host, given).call.name  # type: ignore[union-attr] # a tool event has one
 
 
-DENY = "permissionDecision"
 CHANGED = b'hooks allow this call only with another input: {"command":"id"}'
 
 
@@ -376,7 +372,7 @@ ENDS = b'{"continue":false,"stopReason":"%s"}\n'
             specific("PostToolUse", b'"additionalContext":"see &lt;b&gt;"'),
         ),
         ("vscode", BLOCK, b'{"systemMessage":"no <b>"}\n'),
-        ("vscode", CONTEXT, b'{"systemMessage":"see &lt;b&gt;"}\n'),
+        ("vscode", CONTEXT, b'{"systemMessage":"see <b>"}\n'),
         ("vscode", WITHHOLD | BLOCK, ENDS % b"no <b>"),
         ("vscode", STOP, ENDS % b"enough"),
         ("vscode", None, b"{}\n"),
@@ -409,7 +405,7 @@ async def test_after_a_tool(desk: Desk, host: str, then: Any, stdout: bytes) -> 
         ),
         ("vscode", BLOCK, (ENDS % b"no <b>", 0)),
         ("vscode", STOP, (ENDS % b"enough", 0)),
-        ("vscode", CONTEXT, (b'{"systemMessage":"see &lt;b&gt;"}\n', 0)),
+        ("vscode", CONTEXT, (b'{"systemMessage":"see <b>"}\n', 0)),
     ],
 )
 async def test_at_a_prompt(desk: Desk, host: str, then: Any, answer: Any) -> None:
@@ -445,14 +441,8 @@ async def test_at_the_end_of_a_turn(
     [
         ("kiro", b"see &lt;b&gt;\n"),
         ("goose", b""),
-        (
-            "droid",
-            specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"'),
-        ),
-        (
-            "vscode",
-            specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"'),
-        ),
+        ("droid", specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"')),
+        ("vscode", specific("SessionStart", b'"additionalContext":"see &lt;b&gt;"')),
     ],
 )
 async def test_at_the_start_of_a_session(desk: Desk, host: str, stdout: bytes) -> None:
@@ -464,12 +454,8 @@ async def test_at_the_start_of_a_session(desk: Desk, host: str, stdout: bytes) -
 @pytest.mark.parametrize("host", SHELL)
 def test_a_call_without_an_input_is_refused(host: str) -> None:
     """Issue 15.3: a guard that sees nothing must not allow it."""
-    if host in {"droid", "vscode"}:
-        given = SHELL[host] | {"tool_name": 5}
-    else:
-        given = {
-            k: v for k, v in SHELL[host].items() if k not in {"tool_input", "tool_info"}
-        }
+    missing = {"tool_input", "tool_info"}
+    given = {key: value for key, value in SHELL[host].items() if key not in missing}
     with pytest.raises(BadInputError):
         read(host, given)
 
@@ -486,6 +472,13 @@ async def test_bad_input_blocks_where_a_policy_asks_for_it(
     else:
         assert reply.status == 2
         assert b"not valid JSON" in reply.stderr
+
+
+@pytest.mark.parametrize("action", ["read_code", "write_code", "run_command"])
+def test_an_action_of_windsurf_without_its_object_is_refused(action: str) -> None:
+    """Issue 15.3."""
+    with pytest.raises(BadInputError):
+        read("windsurf", windsurf(f"pre_{action}", cwd="/p"))
 
 
 async def test_vs_code_is_answered_as_itself_through_claudes_settings(

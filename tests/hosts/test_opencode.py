@@ -134,7 +134,7 @@ async def test_before_a_tool(desk: Desk, then: Any, stdout: bytes) -> None:
     ("then", "stdout"),
     [
         (None, b"{}\n"),
-        (BLOCK, b'{"context":"no <b>"}\n'),
+        (BLOCK, b'{"context":"no &lt;b&gt;"}\n'),
         (CONTEXT, b'{"context":"see &lt;b&gt;"}\n'),
         (MESSAGE, b'{"context":"a note"}\n'),
         (STOP, b'{"output":"enough"}\n'),

@@ -16,6 +16,7 @@ from hookline.protocol.events import HookEventName
 from . import claude
 from .host import (
     Answer,
+    BadInputError,
     Effect,
     HostEvent,
     HostName,
@@ -37,6 +38,7 @@ from .tools import (
     SHELL,
     TASK,
     WRITE,
+    ToolCall,
     tool_names,
 )
 
@@ -87,7 +89,16 @@ _VSCODE_EVENTS = {
 }
 
 
-class VSCodeHost(claude.ClaudeHost):
+class _ClaudeShape(claude.ClaudeHost):
+    """What both share with Claude Code."""
+
+    def _call(self, given: Wire) -> ToolCall:
+        if "tool_input" not in given:
+            raise BadInputError("tool_input: missing")
+        return super()._call(given)
+
+
+class VSCodeHost(_ClaudeShape):
     """The agent of Visual Studio Code."""
 
     name = HostName.VSCODE
@@ -119,12 +130,14 @@ class VSCodeHost(claude.ClaudeHost):
             case _E.AfterTool if verdict.withheld or verdict.stopped:
                 return _session_ends(verdict)
             case _E.AfterTool:
-                shown = filter(None, [verdict.remark(), verdict.notice])
+                said = verdict.remark(escaped=False)
+                shown = filter(None, [said, verdict.notice])
                 return json_answer({"systemMessage": "\n".join(shown)})
             case _E.BeforeAgent | _E.SubagentStart if ends:
                 return _session_ends(verdict)
             case _E.BeforeAgent:
-                shown = filter(None, [verdict.told(), verdict.notice])
+                said = verdict.told(escaped=False)
+                shown = filter(None, [said, verdict.notice])
                 return json_answer({"systemMessage": "\n".join(shown)})
             case _E.AfterAgent if verdict.stopped:
                 return _session_ends(verdict)
@@ -162,7 +175,7 @@ _DROID_LIMITS: Limits = {
 }
 
 
-class DroidHost(claude.ClaudeHost):
+class DroidHost(_ClaudeShape):
     """Droid, by Factory."""
 
     name = HostName.DROID
@@ -178,8 +191,11 @@ class DroidHost(claude.ClaudeHost):
         """Write what the hooks said."""
         if event.event is _E.AfterTool and verdict.withheld:
             return _session_ends(verdict)
-        ends = verdict.blocked or verdict.stopped
-        if event.event is _E.BeforeTool and not ends:
-            shown = "\n".join(filter(None, [verdict.message, verdict.notice]))
-            verdict = structs.replace(verdict, context="", message="", notice=shown)
+        if event.event is not _E.BeforeTool:
+            return super().write(event, verdict)
+        if verdict.blocked or verdict.stopped:
+            told = frozenset({Effect.CONTEXT, Effect.MESSAGE})
+            return structs.replace(super().write(event, verdict), expressed=told)
+        shown = "\n".join(filter(None, [verdict.message, verdict.notice]))
+        verdict = structs.replace(verdict, context="", message="", notice=shown)
         return super().write(event, verdict)

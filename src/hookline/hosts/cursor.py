@@ -191,9 +191,9 @@ def _call(given: Wire, name: str) -> ToolCall:
     if name in _NARROW_TOOLS:
         keys = ("command", "cwd", "file_path", "content", "edits")
         shown = {key: given[key] for key in keys if key in given}
-        if not shown.keys() & {"command", "file_path"}:
-            raise BadInputError("command or file_path: missing")
-        return read_call(_NARROW_TOOLS[name], shown, _TOOLS)
+        tool = _NARROW_TOOLS[name]
+        text_field(shown, "command" if tool == "Shell" else "file_path")
+        return read_call(tool, shown, _TOOLS)
     if "tool_input" not in given:
         raise BadInputError("tool_input: missing")
     return read_call(
@@ -287,7 +287,7 @@ def _before(event: HostEvent, verdict: Verdict) -> Answer:
     wire = {"permission": "deny", "user_message": reason}
     if event.name in ("preToolUse", "beforeShellExecution", "beforeMCPExecution"):
         wire["agent_message"] = reason
-    return json_answer(wire)
+    return json_answer(wire, Effect.CONTEXT, Effect.MESSAGE)
 
 
 def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
@@ -300,6 +300,6 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
         return Answer(b"{}\n", lost=tuple(lost))
     if verdict.withheld and event.call and event.call.name.startswith("MCP:"):
         text = verdict.refusal() or "withheld by a hook"
-        content = [{"type": "text", "text": text}]
-        return json_answer({"updated_mcp_tool_output": {"content": content}})
+        replaced = {"content": [{"type": "text", "text": text}]}
+        return json_answer({"updated_mcp_tool_output": replaced}, Effect.WITHHOLD)
     return json_answer({"additional_context": told})

@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from hookline.protocol.events import HookEventName
 
 from .host import (
@@ -115,6 +117,12 @@ class _PlainHost(ABC):
     def refuse(self, reason: str) -> Answer:
         """Block an event."""
 
+    def _refusal(self, verdict: Verdict) -> Answer:
+        """A block, and with it what would not reach the model otherwise."""
+        answer = self.refuse(verdict.refusal() or _BLOCKED)
+        told = frozenset({Effect.CONTEXT, Effect.MESSAGE})
+        return structs.replace(answer, expressed=told)
+
     def _folder(self, given: Wire) -> str:
         return text_field(given, self.folder_field, default="")
 
@@ -208,7 +216,7 @@ class GooseHost(_PlainHost):
         """Nothing at all where nothing is blocked: ``{}`` counts as a failure."""
         ends = verdict.blocked or verdict.stopped
         if event.event is _E.BeforeTool and ends:
-            return self.refuse(verdict.refusal() or _BLOCKED)
+            return self._refusal(verdict)
         if event.event is _E.AfterAgent and verdict.blocked and not verdict.stopped:
             return self.refuse(verdict.reason or _BLOCKED)
         return Answer()
@@ -304,7 +312,7 @@ class KiroHost(_PlainHost):
         """Exit 2 is a block; what a hook prints is context of a prompt or a session."""
         ends = verdict.blocked or verdict.stopped
         if event.event in (_E.BeforeTool, _E.BeforeAgent) and ends:
-            return self.refuse(verdict.refusal() or _BLOCKED)
+            return self._refusal(verdict)
         if event.event in (_E.BeforeAgent, _E.SessionStart) and verdict.told():
             return Answer(f"{verdict.told()}\n".encode(errors="replace"))
         return Answer()
@@ -353,7 +361,7 @@ class WindsurfHost(_PlainHost):
         """Exit 2 is a block; nothing else is read."""
         ends = verdict.blocked or verdict.stopped
         if event.event in (_E.BeforeTool, _E.BeforeAgent) and ends:
-            return self.refuse(verdict.refusal() or _BLOCKED)
+            return self._refusal(verdict)
         return Answer()
 
     def refuse(self, reason: str) -> Answer:
@@ -369,6 +377,7 @@ class WindsurfHost(_PlainHost):
         if action == "mcp_tool_use":
             tool = text_field(about, "mcp_tool_name")
             return read_call(tool, about.get("mcp_tool_arguments"), {})
+        text_field(about, "command_line" if action == "run_command" else "file_path")
         call = read_call(action, about, self.tools)
         shown = call.parts[0][1]
         if action != "write_code" or shown.get("old_string") != "":

@@ -292,8 +292,13 @@ def escape(text: str) -> str:
 
 
 def json_answer(wire: Wire, *expressed: Effect) -> Answer:
-    """An answer in JSON; keys without a value are left out."""
-    found = {key: value for key, value in wire.items() if value not in (None, "", {})}
+    """An answer in JSON; keys without a value are left out.
+
+    An empty object is the value of a changed input, unless it holds what is specific.
+    """
+    found = {key: value for key, value in wire.items() if value not in (None, "")}
+    if not found.get("hookSpecificOutput", True):
+        del found["hookSpecificOutput"]
     return Answer(_ascii(encode(found)) + b"\n", expressed=frozenset(expressed))
 
 

@@ -101,21 +101,22 @@ class ToolCall(Struct, frozen=True):
             for key, value in changed.items()
             if key not in top
         }
-        return top | ({self.listed: [self._item(inner)]} if self.listed else inner)
+        return top | ({self.listed: self._relisted(inner)} if self.listed else inner)
 
     def _top_level(self, changed: Wire) -> Wire:
         """What of a change does not belong into the host's list."""
         kept = self.given.keys() - {self.listed} if self.listed else ()
         return {key: value for key, value in changed.items() if key in kept}
 
-    def _item(self, inner: Wire) -> Any:
+    def _relisted(self, inner: Wire) -> Any:
+        """The value of the host's list, or of what it took in place of a list."""
         given = self.given[self.listed]
-        first = given[0] if isinstance(given, list) else given
-        if isinstance(first, dict):
-            return inner
-        if len(inner) != 1:
+        is_list = isinstance(given, list)
+        first = given[0] if is_list else given
+        if not isinstance(first, dict) and len(inner) != 1:
             raise ValueError(f"an item of {self.listed} cannot have further fields")
-        return next(iter(inner.values()))
+        item = inner if isinstance(first, dict) else next(iter(inner.values()))
+        return [item] if is_list else item
 
 
 def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
@@ -267,7 +268,8 @@ def _merged_edits(edits: list[Wire]) -> Wire:
         key: "\n".join(str(one[key]) for one in edits if key in one)
         for key in ("old_string", "new_string")
     }
-    return {"path": edits[0]["path"], **joined}
+    others = {key: value for one in edits for key, value in one.items()}
+    return {**others, "path": edits[0]["path"], **joined}
 
 
 def _list_keys(ours: str, given: Wire) -> list[str]:
