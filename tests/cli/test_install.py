@@ -205,6 +205,37 @@ def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
     assert "Do not commit it" not in ended.stdout
 
 
+def test_user_settings_keep_the_events_of_other_projects(shell: Shell) -> None:
+    """Installing for the hooks of one project takes no guard from another."""
+    shell.run("install", "claude", "--user")
+    shell.hooks(AfterAgent=[GUARD])
+    shell.run("install", "claude", "--user")
+    found = json.loads((shell.home / ".claude/settings.json").read_text())["hooks"]
+    assert found.keys() == {"PreToolUse", "Stop"}
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_codex_gets_a_file_that_it_reads(shell: Shell, trusted: bool) -> None:
+    """Codex reads the hooks of a project only if it trusts the project."""
+    (shell.home / ".codex").mkdir()
+    level = "trusted" if trusted else "untrusted"
+    text = f'[projects."{shell.project}"]\ntrust_level = "{level}"\n'
+    (shell.home / ".codex/config.toml").write_text(text)
+    ended = shell.run("install", "codex")
+    assert (shell.project / ".codex/hooks.json").exists() is trusted
+    assert (shell.home / ".codex/hooks.json").exists() is not trusted
+    assert ("does not read the hooks of this project" in ended.stdout) is not trusted
+    assert "already installed" in shell.run("install", "codex").stdout
+
+
+@pytest.mark.parametrize("text", ["", "[projects", "projects = 5", "\0"])
+def test_broken_settings_of_codex_trust_nothing(shell: Shell, text: str) -> None:
+    (shell.home / ".codex").mkdir()
+    (shell.home / ".codex/config.toml").write_text(text)
+    assert shell.run("install", "codex").returncode == 0
+    assert (shell.home / ".codex/hooks.json").exists()
+
+
 def test_project_names_the_path_if_hookline_is_not_on_it(
     shell: Shell, tmp_path: Path
 ) -> None:

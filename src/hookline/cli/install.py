@@ -13,7 +13,7 @@ from hookline.executors.contract import RegisteredHook
 from hookline.hosts.catalog import all_hosts, host_of
 from hookline.hosts.file_changes import Change, apply
 from hookline.hosts.host import Host, HostName
-from hookline.hosts.host_files import FILES, Scope
+from hookline.hosts.host_files import FILES, Scope, reads_project
 from hookline.hosts.install import (
     Installer,
     Wanted,
@@ -55,12 +55,12 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> None:
     """Write the host's files, and say what to do next."""
     host = host_of(options.host)
-    scope = Scope.USER if options.user else Scope.PROJECT
     workspace = find_workspace(options.cwd)
+    scope = Scope.USER if options.user else _project_scope(host, workspace)
     hooks = _hooks(options.cwd)
     wanted = wanted_events(host, hooks, all_events=options.all_events)
     _require_events(host, hooks, wanted)
-    other = Scope.PROJECT if options.user else Scope.USER
+    other = Scope.PROJECT if scope is Scope.USER else Scope.USER
     _refuse_twice(host, Installer(host.name, other, workspace))
     installer = Installer(host.name, scope, workspace)
     program = program_for(scope)
@@ -69,11 +69,22 @@ def run(options: Options) -> None:
         print_diffs(changes, would="write")
         return
     _write(changes, wanted)
+    if scope is Scope.USER and not options.user:
+        told = "does not read the hooks of this project, which it does not trust"
+        print(f"note:  {host.title} {told}: these are your own settings, for all")
     _print_notes(host, installer, hooks, wanted, workspace)
     if os.path.isabs(program[0]) and scope is Scope.PROJECT:  # noqa: PTH117
         where = "of this machine: 'hookline' on your PATH is another one, or missing"
         print(f"note:  the file names {program[0]} {where}. Do not commit it")
     _print_next(host, scope, hooks)
+
+
+def _project_scope(host: Host, workspace: Workspace) -> Scope:
+    """The project's own file, unless the host would not read it."""
+    project = Installer(host.name, Scope.PROJECT, workspace)
+    if reads_project(FILES[host.name], workspace.root) or project.calls(host.events):
+        return Scope.PROJECT
+    return Scope.USER
 
 
 def _hooks(cwd: str) -> list[RegisteredHook]:

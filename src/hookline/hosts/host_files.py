@@ -72,6 +72,8 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     """Whether the project's file is in the root of the repository."""
     readers: tuple[HostName, ...] = ()
     """Other hosts that run the hooks in these files."""
+    trusted_in: str = ""
+    """The user's file that names the projects whose files the host reads."""
     off: tuple[KeyPath, bool] | None = None
     """The key that switches all hooks off, and with which value."""
     approval: str = ""
@@ -119,12 +121,12 @@ FILES: Mapping[HostName, HostFiles] = {
         project=".codex/hooks.json",
         user="$CODEX_HOME/hooks.json",
         homes={"CODEX_HOME": "~/.codex"},
+        trusted_in="$CODEX_HOME/config.toml",
         extra=_COMMAND,
         default_ms=600_000,
         approval="only after you have trusted it in Codex (/hooks)",
         next_step="start codex, open /hooks and trust the hooks, again after each "
-        "change: until then Codex does not run them, and does not say so; it reads a "
-        "project's hooks only if the project is trusted too",
+        "change: until then Codex does not run them, and does not say so",
     ),
     _H.COPILOT: HostFiles(
         project=".github/hooks/hookline.json",
@@ -237,7 +239,29 @@ def file_of(files: HostFiles, scope: Scope, folder: str, event: str = "") -> str
     """The path of a host's file; ``folder`` is that of the project."""
     if scope is Scope.PROJECT:
         return os.path.join(folder, files.project.replace("{event}", event))  # noqa: PTH118
-    path = files.user.replace("{event}", event)
+    return _in_home(files, files.user.replace("{event}", event))
+
+
+def reads_project(files: HostFiles, folder: str) -> bool:
+    """Whether a host reads the files of a project; some only if they trust it."""
+    if not files.trusted_in:
+        return True
+    path = _in_home(files, files.trusted_in)
+    try:
+        known = parse_text(decode_text(read_bytes(path), path), path).get("projects")
+    except HooklineError:
+        return False
+    places = {folder, os.path.realpath(folder)}
+    return isinstance(known, dict) and any(
+        _is_trusted(known.get(one)) for one in places
+    )
+
+
+def _is_trusted(project: Any) -> bool:
+    return isinstance(project, dict) and project.get("trust_level") == "trusted"
+
+
+def _in_home(files: HostFiles, path: str) -> str:
     for name, default in files.homes.items():
         given = os.environ.get(name, "")
         # A relative one would be another folder in every directory.

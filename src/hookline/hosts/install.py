@@ -154,7 +154,12 @@ class Installer:
     def install(
         self, wanted: list[Wanted], known: Iterable[str], program: tuple[str, ...]
     ) -> list[Change]:
-        """What makes the host ask about these events and no others that it has."""
+        """What makes the host ask about these events and no others that it has.
+
+        The user's file keeps its events: other projects may have hooks for them.
+        """
+        if self.scope is Scope.USER:
+            wanted = [*wanted, *self._kept(wanted, list(known))]
         if self.files.layout is Layout.SCRIPT:
             return self._install_scripts(wanted, known, program)
         path = self.file()
@@ -167,6 +172,13 @@ class Installer:
             text = f"{json.dumps(content, indent=2)}\n".encode()
             changes.append(Change(path=beside, before=self._read(beside), after=text))
         return [self._recorded(change) for change in changes]
+
+    def _kept(self, wanted: list[Wanted], known: list[str]) -> list[Wanted]:
+        calls = [one for found in self.calls(known).values() for one in found]
+        named = {one.event for one in wanted}
+        kept = dict.fromkeys(one.event for one in calls if one.event in known)
+        # Whether its hooks ask for that is not known here: the stricter form.
+        return [Wanted(event, closed=True) for event in kept if event not in named]
 
     def _install_scripts(
         self, wanted: list[Wanted], known: Iterable[str], program: tuple[str, ...]
