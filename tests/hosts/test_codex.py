@@ -141,11 +141,11 @@ async def test_every_capture_is_read_and_answered(desk: Desk, name: str) -> None
         ),
         (
             "PostToolUse-1", "AfterTool", BLOCK,
-            specific("PostToolUse", additionalContext="no <b>"),
+            specific("PostToolUse", additionalContext="no &lt;b&gt;"),
         ),
         (
             "PostToolUse-3", "AfterTool", {**BLOCK, **CONTEXT},
-            specific("PostToolUse", additionalContext="no <b>\n\nsee &lt;b&gt;"),
+            specific("PostToolUse", additionalContext="no &lt;b&gt;\n\nsee &lt;b&gt;"),
         ),
         (
             "PostToolUse-2", "AfterTool", {**CONTEXT, **MESSAGE},
@@ -223,7 +223,7 @@ async def test_subagents_are_carried_over(desk: Desk) -> None:
     assert reply.stdout == line(decision="block", reason="no <b>")
     desk.rule("SubagentStart", BLOCK)
     reply = await desk.ask("codex", subagent("SubagentStart"))
-    told = "Do not start: no <b>"
+    told = "Do not start: no &lt;b&gt;"
     assert reply.stdout == specific("SubagentStart", additionalContext=told)
     assert b"the subagent starts, and is told not to work" in reply.stderr
 

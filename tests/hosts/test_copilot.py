@@ -94,16 +94,18 @@ HIDDEN = {"resultType": "success", "textResultForLlm": "secret"}
                                         "file_text": "c"})),
         ("preToolUse-1", "BeforeTool", CONTEXT,
          line(additionalContext="see &lt;b&gt;")),
-        ("postToolUse-1", "AfterTool", BLOCK, line(additionalContext="no <b>")),
+        ("postToolUse-1", "AfterTool", BLOCK,
+         line(additionalContext="no &lt;b&gt;")),
         ("postToolUse-2", "AfterTool", {**BLOCK, **CONTEXT, **MESSAGE},
-         line(additionalContext="no <b>\n\nsee &lt;b&gt;\na note")),
+         line(additionalContext="no &lt;b&gt;\n\nsee &lt;b&gt;\na note")),
         ("postToolUse-1", "AfterTool", {**BLOCK, **WITHHOLD},
          line(modifiedResult=HIDDEN)),
         ("postToolUse-1", "AfterTool", STOP,
          line(modifiedResult=HIDDEN | {"textResultForLlm": "enough"})),
         ("postToolUseFailure-1", "AfterTool", CONTEXT,
          line(additionalContext="see &lt;b&gt;")),
-        ("postToolUseFailure-1", "AfterTool", BLOCK, line(additionalContext="no <b>")),
+        ("postToolUseFailure-1", "AfterTool", BLOCK,
+         line(additionalContext="no &lt;b&gt;")),
         ("userPromptSubmitted-1", "BeforeAgent", BLOCK,
          line(decision="block", reason="no <b>")),
         ("userPromptSubmitted-1", "BeforeAgent", STOP,
@@ -131,6 +133,20 @@ async def test_answers_are_these_bytes(
     capture = captured("copilot", name)
     reply = await desk.ask("copilot", capture, name.partition("-")[0])
     assert (reply.stdout, reply.status) == (expected, 0)
+
+
+async def test_losses_are_told_where_something_is_lost(desk: Desk) -> None:
+    """HOSTS rule 11: the error of a failed tool cannot be withheld, a result can."""
+    desk.rule("AfterTool", {**BLOCK, **WITHHOLD})
+    failed = captured("copilot", "postToolUseFailure-1")
+    reply = await desk.ask("copilot", failed, "postToolUseFailure")
+    assert reply.stdout == line(additionalContext="secret")
+    assert b"the error of a tool that failed reaches the model" in reply.stderr
+    done = captured("copilot", "postToolUse-1")
+    assert (await desk.ask("copilot", done, "postToolUse")).stderr == b""
+    desk.rule("AfterAgent", {**BLOCK, **MESSAGE})
+    stop = captured("copilot", "agentStop-1")
+    assert (await desk.ask("copilot", stop, "agentStop")).stderr == b""
 
 
 def specific(**said: Any) -> bytes:
@@ -360,7 +376,7 @@ async def test_subagents_are_carried_over(desk: Desk) -> None:
     assert (fields["agent_id"], fields["prompt_response"]) == ("a1", "sub done")
     assert fields["stop_hook_active"] is True
     desk.rule("SubagentStart", BLOCK)
-    told = line(additionalContext="Do not start: no <b>")
+    told = line(additionalContext="Do not start: no &lt;b&gt;")
     assert (await desk.ask("copilot", start, "subagentStart")).stdout == told
     # With a PascalCase name in its settings, Copilot sends this one without a name.
     assert (await desk.ask("copilot", start)).stdout == told

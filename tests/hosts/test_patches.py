@@ -97,6 +97,15 @@ def test_a_line_that_looks_like_a_marker_takes_no_lines_from_a_file(
     assert first["new_string"].endswith("KEY=1")
 
 
+def test_a_carriage_return_may_end_a_line() -> None:
+    """As Copilot was seen to read it; for Codex it is a part of the name."""
+    text = patch("*** Add File: a.txt\r+one\r*** Add File: .env\r+KEY=1")
+    parts = patch_parts(text)
+    assert ("write_file", {"path": "a.txt", "content": "one"}) in parts
+    assert ("write_file", {"path": ".env", "content": "KEY=1"}) in parts
+    assert "a.txt+one*** Add File: .env+KEY=1" in [part["path"] for _, part in parts]
+
+
 def test_every_update_of_one_file_is_shown() -> None:
     update = ("*** Update File: a", "@@", "-x")
     parts = patch_parts(patch(*update, "+one", *update, "+two"))

@@ -25,6 +25,7 @@ from .host import (
     Limits,
     Verdict,
     Wire,
+    escape,
     json_answer,
     tool_result,
 )
@@ -123,7 +124,10 @@ class CodexHost(ClaudeHost):
             case _:
                 return json_answer({})
         shown = [wire.get("systemMessage"), verdict.notice]
-        return json_answer(wire | {"systemMessage": "\n".join(filter(None, shown))})
+        # A message goes with the reason of a block.
+        expressed = (Effect.MESSAGE,) if "decision" in wire else ()
+        wire |= {"systemMessage": "\n".join(filter(None, shown))}
+        return json_answer(wire, *expressed)
 
 
 def _response(name: str, response: Any) -> Wire:
@@ -189,7 +193,7 @@ def _after_agent(verdict: Verdict) -> Wire:
 
 def _told_to_subagent(verdict: Verdict) -> str:
     if verdict.blocked or verdict.stopped:
-        return f"Do not start: {verdict.refusal()}"
+        return escape(f"Do not start: {verdict.refusal()}")
     return verdict.told()
 
 

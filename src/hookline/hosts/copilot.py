@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import structs
-
 from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_NOTIFICATIONS
 from hookline.protocol.events import HookEventName
 
@@ -28,6 +26,7 @@ from .host import (
     Limits,
     Verdict,
     Wire,
+    escape,
     json_answer,
     text_field,
     tool_result,
@@ -94,8 +93,9 @@ _AGENT_STARTS = "the subagent starts, and is told not to work"
 LIMITS: Limits = {
     _E.BeforeTool: {Effect.STOP: "the call is denied, and the turn goes on"},
     _E.AfterTool: {
-        Effect.STOP: "the reason takes the place of the result, and the turn goes on",
+        Effect.WITHHOLD: "the error of a tool that failed reaches the model",
         Effect.SUPPRESS: "the result is shown to the person",
+        Effect.STOP: "the turn goes on, without the result unless the tool failed",
     },
     _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR, Effect.MESSAGE: _NOBODY},
     _E.SessionEnd: {Effect.MESSAGE: _NOBODY},
@@ -162,7 +162,8 @@ class CopilotHost:
             case _E.AfterAgent | _E.SubagentStop:
                 # Without an answer the agent stops, which is all that a stop asks.
                 is_rejected = verdict.blocked and not verdict.stopped
-                return json_answer(_refusing(verdict) if is_rejected else {})
+                wire = _refusing(verdict) if is_rejected else {}
+                return json_answer(wire, *([Effect.MESSAGE] if wire else []))
             case _E.BeforeAgent | _E.SessionStart:
                 return json_answer({"additionalContext": verdict.told()})
             case _E.SubagentStart:
@@ -293,11 +294,10 @@ def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:
     if is_hidden and event.name not in _FAILURES:
         text = verdict.refusal().strip() or "withheld by a hook"
         result = {"resultType": "success", "textResultForLlm": text}
-        return json_answer({"modifiedResult": result})
-    remark = [_reason(verdict) if is_hidden else "", verdict.remark()]
-    answer = json_answer({"additionalContext": "\n\n".join(filter(None, remark))})
-    lost = ("a tool that failed: its error reaches the model",) if is_hidden else ()
-    return structs.replace(answer, lost=lost)
+        return json_answer({"modifiedResult": result}, Effect.WITHHOLD)
+    reason = escape(verdict.stop_reason) if verdict.stopped else ""
+    remark = "\n\n".join(filter(None, [reason, verdict.remark()]))
+    return json_answer({"additionalContext": remark})
 
 
 def _refusing(verdict: Verdict) -> Wire:
@@ -308,7 +308,7 @@ def _refusing(verdict: Verdict) -> Wire:
 
 def _told_to_subagent(verdict: Verdict) -> str:
     if verdict.blocked or verdict.stopped:
-        return f"Do not start: {verdict.refusal()}"
+        return escape(f"Do not start: {verdict.refusal()}")
     return verdict.told()
 
 

@@ -49,7 +49,12 @@ def patch_parts(text: str, folder: str = "") -> list[Part]:
 
     Relative paths are those of ``folder``.
     """
-    return [part for one in _sections(text) for part in _parts(one, folder)]
+    sections = _sections(text)
+    plain = text.replace("\r\n", "\n")
+    if "\r" in plain:
+        # A line end of its own for Copilot, a part of the line for Codex.
+        sections += _sections(plain.replace("\r", "\n"))
+    return [part for one in sections for part in _parts(one, folder)]
 
 
 def command_parts(command: str) -> list[Part]:
