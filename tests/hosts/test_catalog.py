@@ -97,7 +97,7 @@ VERDICTS = st.builds(
 
 
 def test_every_name_has_a_host() -> None:
-    assert [*all_hosts()] == [one for one in HostName if one in all_hosts()]
+    assert [*all_hosts()] == [*HostName]
     for name, host in all_hosts().items():
         assert host_of(name.value) is host
         assert host.name is name
@@ -229,25 +229,30 @@ def test_any_input_is_read_or_refused(host: Host, sent: dict[str, Any]) -> None:
 CALL = {"tool_name": "Shell", "tool_input": {"command": "ls"}}
 
 
+CLAUDES = {"hook_event_name": "PreToolUse", "timestamp": "2026", **CALL}
+CURSORS = {"hook_event_name": "preToolUse", "cursor_version": "2.0", **CALL}
+VSCODES = {"hookEventName": "PreToolUse", "sessionId": "s", **CALL}
+COPILOT = {"COPILOT_CLI": "1"}
+
+
 @pytest.mark.parametrize(
-    ("named", "sent", "real"),
+    ("named", "sent", "env", "real"),
     [
-        ("claude", {"hook_event_name": "PreToolUse", **CALL}, "claude"),
-        (
-            "claude",
-            {"hook_event_name": "preToolUse", "cursor_version": "2.0", **CALL},
-            "cursor",
-        ),
-        (
-            "claude",
-            {"hookEventName": "PreToolUse", "sessionId": "s", **CALL},
-            "vscode",
-        ),
-        ("cursor", {"hook_event_name": "preToolUse", **CALL}, "cursor"),
+        ("claude", CLAUDES, {}, "claude"),
+        ("claude", CURSORS, {}, "cursor"),
+        ("claude", VSCODES, {}, "vscode"),
+        ("claude", VSCODES, COPILOT, "vscode"),
+        ("claude", CLAUDES, COPILOT, "copilot"),
+        ("copilot", VSCODES, {}, "vscode"),
+        ("copilot", CLAUDES, COPILOT, "copilot"),
+        ("vscode", CLAUDES, COPILOT, "copilot"),
+        ("vscode", VSCODES, COPILOT, "vscode"),
+        ("vscode", CLAUDES, {}, "vscode"),
+        ("cursor", CURSORS, {}, "cursor"),
     ],
 )
-def test_a_host_that_reads_claudes_settings_is_recognised(
-    named: str, sent: dict[str, Any], real: str
+def test_a_host_that_reads_the_settings_of_another_is_recognised(
+    named: str, sent: dict[str, Any], env: dict[str, str], real: str
 ) -> None:
     """HOSTS rule 9."""
-    assert real_host(host_of(named), sent, {}).name.value == real
+    assert real_host(host_of(named), sent, env).name.value == real

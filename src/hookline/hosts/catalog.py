@@ -64,7 +64,8 @@ def real_host(named: Host, given: Wire, env: Mapping[str, str]) -> Host:
         return all_hosts()[HostName.CURSOR]
     if named.name in (HostName.CLAUDE, HostName.COPILOT) and "hookEventName" in given:
         return all_hosts()[HostName.VSCODE]
-    if named.name is HostName.CLAUDE and "COPILOT_CLI" in env:
+    others = (HostName.CLAUDE, HostName.VSCODE)
+    if named.name in others and "hookEventName" not in given and "COPILOT_CLI" in env:
         return _copilot(named, given, env)
     return named
 

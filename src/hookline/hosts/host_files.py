@@ -212,7 +212,7 @@ FILES: Mapping[HostName, HostFiles] = {
         user="~/.cline/hooks/{event}.sh",
         layout=Layout.SCRIPT,
         timeout_key=None,
-        default_ms=30_000,
+        default_ms=120_000,
         names_event=True,
     ),
 }
