@@ -7,13 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
 
 from .loopback import QuietHandler, ThreadedServer
 
-Calls = Sequence[tuple[str, dict[str, Any]]]
+Calls = Sequence[tuple[int, str, dict[str, Any]]]
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -106,14 +107,14 @@ def _responses_message(text: str) -> dict[str, Any]:
 def _responses_calls(calls: Calls) -> list[dict[str, Any]]:
     return [
         {
-            "id": f"fc_{at}",
+            "id": f"fc_{number}",
             "type": "function_call",
-            "call_id": f"call_{at}",
+            "call_id": f"call_{number}",
             "name": name,
             "arguments": json.dumps(arguments),
             "status": "completed",
         }
-        for at, (name, arguments) in enumerate(calls)
+        for number, name, arguments in calls
     ]
 
 
@@ -131,7 +132,7 @@ def _response(output: list[Any], status: str) -> dict[str, Any]:
 
 def _anthropic_whole(text: str, calls: Calls) -> dict[str, Any]:
     blocks: list[Any] = [{"type": "text", "text": text}] if text else []
-    blocks += [_tool_use(at, name, args) for at, (name, args) in enumerate(calls)]
+    blocks += [_tool_use(number, name, args) for number, name, args in calls]
     return _message(blocks, "tool_use" if calls else "end_turn")
 
 
@@ -140,13 +141,13 @@ def _anthropic_events(text: str, calls: Calls) -> Iterator[str]:
     if text:
         words = [{"type": "text_delta", "text": w} for w in _WORDS.findall(text)]
         yield from _block(0, {"type": "text", "text": ""}, words)
-    for number, (name, args) in enumerate(calls):
+    for at, (number, name, args) in enumerate(calls, start=bool(text)):
         written = json.dumps(args)
         pieces = [
             {"type": "input_json_delta", "partial_json": piece}
             for piece in (written[:3], written[3:])
         ]
-        yield from _block(number + bool(text), _tool_use(number, name, {}), pieces)
+        yield from _block(at, _tool_use(number, name, {}), pieces)
     reason = "tool_use" if calls else "end_turn"
     delta = {"stop_reason": reason, "stop_sequence": None}
     yield _event("message_delta", delta=delta, usage={"output_tokens": 2})
@@ -174,7 +175,7 @@ _SERVICES = (
 
 
 def _genai_calls(calls: Calls) -> list[Any]:
-    return [{"functionCall": {"name": name, "args": args}} for name, args in calls]
+    return [{"functionCall": {"name": name, "args": args}} for _, name, args in calls]
 
 
 def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
@@ -185,10 +186,13 @@ def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
 
 
 def _openai_calls(calls: Calls) -> list[dict[str, Any]]:
-    functions = [{"name": name, "arguments": json.dumps(args)} for name, args in calls]
     return [
-        {"id": f"call_{at}", "type": "function", "function": function}
-        for at, function in enumerate(functions)
+        {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(args)},
+        }
+        for number, name, args in calls
     ]
 
 
@@ -202,8 +206,8 @@ def _openai_chunk(delta: dict[str, Any], reason: str | None = None) -> str:
     return _data(_openai("chat.completion.chunk", choice))
 
 
-def _tool_use(at: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    call_id = f"toolu_{at}"
+def _tool_use(number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    call_id = f"toolu_{number}"
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
@@ -253,6 +257,8 @@ class ModelServer(ThreadedServer):
         self._answers = iter(answers)
         self._lock = threading.Lock()
         self.requests: list[ReceivedRequest] = []
+        self.numbers = count()
+        """One for each call: an agent may take a repeated id for the same call."""
         self.gate: threading.Event | None = None
         """If set, a stream waits for it after its first chunk."""
 
@@ -282,12 +288,13 @@ class _Handler(QuietHandler[ModelServer]):
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return
         answer = self.owner.take(self.path, body)
+        calls = [(next(self.owner.numbers), *call) for call in answer.calls]
         if answer.status != HTTPStatus.OK:
             self._send(answer.status, {"error": {"message": answer.text}})
         elif "streamGenerateContent" in self.path or body.get("stream") is True:
-            self._stream(service.events(answer.text, answer.calls))
+            self._stream(service.events(answer.text, calls))
         else:
-            self._send(200, service.whole(answer.text, answer.calls))
+            self._send(200, service.whole(answer.text, calls))
 
     def _send(self, status: int, value: dict[str, Any]) -> None:
         data = json.dumps(value).encode()

@@ -1,0 +1,216 @@
+"""The coding agents that are run: where each comes from, and how it runs offline.
+
+In every text ``@URL@`` stands for the model server, ``@HOME@`` for the private home
+and ``@PROJECT@`` for the project.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+Call = tuple[str, dict[str, Any]]
+PROMPT = "please work"
+
+
+class Program(Struct, frozen=True):
+    """One program: its package, its command line, its own settings and tools."""
+
+    package: str
+    version: str
+    arguments: tuple[str, ...]
+    shell: Callable[[str], Call]
+    write: Callable[[str, str], Call]
+    environ: Mapping[str, str] = {}
+    files: Mapping[str, str] = {}
+    mcp_tool: str = "mcp__notes__add_note"
+    agent: Call | None = None
+    """A call that starts a subagent, where the program has them."""
+
+
+def _patch(path: str, text: str) -> Call:
+    """Codex knows no tool that writes one file."""
+    return several_files({path: text})
+
+
+def several_files(files: Mapping[str, str]) -> Call:
+    """Codex's call that adds several files at once."""
+    added = [f"*** Add File: {path}\n+{text}" for path, text in files.items()]
+    patch = "\n".join(["*** Begin Patch", *added, "*** End Patch"])
+    return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF\n"}
+
+
+def _server(python: str) -> dict[str, Any]:
+    return {"command": python, "args": ["@PROJECT@/notes_server.py"]}
+
+
+_CODEX = """\
+model = "gpt-5-codex"
+model_provider = "local"
+[model_providers.local]
+name = "local"
+base_url = "@URL@/v1"
+wire_api = "responses"
+env_key = "LOCAL_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[features]
+hooks = true
+[projects."@PROJECT@"]
+trust_level = "trusted"
+"""
+_GEMINI = {
+    "security": {
+        "auth": {"selectedType": "gemini-api-key"},
+        "folderTrust": {"enabled": False},
+    },
+    "hooksConfig": {"enabled": True},
+    "tools": {"enableHooks": True},
+    "general": {"disableAutoUpdate": True},
+    "privacy": {"usageStatisticsEnabled": False},
+}
+_QWEN = {
+    "security": {
+        "auth": {"selectedType": "openai"},
+        "folderTrust": {"enabled": False},
+    },
+    "general": {"disableAutoUpdate": True},
+    "privacy": {"usageStatisticsEnabled": False},
+}
+_OPENCODE = {
+    "model": "local/local",
+    "small_model": "local/local",
+    "autoupdate": False,
+    "share": "disabled",
+    "permission": {"edit": "allow", "bash": "allow"},
+    "provider": {
+        "local": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "local",
+            "options": {"baseURL": "@URL@/v1", "apiKey": "none"},
+            "models": {"local": {"name": "local", "tool_call": True}},
+        }
+    },
+}
+
+PROGRAMS = {
+    "claude": Program(
+        package="@anthropic-ai/claude-code",
+        version="2.1.325",
+        arguments=(
+            "claude", "-p", PROMPT, "--permission-mode", "acceptEdits",
+            "--allowedTools", "Bash,Read,Write,Edit,Agent,Task,Grep,Glob,mcp__notes",
+        ),  # fmt: skip
+        environ={
+            "ANTHROPIC_BASE_URL": "@URL@",
+            "ANTHROPIC_API_KEY": "none",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        },
+        shell=lambda text: ("Bash", {"command": text, "description": "a command"}),
+        write=lambda path, text: (
+            "Write",
+            {"file_path": f"@PROJECT@/{path}", "content": text},
+        ),
+        agent=(
+            "Agent",
+            {
+                "description": "look",
+                "prompt": "subagent prompt",
+                "subagent_type": "general-purpose",
+            },
+        ),
+    ),
+    "codex": Program(
+        package="@openai/codex",
+        version="0.166.0",
+        arguments=(
+            "codex", "exec", "--dangerously-bypass-hook-trust",
+            "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+            PROMPT,
+        ),  # fmt: skip
+        environ={"LOCAL_KEY": "none", "CODEX_HOME": "@HOME@/.codex"},
+        files={"@HOME@/.codex/config.toml": _CODEX},
+        shell=lambda text: ("exec_command", {"cmd": text}),
+        write=_patch,
+    ),
+    "gemini": Program(
+        package="@google/gemini-cli",
+        version="0.61.0",
+        arguments=("gemini", "--yolo", "-m", "gemini-2.5-flash", "-p", PROMPT),
+        environ={
+            "GOOGLE_GEMINI_BASE_URL": "@URL@",
+            "GEMINI_API_KEY": "none",
+            "GEMINI_CLI_NO_RELAUNCH": "1",
+        },
+        files={"@HOME@/.gemini/settings.json": json.dumps(_GEMINI)},
+        shell=lambda text: ("run_shell_command", {"command": text}),
+        write=lambda path, text: ("write_file", {"file_path": path, "content": text}),
+        mcp_tool="mcp_notes_add_note",
+    ),
+    "copilot": Program(
+        package="@github/copilot",
+        version="1.0.102",
+        arguments=("copilot", "-p", PROMPT, "--allow-all-tools"),
+        environ={
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_PROVIDER_BASE_URL": "@URL@/v1",
+            "COPILOT_MODEL": "local",
+            "COPILOT_AUTO_UPDATE": "false",
+            "COPILOT_ALLOW_ALL": "true",
+        },
+        shell=lambda text: ("bash", {"command": text, "description": "a command"}),
+        write=lambda path, text: (
+            "create",
+            {"path": f"@PROJECT@/{path}", "file_text": text},
+        ),
+        mcp_tool="notes-add_note",
+    ),
+    "qwen": Program(
+        package="@qwen-code/qwen-code",
+        version="0.24.4",
+        arguments=("qwen", "--yolo", "-p", PROMPT),
+        environ={
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": "@URL@/v1",
+            "OPENAI_MODEL": "local",
+            "QWEN_CODE_NO_RELAUNCH": "true",
+        },
+        files={"@HOME@/.qwen/settings.json": json.dumps(_QWEN)},
+        shell=lambda text: (
+            "run_shell_command",
+            {"command": text, "is_background": False},
+        ),
+        write=lambda path, text: (
+            "write_file",
+            {"file_path": f"@PROJECT@/{path}", "content": text},
+        ),
+    ),
+    "opencode": Program(
+        package="opencode-ai",
+        version="1.18.33",
+        arguments=("opencode", "run", PROMPT),
+        environ={
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        },
+        files={"@PROJECT@/opencode.json": json.dumps(_OPENCODE)},
+        shell=lambda text: ("bash", {"command": text, "description": "a command"}),
+        write=lambda path, text: (
+            "write",
+            {"filePath": f"@PROJECT@/{path}", "content": text},
+        ),
+        mcp_tool="notes_add_note",
+    ),
+    "cline": Program(
+        package="cline",
+        version="3.0.65",
+        arguments=("cline", "--yolo", PROMPT),
+        shell=lambda text: ("run_commands", {"commands": [text]}),
+        write=lambda path, text: ("editor", {"path": path, "new_text": text}),
+    ),
+}
