@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from .loopback import QuietHandler, ThreadedServer
 
-Calls = Sequence[tuple[int, str, dict[str, Any]]]
+Calls = Sequence[tuple[int, str, Any]]
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -67,8 +67,7 @@ def _responses_events(text: str, calls: Calls) -> Iterator[str]:
         place = {"output_index": at, "item_id": item["id"]}
         is_text = item["type"] == "message"
         inner = _text_events(item, text) if is_text else _argument_events(item)
-        empty: dict[str, Any] = {"content": []} if is_text else {"arguments": ""}
-        added = {**item, **empty, "status": "in_progress"}
+        added = {**item, **_EMPTY[item["type"]], "status": "in_progress"}
         events.append({"type": "response.output_item.added", **place, "item": added})
         events += [{**place, **event} for event in inner]
         events.append({"type": "response.output_item.done", **place, "item": item})
@@ -90,12 +89,22 @@ def _text_events(item: dict[str, Any], text: str) -> list[dict[str, Any]]:
 
 
 def _argument_events(item: dict[str, Any]) -> list[dict[str, Any]]:
+    if item["type"] == "custom_tool_call":
+        return []
     kind, written = "response.function_call_arguments", item["arguments"]
     return [
         {"type": f"{kind}.delta", "delta": written[:3]},
         {"type": f"{kind}.delta", "delta": written[3:]},
         {"type": f"{kind}.done", "arguments": written, "name": item["name"]},
     ]
+
+
+_EMPTY: dict[str, dict[str, Any]] = {
+    "message": {"content": []},
+    "function_call": {"arguments": ""},
+    "custom_tool_call": {"input": ""},
+}
+"""How an item looks before its content is streamed."""
 
 
 def _responses_message(text: str) -> dict[str, Any]:
@@ -105,17 +114,19 @@ def _responses_message(text: str) -> dict[str, Any]:
 
 
 def _responses_calls(calls: Calls) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"fc_{number}",
-            "type": "function_call",
-            "call_id": f"call_{number}",
-            "name": name,
-            "arguments": json.dumps(arguments),
-            "status": "completed",
-        }
-        for number, name, arguments in calls
-    ]
+    return [_responses_call(*call) for call in calls]
+
+
+def _responses_call(number: int, name: str, arguments: Any) -> dict[str, Any]:
+    """``space/tool`` names a tool of a namespace; a text is a free-form call."""
+    namespace, _, tool = name.rpartition("/")
+    call = {"call_id": f"call_{number}", "name": tool, "status": "completed"}
+    if isinstance(arguments, str):
+        free = {"id": f"ctc_{number}", "type": "custom_tool_call"}
+        return {**free, **call, "input": arguments}
+    call |= {"arguments": json.dumps(arguments)}
+    call |= {"namespace": namespace} if namespace else {}
+    return {"id": f"fc_{number}", "type": "function_call", **call}
 
 
 def _response(output: list[Any], status: str) -> dict[str, Any]:
@@ -237,7 +248,7 @@ class Answer(Struct, frozen=True):
     """What the model answers: text, and calls as (name, arguments)."""
 
     text: str = ""
-    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    calls: tuple[tuple[str, dict[str, Any] | str], ...] = ()
     status: int = 200
     """Any other status is an error, with the text as its message."""
 

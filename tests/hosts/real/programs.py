@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-Call = tuple[str, dict[str, Any]]
+Call = tuple[str, dict[str, Any] | str]
 PROMPT = "please work"
 
 
@@ -29,26 +29,33 @@ class Program(Struct, frozen=True):
     mcp_tool: str = "mcp__notes__add_note"
     agent: Call | None = None
     """A call that starts a subagent, where the program has them."""
+    several: Callable[[Mapping[str, str]], Call] | None = None
+    """A call that writes several files, where the program has one."""
 
 
-def _patch(path: str, text: str) -> Call:
-    """Codex knows no tool that writes one file."""
-    return several_files({path: text})
-
-
-def several_files(files: Mapping[str, str]) -> Call:
-    """Codex's call that adds several files at once."""
+def _patch(files: Mapping[str, str]) -> Call:
+    """Codex's one tool for files, which takes a text."""
     added = [f"*** Add File: {path}\n+{text}" for path, text in files.items()]
-    patch = "\n".join(["*** Begin Patch", *added, "*** End Patch"])
-    return "exec_command", {"cmd": f"apply_patch <<'EOF'\n{patch}\nEOF\n"}
+    return "apply_patch", "\n".join(["*** Begin Patch", *added, "*** End Patch"])
 
 
-def _server(python: str) -> dict[str, Any]:
-    return {"command": python, "args": ["@PROJECT@/notes_server.py"]}
-
-
+_NOTES_COMMAND = ["python3", "@PROJECT@/notes_server.py"]
+_NOTES = {"notes": {"command": "python3", "args": _NOTES_COMMAND[1:]}}
+_COPILOT_NOTES = {"notes": {**_NOTES["notes"], "type": "local", "tools": ["*"]}}
+_COPILOT_AGENT = {
+    "name": "look",
+    "description": "look",
+    "prompt": "subagent prompt",
+    "agent_type": "general-purpose",
+    "mode": "sync",
+}
+_CLAUDE_AGENT = {
+    "description": "look",
+    "prompt": "subagent prompt",
+    "subagent_type": "general-purpose",
+}
 _CODEX = """\
-model = "gpt-5-codex"
+model = "gpt-5.5"
 model_provider = "local"
 [model_providers.local]
 name = "local"
@@ -61,8 +68,12 @@ stream_max_retries = 0
 hooks = true
 [projects."@PROJECT@"]
 trust_level = "trusted"
+[mcp_servers.notes]
+command = "python3"
+args = ["@PROJECT@/notes_server.py"]
 """
 _GEMINI = {
+    "mcpServers": _NOTES,
     "security": {
         "auth": {"selectedType": "gemini-api-key"},
         "folderTrust": {"enabled": False},
@@ -73,6 +84,7 @@ _GEMINI = {
     "privacy": {"usageStatisticsEnabled": False},
 }
 _QWEN = {
+    "mcpServers": _NOTES,
     "security": {
         "auth": {"selectedType": "openai"},
         "folderTrust": {"enabled": False},
@@ -85,6 +97,7 @@ _OPENCODE = {
     "small_model": "local/local",
     "autoupdate": False,
     "share": "disabled",
+    "mcp": {"notes": {"type": "local", "command": _NOTES_COMMAND}},
     "permission": {"edit": "allow", "bash": "allow"},
     "provider": {
         "local": {
@@ -95,6 +108,23 @@ _OPENCODE = {
         }
     },
 }
+_CLINE = {
+    "version": 1,
+    "lastUsedProvider": "openai-compatible",
+    "modes": {},
+    "providers": {
+        "openai-compatible": {
+            "settings": {
+                "provider": "openai-compatible",
+                "apiKey": "none",
+                "model": "local",
+                "baseUrl": "@URL@/v1",
+            },
+            "updatedAt": "2026-01-01T00:00:00.000Z",
+            "tokenSource": "manual",
+        }
+    },
+}
 
 PROGRAMS = {
     "claude": Program(
@@ -102,7 +132,8 @@ PROGRAMS = {
         version="2.1.325",
         arguments=(
             "claude", "-p", PROMPT, "--permission-mode", "acceptEdits",
-            "--allowedTools", "Bash,Read,Write,Edit,Agent,Task,Grep,Glob,mcp__notes",
+            "--allowedTools", "Bash,Read,Write,Edit,Agent,mcp__notes",
+            "--mcp-config", "@HOME@/mcp.json",
         ),  # fmt: skip
         environ={
             "ANTHROPIC_BASE_URL": "@URL@",
@@ -111,19 +142,13 @@ PROGRAMS = {
             "DISABLE_AUTOUPDATER": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         },
+        files={"@HOME@/mcp.json": json.dumps({"mcpServers": _NOTES})},
         shell=lambda text: ("Bash", {"command": text, "description": "a command"}),
         write=lambda path, text: (
             "Write",
             {"file_path": f"@PROJECT@/{path}", "content": text},
         ),
-        agent=(
-            "Agent",
-            {
-                "description": "look",
-                "prompt": "subagent prompt",
-                "subagent_type": "general-purpose",
-            },
-        ),
+        agent=("Agent", _CLAUDE_AGENT),
     ),
     "codex": Program(
         package="@openai/codex",
@@ -136,7 +161,9 @@ PROGRAMS = {
         environ={"LOCAL_KEY": "none", "CODEX_HOME": "@HOME@/.codex"},
         files={"@HOME@/.codex/config.toml": _CODEX},
         shell=lambda text: ("exec_command", {"cmd": text}),
-        write=_patch,
+        write=lambda path, text: _patch({path: text}),
+        several=_patch,
+        mcp_tool="mcp__notes/add_note",
     ),
     "gemini": Program(
         package="@google/gemini-cli",
@@ -151,11 +178,15 @@ PROGRAMS = {
         shell=lambda text: ("run_shell_command", {"command": text}),
         write=lambda path, text: ("write_file", {"file_path": path, "content": text}),
         mcp_tool="mcp_notes_add_note",
+        agent=("invoke_agent", {"agent_name": "generalist", "prompt": "look"}),
     ),
     "copilot": Program(
         package="@github/copilot",
         version="1.0.102",
-        arguments=("copilot", "-p", PROMPT, "--allow-all-tools"),
+        arguments=(
+            "copilot", "-p", PROMPT, "--allow-all-tools",
+            "--additional-mcp-config", "@@HOME@/mcp.json",
+        ),  # fmt: skip
         environ={
             "COPILOT_OFFLINE": "true",
             "COPILOT_PROVIDER_BASE_URL": "@URL@/v1",
@@ -168,7 +199,9 @@ PROGRAMS = {
             "create",
             {"path": f"@PROJECT@/{path}", "file_text": text},
         ),
+        files={"@HOME@/mcp.json": json.dumps({"mcpServers": _COPILOT_NOTES})},
         mcp_tool="notes-add_note",
+        agent=("task", _COPILOT_AGENT),
     ),
     "qwen": Program(
         package="@qwen-code/qwen-code",
@@ -189,6 +222,7 @@ PROGRAMS = {
             "write_file",
             {"file_path": f"@PROJECT@/{path}", "content": text},
         ),
+        agent=("agent", _CLAUDE_AGENT),
     ),
     "opencode": Program(
         package="opencode-ai",
@@ -205,12 +239,17 @@ PROGRAMS = {
             {"filePath": f"@PROJECT@/{path}", "content": text},
         ),
         mcp_tool="notes_add_note",
+        agent=("task", _CLAUDE_AGENT | {"subagent_type": "general"}),
     ),
     "cline": Program(
         package="cline",
         version="3.0.65",
-        arguments=("cline", "--yolo", PROMPT),
+        arguments=("cline", PROMPT),
+        files={"@HOME@/.cline/data/settings/providers.json": json.dumps(_CLINE)},
         shell=lambda text: ("run_commands", {"commands": [text]}),
-        write=lambda path, text: ("editor", {"path": path, "new_text": text}),
+        write=lambda path, text: (
+            "editor",
+            {"path": f"@PROJECT@/{path}", "new_text": text},
+        ),
     ),
 }
