@@ -20,7 +20,7 @@ from pathlib import Path
 from hookline.hosts.catalog import host_of
 
 from .cases import CASES
-from .check import Outcome, Row, check
+from .check import Row, check
 from .page import write_page
 from .programs import PROGRAMS
 from .run import Place

@@ -14,7 +14,7 @@ from .programs import Call, Program
 from .run import Run
 
 SAID = "said-by-a-hook"
-SECRET = "top-secret-7"  # noqa: S105 - what a tool prints
+SECRET = "top-secret-7"
 FIRST = "first-answer"
 _E = HookEventName
 _ACT = "touch ran.txt; cat secret.txt"

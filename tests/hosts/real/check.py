@@ -15,7 +15,7 @@ from hookline.hosts.host import Host
 from hookline.protocol.events import HookEventName
 
 from .cases import GUARDS, SAID, SECRET, Case
-from .programs import Call, Program
+from .programs import Program
 from .run import Place, Run, run_program
 
 _ONCE = (HookEventName.AfterAgent, HookEventName.SubagentStop)
@@ -88,7 +88,11 @@ def _prepare(host: Host, case: Case, place: Place) -> None:
         path.write_text(text)
     place.home.mkdir()
     (place.folder / "runtime").mkdir(mode=0o700)
-    for arguments in (["git", "init", "-q"], ["trust", "--yes"], ["install", host.name]):
+    for arguments in (
+        ["git", "init", "-q"],
+        ["trust", "--yes"],
+        ["install", host.name],
+    ):
         command = arguments if arguments[0] == "git" else ["hookline", *arguments]
         subprocess.run(
             command,

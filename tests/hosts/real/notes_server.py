@@ -13,9 +13,9 @@ _TOOL = {"name": "add_note", "description": "Add a note.", "inputSchema": _TEXT}
 
 def _answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     if method == "initialize":
-        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "notes"}}
-        about["serverInfo"]["version"] = "1"
-        return {"protocolVersion": params["protocolVersion"], **about}
+        about: dict[str, Any] = {"capabilities": {"tools": {}}}
+        server = {"serverInfo": {"name": "notes", "version": "1"}}
+        return {"protocolVersion": params["protocolVersion"], **about, **server}
     if method == "tools/call":
         text = params["arguments"]["text"]
         Path(__file__).with_name("note.txt").write_text(text)
@@ -29,4 +29,4 @@ if __name__ == "__main__":
         if "id" in asked:
             result = _answer(asked["method"], asked.get("params") or {})
             answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
-            print(json.dumps(answer), flush=True)  # noqa: T201 - its protocol
+            print(json.dumps(answer), flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from hookline.hosts.catalog import all_hosts
@@ -15,50 +15,64 @@ from .programs import PROGRAMS
 PAGE = Path(__file__).parents[3] / "docs" / "hosts.md"
 
 
-def write_page(rows: Iterable[Row]) -> None:
-    """Put both tables between their markers."""
-    text = between(PAGE.read_text(), "seen", seen_table(list(rows)))
-    PAGE.write_text(between(text, "limits", limits_table(all_hosts().values())))
+def write_page(rows: list[Row]) -> None:
+    """Put the tables between their markers."""
+    text = between(PAGE.read_text(), "seen", seen_table(rows))
+    PAGE.write_text(between(text, "limits", limits_table()))
 
 
 def between(text: str, name: str, table: str) -> str:
     """Put a table between the markers of this name."""
-    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     before, rest = text.split(start)
-    return f"{before}{start}\n{table}\n{end}{rest.split(end)[1]}"
+    return f"{before}{start}\n\n{table}\n{end}{rest.split(end)[1]}"
 
 
-def limits_table(hosts: Iterable[Host]) -> str:
-    """What each host cannot express, and what happens instead."""
-    lines = ["| host | event | effect | what happens instead |", "|---|---|---|---|"]
-    for host in hosts:
-        for event in HookEventName:
-            if event not in host.events.values():
-                continue
-            limits = host.limits.get(event, {})
-            lines += [
-                f"| {host.title} | {event.value} | {effect} | {limits[effect]} |"
-                for effect in EFFECTS[event]
-                if effect in limits
-            ]
-    return "\n".join(lines) + "\n"
+def limits_table() -> str:
+    """What the observed hosts can express, and the limits of all."""
+    hosts = list(all_hosts().values())
+    observed = [host for host in hosts if host.tested]
+    heads = [f"{host.title}" for host in observed]
+    lines = _head(["event", "effect", *heads])
+    for event in HookEventName:
+        for effect in EFFECTS[event]:
+            cells = [_expressed(host, event, effect) for host in observed]
+            lines.append(_line([event.value, effect.value, *cells]))
+    return "\n".join([*lines, "", *(line for host in hosts for line in _limits(host))])
+
+
+def _expressed(host: Host, event: HookEventName, effect: Effect) -> str:
+    if event not in host.events.values():
+        return "-"
+    return "limited" if effect in host.limits.get(event, {}) else "yes"
+
+
+def _limits(host: Host) -> Iterable[str]:
+    about = host.tested or "by its documentation, untested"
+    yield f"**{host.title}** ({about})\n"
+    for event, limits in host.limits.items():
+        for effect, instead in limits.items():
+            yield f"- {event.value}, {effect.value}: {instead}"
+    yield ""
 
 
 def seen_table(rows: list[Row]) -> str:
     """One line for each effect, one column for each program that was run."""
     hosts = list(dict.fromkeys(row.host for row in rows))
-    heads = [f"{host} {PROGRAMS[host].version}" for host in hosts]
-    lines = [_line(["event", "effect", *heads]), "|---" * (len(heads) + 2) + "|"]
+    lines = _head(
+        ["event", "effect", *(f"{one} {PROGRAMS[one].version}" for one in hosts)]
+    )
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
         key = (row.case.event.value, row.case.title)
         found.setdefault(key, {})[row.host] = row.outcome.value
-    lines += [_line([*key, *_cells(cells, hosts)]) for key, cells in found.items()]
-    return "\n".join(lines) + "\n"
+    for key, cells in found.items():
+        lines.append(_line([*key, *(cells.get(host, "") for host in hosts)]))
+    return "\n".join([*lines, ""])
 
 
-def _cells(cells: Mapping[str, str], hosts: list[str]) -> list[str]:
-    return [cells.get(host, "") for host in hosts]
+def _head(names: list[str]) -> list[str]:
+    return [_line(names), "|---" * len(names) + "|"]
 
 
 def _line(cells: Iterable[str]) -> str:

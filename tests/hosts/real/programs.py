@@ -1,7 +1,7 @@
 """The coding agents that are run: where each comes from, and how it runs offline.
 
-In every text ``@URL@`` stands for the model server, ``@HOME@`` for the private home
-and ``@PROJECT@`` for the project.
+In every text ``@URL@`` stands for the model server, ``@HOME@`` for the private home,
+``@PROJECT@`` for the project, and ``@PROMPT@`` for what the person asks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Program(Struct, frozen=True):
 
     package: str
     version: str
-    arguments: tuple[str, ...]
+    arguments: str
+    """Its command line."""
     shell: Callable[[str], Call]
     write: Callable[[str, str], Call]
     environ: Mapping[str, str] = {}
@@ -131,10 +132,10 @@ PROGRAMS = {
         package="@anthropic-ai/claude-code",
         version="2.1.325",
         arguments=(
-            "claude", "-p", PROMPT, "--permission-mode", "acceptEdits",
-            "--allowedTools", "Bash,Read,Write,Edit,Agent,mcp__notes",
-            "--mcp-config", "@HOME@/mcp.json",
-        ),  # fmt: skip
+            "claude -p @PROMPT@ --permission-mode acceptEdits "
+            "--allowedTools Bash,Read,Write,Edit,Agent,mcp__notes "
+            "--mcp-config @HOME@/mcp.json"
+        ),
         environ={
             "ANTHROPIC_BASE_URL": "@URL@",
             "ANTHROPIC_API_KEY": "none",
@@ -154,10 +155,10 @@ PROGRAMS = {
         package="@openai/codex",
         version="0.166.0",
         arguments=(
-            "codex", "exec", "--dangerously-bypass-hook-trust",
-            "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
-            PROMPT,
-        ),  # fmt: skip
+            "codex exec --dangerously-bypass-hook-trust "
+            "--skip-git-repo-check "
+            "--dangerously-bypass-approvals-and-sandbox @PROMPT@"
+        ),
         environ={"LOCAL_KEY": "none", "CODEX_HOME": "@HOME@/.codex"},
         files={"@HOME@/.codex/config.toml": _CODEX},
         shell=lambda text: ("exec_command", {"cmd": text}),
@@ -168,7 +169,7 @@ PROGRAMS = {
     "gemini": Program(
         package="@google/gemini-cli",
         version="0.61.0",
-        arguments=("gemini", "--yolo", "-m", "gemini-2.5-flash", "-p", PROMPT),
+        arguments="gemini --yolo -m gemini-2.5-flash -p @PROMPT@",
         environ={
             "GOOGLE_GEMINI_BASE_URL": "@URL@",
             "GEMINI_API_KEY": "none",
@@ -184,9 +185,9 @@ PROGRAMS = {
         package="@github/copilot",
         version="1.0.102",
         arguments=(
-            "copilot", "-p", PROMPT, "--allow-all-tools",
-            "--additional-mcp-config", "@@HOME@/mcp.json",
-        ),  # fmt: skip
+            "copilot -p @PROMPT@ --allow-all-tools "
+            "--additional-mcp-config @@HOME@/mcp.json"
+        ),
         environ={
             "COPILOT_OFFLINE": "true",
             "COPILOT_PROVIDER_BASE_URL": "@URL@/v1",
@@ -206,7 +207,7 @@ PROGRAMS = {
     "qwen": Program(
         package="@qwen-code/qwen-code",
         version="0.24.4",
-        arguments=("qwen", "--yolo", "-p", PROMPT),
+        arguments="qwen --yolo -p @PROMPT@",
         environ={
             "OPENAI_API_KEY": "none",
             "OPENAI_BASE_URL": "@URL@/v1",
@@ -227,7 +228,7 @@ PROGRAMS = {
     "opencode": Program(
         package="opencode-ai",
         version="1.18.33",
-        arguments=("opencode", "run", PROMPT),
+        arguments="opencode run @PROMPT@",
         environ={
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -244,7 +245,7 @@ PROGRAMS = {
     "cline": Program(
         package="cline",
         version="3.0.65",
-        arguments=("cline", PROMPT),
+        arguments="cline @PROMPT@",
         files={"@HOME@/.cline/data/settings/providers.json": json.dumps(_CLINE)},
         shell=lambda text: ("run_commands", {"commands": [text]}),
         write=lambda path, text: (

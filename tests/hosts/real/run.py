@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hookline.testing.modelapi import Answer, ModelServer
 
-from .programs import Call, Program
+from .programs import PROMPT, Call, Program
 
 LIMIT_S = 120
 
@@ -91,6 +91,7 @@ class Run(Struct, frozen=True):
 def run_program(program: Program, place: Place, turns: Sequence[Call | str]) -> Run:
     """Run it once, with a model that does this."""
     names = {"@HOME@": str(place.home), "@PROJECT@": str(place.project)}
+    names["@PROMPT@"] = PROMPT
     with ScriptedServer([_answer(turn, names) for turn in turns]) as server:
         names["@URL@"] = server.url
         for path, text in program.files.items():
@@ -98,7 +99,7 @@ def run_program(program: Program, place: Place, turns: Sequence[Call | str]) -> 
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(_filled(text, names))
         environ = {key: _filled(text, names) for key, text in program.environ.items()}
-        arguments = [_filled(one, names) for one in program.arguments]
+        arguments = [_filled(one, names) for one in program.arguments.split()]
         status, stdout, stderr = _run(arguments, place, place.environ | environ)
         requests = [one.body for one in server.requests]
     return Run(place, requests, stdout, stderr, status)
