@@ -130,10 +130,10 @@ CASES = (
         event=_E.BeforeTool,
         effect=Effect.BLOCK,
         says=_deny(),
-        turns=lambda program: [program.write(".env", "KEY=1"), "done"],
+        turns=lambda program: [program.write("prod.env", "KEY=1"), "done"],
         group=_WRITES,
         hook={"if": "tool_input.path.endsWith('.env')"},
-        full=lambda run: not run.has(".env") and _told(run),
+        full=lambda run: not run.has("prod.env") and _told(run),
     ),
     Case(
         title="block and add context",
