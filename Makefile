@@ -6,7 +6,7 @@ PYTEST_ARGS ?= -n 2
 
 OTHER := .venv-adapters
 
-.PHONY: demo test adapters conformance architecture check format bench soak coverage clean
+.PHONY: demo test adapters conformance architecture check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -54,6 +54,10 @@ bench: $(READY) $(OTHER)/.ready
 
 soak: $(READY)
 	$(BIN)/python -m soak --report soak-report.json
+
+# The real coding agents, offline (needs npm): make hosts HOSTS="claude codex"
+hosts: $(READY)
+	$(BIN)/python -m tests.hosts.real $(HOSTS)
 
 coverage: $(READY)
 	$(BIN)/coverage erase

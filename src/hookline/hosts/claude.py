@@ -3,6 +3,7 @@
 Observed with the program (docs/hosts.md). A deny goes out with a stop, because Claude
 Code runs the tool before it obeys ``continue``; a result of another shape than the
 tool's own is ignored, so one that must be withheld and cannot be replaced ends the run.
+After a failed tool it obeys neither: the run ends at the PostToolBatch that follows.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .host import (
     text_field,
     tool_result,
 )
+from .postponed import postpone_stop, take_stop
 from .tools import (
     FETCH,
     GLOB,
@@ -65,6 +67,9 @@ TOOLS = {
     "Agent": TASK,
 }
 FAILURE = "PostToolUseFailure"
+EVENTS = {**CLAUDE_EVENTS, FAILURE: _E.AfterTool}
+BATCH = "PostToolBatch"
+"""Once all tools of a turn have run, and before the model is called."""
 _SOURCES = {"compact": "compress"}
 _CARRIED = (
     *("tool_use_id", "permission_mode", "agent_id", "agent_type"),
@@ -77,10 +82,8 @@ _PERSON = "shown to the person, not to the model"
 
 LIMITS: Limits = {
     _E.AfterTool: {
-        Effect.WITHHOLD: "the run ends where the result cannot be replaced;"
-        " the error of a failed tool reaches the model",
+        Effect.WITHHOLD: "the run ends where a result cannot be replaced",
         Effect.SUPPRESS: "the result is shown to the person",
-        Effect.STOP: "a run goes on after a tool that failed",
     },
     _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR},
     _E.SessionEnd: {Effect.MESSAGE: _PERSON},
@@ -97,8 +100,8 @@ class ClaudeHost:
     name = HostName.CLAUDE
     title = "Claude Code"
     tested: str | None = "2.1.325"
-    events: Mapping[str, HookEventName] = {**CLAUDE_EVENTS, FAILURE: _E.AfterTool}
-    ignored = frozenset({"PostToolBatch", "MessageDisplay", "PostCompact"})
+    events: Mapping[str, HookEventName] = {**EVENTS, BATCH: _E.AfterTool}
+    ignored = frozenset({"MessageDisplay", "PostCompact"})
     asks = True
     project_variables: tuple[str, ...] = ("CLAUDE_PROJECT_DIR",)
     tools: Mapping[str, str] = TOOLS
@@ -110,7 +113,8 @@ class ClaudeHost:
 
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
-        ours = known_event(self, name)
+        known = known_event(self, name)
+        ours = None if name == BATCH else known
         call = self._call(given) if ours in (_E.BeforeTool, _E.AfterTool) else None
         carried = {key: given[key] for key in _CARRIED if given.get(key) is not None}
         fields = {} if ours is None else _fields(ours, given, call)
@@ -142,10 +146,12 @@ class ClaudeHost:
                 wire = _specific(event, verdict.told())
             case _E.SubagentStart:
                 wire = _specific(event, _told_to_subagent(verdict))
+            case None if event.name == BATCH:
+                wire = _postponed(event)
             case _:
                 wire = _shown(verdict.message)
         wire |= _shown(wire.get("systemMessage"), verdict.notice)
-        return json_answer(wire, *_expressed(event, wire))
+        return json_answer(wire, *_expressed(wire))
 
     def refuse(self, reason: str) -> Answer:
         """Exit 2 blocks every event of Claude Code that can be blocked."""
@@ -230,15 +236,30 @@ def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
 
 def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
     if event.name == FAILURE:
-        # It obeys nothing else after a tool that failed.
-        stop = escape(verdict.stop_reason) if verdict.stopped else ""
-        told = "\n\n".join(filter(None, [stop, verdict.remark()]))
-        return _specific(event, told)
+        return _after_failure(event, verdict)
     if verdict.withheld:
         return _withholding(event, verdict)
     objection = {"decision": "block", "reason": verdict.reason or _BLOCKED}
     found = objection if verdict.blocked else {}
     return _stopping(verdict) | found | _specific(event, verdict.told())
+
+
+def _after_failure(event: HostEvent, verdict: Verdict) -> Wire:
+    """It obeys no stop here; the run ends at the PostToolBatch that follows."""
+    stop = escape(verdict.stop_reason) if verdict.stopped else ""
+    told = "\n\n".join(filter(None, [stop, verdict.remark()]))
+    if verdict.withheld or verdict.stopped:
+        postpone_stop(_conversation(event), verdict.refusal() or _BLOCKED)
+    return _specific(event, told)
+
+
+def _postponed(event: HostEvent) -> Wire:
+    reason = take_stop(_conversation(event))
+    return {} if reason is None else {"continue": False, "stopReason": reason}
+
+
+def _conversation(event: HostEvent) -> str:
+    return f"claude {event.session_id} {event.fields.get('agent_id', '')}"
 
 
 def _withholding(event: HostEvent, verdict: Verdict) -> Wire:
@@ -251,11 +272,8 @@ def _withholding(event: HostEvent, verdict: Verdict) -> Wire:
     return _stopping(verdict) | _specific(event, updatedToolOutput=replaced)
 
 
-def _expressed(event: HostEvent, wire: Wire) -> Iterator[Effect]:
+def _expressed(wire: Wire) -> Iterator[Effect]:
     """What some answers after a tool cannot say, and this one does."""
-    if event.event is not _E.AfterTool or event.name == FAILURE:
-        return
-    yield Effect.STOP
     if "updatedToolOutput" in wire.get("hookSpecificOutput", {}):
         yield Effect.WITHHOLD
 

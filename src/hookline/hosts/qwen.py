@@ -15,7 +15,7 @@ from msgspec import structs
 
 from hookline.protocol.events import HookEventName
 
-from .claude import FAILURE, ClaudeHost
+from .claude import EVENTS, FAILURE, ClaudeHost
 from .host import (
     Answer,
     Effect,
@@ -65,6 +65,7 @@ class QwenHost(ClaudeHost):
     name = HostName.QWEN
     title = "Qwen Code"
     tested: str | None = "0.24.4"
+    events: Mapping[str, HookEventName] = EVENTS
     ignored = frozenset(
         {
             *("PostToolBatch", "UserPromptExpansion", "MessageDisplay", "PostCompact"),

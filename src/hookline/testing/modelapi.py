@@ -7,13 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
 
 from .loopback import QuietHandler, ThreadedServer
 
-Calls = Sequence[tuple[str, dict[str, Any]]]
+Calls = Sequence[tuple[int, str, Any]]
 _WORDS = re.compile(r"\S+\s*|\s+")
 
 
@@ -66,8 +67,7 @@ def _responses_events(text: str, calls: Calls) -> Iterator[str]:
         place = {"output_index": at, "item_id": item["id"]}
         is_text = item["type"] == "message"
         inner = _text_events(item, text) if is_text else _argument_events(item)
-        empty: dict[str, Any] = {"content": []} if is_text else {"arguments": ""}
-        added = {**item, **empty, "status": "in_progress"}
+        added = {**item, **_EMPTY[item["type"]], "status": "in_progress"}
         events.append({"type": "response.output_item.added", **place, "item": added})
         events += [{**place, **event} for event in inner]
         events.append({"type": "response.output_item.done", **place, "item": item})
@@ -89,12 +89,22 @@ def _text_events(item: dict[str, Any], text: str) -> list[dict[str, Any]]:
 
 
 def _argument_events(item: dict[str, Any]) -> list[dict[str, Any]]:
+    if item["type"] == "custom_tool_call":
+        return []
     kind, written = "response.function_call_arguments", item["arguments"]
     return [
         {"type": f"{kind}.delta", "delta": written[:3]},
         {"type": f"{kind}.delta", "delta": written[3:]},
         {"type": f"{kind}.done", "arguments": written, "name": item["name"]},
     ]
+
+
+_EMPTY: dict[str, dict[str, Any]] = {
+    "message": {"content": []},
+    "function_call": {"arguments": ""},
+    "custom_tool_call": {"input": ""},
+}
+"""How an item looks before its content is streamed."""
 
 
 def _responses_message(text: str) -> dict[str, Any]:
@@ -104,17 +114,19 @@ def _responses_message(text: str) -> dict[str, Any]:
 
 
 def _responses_calls(calls: Calls) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"fc_{at}",
-            "type": "function_call",
-            "call_id": f"call_{at}",
-            "name": name,
-            "arguments": json.dumps(arguments),
-            "status": "completed",
-        }
-        for at, (name, arguments) in enumerate(calls)
-    ]
+    return [_responses_call(*call) for call in calls]
+
+
+def _responses_call(number: int, name: str, arguments: Any) -> dict[str, Any]:
+    """``space/tool`` names a tool of a namespace; a text is a free-form call."""
+    namespace, _, tool = name.rpartition("/")
+    call = {"call_id": f"call_{number}", "name": tool, "status": "completed"}
+    if isinstance(arguments, str):
+        free = {"id": f"ctc_{number}", "type": "custom_tool_call"}
+        return {**free, **call, "input": arguments}
+    call |= {"arguments": json.dumps(arguments)}
+    call |= {"namespace": namespace} if namespace else {}
+    return {"id": f"fc_{number}", "type": "function_call", **call}
 
 
 def _response(output: list[Any], status: str) -> dict[str, Any]:
@@ -131,7 +143,7 @@ def _response(output: list[Any], status: str) -> dict[str, Any]:
 
 def _anthropic_whole(text: str, calls: Calls) -> dict[str, Any]:
     blocks: list[Any] = [{"type": "text", "text": text}] if text else []
-    blocks += [_tool_use(at, name, args) for at, (name, args) in enumerate(calls)]
+    blocks += [_tool_use(number, name, args) for number, name, args in calls]
     return _message(blocks, "tool_use" if calls else "end_turn")
 
 
@@ -140,13 +152,13 @@ def _anthropic_events(text: str, calls: Calls) -> Iterator[str]:
     if text:
         words = [{"type": "text_delta", "text": w} for w in _WORDS.findall(text)]
         yield from _block(0, {"type": "text", "text": ""}, words)
-    for number, (name, args) in enumerate(calls):
+    for at, (number, name, args) in enumerate(calls, start=bool(text)):
         written = json.dumps(args)
         pieces = [
             {"type": "input_json_delta", "partial_json": piece}
             for piece in (written[:3], written[3:])
         ]
-        yield from _block(number + bool(text), _tool_use(number, name, {}), pieces)
+        yield from _block(at, _tool_use(number, name, {}), pieces)
     reason = "tool_use" if calls else "end_turn"
     delta = {"stop_reason": reason, "stop_sequence": None}
     yield _event("message_delta", delta=delta, usage={"output_tokens": 2})
@@ -174,7 +186,7 @@ _SERVICES = (
 
 
 def _genai_calls(calls: Calls) -> list[Any]:
-    return [{"functionCall": {"name": name, "args": args}} for name, args in calls]
+    return [{"functionCall": {"name": name, "args": args}} for _, name, args in calls]
 
 
 def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
@@ -185,10 +197,13 @@ def _genai(parts: list[Any], reason: str | None) -> dict[str, Any]:
 
 
 def _openai_calls(calls: Calls) -> list[dict[str, Any]]:
-    functions = [{"name": name, "arguments": json.dumps(args)} for name, args in calls]
     return [
-        {"id": f"call_{at}", "type": "function", "function": function}
-        for at, function in enumerate(functions)
+        {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(args)},
+        }
+        for number, name, args in calls
     ]
 
 
@@ -202,8 +217,8 @@ def _openai_chunk(delta: dict[str, Any], reason: str | None = None) -> str:
     return _data(_openai("chat.completion.chunk", choice))
 
 
-def _tool_use(at: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    call_id = f"toolu_{at}"
+def _tool_use(number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    call_id = f"toolu_{number}"
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
@@ -233,7 +248,7 @@ class Answer(Struct, frozen=True):
     """What the model answers: text, and calls as (name, arguments)."""
 
     text: str = ""
-    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    calls: tuple[tuple[str, dict[str, Any] | str], ...] = ()
     status: int = 200
     """Any other status is an error, with the text as its message."""
 
@@ -253,6 +268,8 @@ class ModelServer(ThreadedServer):
         self._answers = iter(answers)
         self._lock = threading.Lock()
         self.requests: list[ReceivedRequest] = []
+        self.numbers = count()
+        """One for each call: an agent may take a repeated id for the same call."""
         self.gate: threading.Event | None = None
         """If set, a stream waits for it after its first chunk."""
 
@@ -282,12 +299,13 @@ class _Handler(QuietHandler[ModelServer]):
             self._send(404, {"error": {"message": f"no such path: {self.path}"}})
             return
         answer = self.owner.take(self.path, body)
+        calls = [(next(self.owner.numbers), *call) for call in answer.calls]
         if answer.status != HTTPStatus.OK:
             self._send(answer.status, {"error": {"message": answer.text}})
         elif "streamGenerateContent" in self.path or body.get("stream") is True:
-            self._stream(service.events(answer.text, answer.calls))
+            self._stream(service.events(answer.text, calls))
         else:
-            self._send(200, service.whole(answer.text, answer.calls))
+            self._send(200, service.whole(answer.text, calls))
 
     def _send(self, status: int, value: dict[str, Any]) -> None:
         data = json.dumps(value).encode()

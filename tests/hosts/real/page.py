@@ -1,0 +1,79 @@
+"""The tables of ``docs/hosts.md``: what each host can express, and what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hookline.hosts.catalog import all_hosts
+from hookline.hosts.host import EFFECTS, Effect, Host
+from hookline.protocol.events import HookEventName
+
+from .check import Row
+from .programs import PROGRAMS
+
+PAGE = Path(__file__).parents[3] / "docs" / "hosts.md"
+
+
+def write_page(rows: list[Row]) -> None:
+    """Put the tables between their markers."""
+    text = between(PAGE.read_text(), "seen", seen_table(rows))
+    PAGE.write_text(between(text, "limits", limits_table()))
+
+
+def between(text: str, name: str, table: str) -> str:
+    """Put a table between the markers of this name."""
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, rest = text.split(start)
+    return f"{before}{start}\n\n{table}\n{end}{rest.split(end)[1]}"
+
+
+def limits_table() -> str:
+    """What the observed hosts can express, and the limits of all."""
+    hosts = list(all_hosts().values())
+    observed = [host for host in hosts if host.tested]
+    heads = [f"{host.title}" for host in observed]
+    lines = _head(["event", "effect", *heads])
+    for event in HookEventName:
+        for effect in EFFECTS[event]:
+            cells = [_expressed(host, event, effect) for host in observed]
+            lines.append(_line([event.value, effect.value, *cells]))
+    return "\n".join([*lines, "", *(line for host in hosts for line in _limits(host))])
+
+
+def _expressed(host: Host, event: HookEventName, effect: Effect) -> str:
+    if event not in host.events.values():
+        return "-"
+    return "limited" if effect in host.limits.get(event, {}) else "yes"
+
+
+def _limits(host: Host) -> Iterable[str]:
+    about = host.tested or "by its documentation, untested"
+    yield f"**{host.title}** ({about})\n"
+    for event, limits in host.limits.items():
+        for effect, instead in limits.items():
+            yield f"- {event.value}, {effect.value}: {instead}"
+    yield ""
+
+
+def seen_table(rows: list[Row]) -> str:
+    """One line for each effect, one column for each program that was run."""
+    hosts = list(dict.fromkeys(row.host for row in rows))
+    lines = _head(
+        ["event", "effect", *(f"{one} {PROGRAMS[one].version}" for one in hosts)]
+    )
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        key = (row.case.event.value, row.case.title)
+        found.setdefault(key, {})[row.host] = row.outcome.value
+    for key, cells in found.items():
+        lines.append(_line([*key, *(cells.get(host, "") for host in hosts)]))
+    return "\n".join([*lines, ""])
+
+
+def _head(names: list[str]) -> list[str]:
+    return [_line(names), "|---" * len(names) + "|"]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
