@@ -48,6 +48,7 @@ from .rejections import count_rejection, forget_rejections
 
 _ENDINGS = (HookEventName.AfterAgent, HookEventName.SubagentStop)
 _KEPT_CONFIGS = 16
+_LONGEST_INPUT = 4096
 _SUFFIXES = (".json", ".toml")
 MOST_FILES = 1000
 """How many files of one call are fired; a call that touches more is blocked."""
@@ -281,7 +282,7 @@ def _expressible(
         return verdict
     if Effect.CHANGE not in host.limits.get(event, {}) or verdict.blocked:
         return verdict
-    changed = encode(verdict.tool_input).decode()
+    changed = encode(verdict.tool_input).decode()[:_LONGEST_INPUT]
     reason = f"hooks allow this call only with another input: {changed}"
     return structs.replace(_blocking(verdict, reason), tool_input=None)
 

@@ -85,6 +85,10 @@ EFFECTS: dict[HookEventName, tuple[Effect, ...]] = {
 }
 """What callers apply of each event (PROTOCOL 1)."""
 
+_LONGEST = 64 * 1024
+_LONGEST_CONTEXT = 256 * 1024
+"""A host may drop an answer that is too long, and then runs the tool."""
+
 Limits = Mapping[HookEventName, Mapping[Effect, str]]
 """What a host cannot express, and what happens instead."""
 
@@ -264,7 +268,7 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
         ask=bool(asking) and not blocked,
         stopped=any(one.should_stop for one in listed),
         stop_reason=_joined(one.stop_reason for one in listed),
-        context=_joined(contexts),
+        context=_joined(contexts, _LONGEST_CONTEXT),
         message=_joined(one.system_message for one in listed),
         notice=_joined(one.user_message for one in listed),
         withheld=bool(withheld),
@@ -276,10 +280,11 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
     )
 
 
-def _joined(texts: Iterable[object]) -> str:
+def _joined(texts: Iterable[object], longest: int = _LONGEST) -> str:
     """Texts on lines of their own, each once."""
     found = (one for one in texts if isinstance(one, str) and one)
-    return "\n".join(dict.fromkeys(found))
+    joined = "\n".join(dict.fromkeys(found))
+    return joined if len(joined) <= longest else f"{joined[:longest]} [...]"
 
 
 def _last(values: Iterable[Wire | None]) -> Wire | None:
