@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -237,13 +236,3 @@ async def test_answers_cannot_be_rejected_for_ever(
     assert "8 answers in a row were rejected" in replies[8].stdout.decode()
     other = event(project, "Stop", stop_hook_active=True, session_id="t")
     assert json.loads((await bridge.answer("claude", None, other)).stdout) == block
-
-
-async def test_no_reason_is_too_long_for_a_host(project: Path, bridge: Bridge) -> None:
-    """Qwen Code was seen to run the tool after an answer of 2 MB."""
-    long = 'print(\'{"decision": "deny", "reason": "\' + \'x\' * 3_000_000 + \'"}\')'
-    command = f'{sys.executable} -c "{long.replace(chr(34), chr(92) + chr(34))}"'
-    write_settings(project, "BeforeTool", {"type": "command", "command": command})
-    reply = await bridge.answer("claude", None, write_call(project, file_path="a"))
-    assert said(reply)["permissionDecisionReason"].endswith("xxx [...]")
-    assert len(reply.stdout) < 70_000

@@ -31,6 +31,7 @@ from .host import (
     escape,
     json_answer,
     known_event,
+    required,
     session_fields,
     text_field,
     tool_result,
@@ -129,7 +130,7 @@ class ClaudeHost:
 
     def _call(self, given: Wire) -> ToolCall:
         name = text_field(given, "tool_name")
-        return read_call(name, given.get("tool_input"), self.tools)
+        return read_call(name, required(given, "tool_input"), self.tools)
 
     def write(self, event: HostEvent, verdict: Verdict) -> Answer:
         """Write what the hooks said."""

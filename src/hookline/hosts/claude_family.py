@@ -16,7 +16,6 @@ from hookline.protocol.events import HookEventName
 from . import claude
 from .host import (
     Answer,
-    BadInputError,
     Effect,
     HostEvent,
     HostName,
@@ -38,7 +37,6 @@ from .tools import (
     SHELL,
     TASK,
     WRITE,
-    ToolCall,
     tool_names,
 )
 
@@ -89,16 +87,7 @@ _VSCODE_EVENTS = {
 }
 
 
-class _ClaudeShape(claude.ClaudeHost):
-    """What both share with Claude Code."""
-
-    def _call(self, given: Wire) -> ToolCall:
-        if "tool_input" not in given:
-            raise BadInputError("tool_input: missing")
-        return super()._call(given)
-
-
-class VSCodeHost(_ClaudeShape):
+class VSCodeHost(claude.ClaudeHost):
     """The agent of Visual Studio Code."""
 
     name = HostName.VSCODE
@@ -175,7 +164,7 @@ _DROID_LIMITS: Limits = {
 }
 
 
-class DroidHost(_ClaudeShape):
+class DroidHost(claude.ClaudeHost):
     """Droid, by Factory."""
 
     name = HostName.DROID

@@ -25,6 +25,7 @@ from .host import (
     Verdict,
     Wire,
     json_answer,
+    required,
     text_field,
     tool_result,
 )
@@ -194,10 +195,8 @@ def _call(given: Wire, name: str) -> ToolCall:
         tool = _NARROW_TOOLS[name]
         text_field(shown, "command" if tool == "Shell" else "file_path")
         return read_call(tool, shown, _TOOLS)
-    if "tool_input" not in given:
-        raise BadInputError("tool_input: missing")
     return read_call(
-        text_field(given, "tool_name"), _parsed(given["tool_input"]), _TOOLS
+        text_field(given, "tool_name"), _parsed(required(given, "tool_input")), _TOOLS
     )
 
 

@@ -28,6 +28,7 @@ from .host import (
     json_answer,
     known_event,
     object_field,
+    required,
     session_fields,
     text_field,
     tool_result,
@@ -144,7 +145,8 @@ class LlxprtHost(GeminiHost):
 
 
 def _call(given: Wire, tools: Mapping[str, str]) -> ToolCall:
-    call = read_call(text_field(given, "tool_name"), given.get("tool_input"), tools)
+    name = text_field(given, "tool_name")
+    call = read_call(name, required(given, "tool_input"), tools)
     (name, shown), *others = call.parts
     if name != FETCH or others or "url" in shown:
         return call

@@ -348,6 +348,13 @@ def object_field(given: Wire, name: str) -> Wire:
     raise BadInputError(f"{name}: {found}")
 
 
+def required(given: Wire, name: str) -> Any:
+    """A field of any type; raises if it is missing."""
+    if name not in given:
+        raise BadInputError(f"{name}: missing")
+    return given[name]
+
+
 def text_field(given: Wire, *names: str, default: str | None = None) -> str:
     """The first of these fields that is there; raises if it is no text."""
     for name in names:
