@@ -110,12 +110,8 @@ ANSWERS = [
     ("Notification-1", BLOCK, "{}"),
     (SUBAGENT_STOP, BLOCK, BLOCKED),
     (SUBAGENT_STOP, STOP, '{"systemMessage":"enough"}'),
-    (SUBAGENT_START, CONTEXT, told("SubagentStart", ESCAPED)),
-    (
-        SUBAGENT_START,
-        BLOCK,
-        told("SubagentStart", "Do not start: no &lt;b&gt;"),
-    ),
+    (SUBAGENT_START, CONTEXT, "{}"),
+    (SUBAGENT_START, BLOCK, "{}"),
     (SESSION_START, CONTEXT, told("SessionStart", ESCAPED)),
     (SESSION_END, MESSAGE, NOTED),
 ]
@@ -139,7 +135,7 @@ LOST = [
     ("PreToolUse-1", ALL, ""),
     ("PostToolUse-1", STOP, "stop: the turn goes on without the result"),
     ("PostToolUse-1", WITHHOLD, ""),
-    ("PostToolUseFailure-1", WITHHOLD, "withhold: the error of a failed tool"),
+    ("PostToolUseFailure-1", WITHHOLD, "withhold: that of a failed tool"),
     ("Stop-1", CLEAR, "clear context: the context stays as it is"),
 ]
 

@@ -68,7 +68,6 @@ TOOLS = {
     "Agent": TASK,
 }
 FAILURE = "PostToolUseFailure"
-EVENTS = {**CLAUDE_EVENTS, FAILURE: _E.AfterTool}
 BATCH = "PostToolBatch"
 """Once all tools of a turn have run, and before the model is called."""
 _SOURCES = {"compact": "compress"}
@@ -101,7 +100,11 @@ class ClaudeHost:
     name = HostName.CLAUDE
     title = "Claude Code"
     tested: str | None = "2.1.325"
-    events: Mapping[str, HookEventName] = {**EVENTS, BATCH: _E.AfterTool}
+    events: Mapping[str, HookEventName] = {
+        **CLAUDE_EVENTS,
+        FAILURE: _E.AfterTool,
+        BATCH: _E.AfterTool,
+    }
     ignored = frozenset({"MessageDisplay", "PostCompact"})
     asks = True
     project_variables: tuple[str, ...] = ("CLAUDE_PROJECT_DIR",)
@@ -148,7 +151,7 @@ class ClaudeHost:
             case _E.SubagentStart:
                 wire = _specific(event, _told_to_subagent(verdict))
             case None if event.name == BATCH:
-                wire = _postponed(event)
+                wire = take_stop(event)
             case _:
                 wire = _shown(verdict.message)
         wire |= _shown(wire.get("systemMessage"), verdict.notice)
@@ -250,17 +253,8 @@ def _after_failure(event: HostEvent, verdict: Verdict) -> Wire:
     stop = escape(verdict.stop_reason) if verdict.stopped else ""
     told = "\n\n".join(filter(None, [stop, verdict.remark()]))
     if verdict.withheld or verdict.stopped:
-        postpone_stop(_conversation(event), verdict.refusal() or _BLOCKED)
+        postpone_stop(event, verdict.refusal() or _BLOCKED)
     return _specific(event, told)
-
-
-def _postponed(event: HostEvent) -> Wire:
-    reason = take_stop(_conversation(event))
-    return {} if reason is None else {"continue": False, "stopReason": reason}
-
-
-def _conversation(event: HostEvent) -> str:
-    return f"claude {event.session_id} {event.fields.get('agent_id', '')}"
 
 
 def _withholding(event: HostEvent, verdict: Verdict) -> Wire:

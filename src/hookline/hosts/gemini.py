@@ -50,7 +50,10 @@ _NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
 _PERSON = "shown to the person, not to the model"
 
 LIMITS: Limits = {
-    _E.BeforeTool: {Effect.CONTEXT: _NOT_BEFORE, Effect.MESSAGE: _PERSON},
+    _E.BeforeTool: {
+        Effect.CONTEXT: _NOT_BEFORE,
+        Effect.MESSAGE: _PERSON,
+    },
     _E.AfterTool: {Effect.SUPPRESS: "the result is shown to the person"},
     _E.AfterAgent: {Effect.CLEAR: "only together with a block or a stop"},
     _E.AfterModel: {

@@ -14,27 +14,32 @@ from hookline.settings.locations import (
     write_private,
 )
 
+from .host import HostEvent, Wire
 
-def postpone_stop(conversation: str, reason: str) -> None:
+
+def postpone_stop(event: HostEvent, reason: str) -> None:
     """Keep a stop; where there is no place for it, nothing can be done."""
-    if (path := _path(conversation)) is not None:
+    if (path := _path(event)) is not None:
         write_private(path, reason.encode(errors="replace"), durable=False)
 
 
-def take_stop(conversation: str) -> str | None:
-    """The reason of a stop that was kept, once."""
-    path = _path(conversation)
+def take_stop(event: HostEvent) -> Wire:
+    """Say a stop that was kept, once."""
+    path = _path(event)
     if path is None:
-        return None
+        return {}
     try:
         kept = read_private(path)
-        if kept is not None:
-            remove(path)
+        if kept is None:
+            return {}
+        remove(path)
+        reason = kept.decode(errors="replace")
     except StateFileError as error:
-        return str(error)
-    return None if kept is None else kept.decode(errors="replace")
+        reason = str(error)
+    return {"continue": False, "stopReason": reason}
 
 
-def _path(conversation: str) -> str | None:
+def _path(event: HostEvent) -> str | None:
     folder = state_dir()
+    conversation = f"{event.session_id} {event.fields.get('agent_id', '')}"
     return folder and f"{folder}/stops/{file_name(conversation)}"

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from hookline.protocol.events import HookEventName
 
-from .claude import EVENTS, FAILURE, ClaudeHost
+from .claude import BATCH, FAILURE, ClaudeHost
 from .host import (
     Answer,
     Effect,
@@ -27,6 +27,7 @@ from .host import (
     escape,
     json_answer,
 )
+from .postponed import postpone_stop, take_stop
 from .tools import GREP, REPLACE, TASK
 
 _E = HookEventName
@@ -35,7 +36,7 @@ _LONGEST = 64 * 1024
 _BLOCKED = "Blocked by hook"
 _PERSON = "shown to the person, not to the model"
 _NOT_BEFORE = "lost, unless it comes with a block: say it after the tool"
-_AGENT_STARTS = "the subagent starts, and is told not to work"
+_AGENT_STARTS = "the subagent starts: block the tool task instead"
 _NO_CLEAR = "the context stays as it is"
 
 LIMITS: Limits = {
@@ -46,15 +47,20 @@ LIMITS: Limits = {
         Effect.STOP: "the tool does not run, and the turn goes on",
     },
     _E.AfterTool: {
-        Effect.WITHHOLD: "the error of a failed tool reaches the model",
+        Effect.WITHHOLD: "that of a failed tool, with all results of its turn",
         Effect.SUPPRESS: "the result is shown to the person",
-        Effect.STOP: "the turn goes on without the result, or with the tool's error",
+        Effect.STOP: "the turn goes on without the result",
     },
     _E.AfterAgent: {Effect.CLEAR: _NO_CLEAR},
     _E.SessionEnd: {Effect.MESSAGE: _PERSON},
     _E.Notification: {Effect.MESSAGE: _PERSON},
     _E.PreCompress: {Effect.MESSAGE: _PERSON},
-    _E.SubagentStart: {Effect.BLOCK: _AGENT_STARTS, Effect.STOP: _AGENT_STARTS},
+    _E.SubagentStart: {
+        Effect.BLOCK: _AGENT_STARTS,
+        Effect.CONTEXT: "lost",
+        Effect.MESSAGE: _PERSON,
+        Effect.STOP: _AGENT_STARTS,
+    },
     _E.SubagentStop: {Effect.CLEAR: _NO_CLEAR},
 }
 
@@ -65,10 +71,9 @@ class QwenHost(ClaudeHost):
     name = HostName.QWEN
     title = "Qwen Code"
     tested: str | None = "0.24.4"
-    events: Mapping[str, HookEventName] = EVENTS
     ignored = frozenset(
         {
-            *("PostToolBatch", "UserPromptExpansion", "MessageDisplay", "PostCompact"),
+            *("UserPromptExpansion", "MessageDisplay", "PostCompact"),
             *("SessionDelete", "PermissionRequest", "PermissionDenied", "StopFailure"),
             *("TodoCreated", "TodoCompleted", "InstructionsLoaded"),
         }
@@ -98,8 +103,9 @@ class QwenHost(ClaudeHost):
                 wire = _ending(verdict)
             case _E.SessionStart:
                 wire = _context(verdict.told())
-            case _E.SubagentStart:
-                wire = _context(_told_to_subagent(verdict))
+            case None if event.name == BATCH:
+                # It replaces the results of all tools of the turn.
+                wire = take_stop(event)
             case _:
                 wire = _shown(verdict.message)
         wire |= _shown(wire.get("systemMessage"), verdict.notice)
@@ -144,6 +150,8 @@ def _decision(decision: str, reason: str) -> Wire:
 def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
     remark = verdict.remark()
     if event.name == FAILURE:
+        if verdict.withheld or verdict.stopped:
+            postpone_stop(event, _cut(verdict.refusal() or _BLOCKED))
         stop = escape(verdict.stop_reason) if verdict.stopped else ""
         return _context("\n\n".join(filter(None, [stop, remark])))
     if verdict.withheld or verdict.stopped:
@@ -163,12 +171,6 @@ def _ending(verdict: Verdict) -> Wire:
         # ``continue: false`` would be a block: it ends if nothing is said.
         return _shown(verdict.stop_reason, verdict.message)
     return _blocking(verdict) or _shown(verdict.message)
-
-
-def _told_to_subagent(verdict: Verdict) -> str:
-    if verdict.blocked or verdict.stopped:
-        return escape(f"Do not start: {verdict.refusal()}")
-    return verdict.told()
 
 
 def _context(text: str) -> Wire:

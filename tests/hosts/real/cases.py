@@ -93,6 +93,13 @@ def _subagent_acts(program: Program) -> list[Call | str] | None:
     return [program.agent, program.shell(_ACT), FIRST, "done", "done"]
 
 
+def _one_file(program: Program) -> list[Call | str] | None:
+    """Not in a patch: a part of one cannot be put back (HOSTS, our names)."""
+    if program.several is not None:
+        return None
+    return [program.write("one.txt", "text"), "done"]
+
+
 def _two_files(program: Program) -> list[Call | str] | None:
     if program.several is None:
         return None
@@ -210,10 +217,20 @@ CASES = (
         event=_E.BeforeTool,
         effect=Effect.CHANGE,
         says=_specific(tool_input={"path": "other.txt"}),
-        turns=lambda program: [program.write("one.txt", "text"), "done"],
+        turns=_one_file,
         group=_WRITES,
         full=lambda run: run.has("other.txt") and not run.has("one.txt"),
         stricter=lambda run: not run.has("one.txt"),
+    ),
+    Case(
+        title="change one of two files, which blocks",
+        event=_E.BeforeTool,
+        effect=Effect.CHANGE,
+        says=_specific(tool_input={"path": "other.txt"}),
+        turns=_two_files,
+        group=_WRITES,
+        hook=_SECOND,
+        full=lambda run: not run.has("one.txt") and not run.has("other.txt"),
     ),
     Case(
         title="change an MCP tool's input",

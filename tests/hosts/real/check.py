@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.hosts.host import Host
+from hookline.hosts.host import Effect, Host
 from hookline.protocol.events import HookEventName
 
 from .cases import GUARDS, SAID, SECRET, Case
@@ -108,7 +108,8 @@ def _judged(host: Host, case: Case, run: Run) -> Row:
     outcome = _outcome(case, run)
     limit = host.limits.get(case.event, {}).get(case.effect)
     wrong = ""
-    if run.status is None:
+    # Gemini CLI waits for a person, also where there is none.
+    if run.status is None and case.effect is not Effect.ASK:
         wrong = "it did not end"
     elif limit is None and outcome is not Outcome.HOLDS:
         wrong = "the host's table has no limit for it"
