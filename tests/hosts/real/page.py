@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import EFFECTS, Effect, Host
 from hookline.protocol.events import HookEventName
+from tests.docs.hosts import OVERVIEW, with_table
 
 from .check import Row
 from .programs import PROGRAMS
 
-PAGE = Path(__file__).parents[3] / "docs" / "hosts.md"
-
 
 def write_page(rows: list[Row]) -> None:
     """Put the tables between their markers."""
-    text = between(PAGE.read_text(), "seen", seen_table(rows))
-    PAGE.write_text(between(text, "limits", limits_table()))
-
-
-def between(text: str, name: str, table: str) -> str:
-    """Put a table between the markers of this name."""
-    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    before, rest = text.split(start)
-    return f"{before}{start}\n\n{table}\n{end}{rest.split(end)[1]}"
+    text = with_table(OVERVIEW.read_text(), "seen", seen_table(rows))
+    OVERVIEW.write_text(with_table(text, "limits", limits_table()))
 
 
 def limits_table() -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from hookline.hosts.catalog import host_of
+from tests.docs.hosts import OVERVIEW, with_table
 
 from .cases import CASES
-from .page import PAGE, between, limits_table
+from .page import limits_table
 from .programs import PROGRAMS
 
 
 def test_page_shows_what_each_host_can_express() -> None:
-    """Issue 15.2; ``python -m tests.hosts.real --page`` writes it."""
-    text = PAGE.read_text()
-    assert between(text, "limits", limits_table()) == text
+    """Issue 15.2; ``python -m tests.hosts.real --write-docs`` writes it."""
+    text = OVERVIEW.read_text()
+    assert with_table(text, "limits", limits_table()) == text
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -22,6 +23,6 @@ def test_page_shows_what_was_seen_of_each_observed_version(name: str) -> None:
     """Issue 15, "How it is judged"."""
     program, host = PROGRAMS[name], host_of(name)
     assert program.version == host.tested
-    seen = PAGE.read_text().split("<!-- seen -->")[1]
+    seen = OVERVIEW.read_text().split("<!-- seen -->")[1]
     assert f" {name} {program.version} |" in seen.partition("<!-- /seen -->")[0]
     assert all(f"| {case.title} |" in seen for case in CASES)
