@@ -31,8 +31,8 @@ class Case(Struct, frozen=True, kw_only=True):
     effect: Effect
     says: Mapping[str, Any]
     full: Callable[[Run], bool]
-    stricter: Callable[[Run], bool] = lambda _: False
-    """What must be seen at least where the host cannot express the effect."""
+    stricter: Callable[[Run], bool] | None = None
+    """What must be seen where the host cannot express it; None: it may be lost."""
     turns: Turns = lambda program: [program.shell(_ACT), "done"]
     group: Mapping[str, Any] = {}
     """Further keys of the group, such as a matcher."""
@@ -79,7 +79,9 @@ def _one_text(program: Program) -> list[Call | str]:
     return ["done"]
 
 
-def _note(program: Program) -> list[Call | str]:
+def _note(program: Program) -> list[Call | str] | None:
+    if program.mcp_tool is None:
+        return None
     return [(program.mcp_tool, {"text": "original"}), "done"]
 
 
@@ -129,6 +131,7 @@ CASES = (
         effect=Effect.BLOCK,
         says=_deny(),
         full=_refused,
+        stricter=_did_not_run,
         group={"matcher": "^run_shell_command$"},
         shown="cat secret.txt",
     ),
@@ -141,6 +144,7 @@ CASES = (
         group=_WRITES,
         hook={"if": "tool_input.path.endsWith('.env')"},
         full=lambda run: not run.has("prod.env") and _told(run),
+        stricter=lambda run: not run.has("prod.env"),
     ),
     Case(
         title="block and add context",
@@ -148,6 +152,7 @@ CASES = (
         effect=Effect.BLOCK,
         says={**_deny(additionalContext=SAID), "reason": "no"},
         full=_refused,
+        stricter=_did_not_run,
     ),
     Case(
         title="block an MCP tool",
@@ -195,6 +200,7 @@ CASES = (
         turns=_subagent_acts,
         group={"matcher": "^run_shell_command$"},
         full=_refused,
+        stricter=_did_not_run,
     ),
     Case(
         title="ask",
@@ -424,5 +430,3 @@ CASES = (
         full=lambda run: run.sent('"NONE"'),
     ),
 )
-GUARDS = {Effect.BLOCK, Effect.ASK, Effect.CHANGE, Effect.WITHHOLD, Effect.STOP}
-"""Effects that must take a stricter form where a host cannot express them."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from hookline.hosts.host import Effect, Host
 from hookline.protocol.events import HookEventName
 
-from .cases import GUARDS, SAID, SECRET, Case
+from .cases import SAID, SECRET, Case
 from .programs import Program
 from .run import Place, Run, run_program
 
@@ -113,7 +113,7 @@ def _judged(host: Host, case: Case, run: Run) -> Row:
         wrong = "it did not end"
     elif limit is None and outcome is not Outcome.HOLDS:
         wrong = "the host's table has no limit for it"
-    elif case.effect in GUARDS and outcome is Outcome.LOST:
+    elif case.stricter is not None and outcome is Outcome.LOST:
         wrong = f"not the stricter form that the table promises: {limit}"
     elif case.shown and case.shown not in _shown(run.place):
         wrong = f"the hook was not shown {case.shown!r}"
@@ -123,7 +123,8 @@ def _judged(host: Host, case: Case, run: Run) -> Row:
 def _outcome(case: Case, run: Run) -> Outcome:
     if case.full(run):
         return Outcome.HOLDS
-    return Outcome.STRICTER if case.stricter(run) else Outcome.LOST
+    is_stricter = case.stricter is not None and case.stricter(run)
+    return Outcome.STRICTER if is_stricter else Outcome.LOST
 
 
 def _shown(place: Place) -> str:

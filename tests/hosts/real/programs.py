@@ -27,7 +27,7 @@ class Program(Struct, frozen=True):
     write: Callable[[str, str], Call]
     environ: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
-    mcp_tool: str = "mcp__notes__add_note"
+    mcp_tool: str | None = "mcp__notes__add_note"
     agent: Call | None = None
     """A call that starts a subagent, where the program has them."""
     several: Callable[[Mapping[str, str]], Call] | None = None
@@ -245,6 +245,7 @@ PROGRAMS = {
     "cline": Program(
         package="cline",
         version="3.0.65",
+        mcp_tool=None,
         arguments="cline @PROMPT@",
         files={"@HOME@/.cline/data/settings/providers.json": json.dumps(_CLINE)},
         shell=lambda text: ("run_commands", {"commands": [text]}),
