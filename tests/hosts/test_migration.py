@@ -203,12 +203,13 @@ def test_hooks_of_hookline_itself_are_left_out() -> None:
         (one("PreToolUse", "Edit", **{"if": "Bash(ls)"}), "no tool that its matcher"),
         (one("PreToolUse", **{"if": "Grep(x:y)"}), "for every call of Grep"),
         ({"PreToolUse": [{"if": "Bash(ls)", "hooks": []}]}, "ignores it too"),
-        ({"PreToolUse": [{"matcher": "Bash"}]}, "a group without a list of hooks"),
+        ({"PreToolUse": [{"matcher": "Bash", "command": "a"}, {"command": "b"}]},
+         "a group without a list of hooks: {'command': 'b'}"),
         ({"PreToolUse": {"matcher": "Bash"}}, "expected a list of groups"),
         ({"PreToolUse": [{"hooks": ["x"]}]}, "hooks of type None"),
         ({"PreToolUse": [{"matcher": 5, "hooks": []}]}, "a matcher that is no text"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_converted_is_noted(hooks: dict[str, Any], note: str) -> None:
     assert any(note in found for found in claude(hooks).notes)
 

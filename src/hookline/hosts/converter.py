@@ -139,7 +139,8 @@ class Converter:
     def _group(self, name: str, group: Any) -> Iterator[Wire]:
         """Our groups for one of theirs: hooks in a row with one condition share one."""
         if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-            self.note(f"{name}: a group without a list of hooks")
+            shown = f"{group!r:.100}"
+            self.note(f"{name}: a group without a list of hooks: {shown}")
             return
         for key in sorted(group.keys() - {"matcher", "sequential", "hooks"}):
             self.group_key(name, key)
