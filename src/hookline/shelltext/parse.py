@@ -16,6 +16,7 @@ from functools import lru_cache
 PROJECT_DIR_NAMES = tuple(
     f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
 )
+POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
 
 # ``re`` compiles and keeps a pattern on first use: most commands need only a few.
 _OPERATOR = r"<<<|&>>|<<-|&&|\|\||;;&?|;&|\|&|&>|>>|<<|>\||>&|<&|<>|[<>;&|()\n]"
