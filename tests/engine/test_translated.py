@@ -278,6 +278,18 @@ async def test_claude_replaces_a_result(workshop: Workshop, replaced: Any) -> No
     assert "SECRET" not in str(result)
 
 
+@pytest.mark.parametrize("dialect", ["claude", "gemini"])
+async def test_a_message_beside_an_ask_is_the_question(
+    workshop: Workshop, dialect: str
+) -> None:
+    """PROTOCOL 10: without it an agent asks about nothing."""
+    asks = says(dialect, {"decision": "ask", "systemMessage": "really?"})
+    result = await workshop.fire("BeforeTool", asks, given=SHELL)
+    assert result.ask
+    assert result.final_output is not None
+    assert result.final_output.reason == "really?"
+
+
 @pytest.mark.parametrize("command", DENIES.values(), ids=DENIES)
 async def test_gemini_replaces_an_answer_that_is_denied(
     workshop: Workshop, command: str

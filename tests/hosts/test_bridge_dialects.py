@@ -106,3 +106,41 @@ async def test_a_claude_hook_sees_the_result_that_claude_code_sent(
     await bridge.answer("claude", None, event(project, "PostToolUse", **sent))
     seen = json.loads((project / "seen.json").read_bytes())["tool_response"]
     assert {key: seen[key] for key in response} == response
+
+
+REDACTED = {"hookSpecificOutput": {"updatedToolOutput": "clean"}}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answer"),
+    [("claude", REDACTED), ("gemini", {"decision": "deny", "reason": "clean"})],
+)
+async def test_what_takes_the_place_of_a_result_is_said_once(
+    project: Path, bridge: Bridge, dialect: str, answer: dict[str, Any]
+) -> None:
+    says = hook(f"cat >/dev/null; echo '{json.dumps(answer)}'", dialect=dialect)
+    adds = {"hookSpecificOutput": {"additionalContext": "more"}}
+    also = hook(f"cat >/dev/null; echo '{json.dumps(adds)}'")
+    write_settings(project, "AfterTool", also, says)
+    ran = {"tool_name": "Bash", "tool_input": {"command": "env"}}
+    given = event(project, "PostToolUse", **ran, tool_response={"stdout": "SECRET"})
+    reply = await bridge.answer("claude", None, given)
+    assert said(reply)["updatedToolOutput"]["stdout"] == "clean\n\nmore"
+
+
+async def test_a_guard_of_a_file_holds_against_its_deletion(
+    project: Path, bridge: Bridge
+) -> None:
+    """Claude Code and Gemini CLI have no tool for it, Codex deletes by a patch."""
+    guard = hook('grep -q \'"file_path":"[^"]*.env"\' && exit 2; exit 0')
+    file = write_settings(project, "BeforeTool", guard)
+    settings = json.loads(file.read_text())
+    settings["hooks"]["BeforeTool"][0]["matcher"] = "Edit|Write"
+    file.write_text(json.dumps(settings))
+    for name, decision in ((".env", "deny"), ("other", None)):
+        patch = f"*** Begin Patch\n*** Delete File: {name}\n*** End Patch\n"
+        call = {"tool_name": "apply_patch", "tool_input": {"command": patch}}
+        given = event(project, "PreToolUse", model="m", **call)
+        answer = json.loads((await bridge.answer("codex", None, given)).stdout)
+        found = answer.get("hookSpecificOutput", {}).get("permissionDecision")
+        assert found == decision

@@ -193,6 +193,8 @@ def test_hooks_of_hookline_itself_are_left_out() -> None:
         ),
         (one("PreToolUse", type="agent"), "hooks of type 'agent'"),
         (one("PreToolUse", asyncRewake=True), "'asyncRewake' of 'check'"),
+        (one("PreToolUse", timeout="5"), "a timeout that is no number: '5'"),
+        (one("PreToolUse", command="x ${user_config.key}"), "${user_config.key} is an"),
         (one("PreToolUse", surprise=1), "'surprise' of 'check' is not supported"),
         (one("PreToolUse", command="$CLAUDE_PLUGIN_ROOT/x"), "on the plugin's folder"),
         (one("PreToolUse", command="x ${CLAUDE_ENV_FILE}"), "CLAUDE_ENV_FILE is not"),
@@ -203,12 +205,13 @@ def test_hooks_of_hookline_itself_are_left_out() -> None:
         (one("PreToolUse", "Edit", **{"if": "Bash(ls)"}), "no tool that its matcher"),
         (one("PreToolUse", **{"if": "Grep(x:y)"}), "for every call of Grep"),
         ({"PreToolUse": [{"if": "Bash(ls)", "hooks": []}]}, "ignores it too"),
-        ({"PreToolUse": [{"matcher": "Bash"}]}, "a group without a list of hooks"),
+        ({"PreToolUse": [{"matcher": "Bash", "command": "a"}, {"command": "b"}]},
+         "a group without a list of hooks: {'command': 'b'}"),
         ({"PreToolUse": {"matcher": "Bash"}}, "expected a list of groups"),
         ({"PreToolUse": [{"hooks": ["x"]}]}, "hooks of type None"),
         ({"PreToolUse": [{"matcher": 5, "hooks": []}]}, "a matcher that is no text"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_converted_is_noted(hooks: dict[str, Any], note: str) -> None:
     assert any(note in found for found in claude(hooks).notes)
 
@@ -251,7 +254,9 @@ def test_several_files_become_one() -> None:
 
 
 def test_disabled_hooks_stay_disabled() -> None:
-    assert claude({}, disableAllHooks=True).settings["enableHooks"] is False
+    found = claude({}, disableAllHooks=True)
+    assert found.settings["enableHooks"] is False
+    assert "turned off there" in found.remarks[0]
 
 
 @given(

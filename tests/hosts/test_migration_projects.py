@@ -149,7 +149,10 @@ async def test_formatter_runs_for_its_files_after_a_success(
     for path, response in (("a.py", DONE), ("b.md", DONE), ("c.py", FAILED)):
         fields = {"tool_input": {"path": path}, "tool_response": response}
         await migration.fire("AfterTool", tool_name="write_file", **fields)
-    assert (migration.folder / "log.txt").read_text() == "PostToolUse Write a.py\n"
+    unknown = {"tool_input": {"path": "d.py"}}  # as in ``hookline fire --tool``
+    await migration.fire("AfterTool", tool_name="write_file", **unknown)
+    expected = "PostToolUse Write a.py\nPostToolUse Write d.py\n"
+    assert (migration.folder / "log.txt").read_text() == expected
 
 
 async def test_hook_of_failures_sees_the_failure(migration: Migration) -> None:

@@ -57,6 +57,8 @@ def tool(name: Any, **fields: Any) -> dict[str, Any]:
         (CLAUDE, tool("save", mcp_context=MappingProxyType(mcp("f")["mcp_context"])),
          ("mcp__f__save",)),
         (GEMINI, tool("run_shell_command"), ("run_shell_command",)),
+        (CLAUDE, tool("delete_file"), ("Write", "Edit")),
+        (GEMINI, tool("delete_file"), ("write_file", "replace")),
         (GEMINI, tool("edit"), ("replace",)),
         (GEMINI, tool("web_search"), ("google_web_search",)),
         (GEMINI, tool("search_file_content"), ("grep_search", "search_file_content")),

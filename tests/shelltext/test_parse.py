@@ -12,7 +12,7 @@ from hookline.shelltext.parse import (
     parse,
     plain_words,
     project_variables,
-    quote_project_dirs,
+    quote_folders,
 )
 
 KNOWN = {"CLAUDE_PROJECT_DIR": "/my project", "HOME": "/home/me"}
@@ -131,14 +131,14 @@ def test_nesting_without_end_is_read_without_an_error() -> None:
 @given(st.text(alphabet="ab '\"\\$`(){}<>|&;#\n=,/-~*[]", max_size=60))
 def test_any_mix_of_shell_characters_is_read_without_an_error(line: str) -> None:
     list(all_words(parse(line)))
-    quote_project_dirs(f"{line}$CLAUDE_PROJECT_DIR")
+    quote_folders(f"{line}$CLAUDE_PROJECT_DIR")
     plain_words(line)
 
 
-@pytest.mark.parametrize("name", PROJECT_DIR_NAMES)
-def test_project_dir_is_quoted_where_it_is_not(name: str) -> None:
-    assert quote_project_dirs(f"sh ${name}/x") == f'sh "${name}"/x'
-    assert quote_project_dirs(f"sh ${{{name}}}/x") == f'sh "${{{name}}}"/x'
+@pytest.mark.parametrize("name", [*PROJECT_DIR_NAMES, "HOOKLINE_CWD", "GEMINI_CWD"])
+def test_folder_is_quoted_where_it_is_not(name: str) -> None:
+    assert quote_folders(f"sh ${name}/x") == f'sh "${name}"/x'
+    assert quote_folders(f"sh ${{{name}}}/x") == f'sh "${{{name}}}"/x'
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_project_dir_is_quoted_only_where_the_shell_would_split_it(
     command = line.replace("$D", "$CLAUDE_PROJECT_DIR").replace(
         "{D", "{CLAUDE_PROJECT_DIR"
     )
-    assert quote_project_dirs(command) == expected.replace(
+    assert quote_folders(command) == expected.replace(
         "$D", "$CLAUDE_PROJECT_DIR"
     ).replace("{D", "{CLAUDE_PROJECT_DIR")
 

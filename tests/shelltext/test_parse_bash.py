@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hookline.shelltext.parse import parse, quote_project_dirs
+from hookline.shelltext.parse import parse, quote_folders
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 
@@ -71,4 +71,4 @@ def test_words_are_those_of_bash(command: str) -> None:
 @settings(max_examples=50, deadline=None)
 def test_quoting_project_dirs_changes_no_word(command: str) -> None:
     """The directory of this test has no blanks, so that quotes make no difference."""
-    assert words_by_bash(quote_project_dirs(command)) == words_by_bash(command)
+    assert words_by_bash(quote_folders(command)) == words_by_bash(command)

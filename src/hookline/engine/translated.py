@@ -141,6 +141,9 @@ def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionRes
         return read
     message = read.output.system_message
     output = structs.replace(read.output, system_message=None)
+    if output.asks and not output.own_reason:
+        # It is the question (PROTOCOL 10): a host may show nothing else.
+        output = structs.replace(output, reason=message)
     rest = {key: value for key, value in said.items() if key != "systemMessage"}
     return structs.replace(read, output=output, raw_output=rest, user_message=message)
 

@@ -14,7 +14,12 @@ from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import find_workspace, is_within, shipped_by
 from hookline.settings.model import FOREIGN_PREFIXES, Dialect, EnvPolicy
-from hookline.shelltext.parse import PROJECT_DIR_NAMES, plain_words, quote_project_dirs
+from hookline.shelltext.parse import (
+    POSIX_SHELLS,
+    PROJECT_DIR_NAMES,
+    plain_words,
+    quote_folders,
+)
 
 from .contract import DEPTH_VARIABLE, HookCall, RegisteredHook
 from .exit_table import RunEnd, as_text, failed_result, read_end, timed_out_result
@@ -217,14 +222,11 @@ def _find_program(word: str, path: str) -> str | None:
     return None
 
 
-_POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
-
-
 @lru_cache(maxsize=4096)
 def shell_argv(command: str, shell: str) -> tuple[str, ...]:
     """The arguments that run a command under its shell."""
-    if os.path.basename(shell) in _POSIX_SHELLS:  # noqa: PTH119 - plain text
-        command = quote_project_dirs(command)
+    if os.path.basename(shell) in POSIX_SHELLS:  # noqa: PTH119 - plain text
+        command = quote_folders(command)
     return (shell, "-c", command)
 
 

@@ -17,9 +17,7 @@ FAILURE_CONDITIONS = {CLAUDE_ONLY_SUCCESS: False, CLAUDE_ONLY_FAILURE: True}
 
 def is_failure_met(condition: str, event: Mapping[str, Any]) -> bool:
     """Whether one of these holds, as the engine would say."""
-    if "tool_response" not in event:
-        return False
-    response = event["tool_response"]
+    response = event.get("tool_response", {})
     if not isinstance(response, Mapping):
         return True  # one that cannot be evaluated counts as true
     failed = response.get("error") is not None

@@ -149,6 +149,8 @@ class ClaudeConverter(Converter):
         timeout = hook.get("timeout")
         if is_number(timeout):
             ours["timeout"] = round(timeout * 1000)
+        elif timeout is not None:
+            self.note(f"{name}: a timeout that is no number: {timeout!r}")
         if hook.get("asyncRewake") is True:
             shown = hook.get("command", hook.get("url"))
             self.note(f"{name}: 'asyncRewake' of {shown!r}: its answer wakes nobody")

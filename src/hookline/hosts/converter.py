@@ -106,6 +106,8 @@ class Converter:
             if found := self._event(name, groups):
                 hooks.setdefault(self.events[name].value, []).extend(found)
         enabled, disabled = self.switches(theirs, given)
+        if not enabled:
+            self.remark("hooks are turned off there, and so they are here: enableHooks")
         settings: Wire = {"enableHooks": enabled, "hooks": hooks}
         if disabled:
             settings["hooksConfig"] = {"disabled": list(dict.fromkeys(disabled))}
@@ -139,7 +141,8 @@ class Converter:
     def _group(self, name: str, group: Any) -> Iterator[Wire]:
         """Our groups for one of theirs: hooks in a row with one condition share one."""
         if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-            self.note(f"{name}: a group without a list of hooks")
+            shown = f"{group!r:.100}"
+            self.note(f"{name}: a group without a list of hooks: {shown}")
             return
         for key in sorted(group.keys() - {"matcher", "sequential", "hooks"}):
             self.group_key(name, key)
@@ -206,6 +209,9 @@ class Converter:
             known = {*self.known_variables, *self._env}
             if variable not in known and f"{variable}=" not in command:
                 self.note(f"{name}: {_unset(variable)}: {command!r} may not work")
+        for option in re.findall(r"\$\{user_config\.\w+\}", command):
+            problem = "replace it by its value"
+            self.note(f"{name}: {option} is an option of a plugin: {problem}")
         odd = [key for key, value in self._env.items() if shlex.quote(value) != value]
         return quote_variables(command.replace("${/}", "/"), odd)
 

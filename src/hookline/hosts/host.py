@@ -261,14 +261,15 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
     specific = [one.hook_specific_output for one in finals]
     reasons = [one.reason for one in listed if one.blocked]
     reasons += [one.effective_reason for one in objections] if not any(reasons) else []
+    told = reasons if blocked else others
     contexts = [one.get("additionalContext") for one in specific]
     return Verdict(
         blocked=blocked,
-        reason=_joined(reasons if blocked else others),
+        reason=_joined(told),
         ask=bool(asking) and not blocked,
         stopped=any(one.should_stop for one in listed),
         stop_reason=_joined(one.stop_reason for one in listed),
-        context=_joined(contexts, _LONGEST_CONTEXT),
+        context=_joined(_beside(told, contexts), _LONGEST_CONTEXT),
         message=_joined(one.system_message for one in listed),
         notice=_joined(one.user_message for one in listed),
         withheld=bool(withheld),
@@ -285,6 +286,14 @@ def _joined(texts: Iterable[object], longest: int = _LONGEST) -> str:
     found = (one for one in texts if isinstance(one, str) and one)
     joined = "\n".join(dict.fromkeys(found))
     return joined if len(joined) <= longest else f"{joined[:longest]} [...]"
+
+
+def _beside(told: Iterable[object], contexts: Iterable[object]) -> list[str]:
+    """Contexts without what the reason says: a closed form repeats it (PROTOCOL 7)."""
+    reasons = (one for one in told if isinstance(one, str))
+    said = {line for reason in reasons for line in reason.split("\n")}
+    texts = (one for one in contexts if isinstance(one, str))
+    return ["\n".join(x for x in one.split("\n") if x not in said) for one in texts]
 
 
 def _last(values: Iterable[Wire | None]) -> Wire | None:

@@ -35,8 +35,8 @@ CLAUDE_FAILURE_EVENT = "PostToolUseFailure"
 CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
     "Bash": ("run_shell_command",),
     "Read": ("read_file",),
-    "Write": ("write_file",),
-    "Edit": ("replace", "edit"),
+    "Write": ("write_file", "delete_file"),
+    "Edit": ("replace", "edit", "delete_file"),
     "MultiEdit": ("replace", "edit"),
     "Glob": ("glob",),
     "Grep": ("search_file_content", "grep_search"),
@@ -47,10 +47,14 @@ CLAUDE_TOOLS: dict[str, tuple[str, ...]] = {
     "Agent": ("task",),
     "TodoWrite": ("todo_write", "write_todos"),
 }
-"""Their tool names and ours; a hook is shown the first that its matcher matches."""
+"""Their tool names and ours; a hook is shown the first that its matcher matches.
+
+They have no tool that deletes a file: who guards a file against changes means that too.
+"""
 
 GEMINI_TOOLS: dict[str, tuple[str, ...]] = {
-    "replace": ("replace", "edit"),
+    "write_file": ("write_file", "delete_file"),
+    "replace": ("replace", "edit", "delete_file"),
     "grep_search": ("search_file_content", "grep_search"),
     "search_file_content": ("search_file_content", "grep_search"),
     "google_web_search": ("web_search", "google_web_search"),
@@ -103,7 +107,10 @@ GEMINI_KEYS: Keys = {
 _NOTIFICATIONS = {"ToolPermission": "permission_prompt"}
 CLAUDE_NOTIFICATIONS = {their: our for our, their in _NOTIFICATIONS.items()}
 CLAUDE_MCP_TOOL = re.compile(r"mcp__(.+?)__(.+)")
-CLAUDE_ONLY_SUCCESS = "!has(tool_response.error) || tool_response.error == null"
+CLAUDE_ONLY_SUCCESS = (
+    "!has(event.tool_response) || !has(tool_response.error) || "
+    "tool_response.error == null"
+)
 CLAUDE_ONLY_FAILURE = "has(tool_response.error) && tool_response.error != null"
 """The ``if`` of a PostToolUse and of a PostToolUseFailure hook (decision 0125)."""
 

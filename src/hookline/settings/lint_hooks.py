@@ -14,7 +14,13 @@ from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import describe
 from hookline.shelltext.commands import programs
 from hookline.shelltext.files import command_files
-from hookline.shelltext.parse import ExecutedFile, executed_files, project_variables
+from hookline.shelltext.parse import (
+    POSIX_SHELLS,
+    PROJECT_DIR_NAMES,
+    ExecutedFile,
+    executed_files,
+    project_variables,
+)
 from hookline.shelltext.programs import NODES, PYTHON
 from hookline.shelltext.uses import Form, Role, modules_beside
 from hookline.shelltext.variables import SHELL_VARIABLES, used_variables
@@ -204,8 +210,7 @@ def _slow_start(command: str) -> str | None:
 
 _ALWAYS_SET = frozenset(
     {
-        *("HOOKLINE_PROJECT_DIR", "LLXPRT_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
-        *("CLAUDE_PROJECT_DIR", "HOOKLINE_CWD", "HOOKLINE_SESSION_ID"),
+        *(*PROJECT_DIR_NAMES, "HOOKLINE_CWD", "HOOKLINE_SESSION_ID"),
         *("HOOKLINE_EVENT", "HOOKLINE_PYTHON", "HOOKLINE_DEPTH", "HOOKLINE_RECHECK"),
         *("HOOKLINE_WORKER", "HOOKLINE_REPLAY"),
     }
@@ -214,13 +219,12 @@ _SET_BY_DIALECT: dict[Any, tuple[str, ...]] = {
     "claude": ("CLAUDECODE",),
     "gemini": ("GEMINI_SESSION_ID", "GEMINI_CWD"),
 }
-_POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
 
 
 def _check_variables(hook: dict[str, Any], report: Report) -> None:
     """Warn about variables that nothing sets: the command gets an empty text."""
     shell, own = hook.get("shell"), hook.get("env")
-    if is_text(shell) and Path(shell).name not in _POSIX_SHELLS:
+    if is_text(shell) and Path(shell).name not in POSIX_SHELLS:
         return
     dialect = hook.get("dialect") if is_text(hook.get("dialect")) else None
     hidden: tuple[str, ...] = FOREIGN_PREFIXES.get(dialect or "", ())
@@ -229,7 +233,7 @@ def _check_variables(hook: dict[str, Any], report: Report) -> None:
     known |= {*SHELL_VARIABLES, *(own if isinstance(own, dict) else ())}
     for name in used_variables(hook["command"]):
         if name not in known:
-            report.add(f"{_unset(hook, name, hidden)}", Severity.WARNING)
+            report.add(_unset(hook, name, hidden), Severity.WARNING)
 
 
 def _unset(hook: dict[str, Any], name: str, hidden: tuple[str, ...]) -> str:
@@ -237,14 +241,12 @@ def _unset(hook: dict[str, Any], name: str, hidden: tuple[str, ...]) -> str:
     if hidden and name.startswith(hidden):
         why = f'hooks with "dialect": {describe(hook["dialect"])} do not see'
         return f'{whose}uses ${name}, which {why}: set it in "env" of the hook'
-    if name == "CLAUDE_PLUGIN_ROOT":
-        todo = "set it to the folder of the plugin"
-    elif name == "CLAUDE_ENV_FILE":
-        todo = "Hookline has no such file, so take it out"
-    else:
-        todo = "set it"
-    where = 'in "env" of the hook' if todo.startswith("set") else ""
-    return f"{whose}uses ${name}, which nothing sets: {todo} {where}".rstrip()
+    known = {
+        "CLAUDE_PLUGIN_ROOT": 'set it to the folder of the plugin in "env" of the hook',
+        "CLAUDE_ENV_FILE": "Hookline has no such file, so take it out",
+    }
+    todo = known.get(name, 'set it in "env" of the hook')
+    return f"{whose}uses ${name}, which nothing sets: {todo}"
 
 
 def _check_policies(

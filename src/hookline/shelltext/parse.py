@@ -16,6 +16,7 @@ from functools import lru_cache
 PROJECT_DIR_NAMES = tuple(
     f"{brand}_PROJECT_DIR" for brand in ("HOOKLINE", "LLXPRT", "GEMINI", "CLAUDE")
 )
+POSIX_SHELLS = ("bash", "sh", "dash", "ksh", "zsh", "ash")
 
 # ``re`` compiles and keeps a pattern on first use: most commands need only a few.
 _OPERATOR = r"<<<|&>>|<<-|&&|\|\||;;&?|;&|\|&|&>|>>|<<|>\||>&|<&|<>|[<>;&|()\n]"
@@ -371,11 +372,14 @@ def _unescape(escape: re.Match[str]) -> str:
     return chr(ord(control) & 0x1F) if control else _CONTROL.get(other, other)
 
 
-def quote_project_dirs(command: str) -> str:
-    """Put double quotes around each project directory that stands unquoted."""
-    if "_PROJECT_DIR" not in command:
+_FOLDER_NAMES = (*PROJECT_DIR_NAMES, "HOOKLINE_CWD", "GEMINI_CWD")
+
+
+def quote_folders(command: str) -> str:
+    """Put double quotes around project and working directory where they have none."""
+    if "_PROJECT_DIR" not in command and "_CWD" not in command:
         return command
-    return quote_variables(command, PROJECT_DIR_NAMES)
+    return quote_variables(command, _FOLDER_NAMES)
 
 
 def quote_variables(command: str, names: Collection[str]) -> str:
