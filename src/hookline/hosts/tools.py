@@ -7,6 +7,7 @@ of those cannot be put back.
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -32,14 +33,17 @@ FETCH, SEARCH, TASK, PATCH = "web_fetch", "web_search", "task", "apply_patch"
 EDITOR = "<editor>"
 """For tables of names: a tool that reads, writes or replaces, as its input says."""
 
-_FILE = ("path", "file_path", "absolute_path", "file", "file_name", "target_file")
+_FILE = (
+    *("path", "file_path", "absolute_path", "file", "file_name", "target_file"),
+    "notebook_path",
+)
 _FOLDER = (
     *("path", "dir_path", "directory", "dir", "folder"),
     *("directory_path", "target_directory"),
 )
 _CONTENT = ("content", "file_text", "contents", "code", "new_text")
 _OLD = ("old_string", "old_str", "old_text", "before")
-_NEW = ("new_string", "new_str", "new_text", "after", "insert_text")
+_NEW = ("new_string", "new_str", "new_text", "after", "insert_text", "new_source")
 _SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
     SHELL: {"command": ("command", "cmd", "command_line", "script")},
     READ: {"path": _FILE},
@@ -68,6 +72,7 @@ _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
 _EDIT_LISTS = ("edits", "changes", "replacements")
 _EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
+_FILE_TOOLS = (READ, WRITE, REPLACE, DELETE)
 _PATCH_KEYS = ("command", "input", "patch", "patch_text")
 
 
@@ -126,6 +131,25 @@ def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
 
 def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     """Read the call of a tool; ``names`` has the host's tool names and ours."""
+    call = _read_call(name, given, names)
+    return structs.replace(call, parts=tuple(map(_with_file, call.parts)))
+
+
+def _with_file(part: Part) -> Part:
+    """Show the file that hosts make of a path that ends like a folder's.
+
+    Claude Code writes ``.env`` when it is told to write ``.env/``.
+    """
+    name, given = part
+    path = given.get("path")
+    if name not in _FILE_TOOLS or not isinstance(path, str):
+        return part
+    if posixpath.basename(path) not in ("", ".", "..") or not path:
+        return part
+    return name, given | {"path": posixpath.normpath(path)}
+
+
+def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     given = _decoded(given)
     ours = names.get(name, name)
     if isinstance(given, str) and PATCH_MARK in given and ours != SHELL:
