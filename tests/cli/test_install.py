@@ -391,7 +391,7 @@ def test_check_finds_that_the_command_is_missing(shell: Shell) -> None:
 def test_check_finds_that_the_command_has_no_interpreter(
     shell: Shell, tmp_path: Path, place: str
 ) -> None:
-    """An installer writes such a line for an environment with a space or a long path."""
+    """Installers write such a line for an environment with a space or a long path."""
     shell.run("install", "claude")
     script = tmp_path / "hookline"
     script.write_text(f"#!{tmp_path}/{place}/python\n")
