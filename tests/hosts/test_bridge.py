@@ -120,6 +120,30 @@ async def test_two_values_of_one_field_are_both_judged(
         assert said(reply)["permissionDecision"] == "deny"
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": ".env", "edits": [{"path": "a"}]},
+        {"path": ".env", "edits": [{"path": ""}]},
+        {"path": ".env", "edits": [{"path": None}]},
+        {"path": ".env", "edits": []},
+        {"path": "a", "edits": [{"path": "b"}, {"path": ".env"}]},
+        {"path": "a", "new_str": ".env", "edits": [{"new_str": "b"}]},
+        {"path": "a", "new_str": "b", "edits": [{"new_str": ".env"}]},
+    ],
+)
+async def test_a_list_of_edits_hides_nothing_beside_it(
+    project: Path, bridge: Bridge, given: dict[str, Any]
+) -> None:
+    """Hosts drop what a tool does not know: which of the two it was, they know."""
+    rules = deny("tool_input.path == '.env'"), deny("tool_input.new_string == '.env'")
+    write_settings(project, "BeforeTool", *rules)
+    call = {"sessionId": "s", "cwd": str(project), "toolName": "edit"}
+    stdin = json.dumps(call | {"toolArgs": given}).encode()
+    reply = await bridge.answer("copilot", "preToolUse", stdin)
+    assert json.loads(reply.stdout)["permissionDecision"] == "deny"
+
+
 @pytest.mark.parametrize("path", [".env/", ".env/.", ".env//", ".env/x/..", "./.env/"])
 async def test_a_path_that_ends_like_a_folders_is_shown_as_the_file(
     project: Path, bridge: Bridge, path: str

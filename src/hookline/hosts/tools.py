@@ -70,6 +70,7 @@ _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """A field that tools of some hosts take several of, and what the list is called."""
 _EDIT_LISTS = ("edits", "changes", "replacements")
+_CHANGE = frozenset({"old_string", "new_string"})
 _EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
 _FILE_TOOLS = (READ, WRITE, REPLACE, DELETE)
@@ -272,7 +273,7 @@ def _edits_key(given: Wire) -> str | None:
 
 
 def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
-    """Several edits of one file are one part."""
+    """Several edits of one file are one part; so is what stands beside the list."""
     rest = {key: value for key, value in given.items() if key != edits_key}
     edits = [one for one in given[edits_key] if isinstance(one, dict)]
     plain = [part for one in edits for part in _plain_call(name, REPLACE, one).parts]
@@ -280,10 +281,13 @@ def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
     for _, whole in _plain_call(name, REPLACE, rest).parts:
         by_file: dict[str, list[Wire]] = {}
         for _, edit in plain:
-            path = edit.get("path", whole.get("path"))
+            path = whole.get("path") if edit.get("path") is None else edit["path"]
             by_file.setdefault(encode(path).decode(), []).append({**edit, "path": path})
-        merged = [whole | _merged_edits(found) for found in by_file.values()]
-        parts += [(REPLACE, one) for one in merged or [whole]]
+        parts += [(REPLACE, whole | _merged_edits(one)) for one in by_file.values()]
+        is_shown = encode(whole.get("path")).decode() in by_file
+        is_more = "path" in whole and not is_shown
+        if is_more or not plain or whole.keys() & _CHANGE:
+            parts.append((REPLACE, whole))
     return ToolCall(name, given, tuple(parts), is_whole=False)
 
 
