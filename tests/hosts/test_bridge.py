@@ -64,7 +64,8 @@ def said(reply: Reply) -> Any:
 
 
 def rule(when: str, **then: Any) -> dict[str, Any]:
-    return {"type": "rule", "name": "guard", "when": when, "then": then}
+    said = {"then": then} if then else {}
+    return {"type": "rule", "name": "guard", "when": when, **said}
 
 
 def deny(when: str) -> dict[str, Any]:
@@ -117,6 +118,69 @@ async def test_two_values_of_one_field_are_both_judged(
     ):
         reply = await bridge.answer("claude", None, write_call(project, **given))
         assert said(reply)["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": ".env", "edits": [{"path": "a"}]},
+        {"path": ".env", "edits": [{"path": ""}]},
+        {"path": ".env", "edits": [{"path": None}]},
+        {"path": ".env", "edits": []},
+        {"path": "a", "edits": [{"path": "b"}, {"path": ".env"}]},
+        {"path": "a", "new_str": ".env", "edits": [{"new_str": "b"}]},
+        {"path": "a", "new_str": "b", "edits": [{"new_str": ".env"}]},
+    ],
+)
+async def test_a_list_of_edits_hides_nothing_beside_it(
+    project: Path, bridge: Bridge, given: dict[str, Any]
+) -> None:
+    """Hosts drop what a tool does not know: which of the two it was, they know."""
+    rules = deny("tool_input.path == '.env'"), deny("tool_input.new_string == '.env'")
+    write_settings(project, "BeforeTool", *rules)
+    call = {"sessionId": "s", "cwd": str(project), "toolName": "edit"}
+    stdin = json.dumps(call | {"toolArgs": given}).encode()
+    reply = await bridge.answer("copilot", "preToolUse", stdin)
+    assert json.loads(reply.stdout)["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize("path", [".env/", ".env/.", ".env//", ".env/x/..", "./.env/"])
+async def test_a_path_that_ends_like_a_folders_is_shown_as_the_file(
+    project: Path, bridge: Bridge, path: str
+) -> None:
+    """Claude Code writes ``.env`` when it is told to write ``.env/``."""
+    write_settings(project, "BeforeTool", deny("tool_input.path.endsWith('.env')"))
+    patch = f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch"
+    for host, tool, given in (
+        ("claude", "Write", {"file_path": path}),
+        ("claude", "Edit", {"file_path": path}),
+        ("codex", "apply_patch", {"command": patch}),
+    ):
+        call = event(project, "PreToolUse", tool_name=tool, tool_input=given)
+        reply = await bridge.answer(host, None, call)
+        assert said(reply)["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize(
+    ("host", "tool", "given"),
+    [
+        ("claude", "Monitor", {"command": "rm x", "description": "watch"}),
+        ("claude", "PowerShell", {"command": "rm x"}),
+        ("claude", "NotebookEdit", {"notebook_path": "rm x", "new_source": "1"}),
+        ("qwen", "monitor", {"command": "rm x", "description": "watch"}),
+        ("qwen", "notebook_edit", {"notebook_path": "rm x", "new_source": "1"}),
+    ],
+)
+async def test_rules_see_every_tool_that_runs_commands_or_writes(
+    project: Path, bridge: Bridge, host: str, tool: str, given: dict[str, str]
+) -> None:
+    """HOSTS, our names: one rule serves all tools that do the same."""
+    shell = "tool_name == 'run_shell_command' && tool_input.command == 'rm x'"
+    file = "tool_name == 'replace' && tool_input.path == 'rm x'"
+    write_settings(project, "BeforeTool", rule(shell), rule(file))
+    call = event(project, "PreToolUse", tool_name=tool, tool_input=given)
+    reply = await bridge.answer(host, None, call)
+    assert said(reply)["permissionDecision"] == "deny"
 
 
 async def test_change_that_cannot_be_put_back_blocks(

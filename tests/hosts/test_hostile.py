@@ -205,6 +205,16 @@ async def test_broken_settings_are_said_and_the_others_work(
     assert b".hookline/settings.json" in reply.stderr
 
 
+async def test_hooks_that_do_not_run_are_said(desk: Desk, project: Project) -> None:
+    """PROTOCOL 2: no guard is left out without a word."""
+    project.guarded()
+    desk.settings({"hooks": {"BeforeTool": [{"hooks": [{"type": "comand"}]}]}})
+    reply = await desk.ask("claude", CALLS["claude"] | {"cwd": str(project.folder)})
+    assert reply.stdout == b"{}\n"
+    assert b"not trusted and will not run: run 'hookline trust'" in reply.stderr
+    assert b"comand" in reply.stderr
+
+
 async def test_hooks_that_are_switched_off_say_nothing(desk: Desk) -> None:
     desk.settings({"enableHooks": False, "hooks": {"BeforeTool": [{"hooks": [DENY]}]}})
     reply = await desk.ask("claude", CALLS["claude"])

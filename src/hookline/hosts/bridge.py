@@ -298,6 +298,7 @@ def _blocking(verdict: Verdict, reason: str) -> Verdict:
 
 def _problems(settings: Settings, results: list[ProcessedHookResult]) -> Iterator[str]:
     yield from map(str, settings.errors)
+    yield from settings.warnings
     for result in results:
         yield from (error.message for error in result.aggregated.errors)
 

@@ -55,10 +55,13 @@ from .tools import (
 _E = HookEventName
 TOOLS = {
     "Bash": SHELL,
+    "Monitor": SHELL,
+    "PowerShell": SHELL,
     "Read": READ,
     "Write": WRITE,
     "Edit": REPLACE,
     "MultiEdit": REPLACE,
+    "NotebookEdit": REPLACE,
     "Glob": GLOB,
     "Grep": GREP,
     "LS": LIST,

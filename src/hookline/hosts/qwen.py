@@ -28,10 +28,16 @@ from .host import (
     json_answer,
 )
 from .postponed import postpone_stop, take_stop
-from .tools import GREP, REPLACE, TASK
+from .tools import GREP, REPLACE, SHELL, TASK
 
 _E = HookEventName
-TOOLS = {"edit": REPLACE, "grep_search": GREP, "agent": TASK}
+TOOLS = {
+    "edit": REPLACE,
+    "notebook_edit": REPLACE,
+    "monitor": SHELL,
+    "grep_search": GREP,
+    "agent": TASK,
+}
 _LONGEST = 64 * 1024
 _BLOCKED = "Blocked by hook"
 _PERSON = "shown to the person, not to the model"

@@ -7,6 +7,7 @@ of those cannot be put back.
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -32,14 +33,17 @@ FETCH, SEARCH, TASK, PATCH = "web_fetch", "web_search", "task", "apply_patch"
 EDITOR = "<editor>"
 """For tables of names: a tool that reads, writes or replaces, as its input says."""
 
-_FILE = ("path", "file_path", "absolute_path", "file", "file_name", "target_file")
+_FILE = (
+    *("path", "file_path", "absolute_path", "file", "file_name", "target_file"),
+    "notebook_path",
+)
 _FOLDER = (
     *("path", "dir_path", "directory", "dir", "folder"),
     *("directory_path", "target_directory"),
 )
 _CONTENT = ("content", "file_text", "contents", "code", "new_text")
 _OLD = ("old_string", "old_str", "old_text", "before")
-_NEW = ("new_string", "new_str", "new_text", "after", "insert_text")
+_NEW = ("new_string", "new_str", "new_text", "after", "insert_text", "new_source")
 _SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
     SHELL: {"command": ("command", "cmd", "command_line", "script")},
     READ: {"path": _FILE},
@@ -66,8 +70,10 @@ _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """A field that tools of some hosts take several of, and what the list is called."""
 _EDIT_LISTS = ("edits", "changes", "replacements")
+_CHANGE = frozenset({"old_string", "new_string"})
 _EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
+_FILE_TOOLS = (READ, WRITE, REPLACE, DELETE)
 _PATCH_KEYS = ("command", "input", "patch", "patch_text")
 
 
@@ -126,6 +132,25 @@ def tool_names(by_ours: Mapping[str, str]) -> dict[str, str]:
 
 def read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     """Read the call of a tool; ``names`` has the host's tool names and ours."""
+    call = _read_call(name, given, names)
+    return structs.replace(call, parts=tuple(map(_with_file, call.parts)))
+
+
+def _with_file(part: Part) -> Part:
+    """Show the file that hosts make of a path that ends like a folder's.
+
+    Claude Code writes ``.env`` when it is told to write ``.env/``.
+    """
+    name, given = part
+    path = given.get("path")
+    if name not in _FILE_TOOLS or not isinstance(path, str):
+        return part
+    if posixpath.basename(path) not in ("", ".", "..") or not path:
+        return part
+    return name, given | {"path": posixpath.normpath(path)}
+
+
+def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     given = _decoded(given)
     ours = names.get(name, name)
     if isinstance(given, str) and PATCH_MARK in given and ours != SHELL:
@@ -248,7 +273,7 @@ def _edits_key(given: Wire) -> str | None:
 
 
 def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
-    """Several edits of one file are one part."""
+    """Several edits of one file are one part; so is what stands beside the list."""
     rest = {key: value for key, value in given.items() if key != edits_key}
     edits = [one for one in given[edits_key] if isinstance(one, dict)]
     plain = [part for one in edits for part in _plain_call(name, REPLACE, one).parts]
@@ -256,10 +281,13 @@ def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
     for _, whole in _plain_call(name, REPLACE, rest).parts:
         by_file: dict[str, list[Wire]] = {}
         for _, edit in plain:
-            path = edit.get("path", whole.get("path"))
+            path = whole.get("path") if edit.get("path") is None else edit["path"]
             by_file.setdefault(encode(path).decode(), []).append({**edit, "path": path})
-        merged = [whole | _merged_edits(found) for found in by_file.values()]
-        parts += [(REPLACE, one) for one in merged or [whole]]
+        parts += [(REPLACE, whole | _merged_edits(one)) for one in by_file.values()]
+        is_shown = encode(whole.get("path")).decode() in by_file
+        is_more = "path" in whole and not is_shown
+        if is_more or not plain or whole.keys() & _CHANGE:
+            parts.append((REPLACE, whole))
     return ToolCall(name, given, tuple(parts), is_whole=False)
 
 
