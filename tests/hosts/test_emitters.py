@@ -24,6 +24,7 @@ _CLAUDE = {
     "PreToolUse": _DECISION | _CONTEXT | {"updatedInput"},
     "PostToolUse": _CONTEXT | {"updatedToolOutput"},
     "PostToolUseFailure": _CONTEXT,
+    "PostToolBatch": _CONTEXT,
     "UserPromptSubmit": _CONTEXT,
     "SessionStart": _CONTEXT,
     "SubagentStart": _CONTEXT,
