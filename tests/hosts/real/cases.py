@@ -162,7 +162,7 @@ CASES = (
         turns=_note,
         group=_NOTES,
         full=lambda run: not run.has("note.txt") and _told(run),
-        shown='"server_name"',
+        shown="add_note",
     ),
     Case(
         title="block one of two files",

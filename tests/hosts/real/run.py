@@ -18,7 +18,7 @@ from hookline.testing.modelapi import Answer, ModelServer
 
 from .programs import PROMPT, Call, Program
 
-LIMIT_S = 120
+LIMIT_S = 90
 
 
 class ScriptedServer(ModelServer):
