@@ -30,7 +30,8 @@ HOOKLINE_NO_RESIDENT=1) the answers are the same, but slower:
   hookline bridge --status    is it running, since when?
   hookline bridge --stop      end it, and the hooks that it runs
 
-exit status: 0, also for a block; 2 only where the agent knows no other block"""
+exit status: 0, also for a block; 1 for an unknown HOST or option; 2 is a block where
+the agent knows no other, or of an event that could not be read"""
 
 
 def add_arguments(parser: Parser) -> None:

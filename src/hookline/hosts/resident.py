@@ -43,15 +43,9 @@ _STOP_S = 5.0
 _LOOK_S = 60.0
 """How often an idle helper looks whether its socket is still there."""
 _PRELOADED = (
-    *(
-        "agent.session",
-        "config",
-        "engine.system",
-        "engine.background",
-        "journal.record",
-    ),
+    *("agent.session", "config", "engine.system", "engine.background"),
     *("executors.command", "executors.python", "executors.rule", "executors.standby"),
-    *("executors.worker", "trust.gate", "trust.records"),
+    *("executors.worker", "journal.record", "trust.gate", "trust.records"),
 )
 
 
@@ -84,10 +78,6 @@ class Engine:
     def hand_over(self, connection: socket.socket) -> None:
         """Give it a client; raises ``OSError`` if it is gone or has too many."""
         socket.send_fds(self.control, [b"."], [connection.fileno()])
-
-    def retire(self) -> None:
-        """Let it answer what it has and end."""
-        self.control.close()
 
 
 class Pending:
@@ -323,6 +313,7 @@ class Front:
             os.close(fd)
 
     def _retire(self, key: bytes) -> None:
+        """Let an engine answer what it has, and end."""
         engine = self._engines.pop(key)
         self._forget(engine.control)
 
