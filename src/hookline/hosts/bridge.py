@@ -112,7 +112,7 @@ class Bridge:
         if known is not None and known.stamp != stamp:
             self._retire(known)
             known = None
-        loaded = known or _Loaded(_config(start, cwd, one_shot=self._one_shot), stamp)
+        loaded = known or _Loaded(start, cwd, stamp, one_shot=self._one_shot)
         self._loaded[start, cwd] = loaded
         if len(self._loaded) > _KEPT_CONFIGS:
             self._retire(self._loaded.pop(next(iter(self._loaded))))
@@ -174,8 +174,15 @@ def _is_guarded(handler: HookEventHandler, event: HookEventName | None) -> bool:
 class _Loaded:
     """A config, and how many events use it now."""
 
-    def __init__(self, config: Config, stamp: object) -> None:
-        self.config, self.stamp = config, stamp
+    def __init__(self, start: str, cwd: str, stamp: object, *, one_shot: bool) -> None:
+        settings = Settings.load(start)
+        self.config = Config(working_dir=cwd, settings=settings)
+        self.config.one_shot = one_shot
+        self.stamp = stamp
+        self.problems = [*map(str, settings.errors), *settings.warnings]
+        # Which files of hooks have changed is known at each event, and said there.
+        for layer in self.config.settings.layers:
+            self.problems += layer.warnings if layer.is_unapproved else ()
         self._users = 0
         self._unused = asyncio.Event()
         self._unused.set()
@@ -228,7 +235,7 @@ async def _fire(
         about = {"host": host.name.value, "event": read.name}
         for loss in losses:
             handler.note(session.session_id, loss, about)
-    return _reply(answer, [*_problems(loaded.config.settings, results), *losses])
+    return _reply(answer, [*loaded.problems, *_errors(results), *losses])
 
 
 def _bounded(conversation: str, read: HostEvent, verdict: Verdict) -> Verdict:
@@ -296,9 +303,7 @@ def _blocking(verdict: Verdict, reason: str) -> Verdict:
     return structs.replace(verdict, blocked=True, reason=reason, tool_input=None)
 
 
-def _problems(settings: Settings, results: list[ProcessedHookResult]) -> Iterator[str]:
-    yield from map(str, settings.errors)
-    yield from settings.warnings
+def _errors(results: list[ProcessedHookResult]) -> Iterator[str]:
     for result in results:
         yield from (error.message for error in result.aggregated.errors)
 
@@ -356,12 +361,6 @@ def _existing(cwd: str) -> str:
 
 def _is_folder(path: str) -> bool:
     return os.path.isabs(path) and os.path.isdir(path)  # noqa: PTH112, PTH117
-
-
-def _config(start: str, cwd: str, *, one_shot: bool) -> Config:
-    config = Config(working_dir=cwd, settings=Settings.load(start))
-    config.one_shot = one_shot
-    return config
 
 
 def settings_stamp(start: str) -> tuple[object, ...]:
