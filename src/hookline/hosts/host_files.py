@@ -273,8 +273,6 @@ def _in_home(files: HostFiles, path: str) -> str:
     return path
 
 
-_LINE_BYTES = 256
-"""What Linux reads of the first line of a script."""
 _LAUNCHERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
 
 
@@ -294,31 +292,12 @@ class Call(Struct, frozen=True, kw_only=True):
     @property
     def starts(self) -> bool:
         """Whether its program can be started from here."""
-        return can_start(self.program[0])
+        return shutil.which(self.program[0]) is not None
 
     @property
     def is_launched(self) -> bool:
         """Whether another program finds Hookline for it, as in ``uv run hookline``."""
         return self.program[0] in _LAUNCHERS
-
-
-def can_start(program: str) -> bool:
-    """Whether a program is there, and so is the interpreter that its first line names.
-
-    pip writes a line that no system reads for an environment with a space in its path.
-    """
-    found = shutil.which(program)
-    if found is None:
-        return False
-    try:
-        with open(found, "rb") as file:  # noqa: PTH123 - a string
-            line = file.readline(_LINE_BYTES)
-    except OSError:
-        return True  # it may be run all the same
-    if not line.startswith(b"#!"):
-        return True
-    words = line[2:].split() if line.endswith(b"\n") else []
-    return bool(words) and os.access(words[0], os.X_OK)
 
 
 def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:

@@ -40,7 +40,6 @@ from .host_files import (
     base_folder,
     calls_in,
     calls_in_text,
-    can_start,
     file_of,
 )
 from .json_edit import JsonText, parse
@@ -98,7 +97,7 @@ def own_program() -> tuple[str, ...]:
     called = os.path.abspath(sys.argv[0])  # noqa: PTH100
     for script in (called, beside):
         is_ours = os.path.basename(script) == "hookline"  # noqa: PTH119
-        if is_ours and os.path.isfile(script) and can_start(script):  # noqa: PTH113
+        if is_ours and os.path.isfile(script) and os.access(script, os.X_OK):  # noqa: PTH113
             return (script,)
     return (sys.executable, "-m", "hookline")
 

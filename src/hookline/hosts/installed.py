@@ -139,9 +139,7 @@ def _problems(
     again = f"run 'hookline install {host.name}' again"
     program = " ".join(call.program)
     if not call.starts:
-        problem = (
-            f"{program!r} cannot be started: {host.title} goes on without your hooks"
-        )
+        problem = f"{program!r} is not found: {host.title} goes on without your hooks"
         yield Severity.ERROR, f"{problem}; {again}"
     elif not call.is_launched and not is_this(call.program):
         yield Severity.WARNING, f"{program!r} is another installation of Hookline"
