@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +18,7 @@ from uuid import uuid4
 from tests.support.processes import children, marked
 from tests.support.project import Project
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "hookline"
+SCRIPT = Path(sysconfig.get_path("scripts")) / "hookline"
 WAIT_S = 60.0
 WHO = """
 import os
