@@ -212,6 +212,26 @@ def test_check_finds_a_project_that_codex_trusts_no_longer(shell: Shell) -> None
     assert "warning: Codex does not trust this folder" in shell.run("check").stdout
 
 
+@pytest.mark.parametrize("place", ["../home", "."])
+@pytest.mark.parametrize("text", ["\ufeff{}", "// mine\n{}", '{"hooks": {},}'])
+def test_file_that_codex_ignores_is_reported(
+    shell: Shell, text: str, place: str
+) -> None:
+    """Codex reads plain JSON only, and does not say that it ignores a file."""
+    level = "trusted" if place == "." else "untrusted"
+    trust = f'[projects."{shell.project}"]\ntrust_level = "{level}"\n'
+    shell.write("../home/.codex/config.toml", trust)
+    file = shell.write(f"{place}/.codex/hooks.json", text)
+    ended = shell.run("install", "codex")
+    assert ended.returncode == 1
+    assert "so the agent ignores the file: remove them" in ended.stderr
+    assert file.read_text() == text
+    file.write_text("{}")
+    shell.run("install", "codex")
+    file.write_text(f"{file.read_text()}// mine")
+    assert "warning: Codex cannot read it" in shell.run("check").stdout
+
+
 @pytest.mark.parametrize("setup", ["{}", '{"command": 5}', '{"events": 1}', "{oops}"])
 def test_plugin_that_was_edited_is_reported(shell: Shell, setup: str) -> None:
     shell.run("install", "opencode")

@@ -68,6 +68,7 @@ def run(options: Options) -> None:
     other = Scope.PROJECT if scope is Scope.USER else Scope.USER
     _refuse_twice(host, Installer(host.name, other, workspace))
     installer = Installer(host.name, scope, workspace)
+    installer.calls(host.events)  # raises where the host would ignore its file
     program = program_for(scope)
     changes = installer.install(wanted, host.events, program)
     if options.dry_run:

@@ -77,6 +77,8 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     """The user's file that names the projects whose files the host reads."""
     asks_for_trust: bool = False
     """Whether the host asks its user to trust a project that is not named there."""
+    is_strict: bool = False
+    """Whether the host ignores a file with comments or trailing commas."""
     off: tuple[KeyPath, bool] | None = None
     """The key that switches all hooks off, and with which value."""
     off_in: tuple[str, ...] = ()
@@ -128,6 +130,7 @@ FILES: Mapping[HostName, HostFiles] = {
         user="$CODEX_HOME/hooks.json",
         homes={"CODEX_HOME": "~/.codex"},
         trusted_in="$CODEX_HOME/config.toml",
+        is_strict=True,
         off=(("features", "hooks"), False),
         off_in=("$CODEX_HOME/config.toml",),
         extra=_COMMAND,

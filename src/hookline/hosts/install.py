@@ -159,6 +159,8 @@ class Installer:
         for path in self._paths(events):
             content = self._read(path)
             if content is not None:
+                if self.files.is_strict:
+                    _require_strict(content, path)
                 text = decode_text(content, path)
                 found[path] = calls_in_text(self.host, text, path)
         return {path: calls for path, calls in found.items() if calls}
@@ -309,6 +311,16 @@ class Installer:
                 original = before if clean == before else None
                 record = replace(record, original=original)
         return replace(change, record=record)
+
+
+def _require_strict(content: bytes, path: str) -> None:
+    parse(_text(content, path), path)  # says where it is broken
+    try:
+        json.loads(content.decode())
+    except ValueError as error:
+        what = "comments, trailing commas or a byte order mark"
+        problem = f"has {what}, so the agent ignores the file: remove them"
+        raise SettingsError(problem, path) from error
 
 
 def bridge_command(program: tuple[str, ...], host: HostName, event: str) -> str:
