@@ -1,62 +1,20 @@
-"""``hookline install`` and ``uninstall``; ``list`` and ``check`` on it (issue 15.4)."""
+"""``hookline install`` and ``uninstall`` (issue 15.4)."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
 from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import HostName
-from hookline.hosts.host_files import FILES
 from hookline.protocol.events import HookEventName
+from tests.hosts.installing import GUARD, SCRIPTS, Shell
 from tests.support.commandline import hookline
-
-SCRIPTS = str(Path(sys.executable).parent)
-GUARD = {"type": "command", "command": "true", "name": "guard"}
-
-
-class Shell:
-    """A person at a shell, in a project with hooks."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home, self.project = folder / "home", folder / "project"
-        (self.project / ".hookline").mkdir(parents=True)
-        (self.project / ".git").mkdir()
-        self.home.mkdir()
-        self.env = {
-            "HOME": str(self.home),
-            "PATH": f"{SCRIPTS}:/usr/bin:/bin",
-            "XDG_CONFIG_HOME": str(self.home / ".config"),
-            "XDG_STATE_HOME": str(self.home / ".state"),
-            **{name: "" for files in FILES.values() for name in files.homes},
-        }
-        self.env["XDG_CONFIG_HOME"] = str(self.home / ".config")
-        self.hooks(BeforeTool=[GUARD])
-
-    def hooks(self, **events: list[dict[str, Any]]) -> None:
-        found = {event: [{"hooks": hooks}] for event, hooks in events.items()}
-        self.write(".hookline/settings.json", json.dumps({"hooks": found}))
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def run(self, *words: str, **env: str) -> CompletedProcess[str]:
-        return hookline(*words, cwd=self.project, env=self.env | env)
-
-    def claude(self) -> dict[str, Any]:
-        found = json.loads((self.project / ".claude/settings.json").read_text())
-        assert isinstance(found, dict)
-        return found
 
 
 @pytest.fixture
@@ -197,6 +155,12 @@ def test_dry_run_shows_a_diff_and_writes_nothing(shell: Shell) -> None:
     assert file.read_text() != text
 
 
+def test_dry_run_breaks_lines_where_the_file_does(shell: Shell) -> None:
+    shell.write(".claude/settings.json", '{\n  "a": "\u2028\x85"\n}\n')
+    shown = shell.run("install", "claude", "--dry-run").stdout
+    assert '-  "a": "\ufffd\ufffd"\n+  "a": "\ufffd\ufffd",\n' in shown
+
+
 def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
     ended = shell.run("install", "claude", "--user")
     file = shell.home / ".claude/settings.json"
@@ -205,13 +169,36 @@ def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
     assert "Do not commit it" not in ended.stdout
 
 
-def test_user_settings_keep_the_events_of_other_projects(shell: Shell) -> None:
-    """Installing for the hooks of one project takes no guard from another."""
-    shell.run("install", "claude", "--user")
-    shell.hooks(AfterAgent=[GUARD])
-    shell.run("install", "claude", "--user")
-    found = json.loads((shell.home / ".claude/settings.json").read_text())["hooks"]
-    assert found.keys() == {"PreToolUse", "Stop"}
+@pytest.mark.parametrize("host", ["claude", "cursor", "opencode", "cline"])
+def test_user_settings_keep_what_other_projects_need(shell: Shell, host: str) -> None:
+    """Installing for the hooks of one project takes nothing from another."""
+    slow = GUARD | {"timeout": 300_000, "onError": "block"}
+    shell.hooks(BeforeTool=[slow], SessionStart=[slow], AfterTool=[GUARD])
+    shell.run("install", host, "--user")
+    shell.hooks(BeforeTool=[GUARD])
+    ended = shell.run("install", host, "--user")
+    assert "already installed" in ended.stdout, ended.stdout
+
+
+def test_projects_of_one_repository_share_the_file_of_copilot(shell: Shell) -> None:
+    """Copilot reads the root of the repository alone."""
+    for name, event in {"a": "BeforeTool", "b": "AfterAgent"}.items():
+        settings = json.dumps({"hooks": {event: [{"hooks": [GUARD]}]}})
+        shell.write(f"{name}/.hookline/settings.json", settings)
+    (shell.project / ".hookline/settings.json").unlink()
+    for name in ("a", "b"):
+        shell.run("install", "copilot", "--cwd", name)
+    found = json.loads((shell.project / ".github/hooks/hookline.json").read_text())
+    assert found["hooks"].keys() == {"preToolUse", "agentStop"}
+
+
+def test_empty_home_is_not_the_root_of_the_machine(shell: Shell) -> None:
+    ended = shell.run("install", "claude", "--user", "--dry-run", HOME="")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "hookline: your home folder is unknown: set HOME\n"
+    assert shell.run("install", "claude", HOME="").returncode == 0
+    assert "0 warnings" in shell.run("check", HOME="").stdout
+    assert shell.run("uninstall", "claude", HOME="").returncode == 0
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -224,7 +211,7 @@ def test_codex_gets_a_file_that_it_reads(shell: Shell, trusted: bool) -> None:
     ended = shell.run("install", "codex")
     assert (shell.project / ".codex/hooks.json").exists() is trusted
     assert (shell.home / ".codex/hooks.json").exists() is not trusted
-    assert ("does not read the hooks of this project" in ended.stdout) is not trusted
+    assert ("does not trust this project" in ended.stdout) is not trusted
     assert "already installed" in shell.run("install", "codex").stdout
 
 
@@ -354,86 +341,6 @@ def test_host_that_reads_another_file_is_answered_once(
 def test_install_says_that_the_host_runs_no_hooks(shell: Shell) -> None:
     shell.write(".claude/settings.json", '{"disableAllHooks": true}')
     assert "hooks are switched off in " in shell.run("install", "claude").stdout
-
-
-def test_list_shows_where_the_bridge_is_installed(shell: Shell) -> None:
-    assert "agent" not in shell.run("list").stdout
-    shell.run("install", "claude")
-    *_, heading, row = shell.run("list").stdout.splitlines()
-    assert heading.split() == ["agent", "settings", "file", "events", "works"]
-    cells = ["claude", "project", ".claude/settings.json", "PreToolUse", "yes"]
-    assert row.split() == cells
-    assert json.loads(shell.run("list", "--json").stdout)[0]["name"] == "guard"
-
-
-def check(shell: Shell, **env: str) -> tuple[int, list[str]]:
-    ended = shell.run("check", "--json", **env)
-    found = json.loads(ended.stdout)
-    assert all(one["file"].endswith("settings.json") for one in found)
-    return ended.returncode, [f"{one['severity']}: {one['message']}" for one in found]
-
-
-def test_check_finds_nothing_in_a_new_installation(shell: Shell) -> None:
-    shell.run("install", "claude")
-    assert check(shell) == (0, [])
-    assert "2 files checked: 0 errors" in shell.run("check").stdout
-
-
-def test_check_finds_that_the_command_is_missing(shell: Shell) -> None:
-    shell.run("install", "claude")
-    status, (finding,) = check(shell, PATH="/usr/bin:/bin")
-    assert status == 1
-    assert finding.startswith("error: 'hookline' is not found: Claude Code goes on")
-
-
-def test_check_finds_another_installation(shell: Shell, tmp_path: Path) -> None:
-    shell.run("install", "claude")
-    (tmp_path / "hookline").write_text("#!/bin/sh\n")
-    (tmp_path / "hookline").chmod(0o755)
-    status, (finding,) = check(shell, PATH=f"{tmp_path}:/usr/bin:/bin")
-    assert (status, finding) == (
-        0,
-        "warning: 'hookline' is another installation of Hookline",
-    )
-
-
-def test_check_finds_stale_events_and_short_timeouts(shell: Shell) -> None:
-    shell.run("install", "claude")
-    shell.hooks(AfterAgent=[GUARD], BeforeTool=[GUARD | {"timeout": 300_000}])
-    again = "run 'hookline install claude' again"
-    waits = "Claude Code waits for 130 and may miss the verdict, hooks need up to 610"
-    assert check(shell)[1] == [
-        f"warning: {waits}: {again}",
-        f"warning: not installed, though AfterAgent has hooks: {again}",
-    ]
-    shell.hooks(AfterAgent=[GUARD])
-    assert check(shell)[1][0] == (
-        f"hint: BeforeTool has no hooks: {again} to leave it out"
-    )
-    shell.run("install", "claude")
-    assert check(shell) == (0, [])
-
-
-def test_check_finds_two_calls_and_matchers(shell: Shell) -> None:
-    shell.run("install", "claude", "--user")
-    text = (shell.home / ".claude/settings.json").read_text()
-    found = json.loads(text)
-    found["hooks"]["PreToolUse"][0]["matcher"] = "Bash"
-    shell.write(".claude/settings.json", json.dumps(found))
-    findings = check(shell)[1]
-    assert "warning: the matcher 'Bash' keeps other tools from the hooks" in findings
-    assert sum(one.endswith("the hooks run twice") for one in findings) == 2
-    assert "'hookline check' has findings" in shell.run("list").stdout
-
-
-def test_check_reports_a_broken_file_that_was_ours(shell: Shell) -> None:
-    shell.run("install", "claude")
-    file = shell.project / ".claude/settings.json"
-    file.write_text(file.read_text() + "}")
-    (finding,) = check(shell)[1]
-    assert finding.startswith("warning: Claude Code cannot read it")
-    file.write_text("{oops")
-    assert check(shell) == (0, [])
 
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])

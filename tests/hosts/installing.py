@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from hookline.hosts.host import HostName
 from hookline.hosts.host_files import FILES, Layout, Scope
 from hookline.hosts.install import Installer, Wanted
 from hookline.settings.locations import find_workspace
+from tests.support.commandline import hookline
 
 PROGRAM = ("/opt/hook line/bin/hookline",)
 EVENTS = {
@@ -95,3 +98,43 @@ JSON_HOSTS = [
     if files.layout not in {Layout.SCRIPT, Layout.PLUGIN}
 ]
 SHARED_HOSTS = [host for host in JSON_HOSTS if not FILES[host].is_own]
+
+SCRIPTS = str(Path(sys.executable).parent)
+GUARD = {"type": "command", "command": "true", "name": "guard"}
+
+
+class Shell:
+    """A person at a shell, in a project with hooks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.project = folder / "home", folder / "project"
+        (self.project / ".hookline").mkdir(parents=True)
+        (self.project / ".git").mkdir()
+        self.home.mkdir()
+        self.env = {
+            "HOME": str(self.home),
+            "PATH": f"{SCRIPTS}:/usr/bin:/bin",
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_STATE_HOME": str(self.home / ".state"),
+            **{name: "" for files in FILES.values() for name in files.homes},
+        }
+        self.env["XDG_CONFIG_HOME"] = str(self.home / ".config")
+        self.hooks(BeforeTool=[GUARD])
+
+    def hooks(self, **events: list[dict[str, Any]]) -> None:
+        found = {event: [{"hooks": hooks}] for event, hooks in events.items()}
+        self.write(".hookline/settings.json", json.dumps({"hooks": found}))
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def run(self, *words: str, **env: str) -> CompletedProcess[str]:
+        return hookline(*words, cwd=self.project, env=self.env | env)
+
+    def claude(self) -> dict[str, Any]:
+        found = json.loads((self.project / ".claude/settings.json").read_text())
+        assert isinstance(found, dict)
+        return found

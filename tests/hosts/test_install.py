@@ -172,6 +172,19 @@ def test_file_made_by_install_goes_even_if_it_was_reformatted(
     assert not file.exists()
 
 
+def test_file_made_by_install_goes_after_a_hook_was_moved(
+    workplace: Workplace,
+) -> None:
+    """Such as by a new environment, whose program is elsewhere."""
+    before = workplace.contents()
+    workplace.install(H.CLAUDE)
+    file = workplace.project / ".claude/settings.json"
+    file.write_text(file.read_text().replace("/opt", "/old"))
+    workplace.install(H.CLAUDE)
+    workplace.uninstall(H.CLAUDE)
+    assert workplace.contents() == before
+
+
 def test_changed_events_are_updated_in_place(workplace: Workplace) -> None:
     hook = {"type": "command", "command": "theirs"}
     text = json.dumps({"hooks": {"PostToolUse": [{"hooks": [hook]}]}}, indent=2)
@@ -208,6 +221,17 @@ def test_our_hook_in_a_group_of_others_is_taken_out_alone(workplace: Workplace) 
     workplace.uninstall(H.CLAUDE)
     left = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [theirs]}]}}
     assert workplace.read(H.CLAUDE) == left
+
+
+def test_comments_of_others_stay_where_our_hooks_were(workplace: Workplace) -> None:
+    text = (
+        '{\n  "hooks": { // mine\n    "PreToolUse": [\n      // soon\n    ]\n  }\n}\n'
+    )
+    file = workplace.write(".claude/settings.json", text)
+    workplace.install(H.CLAUDE, "PreToolUse")
+    shutil.rmtree(workplace.state)
+    workplace.uninstall(H.CLAUDE)
+    assert file.read_text() == text
 
 
 def test_calls_of_other_installations_become_one_of_ours(workplace: Workplace) -> None:
@@ -428,9 +452,9 @@ class TestIsInstalled:
         """Copilot, with a program that can be started."""
         program = workplace.write("bin/hookline", "#!/bin/sh\n")
         program.chmod(0o755)
-        wanted = [Wanted("preToolUse")]
+        event = "preToolUse"
         installer = workplace.installer(H.COPILOT)
-        apply(installer.install(wanted, (), (str(program),)))
+        apply(installer.install([Wanted(event)], [event], (str(program),)))
         return workplace
 
     def test_for_its_events_only(self, installed: Workplace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,11 +14,16 @@ from hookline.executors.contract import RegisteredHook
 from hookline.hosts.catalog import all_hosts, host_of
 from hookline.hosts.file_changes import Change, apply
 from hookline.hosts.host import Host, HostName
-from hookline.hosts.host_files import FILES, Scope, reads_project
+from hookline.hosts.host_files import (
+    FILES,
+    Layout,
+    Scope,
+    reads_project,
+    switched_off_in,
+)
 from hookline.hosts.install import (
     Installer,
     Wanted,
-    is_switched_off,
     program_for,
     wanted_events,
 )
@@ -63,6 +69,8 @@ def run(options: Options) -> None:
     other = Scope.PROJECT if scope is Scope.USER else Scope.USER
     _refuse_twice(host, Installer(host.name, other, workspace))
     installer = Installer(host.name, scope, workspace)
+    if installer.files.layout is not Layout.PLUGIN:  # that is written anew
+        installer.calls(host.events)  # raises where the host would ignore its file
     program = program_for(scope)
     changes = installer.install(wanted, host.events, program)
     if options.dry_run:
@@ -70,9 +78,9 @@ def run(options: Options) -> None:
         return
     _write(changes, wanted)
     if scope is Scope.USER and not options.user:
-        told = "does not read the hooks of this project, which it does not trust"
-        print(f"note:  {host.title} {told}: these are your own settings, for all")
-    _print_notes(host, installer, hooks, wanted, workspace)
+        told = "does not trust this project, and ignores the hooks in it"
+        print(f"note:  {host.title} {told}: this file is for all your projects")
+    _print_notes(host, hooks, wanted, workspace)
     if os.path.isabs(program[0]) and scope is Scope.PROJECT:  # noqa: PTH117
         where = "of this machine: 'hookline' on your PATH is another one, or missing"
         print(f"note:  the file names {program[0]} {where}. Do not commit it")
@@ -81,10 +89,10 @@ def run(options: Options) -> None:
 
 def _project_scope(host: Host, workspace: Workspace) -> Scope:
     """The project's own file, unless the host would not read it."""
+    files = FILES[host.name]
+    is_read = files.asks_for_trust or reads_project(files, workspace.root)
     project = Installer(host.name, Scope.PROJECT, workspace)
-    if reads_project(FILES[host.name], workspace.root) or project.calls(host.events):
-        return Scope.PROJECT
-    return Scope.USER
+    return Scope.PROJECT if is_read or project.calls(host.events) else Scope.USER
 
 
 def _hooks(cwd: str) -> list[RegisteredHook]:
@@ -152,7 +160,8 @@ def shown_path(path: str) -> str:
 
 
 def _lines(content: bytes | None) -> list[str]:
-    return (content or b"").decode(errors="replace").splitlines(keepends=True)
+    text = (content or b"").decode(errors="replace")
+    return re.findall(r".*\n|.+", text)  # other breaks are part of a line
 
 
 def _write(changes: list[Change], wanted: list[Wanted]) -> None:
@@ -170,7 +179,6 @@ def _write(changes: list[Change], wanted: list[Wanted]) -> None:
 
 def _print_notes(
     host: Host,
-    installer: Installer,
     hooks: list[RegisteredHook],
     wanted: list[Wanted],
     workspace: Workspace,
@@ -183,9 +191,9 @@ def _print_notes(
     ]
     if host.tested is None:
         notes.insert(0, f"untested: written by the documentation of {host.title} alone")
-    if is_switched_off(installer):
-        file = shown_path(installer.file())
-        notes.insert(0, f"hooks are switched off in {file}: none will run")
+    off = switched_off_in(FILES[host.name], workspace)
+    if off is not None:
+        notes.insert(0, f"hooks are switched off in {shown_path(off)}: none will run")
     for note in notes:
         print(printable(f"note:  {note}"))
 
@@ -217,8 +225,8 @@ def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
     known = all_hosts()
     readers = [known[one].title for one in FILES[host.name].readers if one in known]
     if readers:
-        told = "gets its answer through it, unless you run 'hookline install' for it"
-        yield f"the file is also read by {', '.join(readers)}: each {told}"
+        told = "and answers them too, unless you run 'hookline install' for them"
+        yield f"the file is also read by {', '.join(readers)}, {told}"
     for other in known.values():
         if host.name in FILES[other.name].readers:
             for path in _files_with_calls(other, workspace):

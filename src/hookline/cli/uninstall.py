@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 
 from hookline.errors import HooklineError
 from hookline.hosts.catalog import host_of
@@ -65,5 +67,11 @@ def _write(
         done = "changed" if change.after else "removed"
         print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
     if not changes and not failed:
-        files = " and ".join(shown_path(one.file("*")) for one in installers)
+        files = " and ".join(_files(installers))
         print(printable(f"{host.title}: not installed in {files}"))
+
+
+def _files(installers: list[Installer]) -> Iterator[str]:
+    for one in installers:
+        with suppress(HooklineError):  # no home folder
+            yield shown_path(one.file("*"))

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -74,8 +75,14 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     """Other hosts that run the hooks in these files."""
     trusted_in: str = ""
     """The user's file that names the projects whose files the host reads."""
+    asks_for_trust: bool = False
+    """Whether the host asks its user to trust a project that is not named there."""
+    is_strict: bool = False
+    """Whether the host ignores a file with comments or trailing commas."""
     off: tuple[KeyPath, bool] | None = None
     """The key that switches all hooks off, and with which value."""
+    off_in: tuple[str, ...] = ()
+    """Further files that can have this key; one of the user has a variable."""
     approval: str = ""
     """When the host runs the hooks, if that cannot be seen from here."""
     next_step: str = ""
@@ -97,6 +104,7 @@ FILES: Mapping[HostName, HostFiles] = {
         extra=_COMMAND,
         readers=(_H.COPILOT, _H.VSCODE, _H.CURSOR),
         off=(("disableAllHooks",), True),
+        off_in=(".claude/settings.local.json",),
         next_step="start claude and trust the folder if it asks; /hooks shows hooks",
     ),
     _H.GEMINI: HostFiles(
@@ -122,6 +130,9 @@ FILES: Mapping[HostName, HostFiles] = {
         user="$CODEX_HOME/hooks.json",
         homes={"CODEX_HOME": "~/.codex"},
         trusted_in="$CODEX_HOME/config.toml",
+        is_strict=True,
+        off=(("features", "hooks"), False),
+        off_in=("$CODEX_HOME/config.toml",),
         extra=_COMMAND,
         default_ms=600_000,
         approval="only after you have trusted it in Codex (/hooks)",
@@ -141,8 +152,12 @@ FILES: Mapping[HostName, HostFiles] = {
         names_event=True,
         at_root=True,
         readers=(_H.VSCODE,),
+        trusted_in="$COPILOT_HOME/config.json",
+        asks_for_trust=True,
         off=(("disableAllHooks",), True),
-        next_step="start copilot in the repository and trust the folder if it asks",
+        off_in=("$COPILOT_HOME/settings.json",),
+        next_step="start copilot in the repository and trust the folder if it asks; "
+        "'copilot -p' does not ask: --trust-folder trusts it for one run",
     ),
     _H.QWEN: HostFiles(
         project=".qwen/settings.json",
@@ -246,19 +261,55 @@ def reads_project(files: HostFiles, folder: str) -> bool:
     """Whether a host reads the files of a project; some only if they trust it."""
     if not files.trusted_in:
         return True
-    path = _in_home(files, files.trusted_in)
-    try:
-        known = parse_text(decode_text(read_bytes(path), path), path).get("projects")
-    except HooklineError:
-        return False
+    settings = {}
+    with suppress(HooklineError):
+        settings = _settings(_in_home(files, files.trusted_in))
     places = {folder, os.path.realpath(folder)}
-    return isinstance(known, dict) and any(
-        _is_trusted(known.get(one)) for one in places
+    projects, folders = settings.get("projects"), settings.get("trustedFolders")
+    return any(
+        isinstance(projects, dict) and _is_trusted(projects.get(one)) for one in places
+    ) or any(
+        isinstance(trusted, str) and is_within(one, trusted)
+        for trusted in (folders if isinstance(folders, list) else ())
+        for one in places
     )
 
 
 def _is_trusted(project: Any) -> bool:
     return isinstance(project, dict) and project.get("trust_level") == "trusted"
+
+
+def switched_off_in(files: HostFiles, workspace: Workspace) -> str | None:
+    """The file that says that a host runs no hooks at all."""
+    if files.off is None:
+        return None
+    keys, value = files.off
+    folder = base_folder(files, workspace)
+    # From the file that wins to the one that is overridden.
+    for name in (*files.off_in, files.project, files.user):
+        path = f"{folder}/{name}"
+        if name.startswith(("$", "~")):
+            try:
+                path = _in_home(files, name)
+            except HooklineError:
+                continue
+        found = _value_at(_settings(path), keys)
+        if isinstance(found, bool):
+            return path if found is value else None
+    return None
+
+
+def _settings(path: str) -> dict[str, Any]:
+    try:
+        return parse_text(decode_text(read_bytes(path), path), path)
+    except HooklineError:
+        return {}
+
+
+def _value_at(value: Any, keys: KeyPath) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _in_home(files: HostFiles, path: str) -> str:
@@ -267,8 +318,9 @@ def _in_home(files: HostFiles, path: str) -> str:
         # A relative one would be another folder in every directory.
         home = given if os.path.isabs(given) else default  # noqa: PTH117
         path = path.replace(f"${name}", home)
+    is_home_empty = path.startswith("~") and os.environ.get("HOME") == ""
     path = os.path.expanduser(path)  # noqa: PTH111 - a string
-    if not os.path.isabs(path):  # noqa: PTH117
+    if is_home_empty or not os.path.isabs(path):  # noqa: PTH117
         raise HooklineError("your home folder is unknown: set HOME")
     return path
 
@@ -288,6 +340,8 @@ class Call(Struct, frozen=True, kw_only=True):
     timeout: Any = None
     matcher: str = ""
     """What its tools must match; empty where it is called for all."""
+    closed: bool = False
+    """Whether the host blocks where it gets no answer."""
 
     @property
     def starts(self) -> bool:
@@ -335,6 +389,7 @@ def calls_in(host: HostName, value: Any) -> Iterator[Call]:
                 path=path,
                 timeout=hook.get(files.timeout_key or ""),
                 matcher=_matcher(group),
+                closed=bool(files.closed) and files.closed.items() <= hook.items(),
             )
 
 
@@ -347,9 +402,7 @@ def _hooks(
     files: HostFiles, value: Any
 ) -> Iterator[tuple[str, KeyPath, dict[str, Any], dict[str, Any]]]:
     """Each hook with its event, its path, and the object that has its matcher."""
-    events = value
-    for key in files.keys:
-        events = events.get(key) if isinstance(events, dict) else None
+    events = _value_at(value, files.keys)
     if files.layout is Layout.TRIGGERS:
         for index, hook in _objects(events):
             yield str(hook.get("trigger")), (*files.keys, index), hook, hook
@@ -383,7 +436,8 @@ def is_installed(
     workspace = find_workspace(folder)
     folders = dict.fromkeys((base_folder(files, workspace), workspace.root))
     paths = [file_of(files, Scope.PROJECT, one) for one in folders]
-    paths.append(file_of(files, Scope.USER, ""))
+    with suppress(HooklineError):  # no home folder, so no file in it
+        paths.append(file_of(files, Scope.USER, ""))
     return any(
         call.starts and (wanted is None or call.event in wanted)
         for path in paths
@@ -392,6 +446,9 @@ def is_installed(
 
 
 def _calls_of(host: HostName, path: str) -> list[Call]:
+    off = FILES[host].off
+    if off is not None and _value_at(_settings(path), off[0]) is off[1]:
+        return []
     try:
         return calls_in_text(host, decode_text(read_bytes(path), path), path)
     except SettingsError:
@@ -404,9 +461,8 @@ def calls_in_text(host: HostName, text: str, path: str) -> list[Call]:
     if layout is Layout.SCRIPT:
         return _calls_of_script(host, text, path)
     if layout is Layout.PLUGIN:
-        return _calls_of_plugin(host, text)
-    value = parse_text(text, path)
-    return [] if value.get("disableAllHooks") is True else list(calls_in(host, value))
+        return _calls_of_plugin(host, text, path)
+    return list(calls_in(host, parse_text(text, path)))
 
 
 def _calls_of_script(host: HostName, text: str, path: str) -> list[Call]:
@@ -418,20 +474,26 @@ def _calls_of_script(host: HostName, text: str, path: str) -> list[Call]:
     return [Call(event=event, command=command, program=program, path=())]
 
 
-def _calls_of_plugin(host: HostName, text: str) -> list[Call]:
+def _calls_of_plugin(host: HostName, text: str, path: str) -> list[Call]:
     found = re.search(r"^const SETUP = (\{.*\});$", text, re.MULTILINE)
     if found is None or MARK not in text:
         return []
-    setup = parse_text(found[1], "SETUP")
-    command = shlex.join(map(str, setup["command"]))
+    setup = parse_text(found[1], path)
+    try:
+        return list(_calls_of_setup(host, setup))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SettingsError("SETUP is not as install wrote it", path) from error
+
+
+def _calls_of_setup(host: HostName, setup: dict[str, Any]) -> Iterator[Call]:
+    command = shlex.join(setup["command"])
     program = bridge_program(command, host) or (command,)
-    return [
-        Call(
+    for event in setup["events"]:
+        yield Call(
             event=event,
             command=command,
             program=program,
             path=(),
-            timeout=setup["timeoutMs"][event],
+            timeout=setup["timeoutMs"].get(event),
+            closed=event in setup["closed"],
         )
-        for event in setup["events"]
-    ]

@@ -138,6 +138,16 @@ class Installer:
         self._root = workspace.root
         self._folder = base_folder(self.files, workspace)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the file is for several projects."""
+        return self.scope is Scope.USER or self.files.at_root
+
+    @property
+    def can_close(self) -> bool:
+        """Whether the host can be told to block where it gets no answer."""
+        return bool(self.files.closed) or self.files.layout is Layout.PLUGIN
+
     def file(self, event: str = "") -> str:
         """The file for an event; most hosts have one for all."""
         return file_of(self.files, self.scope, self._folder, event)
@@ -148,7 +158,10 @@ class Installer:
         for path in self._paths(events):
             content = self._read(path)
             if content is not None:
-                found[path] = calls_in_text(self.host, _text(content, path), path)
+                if self.files.is_strict:
+                    _require_strict(content, path)
+                text = decode_text(content, path)
+                found[path] = calls_in_text(self.host, text, path)
         return {path: calls for path, calls in found.items() if calls}
 
     def install(
@@ -156,10 +169,10 @@ class Installer:
     ) -> list[Change]:
         """What makes the host ask about these events and no others that it has.
 
-        The user's file keeps its events: other projects may have hooks for them.
+        A file for several projects keeps what the others need.
         """
-        if self.scope is Scope.USER:
-            wanted = [*wanted, *self._kept(wanted, list(known))]
+        if self.is_shared:
+            wanted = self._with_kept(wanted, list(known))
         if self.files.layout is Layout.SCRIPT:
             return self._install_scripts(wanted, known, program)
         path = self.file()
@@ -173,12 +186,16 @@ class Installer:
             changes.append(Change(path=beside, before=self._read(beside), after=text))
         return [self._recorded(change) for change in changes]
 
-    def _kept(self, wanted: list[Wanted], known: list[str]) -> list[Wanted]:
-        calls = [one for found in self.calls(known).values() for one in found]
-        named = {one.event for one in wanted}
-        kept = dict.fromkeys(one.event for one in calls if one.event in known)
-        # Whether its hooks ask for that is not known here: the stricter form.
-        return [Wanted(event, closed=True) for event in kept if event not in named]
+    def _with_kept(self, wanted: list[Wanted], known: list[str]) -> list[Wanted]:
+        merged = {one.event: one for one in wanted}
+        for call in (one for found in self.calls(known).values() for one in found):
+            if call.event in known:
+                own = merged.get(call.event, Wanted(call.event))
+                given = call.timeout if is_long_enough(call.timeout, 0) else 0
+                longest = max(own.needs_ms, given * self.files.unit_ms)
+                closed = own.closed or call.closed
+                merged[call.event] = Wanted(call.event, longest, closed)
+        return [merged[event] for event in known if event in merged]
 
     def _install_scripts(
         self, wanted: list[Wanted], known: Iterable[str], program: tuple[str, ...]
@@ -259,9 +276,11 @@ class Installer:
         return [Change(path=path, before=before, after=record.original, record=record)]
 
     def _paths(self, events: Iterable[str]) -> list[str]:
-        if self.files.layout is not Layout.SCRIPT:
-            return [self.file()]
-        return [self.file(event) for event in events]
+        named = events if self.files.layout is Layout.SCRIPT else [""]
+        try:
+            return [self.file(event) for event in named]
+        except HooklineError:  # no home folder, so no file in it
+            return []
 
     def _read(self, path: str) -> bytes | None:
         target = os.path.realpath(path)
@@ -270,12 +289,16 @@ class Installer:
             raise SettingsError(f"{problem}: replace the link by a file", path)
         return read_bytes(path) if os.path.lexists(target) else None
 
+    def _is_ours(self, path: str, content: bytes, record: Record) -> bool:
+        """Whether a file is as we wrote it, or holds nothing but our calls."""
+        is_same = record.digest == digest(content)
+        return is_same or self._without_calls(path, content, record) is None
+
     def _recorded(self, change: Change) -> Change:
         """With what uninstalling needs to know."""
         prior, before = load_record(change.path), change.before
         after = change.after or b""
-        known = prior is not None and before is not None
-        if known and prior is not None and prior.digest == digest(before or b""):
+        if prior and before is not None and self._is_ours(change.path, before, prior):
             record = replace(prior, digest=digest(after))
         elif before is None:
             record = Record(path=change.path, digest=digest(after), created=True)
@@ -289,17 +312,14 @@ class Installer:
         return replace(change, record=record)
 
 
-def is_switched_off(installer: Installer) -> bool:
-    """Whether a host's file says that it runs no hooks at all."""
-    off = installer.files.off
-    if off is None:
-        return False
-    path = installer.file()
-    keys, value = off
+def _require_strict(content: bytes, path: str) -> None:
+    parse(_text(content, path), path)  # says where it is broken
     try:
-        return parse(decode_text(read_bytes(path), path), path).get(keys) is value
-    except SettingsError:
-        return False
+        json.loads(content.decode())
+    except ValueError as error:
+        what = "comments, trailing commas or a byte order mark"
+        problem = f"has {what}, so the agent ignores the file: remove them"
+        raise SettingsError(problem, path) from error
 
 
 def bridge_command(program: tuple[str, ...], host: HostName, event: str) -> str:
@@ -400,10 +420,10 @@ def _without(files: HostFiles, parsed: JsonText, path: KeyPath) -> JsonText:
     parsed = parsed.removed(path)
     if files.layout is Layout.GROUPS:
         group = path[:-2]
-        if parsed.get((*group, "hooks")):
+        if not parsed.is_blank((*group, "hooks")):
             return parsed
         parsed, path = parsed.removed(group), group
-    while len(path) > 1 and parsed.get(path[:-1]) in ([], {}):
+    while len(path) > 1 and parsed.is_blank(path[:-1]):
         path = path[:-1]
         parsed = parsed.removed(path)
     return parsed

@@ -18,7 +18,7 @@ from hookline.settings.read import decode_text, read_bytes
 
 from .catalog import all_hosts
 from .host import Host, HostName
-from .host_files import FILES, Call, Scope
+from .host_files import FILES, Call, Scope, reads_project, switched_off_in
 from .install import (
     Installer,
     Wanted,
@@ -47,14 +47,14 @@ def find_installed(
     found = []
     for host in all_hosts().values():
         wanted = wanted_events(host, listed)
-        by_scope = {
-            scope: _calls(host, Installer(host.name, scope, workspace))
-            for scope in Scope
-        }
+        installers = {scope: Installer(host.name, scope, workspace) for scope in Scope}
+        by_scope = {scope: _calls(host, one) for scope, one in installers.items()}
         for scope, (calls, problems) in by_scope.items():
             if calls or problems:
                 elsewhere = _elsewhere(by_scope, scope)
-                findings = [*problems, *_findings(host, calls, wanted, elsewhere)]
+                own = _findings(host, installers[scope], calls, wanted, elsewhere)
+                general = _host_findings(host, scope, calls, workspace)
+                findings = [*problems, *own, *general]
                 found.append(_installed(host.name, scope, calls, findings))
     return found
 
@@ -107,36 +107,62 @@ def _elsewhere(
     }
 
 
+def _host_findings(
+    host: Host, scope: Scope, calls: _Calls, workspace: Workspace
+) -> Iterator[Finding]:
+    """What keeps a host from running any hook."""
+    if not calls:
+        return
+    files = FILES[host.name]
+    off = switched_off_in(files, workspace)
+    if off is not None:
+        message = f"hooks are switched off here: {host.title} runs none"
+        yield _finding(off, "", Severity.WARNING, message)
+    path = next(iter(calls))
+    if scope is Scope.PROJECT and not reads_project(files, workspace.root):
+        message = f"{host.title} does not trust this folder, and ignores the file"
+        severity = Severity.HINT if files.asks_for_trust else Severity.WARNING
+        yield _finding(path, "", severity, message)
+    if files.approval:
+        message = f"runs {files.approval}: that cannot be seen from here"
+        yield _finding(path, "", Severity.HINT, message)
+
+
 def _findings(
-    host: Host, calls: _Calls, wanted: list[Wanted], elsewhere: dict[str, str]
+    host: Host,
+    installer: Installer,
+    calls: _Calls,
+    wanted: list[Wanted],
+    elsewhere: dict[str, str],
 ) -> Iterator[Finding]:
     needed = {one.event: one for one in wanted}
     seen: set[str] = set()
     for path, each in calls.items():
         for call in each:
-            for severity, problem in _problems(host, call, needed.get(call.event)):
+            problems = _problems(host, installer, call, needed.get(call.event))
+            for severity, problem in problems:
                 yield _finding(path, call.event, severity, problem)
             if call.event in seen or call.event in elsewhere:
                 where = "twice here" if call.event in seen else elsewhere[call.event]
                 problem = f"also called from {where}: the hooks run twice"
                 yield _finding(path, call.event, Severity.WARNING, problem)
             seen.add(call.event)
-    if calls and FILES[host.name].approval:
-        message = f"runs {FILES[host.name].approval}: that cannot be seen from here"
-        yield _finding(next(iter(calls)), "", Severity.HINT, message)
-    again = f"run 'hookline install {host.name}' again"
     for event in needed if calls else ():
         if event not in seen and event not in elsewhere:
             ours = host.events[event].value
-            problem = f"not installed, though {ours} has hooks: {again}"
+            problem = f"not installed, though {ours} has hooks: {_again(installer)}"
             yield _finding(next(iter(calls)), event, Severity.WARNING, problem)
 
 
+def _again(installer: Installer) -> str:
+    own = " --user" if installer.scope is Scope.USER else ""
+    return f"run 'hookline install {installer.host}{own}' again"
+
+
 def _problems(
-    host: Host, call: Call, wanted: Wanted | None
+    host: Host, installer: Installer, call: Call, wanted: Wanted | None
 ) -> Iterator[tuple[Severity, str]]:
-    files = FILES[host.name]
-    again = f"run 'hookline install {host.name}' again"
+    again = _again(installer)
     program = " ".join(call.program)
     if not call.starts:
         problem = f"{program!r} is not found: {host.title} goes on without your hooks"
@@ -149,9 +175,16 @@ def _problems(
     if wanted is None:
         ours = host.events.get(call.event)
         about = "unknown event" if ours is None else f"{ours.value} has no hooks"
-        yield Severity.HINT, f"{about}: {again} to leave it out"
+        if ours is None or not installer.is_shared:
+            yield Severity.HINT, f"{about}: {again} to leave it out"
         return
-    needed = timeout_for(files, wanted)
+    if wanted.closed and installer.can_close and not call.closed:
+        problem = f"{host.title} runs the tool if it gets no answer"
+        yield (
+            Severity.WARNING,
+            f"{problem}, though a hook's onError says block: {again}",
+        )
+    needed = timeout_for(installer.files, wanted)
     if call.timeout is not None and not is_long_enough(call.timeout, needed):
         problem = f"{host.title} waits for {call.timeout} and may miss the verdict"
         yield Severity.WARNING, f"{problem}, hooks need up to {needed}: {again}"

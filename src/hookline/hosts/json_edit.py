@@ -66,6 +66,12 @@ class JsonText(Struct, frozen=True):
                 return None
         return found
 
+    def is_blank(self, path: KeyPath) -> bool:
+        """Whether an object or array holds nothing, not even a comment."""
+        node, missing = self._deepest(path)
+        inner = self.text[node.start + 1 : node.end - 1]
+        return not missing and bool(node.kind) and not inner.strip()
+
     def require(self, path: KeyPath, kind: type, expected: str) -> None:
         """Raise, with its place, if there is a value of another type or a second."""
         found: Any = self.value
