@@ -36,7 +36,9 @@ class Outcome(StrEnum):
     """The host cannot do it, and did something stricter instead."""
     LOST = "lost"
     ABSENT = "-"
-    """The host has no such event, tool or subagent."""
+    """The host has no such event."""
+    UNTRIED = "not tried"
+    """The program is not set up for it here: this says nothing about the host."""
 
 
 class Row(Struct, frozen=True):
@@ -53,8 +55,10 @@ class Row(Struct, frozen=True):
 def check(host: Host, program: Program, case: Case, place: Place) -> Row:
     """Run a program once, with a project whose hook says what the case wants."""
     turns = case.turns(program)
-    if turns is None or case.event not in host.events.values():
+    if case.event not in host.events.values():
         return Row(host.name.value, case, Outcome.ABSENT)
+    if turns is None:
+        return Row(host.name.value, case, Outcome.UNTRIED)
     try:
         _prepare(host, case, place)
     except subprocess.CalledProcessError as error:
