@@ -73,7 +73,7 @@ def _rows(options: argparse.Namespace, programs: Path, folder: Path) -> Iterator
 
 def _print(row: Row) -> None:
     event = row.case.event.value
-    print(f"{row.host:9}{event:20}{row.case.title:40}{row.outcome:9} {row.seen}")
+    print(f"{row.host:9}{event:20}{row.case.title:40}{row.outcome:10}{row.seen}")
     if row.wrong:
         print(f"{'':9}DIFFERS: {row.wrong}")
     sys.stdout.flush()

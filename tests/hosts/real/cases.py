@@ -363,13 +363,12 @@ CASES = (
         shown=FIRST,
     ),
     Case(
-        title="reject an answer and clear the context",
+        title="clear the context",
         event=_E.AfterAgent,
         effect=Effect.CLEAR,
         says=_deny(clearContext=True),
         turns=_text,
         full=lambda run: _told(run) and not run.sent(FIRST),
-        stricter=_told,
     ),
     Case(
         title="add context",

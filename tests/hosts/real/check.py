@@ -36,7 +36,9 @@ class Outcome(StrEnum):
     """The host cannot do it, and did something stricter instead."""
     LOST = "lost"
     ABSENT = "-"
-    """The host has no such event, tool or subagent."""
+    """The host has no such event."""
+    UNTRIED = "not tried"
+    """The program is not set up for it here: this says nothing about the host."""
 
 
 class Row(Struct, frozen=True):
@@ -53,8 +55,10 @@ class Row(Struct, frozen=True):
 def check(host: Host, program: Program, case: Case, place: Place) -> Row:
     """Run a program once, with a project whose hook says what the case wants."""
     turns = case.turns(program)
-    if turns is None or case.event not in host.events.values():
+    if case.event not in host.events.values():
         return Row(host.name.value, case, Outcome.ABSENT)
+    if turns is None:
+        return Row(host.name.value, case, Outcome.UNTRIED)
     try:
         _prepare(host, case, place)
     except subprocess.CalledProcessError as error:
@@ -115,7 +119,7 @@ def _judged(host: Host, case: Case, run: Run) -> Row:
         wrong = "the host's table has no limit for it"
     elif case.stricter is not None and outcome is Outcome.LOST:
         wrong = f"not the stricter form that the table promises: {limit}"
-    elif case.shown and case.shown not in _shown(run.place):
+    elif outcome is not Outcome.LOST and case.shown not in _shown(run.place):
         wrong = f"the hook was not shown {case.shown!r}"
     return Row(host.name.value, case, outcome, _seen(run), wrong)
 
