@@ -358,7 +358,8 @@ def test_a_notification_has_its_type_and_details() -> None:
 
 MISSING = [
     ("BeforeTool", {}, "tool_name: missing"),
-    ("AfterTool", {"tool_name": "x"}, "tool_response: missing"),
+    ("AfterTool", {"tool_name": "x"}, "tool_input: missing"),
+    ("AfterTool", {"tool_name": "x", "tool_input": {}}, "tool_response: missing"),
     ("BeforeModel", {}, "llm_request: missing"),
     ("AfterModel", {"llm_request": {}}, "llm_response: missing"),
     ("BeforeModel", {"llm_request": "x"}, "llm_request: expected an object"),

@@ -233,7 +233,8 @@ def _exchange(
     connection.sendall(
         len(words).to_bytes(LENGTH_BYTES) + len(event).to_bytes(LENGTH_BYTES) + words
     )
-    connection.sendall(event)
+    if event:  # else the engine may have answered and gone already
+        connection.sendall(event)
     pieces = []
     while piece := connection.recv(1 << 20):
         pieces.append(piece)
