@@ -183,7 +183,7 @@ def _fields(event: HookEventName, given: Wire, call: ToolCall | None) -> Wire:
         case _E.SessionEnd:
             return {"reason": text_field(given, "reason", default="other")}
         case _E.Notification:
-            return _notification(given)
+            return notification_fields(given)
     return {"trigger": text_field(given, "trigger", default="auto")}
 
 
@@ -219,7 +219,8 @@ def _agent(given: Wire) -> Wire:
     return {"agent_id": text_field(given, "agent_id", default=""), "agent_type": kind}
 
 
-def _notification(given: Wire) -> Wire:
+def notification_fields(given: Wire) -> Wire:
+    """The fields of a notification, with our name of its type."""
     kind = text_field(given, "notification_type", default="")
     fields: Wire = {"message": text_field(given, "message", default="")}
     if kind:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.protocol.dialects import CLAUDE_EVENTS, CLAUDE_NOTIFICATIONS
+from hookline.protocol.dialects import CLAUDE_EVENTS
 from hookline.protocol.events import HookEventName
 
-from .claude import FAILURE, TOOLS
+from .claude import FAILURE, TOOLS, notification_fields
 from .copilot_session import last_answer
 from .host import (
     Answer,
@@ -223,7 +223,7 @@ def _fields(
             reason = _REASONS.get(reason, reason)
             return {"reason": reason if reason in _OUR_REASONS else "other"}
         case _E.Notification:
-            return _notification(given)
+            return notification_fields(given)
     return {"trigger": text_field(given, "trigger", default="auto")}
 
 
@@ -260,15 +260,6 @@ def _ending(given: Wire, prompt: str, answer: str) -> Wire:
 def _agent(given: Wire) -> Wire:
     kind = text_field(given, "agent_type", "agent_name", default="")
     return {"agent_id": text_field(given, "agent_id", default=""), "agent_type": kind}
-
-
-def _notification(given: Wire) -> Wire:
-    kind = text_field(given, "notification_type", default="")
-    fields: Wire = {"message": text_field(given, "message", default="")}
-    if kind:
-        fields["notification_type"] = CLAUDE_NOTIFICATIONS.get(kind, kind)
-    title = given.get("title")
-    return fields | ({"details": {"title": title}} if title else {})
 
 
 def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:

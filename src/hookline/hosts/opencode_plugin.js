@@ -69,7 +69,7 @@ function isObject(value) {
 function parsed(event, text) {
   if (!text.trim()) return {};
   const answer = JSON.parse(text);
-  if (!isObject(answer)) throw new Error("the answer is no JSON object");
+  if (!isObject(answer)) throw new Error("the answer is not a JSON object");
   const known = ANSWERS[event] ?? {};
   for (const [key, value] of Object.entries(answer)) {
     const fits = known[key] === "object" ? isObject(value) : typeof value === known[key];
