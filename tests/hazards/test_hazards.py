@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -18,7 +17,14 @@ import pytest
 from hookline import HookSystem, ProcessedHookResult
 from hookline.processes.spawn import GRACE_S
 from hookline.protocol.results import FailureCause
-from tests.support.processes import children, descriptors, marked, none_left, until
+from tests.support.processes import (
+    children,
+    descriptors,
+    descriptors_left,
+    marked,
+    none_left,
+    until,
+)
 from tests.support.workshop import Workshop
 
 pytestmark = pytest.mark.skipif(
@@ -183,18 +189,8 @@ async def test_cancellation_at_any_point_leaves_nothing(
 
 @pytest.fixture
 def hardly_any_descriptor() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    held = {int(name) for name in os.listdir("/proc/self/fd")}
-    # A shell may leave high ones open: what is free below them would count too.
-    filled = [os.open(os.devnull, os.O_RDONLY) for _ in range(max(held) - len(held))]
-    used = max(held | set(filled)) + 1
-    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 2, hard))
-    try:
+    with descriptors_left(2):
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for fd in filled:
-            os.close(fd)
 
 
 @POLICIES

@@ -7,7 +7,6 @@ it says, and that nothing of the group lives on.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import pytest
 from hookline.processes.process import ProcessOutcome, run_process
 from hookline.processes.spawn import ProcessSpec
 from hookline.processes.watcher import watcher
+from tests.support.processes import descriptors_left
 from tests.support.workshop import Workshop
 
 
@@ -210,18 +210,10 @@ async def test_without_a_pidfd_the_end_is_found_by_polling(
 
 
 async def test_descriptors_running_out_is_an_outcome(tmp_path: Path) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    gc.collect()  # what other tests left open must not be closed meanwhile
-    used = len(os.listdir("/proc/self/fd"))
     outcomes: list[ProcessOutcome] = []
     for room in range(9):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
-        try:
+        with descriptors_left(room):
             outcomes.append(await run_process(spec("exit 0", tmp_path)))
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert "could not start" in (outcomes[0].spawn_error or "")
     assert all(o.exit_code == 0 or o.spawn_error for o in outcomes)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from tests.support.processes import (
     STUBBORN,
     WORKER,
     children,
+    descriptors_left,
     marked,
     none_left,
     until,
@@ -398,13 +398,10 @@ async def test_watcher_that_could_not_start_is_tried_again(workshop: Workshop) -
     watcher.stop()
     before = set(children())
     settings = workshop.settings("BeforeTool", workshop.runs("true"))
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with HookSystem(workshop.config(settings)) as hooks:
-        used = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
-        for more in range(12):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (used + more, hard))
-            await hooks.event_handler.fire_before_tool_event("x", {})
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for room in range(12):
+            with descriptors_left(room):
+                await hooks.event_handler.fire_before_tool_event("x", {})
         await hooks.event_handler.fire_before_tool_event("x", {})
         (shell,) = set(children()) - before
         assert is_watcher(shell)

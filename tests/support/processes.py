@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -16,6 +21,26 @@ def descriptors() -> list[str]:
         except OSError:
             continue  # the one that listed them
     return sorted(found)
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Leave this process so many descriptors, whatever gaps others have left.
+
+    The limit is on the number that a new descriptor gets, and that is the lowest free
+    one: a gap below an open descriptor is room too.
+    """
+    gc.collect()  # what other tests left open must not be closed meanwhile
+    own = Path("/proc/self/fd")
+    used = {int(name) for name in os.listdir(own) if os.path.lexists(own / name)}
+    free = (number for number in itertools.count() if number not in used)
+    limit = next(itertools.islice(free, count, None))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def children(of: int | None = None) -> list[int]:
