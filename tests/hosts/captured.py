@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hookline.hosts.bridge import Bridge, Reply
+from hookline.hosts.host import Host, HostEvent
 
 _CAPTURES = Path(__file__).parent / "captures"
 _VARIABLES = (
@@ -21,6 +22,8 @@ STOP = {"continue": False, "stopReason": "enough"}
 CONTEXT = {"hookSpecificOutput": {"additionalContext": "see <b>"}}
 MESSAGE = {"systemMessage": "a note"}
 WITHHOLD = {"reason": "secret", "hookSpecificOutput": {"withholdResult": True}}
+CLEAR = {"hookSpecificOutput": {"clearContext": True}}
+ALL = {**BLOCK, **MESSAGE, **CONTEXT}
 
 
 def captured(host: str, name: str) -> dict[str, Any]:
@@ -38,6 +41,23 @@ def capture_names(host: str) -> list[str]:
 def changing(**tool_input: Any) -> dict[str, Any]:
     """The output of a hook that changes fields of a tool's input."""
     return {"hookSpecificOutput": {"tool_input": tool_input}}
+
+
+def read_event(host: Host, given: dict[str, Any]) -> HostEvent:
+    """An event whose name is in what the host wrote."""
+    return host.read(given, host.event_name(given, None))
+
+
+def shown_to_hooks(host: Host, given: dict[str, Any]) -> dict[str, Any]:
+    """What hooks see of an event that is fired once."""
+    (found,) = read_event(host, given).inputs(host.name)
+    return found
+
+
+def line(**wire: Any) -> bytes:
+    """An answer as the bridge writes it."""
+    text = json.dumps(wire, separators=(",", ":"), ensure_ascii=False)
+    return text.encode() + b"\n"
 
 
 class Desk:
@@ -80,6 +100,17 @@ class Desk:
             return await bridge.answer(host, event, stdin)
         finally:
             await bridge.close()
+
+    async def check_loss(
+        self, host: Host, given: dict[str, Any], then: Any, expected: str
+    ) -> None:
+        """What a hook says is lost with this message, or not lost if it is empty."""
+        event = host.events[host.event_name(given, None)].value
+        self.rule(event, then)
+        reply = await self.ask(host.name, given)
+        prefix = f"hookline: {host.title}: {event}: {expected}" if expected else ""
+        assert reply.stderr.decode().startswith(prefix)
+        assert bool(reply.stderr) == bool(expected)
 
 
 @pytest.fixture

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from hookline.hosts.claude import BATCH, ClaudeHost
-from hookline.hosts.host import HostEvent, Verdict
+from hookline.hosts.host import Verdict
 from hookline.protocol.events import HookEventName
 
 from .captured import (
+    ALL,
     ASK,
     BLOCK,
+    CLEAR,
     CONTEXT,
     MESSAGE,
     STOP,
@@ -23,22 +26,15 @@ from .captured import (
     captured,
     changing,
     desk,
+    read_event,
+    shown_to_hooks,
 )
 
 __all__ = ["desk"]
 CLAUDE = ClaudeHost()
+read = partial(read_event, CLAUDE)
+shown = partial(shown_to_hooks, CLAUDE)
 _E = HookEventName
-ALL = {**BLOCK, **MESSAGE, **CONTEXT}
-CLEAR = {"hookSpecificOutput": {"clearContext": True}}
-
-
-def read(given: dict[str, Any]) -> HostEvent:
-    return CLAUDE.read(given, CLAUDE.event_name(given, None))
-
-
-def shown(given: dict[str, Any]) -> dict[str, Any]:
-    (found,) = read(given).inputs(CLAUDE.name)
-    return found
 
 
 def call(name: str, **tool_input: Any) -> dict[str, Any]:
@@ -248,13 +244,7 @@ async def test_what_is_lost_is_said_when_it_is_lost(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
     """Issue 15.2, HOSTS rule 11."""
-    given = captured("claude", name)
-    event = CLAUDE.events[given["hook_event_name"]].value
-    desk.rule(event, then)
-    reply = await desk.ask("claude", given)
-    prefix = f"hookline: Claude Code: {event}: {expected}" if expected else ""
-    assert reply.stderr.decode().startswith(prefix)
-    assert bool(reply.stderr) == bool(expected)
+    await desk.check_loss(CLAUDE, captured("claude", name), then, expected)
 
 
 TOOLS = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from hookline.hosts.cline import ClineHost
-from hookline.hosts.host import BadInputError, HostEvent
+from hookline.hosts.host import BadInputError
 from hookline.protocol.events import HookEventName
 
 from .captured import (
@@ -22,15 +23,13 @@ from .captured import (
     captured,
     changing,
     desk,
+    read_event,
 )
 
 __all__ = ["desk"]
 CLINE = ClineHost()
+read = partial(read_event, CLINE)
 _E = HookEventName
-
-
-def read(given: dict[str, Any]) -> HostEvent:
-    return CLINE.read(given, CLINE.event_name(given, None))
 
 
 def tool_call(name: str, tool_input: Any) -> dict[str, Any]:

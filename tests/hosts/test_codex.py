@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,10 +28,13 @@ from .captured import (
     captured,
     changing,
     desk,
+    line,
+    read_event,
 )
 
 __all__ = ["desk"]
 CODEX = CodexHost()
+read = partial(read_event, CODEX)
 _E = HookEventName
 SESSION = "00000000-0000-4000-8000-000000000001"
 PATCH = {"command": "*** Begin Patch\n*** Add File: new2.txt\n+hello\n*** End Patch\n"}
@@ -62,15 +66,6 @@ ACCEPTED: dict[str, tuple[set[str], set[str]]] = {
 
 Any other key makes Codex drop the answer and run the tool.
 """
-
-
-def read(given: dict[str, Any]) -> HostEvent:
-    return CODEX.read(given, CODEX.event_name(given, None))
-
-
-def line(**wire: Any) -> bytes:
-    text = json.dumps(wire, separators=(",", ":"), ensure_ascii=False)
-    return text.encode() + b"\n"
 
 
 def specific(event: str, **said: Any) -> bytes:

@@ -28,6 +28,7 @@ from .captured import (
     captured,
     changing,
     desk,
+    line,
 )
 
 __all__ = ["desk"]
@@ -40,11 +41,6 @@ CLAUDES = [
     for folder in ("copilot-pascal", "copilot-readsclaude")
     for name in capture_names(folder)
 ]
-
-
-def line(**wire: Any) -> bytes:
-    text = json.dumps(wire, separators=(",", ":"), ensure_ascii=False)
-    return text.encode() + b"\n"
 
 
 def own(name: str, **changes: Any) -> HostEvent:

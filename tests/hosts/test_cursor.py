@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from hookline.hosts.cursor import CursorHost
-from hookline.hosts.host import BadInputError, HostEvent
+from hookline.hosts.host import BadInputError
 
 from .captured import (
     ASK,
@@ -19,10 +20,12 @@ from .captured import (
     Desk,
     changing,
     desk,
+    read_event,
 )
 
 __all__ = ["desk"]
 CURSOR = CursorHost()
+read = partial(read_event, CURSOR)
 Wire = dict[str, Any]
 
 
@@ -30,10 +33,6 @@ def cursor(name: str, **fields: Any) -> Wire:
     ids = {"conversation_id": "s", "generation_id": "g", "model": "m"}
     base = {"cursor_version": "2.0", "workspace_roots": ["/p"], "transcript_path": None}
     return {**ids, **base, "hook_event_name": name, **fields}
-
-
-def read(given: Wire) -> HostEvent:
-    return CURSOR.read(given, CURSOR.event_name(given, None))
 
 
 LS = {"command": "ls", "working_directory": "/p"}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from hookline.hosts.gemini import GeminiHost, LlxprtHost
-from hookline.hosts.host import BadInputError, HostEvent, Verdict
+from hookline.hosts.host import BadInputError, Verdict
 from hookline.protocol.events import HookEventName
 
 from .captured import (
+    ALL,
     ASK,
     BLOCK,
+    CLEAR,
     CONTEXT,
     MESSAGE,
     STOP,
@@ -23,21 +26,14 @@ from .captured import (
     captured,
     changing,
     desk,
+    read_event,
+    shown_to_hooks,
 )
 
 __all__ = ["desk"]
 GEMINI = GeminiHost()
-ALL = {**BLOCK, **MESSAGE, **CONTEXT}
-CLEAR = {"hookSpecificOutput": {"clearContext": True}}
-
-
-def read(given: dict[str, Any]) -> HostEvent:
-    return GEMINI.read(given, GEMINI.event_name(given, None))
-
-
-def shown(given: dict[str, Any]) -> dict[str, Any]:
-    (found,) = read(given).inputs(GEMINI.name)
-    return found
+read = partial(read_event, GEMINI)
+shown = partial(shown_to_hooks, GEMINI)
 
 
 def call(name: str, **tool_input: Any) -> dict[str, Any]:
@@ -255,12 +251,7 @@ async def test_what_is_lost_is_said_when_it_is_lost(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
     """Issue 15.2, HOSTS rule 11."""
-    event = name.partition("-")[0]
-    desk.rule(event, then)
-    reply = await desk.ask("gemini", captured("gemini", name))
-    prefix = f"hookline: Gemini CLI: {event}: {expected}" if expected else ""
-    assert reply.stderr.decode().startswith(prefix)
-    assert bool(reply.stderr) == bool(expected)
+    await desk.check_loss(GEMINI, captured("gemini", name), then, expected)
 
 
 TOOLS = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from hookline.hosts.host import BadInputError, HostEvent
+from hookline.hosts.host import BadInputError
 from hookline.hosts.opencode import OpenCodeHost
 
 from .captured import (
@@ -21,18 +22,16 @@ from .captured import (
     captured,
     changing,
     desk,
+    read_event,
 )
 
 __all__ = ["desk"]
 OPENCODE = OpenCodeHost()
+read = partial(read_event, OPENCODE)
 BEFORE, AFTER = "tool.execute.before-1", "tool.execute.after-1"
 CHAT, CREATED = "chat.message-1", "event.session.created-1"
 IDLE = "event.session.idle-1"
 SESSION = "ses_e20ff3d06ffePRAnrhAnMWFy4h"
-
-
-def read(given: dict[str, Any]) -> HostEvent:
-    return OPENCODE.read(given, OPENCODE.event_name(given, None))
 
 
 def tool_call(tool: str, args: Any) -> dict[str, Any]:

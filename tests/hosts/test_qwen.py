@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
-from hookline.hosts.host import HostEvent
 from hookline.hosts.qwen import QwenHost
 
 from .captured import (
+    ALL,
     ASK,
     BLOCK,
+    CLEAR,
     CONTEXT,
     MESSAGE,
     STOP,
@@ -22,21 +24,14 @@ from .captured import (
     captured,
     changing,
     desk,
+    read_event,
+    shown_to_hooks,
 )
 
 __all__ = ["desk"]
 QWEN = QwenHost()
-ALL = {**BLOCK, **MESSAGE, **CONTEXT}
-CLEAR = {"hookSpecificOutput": {"clearContext": True}}
-
-
-def read(given: dict[str, Any]) -> HostEvent:
-    return QWEN.read(given, QWEN.event_name(given, None))
-
-
-def shown(given: dict[str, Any]) -> dict[str, Any]:
-    (found,) = read(given).inputs(QWEN.name)
-    return found
+read = partial(read_event, QWEN)
+shown = partial(shown_to_hooks, QWEN)
 
 
 def event(name: str, **fields: Any) -> dict[str, Any]:
@@ -145,13 +140,7 @@ async def test_what_is_lost_is_said_when_it_is_lost(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
     """Issue 15.2, HOSTS rule 11."""
-    given = captured("qwen", name)
-    ours = QWEN.events[given["hook_event_name"]].value
-    desk.rule(ours, then)
-    reply = await desk.ask("qwen", given)
-    prefix = f"hookline: Qwen Code: {ours}: {expected}" if expected else ""
-    assert reply.stderr.decode().startswith(prefix)
-    assert bool(reply.stderr) == bool(expected)
+    await desk.check_loss(QWEN, captured("qwen", name), then, expected)
 
 
 TOOLS = [

@@ -67,7 +67,7 @@ def hookline_hooks(
     known: dict[str, _Conversation] = {}
 
     def conversation(given: Wire) -> _Conversation:
-        # There is no event for the end of a conversation: the oldest are dropped.
+        # No event says that a conversation has ended, so the oldest are dropped.
         name = given["session_id"]
         if name not in known:
             session = _session_for(config_or_session, given)

@@ -96,7 +96,7 @@ class CircuitBreaker:
         self._folder, self._path = _state_file(project)
         self._stored: Counted | None = None
         self._own: Counted = {}
-        """Counts of hooks that are registered in code; of all if there is no file."""
+        """Counts of hooks registered in code, or of all if nothing can be stored."""
 
     def skips(self, hook: RegisteredHook, tool: str = "") -> int:
         """How often a hook that is skipped now has timed out; 0 if it is to run.

@@ -49,9 +49,9 @@ class Change(Struct, frozen=True, kw_only=True):
 
     path: str
     before: bytes | None
-    """None: there is no file."""
+    """None if the file does not exist."""
     after: bytes | None
-    """None: remove it."""
+    """None to remove the file."""
     record: Record | None = None
     """What to remember about it."""
     executable: bool = False
