@@ -112,7 +112,9 @@ _COLUMNS = ", ".join(
 )
 _STANDBY = ("standby_hit", "standby_miss")
 _COUNTED = ("blocked", "would_block", "failed", "timed_out", *_STANDBY)
-_HOOK_FLAGS = frozenset({"success", "truncated", "reran", "recheck", *_COUNTED})
+_HOOK_FLAGS = frozenset(
+    {"success", "truncated", "reran", "recheck", "observed", *_COUNTED}
+)
 
 
 class JournalReader(Struct):
@@ -209,7 +211,9 @@ def _hook(row: dict[str, Any]) -> dict[str, Any]:
     late = {"async": bool(row["is_async"]), "ended": row["is_async"] != 1}
     hit, miss = (bool(row[name]) for name in _STANDBY)
     ahead = {"standby": hit if hit or miss else None}
-    return flagged | late | ahead | {"output": _decoded(row["output"])}
+    warnings = _decoded(row["warnings"]) or []
+    read = {"output": _decoded(row["output"]), "warnings": warnings}
+    return flagged | late | ahead | read
 
 
 def _decoded(text: str | None) -> Any:

@@ -395,7 +395,7 @@ def _verdict_columns(
 
 
 _SAME_NAME = (
-    *("success", "failed", "would_block"),
+    *("success", "failed", "would_block", "observed"),
     *("exit_code", "timed_out", "truncated", "reran", "recheck", "is_async"),
 )
 _TEXTS = ("stdout", "stderr", "error")
@@ -417,6 +417,7 @@ def _hook_row(
         "standby_miss": hook.standby is False,
         "duration_ms": hook.duration,
         "output": redact.json(raw_output),
+        "warnings": redact.json(list(hook.warnings)) if hook.warnings else None,
     }
 
 

@@ -20,7 +20,7 @@ from hookline.settings.locations import (
 
 _APPLICATION_ID = 0x486F6F6B
 """``Hook``, in the header of every journal."""
-_VERSION = 3
+_VERSION = 4
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_BYTES = slice(68, 72)
@@ -53,10 +53,19 @@ CREATE TABLE hooks (
   output TEXT, stdout TEXT, stderr TEXT, error TEXT,
   recheck INTEGER NOT NULL DEFAULT 0, is_async INTEGER NOT NULL DEFAULT 0,
   standby_hit INTEGER NOT NULL DEFAULT 0, standby_miss INTEGER NOT NULL DEFAULT 0,
+  observed INTEGER NOT NULL DEFAULT 0, warnings TEXT,
   PRIMARY KEY (event_id, position)
 ) WITHOUT ROWID;
 CREATE INDEX hooks_name ON hooks (name);
 """
+
+_FLAG = "INTEGER NOT NULL DEFAULT 0"
+_LATER_COLUMNS = {
+    **dict.fromkeys(("recheck", "is_async", "standby_hit", "standby_miss"), _FLAG),
+    "observed": _FLAG,
+    "warnings": "TEXT",
+}
+"""Of the table ``hooks``: journals of earlier versions lack them."""
 
 _PRIVATE = 0o600
 _BUSY_TIMEOUT_S = 10.0
@@ -226,10 +235,9 @@ def _upgrade(connection: Connection) -> None:
         if version < _VERSION:
             rows = connection.execute("PRAGMA table_info(hooks)")
             there = {row[1] for row in rows}
-            for name in ("recheck", "is_async", "standby_hit", "standby_miss"):
+            for name, kind in _LATER_COLUMNS.items():
                 if name not in there:
-                    column = f"{name} INTEGER NOT NULL DEFAULT 0"
-                    connection.execute(f"ALTER TABLE hooks ADD COLUMN {column}")
+                    connection.execute(f"ALTER TABLE hooks ADD COLUMN {name} {kind}")
             connection.execute(f"PRAGMA user_version={_VERSION}")
     finally:
         connection.execute("COMMIT")

@@ -7,8 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.cli.explain import Contribution, FieldProvenance, Outcome, trace_fields
 from hookline.engine.merge import aggregate
+from hookline.engine.provenance import (
+    Contribution,
+    FieldProvenance,
+    Outcome,
+    trace_result,
+)
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import (
@@ -80,7 +85,7 @@ def used(field: FieldProvenance) -> list[Contribution]:
 def test_a_used_value_is_in_the_merged_field(
     event: HookEventName, values: list[dict[str, Any]]
 ) -> None:
-    for field in trace_fields(result_of(event, values)):
+    for field in trace_result(result_of(event, values)):
         for one in used(field):
             assert field.value is not None
             if isinstance(field.value, str) and field.field != "decision":
@@ -93,7 +98,7 @@ def test_a_used_value_is_in_the_merged_field(
 
 def test_the_first_block_sets_the_decision_and_other_blocks_agree() -> None:
     values = [{"decision": "allow"}, {"decision": "deny"}, {"decision": "block"}]
-    (field,) = trace_fields(result_of(HookEventName.BeforeTool, values))
+    (field,) = trace_result(result_of(HookEventName.BeforeTool, values))
     assert field.value == "deny"
     assert [one.outcome for one in field.contributions] == [
         Outcome.OVERRIDDEN,
@@ -113,7 +118,7 @@ def test_the_strictest_mode_of_tool_selection_wins() -> None:
     ]
     found = {
         field.field.rpartition(".")[2]: [one.outcome for one in field.contributions]
-        for field in trace_fields(result_of(HookEventName.BeforeToolSelection, values))
+        for field in trace_result(result_of(HookEventName.BeforeToolSelection, values))
     }
     assert found == {
         "mode": [Outcome.USED, Outcome.OVERRIDDEN],
