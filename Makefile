@@ -6,7 +6,7 @@ PYTEST_ARGS ?= -n 2
 
 OTHER := .venv-adapters
 
-.PHONY: demo test adapters conformance architecture check format bench soak hosts coverage clean
+.PHONY: demo test browser adapters conformance architecture check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -20,6 +20,11 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Chromium for the tests of the inspector, which skip without it (Debian, Ubuntu).
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
+browser:
+	command -v chromium || { $(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium; }
 
 # Adapters whose frameworks cannot be installed beside the others.
 adapters: $(OTHER)/.ready

@@ -1,0 +1,68 @@
+"""``hookline inspect`` as a user starts it, in a project with a journal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.commandline import hookline
+
+
+class Inspected:
+    """A project, its settings and its journal; a test fires events there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journal = folder / "journal.sqlite"
+        self.settings_file = folder / "hooks.json"
+        self.address = ""
+        """With the token, as the command printed it."""
+
+    @property
+    def base(self) -> str:
+        """The address without the token."""
+        return self.address.partition("/?")[0]
+
+    def settings(self, hooks: dict[str, Any], **options: Any) -> None:
+        """Write settings that record into the journal."""
+        config = {"journal": str(self.journal), **options}
+        text = json.dumps({"hooks": hooks, "hooksConfig": config})
+        self.settings_file.write_text(text)
+
+    def fire(self, event: str, session: str = "s-1", **fields: Any) -> dict[str, Any]:
+        """Fire one event as a user would; it is recorded when this returns."""
+        given = self.folder / "event.json"
+        given.write_text(json.dumps(fields))
+        words = ("--settings", str(self.settings_file), "--cwd", str(self.folder))
+        named = ("--input", str(given), "--session-id", session)
+        done = hookline("fire", event, *words, *named, "--json")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    @contextmanager
+    def running(self, *more: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the command until the test is done with it."""
+        words = ["--journal", str(self.journal), "--cwd", str(self.folder)]
+        if self.settings_file.exists():
+            words += ["--settings", str(self.settings_file)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hookline", "inspect", "--no-open", *words, *more],
+            env={**os.environ, "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            self.address = process.stdout.readline().strip()
+            assert "token=" in self.address, "the command did not start"
+            yield process
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
