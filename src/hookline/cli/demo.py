@@ -16,7 +16,8 @@ SUMMARY = "watch an agent obey its hooks, offline"
 DESCRIPTION = """\
 Play a short agent session in a temporary project: a scripted model drives the real
 agent loop, and every hook is a real script in its own process. Shows one line per hook
-that ran, then a summary. Needs no network and no API key.
+that ran, then a summary. Needs no network and no API key. The events are recorded in
+your journal, for 'hookline inspect' and 'hookline log'.
 
   hookline demo
   hookline demo --plain            for logs: one line per fact, in ASCII
@@ -40,6 +41,7 @@ def run(options: Options) -> None:
         project = Project(Path(folder).resolve())
         project.create()
         asyncio.run(play(project, timeline))
+    print("\nrecorded: look at it with 'hookline inspect' or 'hookline log'")
 
 
 def _new_folder(name: str | None) -> AbstractContextManager[str]:

@@ -131,7 +131,9 @@ async def play(project: Project, timeline: Timeline) -> None:
         runs.append(run)
 
     config = Config("demo", project.folder, Settings.from_file(project.settings_file))
-    async with HookSystem(config) as hooks:
+    hooks = HookSystem(config)
+    hooks.record_to()
+    async with hooks:
         config.use_hooks(ReportingHooks(hooks.event_handler, report))
         for scene in SCENES:
             await _play_scene(scene, config, project, timeline)
