@@ -10,7 +10,7 @@ import pytest
 from hookline import Config, HookSystem, InMemoryMessageBus, Settings
 from hookline.bus.client import HookBusClient
 from hookline.engine.admission import CircuitBreaker
-from hookline.engine.handler import HookEventHandler, Reporter
+from hookline.engine.handler import EventPipeline, HookEventHandler, Reporter
 from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
 from hookline.engine.runner import HookRunner
@@ -160,14 +160,14 @@ async def test_a_planning_failure_follows_the_policy(
     hook = workshop.runs("true", "guard", onError=policy)
     config = workshop.config(workshop.settings("BeforeTool", hook))
     registry = HookRegistry(config.settings)
-    handler = HookEventHandler(
-        config,
-        registry,
-        BrokenPlanner(registry),
-        HookRunner({}, CircuitBreaker()),
-        Reporter(LoggingDebugLogger()),
+    pipeline = EventPipeline(
+        config=config,
+        registry=registry,
+        planner=BrokenPlanner(registry),
+        runner=HookRunner({}, CircuitBreaker()),
+        reporter=Reporter(LoggingDebugLogger()),
     )
-    result = await handler.fire_before_tool_event("x", {})
+    result = await HookEventHandler(pipeline).fire_before_tool_event("x", {})
     assert [e.stage for e in result.aggregated.errors] == [Stage.PLANNING]
     assert result.blocked is (policy == "block")
 

@@ -153,7 +153,8 @@ async def test_an_event_that_cannot_be_shown_to_a_guard_is_blocked(
     async with HookSystem(config) as system:
         executors: dict[HookType, Executor] = {HookType.COMMAND: UnencodableExecutor()}
         runner = HookRunner(executors, CircuitBreaker())
-        system.event_handler._runner = runner
+        handler = system.event_handler
+        handler.pipeline = structs.replace(handler.pipeline, runner=runner)
         result = await system.event_handler.fire(event, INPUTS[HookEventName(event)])
     assert result.blocked is blocked
     assert result.aggregated.success is False
@@ -174,7 +175,8 @@ async def test_a_hook_that_cannot_be_shown_the_event_leaves_anothers_stop(
             HookType.COMMAND: UnencodableExecutor(),
             HookType.PYTHON: PythonExecutor(),
         }
-        hooks.event_handler._runner = HookRunner(executors, CircuitBreaker())
+        runner, handler = HookRunner(executors, CircuitBreaker()), hooks.event_handler
+        handler.pipeline = structs.replace(handler.pipeline, runner=runner)
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.blocked
     assert result.stop_reason == "enough"

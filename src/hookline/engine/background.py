@@ -34,13 +34,14 @@ class BackgroundHooks:
         self._executors = executors
         self._breaker = breaker
         self._queues: dict[asyncio.AbstractEventLoop, _Queue] = {}
-        self.results: LateResults | None = None
 
-    def start(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
+    def start(
+        self, hook: RegisteredHook, call: HookCall, late: LateResults | None = None
+    ) -> HookExecutionResult:
         """Start a hook, now or when others have ended; its result is not known."""
         # The host may change its objects once the event has been answered.
         call = call.with_input(call.plain_input())
-        self._queue().add(partial(self._run, hook, call))
+        self._queue().add(partial(self._run, hook, call, late))
         return HookExecutionResult(
             hook_name=hook.name,
             hook_type=hook.config.type,
@@ -66,10 +67,12 @@ class BackgroundHooks:
             self._queues = left | {loop: (queue := _Queue(loop))}
         return queue
 
-    async def _run(self, hook: RegisteredHook, call: HookCall) -> None:
+    async def _run(
+        self, hook: RegisteredHook, call: HookCall, late: LateResults | None
+    ) -> None:
         result = await run_hook(hook, call, self._executors, self._breaker)
-        if self.results is not None:
-            self.results.late(call, result)
+        if late is not None:
+            late.late(call, result)
 
 
 class _Queue:

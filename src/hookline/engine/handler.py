@@ -30,6 +30,7 @@ from hookline.protocol.results import (
     make_empty_success_result,
     process_common_hook_output_fields,
 )
+from hookline.settings.model import ToolSelection
 
 from .merge import aggregate
 from .on_error import BrokenSystem, apply_policy_to_envelope
@@ -80,32 +81,144 @@ class Recorder(Protocol):
         ...
 
 
+class EventPipeline(Struct, frozen=True, kw_only=True):
+    """All that answers an event, of one load of the settings.
+
+    An event takes the pipeline of its handler once and goes its whole way with it: a
+    reload puts another one in its place, so no event sees half of each.
+    """
+
+    config: Config
+    registry: HookRegistry
+    planner: HookPlanner
+    runner: HookRunner
+    reporter: Reporter
+    recorder: Recorder | None = None
+    broken: BrokenSystem | None = None
+    tool_selection: ToolSelection = ToolSelection.UNION
+
+    async def fire(
+        self, event: HookEventName, fields: Fields, origin: EventOrigin = _OWN_SESSION
+    ) -> ProcessedHookResult:
+        """The whole way of an event."""
+        if self.broken is not None:
+            meta = _meta(event, origin)
+            return self.failed(self.broken.error, Stage.INTERNAL, meta)
+        stage = _PLANNING
+        try:
+            plan = self.planner.plan_for(event, fields)
+            if plan is None:
+                result = self._nothing_matched(event)
+                return self.record_unseen(event, fields, origin, result)
+            stage = _TRANSLATION
+            if TRAITS[event].model_fields and not origin.translated:
+                fields = self.translated(event, fields)
+            stage = _EXECUTION
+            call = self._call(event, fields, origin)
+            call.encode(plan.in_process)
+            started = time.perf_counter()
+            results = await self.runner.run(plan, call)
+            duration = (time.perf_counter() - started) * 1000
+            stage = _AGGREGATION
+            if not results:  # no condition was true
+                result = self._nothing_matched(event)
+                return self._record_seen(call, plan, result)
+            result = self._merge(plan, results, call, duration)
+        # The edge of the pipeline: the caller gets the failure as data.
+        except Exception as error:  # noqa: BLE001
+            result = self.failed(error, stage, _meta(event, origin))
+            return self.record_unseen(event, fields, origin, result)
+        self.reporter.report(event, fields, result)
+        return self._record_seen(call, plan, result)
+
+    def translated(self, event: HookEventName, fields: Fields) -> Fields:
+        """The fields with model payloads in the stable shape."""
+        # Tool events, the most frequent ones, need no translators.
+        from hookline.translators import stable_fields
+
+        return stable_fields(event, fields, self.config.translator)
+
+    def failed(
+        self, error: Exception, stage: Stage, meta: FailureMeta
+    ) -> ProcessedHookResult:
+        """What a failure outside the hooks means for its event."""
+        envelope = build_failure_envelope(error, stage, meta)
+        self.reporter.report_failure(envelope.errors[0])
+        event = meta.event_name
+        if event is None:  # an unknown event: no hook can have a policy for it
+            return ProcessedHookResult(aggregated=envelope)
+        closed = self.broken is not None and event in self.broken.closed
+        envelope = apply_policy_to_envelope(
+            envelope,
+            event,
+            self.registry.for_event(event),
+            always=closed
+            or (isinstance(error, EncodingError) and TRAITS[event].can_block),
+        )
+        return process_common_hook_output_fields(envelope, event)
+
+    def record_unseen(
+        self,
+        event: HookEventName,
+        fields: Fields,
+        origin: EventOrigin,
+        result: ProcessedHookResult,
+    ) -> ProcessedHookResult:
+        """Record an event that no hook saw; the recorder translates it."""
+        if self.recorder is not None:
+            self.recorder.record(self._call(event, fields, origin), None, result)
+        return result
+
+    def _call(
+        self, event: HookEventName, fields: Fields, origin: EventOrigin
+    ) -> HookCall:
+        config = self.config
+        session, transcript = origin.session_id, origin.transcript_path
+        base = base_fields(
+            event,
+            config.session_id if session is None else session,
+            config.working_dir,
+            config.transcript_path if transcript is None else transcript,
+        )
+        return HookCall(event, base | fields, current_depth())
+
+    def _merge(
+        self,
+        plan: HookPlan,
+        results: list[HookExecutionResult],
+        call: HookCall,
+        duration: float,
+    ) -> ProcessedHookResult:
+        aggregated = aggregate(
+            results, plan.event, call.input, duration, self.tool_selection
+        )
+        return process_common_hook_output_fields(aggregated, plan.event)
+
+    def _nothing_matched(self, event: HookEventName) -> ProcessedHookResult:
+        result = ProcessedHookResult(aggregated=make_empty_success_result())
+        self.reporter.report_nothing(event)
+        return result
+
+    def _record_seen(
+        self, call: HookCall, plan: HookPlan, result: ProcessedHookResult
+    ) -> ProcessedHookResult:
+        if self.recorder is not None:
+            self.recorder.record(call, plan, result)
+        return result
+
+
 class HookEventHandler(EventFirer):
     """Answers events for one hook system."""
 
-    def __init__(
-        self,
-        config: Config,
-        registry: HookRegistry,
-        planner: HookPlanner,
-        runner: HookRunner,
-        reporter: Reporter,
-        recorder: Recorder | None = None,
-        broken: BrokenSystem | None = None,
-    ) -> None:
-        self._config = config
-        self._registry = registry
-        self._planner = planner
-        self._runner = runner
-        self._reporter = reporter
-        self._recorder = recorder
-        self._broken = broken
+    def __init__(self, pipeline: EventPipeline) -> None:
+        self.pipeline = pipeline
+        """Of the settings as they were loaded last."""
         self._server: RequestServer | None = None
-        self._tool_selection = config.settings.global_options.tool_selection
 
     def has_hooks_for(self, event: HookEventName) -> bool:
         """Whether any hook would run for an event, whatever matchers say."""
-        return self._broken is not None or self._planner.plan(event, None) is not None
+        now = self.pipeline
+        return now.broken is not None or now.planner.plan(event, None) is not None
 
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
@@ -119,8 +232,8 @@ class HookEventHandler(EventFirer):
         # The mapping is the caller's own and may raise anything.
         except Exception as error:  # noqa: BLE001
             meta = FailureMeta(event_name=known_event(event_name))
-            return self._failed(error, Stage.VALIDATION, meta)
-        return await self._fire(event, fields, origin)
+            return self.pipeline.failed(error, Stage.VALIDATION, meta)
+        return await self.pipeline.fire(event, fields, origin)
 
     async def fire_fields(
         self,
@@ -131,42 +244,9 @@ class HookEventHandler(EventFirer):
     ) -> ProcessedHookResult:
         """Fire an event whose fields are normalized, for another session if given."""
         if session_id is None and transcript_path is None:
-            return await self._fire(event, fields)
-        return await self._fire(event, fields, EventOrigin(session_id, transcript_path))
-
-    async def _fire(
-        self, event: HookEventName, fields: Fields, origin: EventOrigin = _OWN_SESSION
-    ) -> ProcessedHookResult:
-        """The whole way of an event."""
-        if self._broken is not None:
-            meta = _meta(event, origin)
-            return self._failed(self._broken.error, Stage.INTERNAL, meta)
-        stage = _PLANNING
-        try:
-            plan = self._planner.plan_for(event, fields)
-            if plan is None:
-                result = self._nothing_matched(event)
-                return self._record_unseen(event, fields, origin, result)
-            stage = _TRANSLATION
-            if TRAITS[event].model_fields and not origin.translated:
-                fields = self._translated(event, fields)
-            stage = _EXECUTION
-            call = self._call(event, fields, origin)
-            call.encode(plan.in_process)
-            started = time.perf_counter()
-            results = await self._runner.run(plan, call)
-            duration = (time.perf_counter() - started) * 1000
-            stage = _AGGREGATION
-            if not results:  # no condition was true
-                result = self._nothing_matched(event)
-                return self._record_seen(call, plan, result)
-            result = self._merge(plan, results, call, duration)
-        # The edge of the pipeline: the caller gets the failure as data.
-        except Exception as error:  # noqa: BLE001
-            result = self._failed(error, stage, _meta(event, origin))
-            return self._record_unseen(event, fields, origin, result)
-        self._reporter.report(event, fields, result)
-        return self._record_seen(call, plan, result)
+            return await self.pipeline.fire(event, fields)
+        origin = EventOrigin(session_id, transcript_path)
+        return await self.pipeline.fire(event, fields, origin)
 
     async def fire_validated(
         self,
@@ -179,22 +259,24 @@ class HookEventHandler(EventFirer):
     ) -> ProcessedHookResult:
         """Fire an event from a bus: translated first, then planned (section 8)."""
         origin = EventOrigin(session_id, transcript_path, correlation_id, True)
+        now = self.pipeline
         try:
             translated = event_fields(event, fields)
             if TRAITS[event].model_fields:
-                translated = self._translated(event, translated)
+                translated = now.translated(event, translated)
         # Translators read foreign objects; what they raise is a boundary failure.
         except Exception as error:  # noqa: BLE001
-            result = self._failed(error, Stage.TRANSLATION, _meta(event, origin))
-            return self._record_unseen(event, dict(fields), origin, result)
-        return await self._fire(event, translated, origin)
+            result = now.failed(error, Stage.TRANSLATION, _meta(event, origin))
+            return now.record_unseen(event, dict(fields), origin, result)
+        return await now.fire(event, translated, origin)
 
     def judge_unreadable(
         self, event: HookEventName, fields: Fields, error: Exception
     ) -> ProcessedHookResult:
         """Decide by policy about an event that could not be read; record it."""
-        result = self._failed(error, Stage.VALIDATION, FailureMeta(event_name=event))
-        return self._record_unseen(event, fields, _OWN_SESSION, result)
+        now, meta = self.pipeline, FailureMeta(event_name=event)
+        result = now.failed(error, Stage.VALIDATION, meta)
+        return now.record_unseen(event, fields, _OWN_SESSION, result)
 
     def note(self, session_id: str, message: str, details: Fields) -> None:
         """Record something about an event that no hook is asked about."""
@@ -202,7 +284,8 @@ class HookEventHandler(EventFirer):
         empty = make_empty_success_result()
         result = ProcessedHookResult(aggregated=empty, reason=message)
         event, origin = HookEventName.Notification, EventOrigin(session_id)
-        self._record_unseen(event, {**fields, "details": details}, origin, result)
+        about = {**fields, "details": details}
+        self.pipeline.record_unseen(event, about, origin, result)
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
@@ -226,79 +309,6 @@ class HookEventHandler(EventFirer):
         from hookline.bus.server import RequestServer
 
         return RequestServer(self, bus)
-
-    def _call(
-        self, event: HookEventName, fields: Fields, origin: EventOrigin
-    ) -> HookCall:
-        config = self._config
-        session, transcript = origin.session_id, origin.transcript_path
-        base = base_fields(
-            event,
-            config.session_id if session is None else session,
-            config.working_dir,
-            config.transcript_path if transcript is None else transcript,
-        )
-        return HookCall(event, base | fields, current_depth())
-
-    def _translated(self, event: HookEventName, fields: Fields) -> Fields:
-        # Tool events, the most frequent ones, need no translators.
-        from hookline.translators import stable_fields
-
-        return stable_fields(event, fields, self._config.translator)
-
-    def _merge(
-        self,
-        plan: HookPlan,
-        results: list[HookExecutionResult],
-        call: HookCall,
-        duration: float,
-    ) -> ProcessedHookResult:
-        aggregated = aggregate(
-            results, plan.event, call.input, duration, self._tool_selection
-        )
-        return process_common_hook_output_fields(aggregated, plan.event)
-
-    def _nothing_matched(self, event: HookEventName) -> ProcessedHookResult:
-        result = ProcessedHookResult(aggregated=make_empty_success_result())
-        self._reporter.report_nothing(event)
-        return result
-
-    def _failed(
-        self, error: Exception, stage: Stage, meta: FailureMeta
-    ) -> ProcessedHookResult:
-        envelope = build_failure_envelope(error, stage, meta)
-        self._reporter.report_failure(envelope.errors[0])
-        event = meta.event_name
-        if event is None:  # an unknown event: no hook can have a policy for it
-            return ProcessedHookResult(aggregated=envelope)
-        closed = self._broken is not None and event in self._broken.closed
-        envelope = apply_policy_to_envelope(
-            envelope,
-            event,
-            self._registry.for_event(event),
-            always=closed
-            or (isinstance(error, EncodingError) and TRAITS[event].can_block),
-        )
-        return process_common_hook_output_fields(envelope, event)
-
-    def _record_seen(
-        self, call: HookCall, plan: HookPlan, result: ProcessedHookResult
-    ) -> ProcessedHookResult:
-        if self._recorder is not None:
-            self._recorder.record(call, plan, result)
-        return result
-
-    def _record_unseen(
-        self,
-        event: HookEventName,
-        fields: Fields,
-        origin: EventOrigin,
-        result: ProcessedHookResult,
-    ) -> ProcessedHookResult:
-        """Record an event that no hook saw; the recorder translates it."""
-        if self._recorder is not None:
-            self._recorder.record(self._call(event, fields, origin), None, result)
-        return result
 
 
 def _meta(event: HookEventName, origin: EventOrigin) -> FailureMeta:

@@ -19,7 +19,7 @@ from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import HookMode, HookType
 
 from .admission import CircuitBreaker
-from .background import BackgroundHooks
+from .background import BackgroundHooks, LateResults
 from .changes import (
     Changes,
     EventInput,
@@ -52,10 +52,17 @@ class _Asked(Struct):
 class HookRunner:
     """Runs hooks with the executor of their type."""
 
-    def __init__(self, executors: Executors, breaker: CircuitBreaker) -> None:
+    def __init__(
+        self,
+        executors: Executors,
+        breaker: CircuitBreaker,
+        background: BackgroundHooks | None = None,
+        late: LateResults | None = None,
+    ) -> None:
         self._executors = executors
         self._breaker = breaker
-        self.background = BackgroundHooks(executors, breaker)
+        self._background = background or BackgroundHooks(executors, breaker)
+        self._late = late
 
     async def run(self, plan: HookPlan, call: HookCall) -> list[HookExecutionResult]:
         """Run every hook of a plan; results in plan order, then those of re-checks."""
@@ -76,17 +83,11 @@ class HookRunner:
             results += await self._recheck(plan, asked, call, chain)
         return results
 
-    async def close(self, background_s: float | None = None) -> None:
-        """End hooks that nobody waits for, within the limit; close the executors."""
-        await self.background.finish(background_s)
-        for executor in self._executors.values():
-            await executor.close()
-
     async def _run_hook(
         self, hook: RegisteredHook, call: HookCall
     ) -> HookExecutionResult:
         if hook.config.is_async:
-            return self.background.start(hook, call)
+            return self._background.start(hook, call, self._late)
         result = await run_hook(hook, call, self._executors, self._breaker)
         if result.output is None or hook.event is not HookEventName.AfterModel:
             return result

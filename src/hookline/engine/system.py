@@ -39,7 +39,8 @@ from hookline.settings.model import (
 )
 
 from .admission import CircuitBreaker
-from .handler import HookEventHandler, LateReporter, Reporter
+from .background import BackgroundHooks
+from .handler import EventPipeline, HookEventHandler, LateReporter, Reporter
 from .on_error import BrokenSystem
 from .planner import HookPlanner
 from .registry import HookRegistry
@@ -80,30 +81,16 @@ class HookSystem:
         self._debug_logger = debug_logger or LoggingDebugLogger()
         self._registry, self._broken = _build_registry(config.settings)
         options = config.settings.global_options
-        slots = ProcessSlots(options.max_processes)
-        self._standby = None if config.one_shot else _standby(self._registry, slots)
-        executors: dict[HookType, Executor] = {
-            HookType.COMMAND: self._standby or CommandExecutor(slots),
+        self._slots = ProcessSlots(options.max_processes)
+        self._standby: StandbyExecutor | None = None
+        self._workers: WorkerExecutor | None = None
+        self._executors: dict[HookType, Executor] = {
+            HookType.COMMAND: CommandExecutor(self._slots),
             HookType.PYTHON: PythonExecutor(),
         }
-        self._workers = _workers(self._registry, slots)
-        if self._workers is not None:
-            executors[HookType.WORKER] = self._workers
-        if _has_type(self._registry, HookType.RULE):
-            # Most hosts have no rules and need not load the expressions.
-            from hookline.executors.rule import RuleExecutor
-
-            executors[HookType.RULE] = RuleExecutor()
-        if _has_type(self._registry, HookType.CEDAR):
-            # Most hosts have no cedar hooks and need not load this module.
-            from hookline.executors.cedar import CedarExecutor
-
-            executors[HookType.CEDAR] = CedarExecutor()
-        if _has_type(self._registry, HookType.HTTP):
-            from hookline.executors.http import HttpExecutor
-
-            executors[HookType.HTTP] = HttpExecutor()
-        self._runner = HookRunner(executors, CircuitBreaker(config.working_dir))
+        self._add_executors(self._registry)
+        self._breaker = CircuitBreaker(config.working_dir)
+        self._background = BackgroundHooks(self._executors, self._breaker)
         self._start_workers = start_workers
         self._handler: HookEventHandler | None = None
         self._disposing: HookEventHandler | None = None
@@ -149,17 +136,7 @@ class HookSystem:
         for problem in (*settings.errors, *settings.warnings):
             logger.warning("%s", problem)
         self._journal = _start_journal(self._record, self._config)
-        reporter = Reporter(self._debug_logger)
-        self._runner.background.results = LateReporter(reporter, self._journal)
-        handler = HookEventHandler(
-            self._config,
-            self._registry,
-            HookPlanner(self._registry),
-            self._runner,
-            reporter,
-            self._journal,
-            self._broken,
-        )
+        handler = HookEventHandler(self._pipeline(settings))
         if self._bus is not None:
             try:
                 handler.listen(self._bus)
@@ -178,6 +155,52 @@ class HookSystem:
             fields["session_id"] = self._config.session_id
             call = HookCall(HookEventName.SessionStart, fields, current_depth())
             self._standby.start(self._ready(HookType.COMMAND), call)
+
+    def _pipeline(self, settings: Settings) -> EventPipeline:
+        reporter = Reporter(self._debug_logger)
+        late = LateReporter(reporter, self._journal)
+        runner = HookRunner(self._executors, self._breaker, self._background, late)
+        return EventPipeline(
+            config=self._config,
+            registry=self._registry,
+            planner=HookPlanner(self._registry),
+            runner=runner,
+            reporter=reporter,
+            recorder=self._journal,
+            broken=self._broken,
+            tool_selection=settings.global_options.tool_selection,
+        )
+
+    def _add_executors(self, registry: HookRegistry) -> None:
+        """Make the executors that hooks need and that are not there yet.
+
+        Most hosts need few of them, and need not load the modules of the others.
+        """
+        hooks = registry.all_hooks()
+        missing = {hook.config.type for hook in hooks} - self._executors.keys()
+        ahead = not self._config.one_shot and any(hook.config.standby for hook in hooks)
+        if self._standby is None and ahead:
+            from hookline.executors.standby import StandbyExecutor
+
+            self._standby = StandbyExecutor(self._slots)
+            self._executors[HookType.COMMAND] = self._standby
+        if HookType.WORKER in missing:
+            from hookline.executors.worker import WorkerExecutor
+
+            self._workers = WorkerExecutor(self._slots)
+            self._executors[HookType.WORKER] = self._workers
+        if HookType.RULE in missing:
+            from hookline.executors.rule import RuleExecutor
+
+            self._executors[HookType.RULE] = RuleExecutor()
+        if HookType.CEDAR in missing:
+            from hookline.executors.cedar import CedarExecutor
+
+            self._executors[HookType.CEDAR] = CedarExecutor()
+        if HookType.HTTP in missing:
+            from hookline.executors.http import HttpExecutor
+
+            self._executors[HookType.HTTP] = HttpExecutor()
 
     def _ready(self, of: HookType) -> Iterator[RegisteredHook]:
         """The hooks of a type that may run as they are."""
@@ -207,7 +230,9 @@ class HookSystem:
         if self._disposing is None:
             return
         await self._disposing.dispose()
-        await self._runner.close(background_s)
+        await self._background.finish(background_s)
+        for executor in tuple(self._executors.values()):
+            await executor.close()
         watcher.stop()
         if self._journal is not None:
             # Waits for the disk, which must not hold up the event loop.
@@ -309,28 +334,6 @@ def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | No
     except Exception as error:  # noqa: BLE001
         logger.error("the hooks could not be registered: %r", error)
         return HookRegistry(Settings()), BrokenSystem(error, settings)
-
-
-def _has_type(registry: HookRegistry, hook_type: HookType) -> bool:
-    return any(hook.config.type is hook_type for hook in registry.all_hooks())
-
-
-def _workers(registry: HookRegistry, slots: ProcessSlots) -> WorkerExecutor | None:
-    if not _has_type(registry, HookType.WORKER):
-        return None
-    # Most hosts have no worker hooks and need not load this module.
-    from hookline.executors.worker import WorkerExecutor
-
-    return WorkerExecutor(slots)
-
-
-def _standby(registry: HookRegistry, slots: ProcessSlots) -> StandbyExecutor | None:
-    if not any(hook.config.standby for hook in registry.all_hooks()):
-        return None
-    # Most hosts start nothing ahead and need not load this module.
-    from hookline.executors.standby import StandbyExecutor
-
-    return StandbyExecutor(slots)
 
 
 def _is_enabled(hook: RegisteredHook) -> bool:
