@@ -104,6 +104,7 @@ BROAD = {
     "log.py": 1,
     "script.py": 1,
     "settings/load.py": 1,
+    "telemetry/together.py": 5,
 }
 """Where everything is caught and not raised again, and how often."""
 

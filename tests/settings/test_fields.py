@@ -27,7 +27,7 @@ HOOK_KEYS = {
 OPTION_KEYS = {
     *("disabled", "toolSelection", "onError", "envPolicy", "journal", "maxDepth"),
     *("maxOutputBytes", "maxProcesses", "breaker", "workerIdleMs", "onAsk"),
-    *("notifications", "untrusted"),
+    *("notifications", "untrusted", "telemetry"),
 }
 
 
@@ -113,6 +113,12 @@ def test_parse_reads_every_option_of_the_schema(key: str) -> None:
         pytest.param(of_type("http", url="http://127.0.0.1/"), id="http"),
         pytest.param({"hooksConfig": {"breaker": False}}, id="breaker off"),
         pytest.param({"hooksConfig": {"journal": "j.db"}}, id="journal"),
+        pytest.param({"hooksConfig": {"telemetry": False}}, id="telemetry off"),
+        pytest.param({"hooksConfig": {"telemetry": "otel"}}, id="telemetry"),
+        pytest.param(
+            {"hooksConfig": {"telemetry": {"exporter": "otel", "content": True}}},
+            id="telemetry with content",
+        ),
     ],
 )
 def test_schema_and_parse_accept_the_same(raw: dict[str, Any]) -> None:

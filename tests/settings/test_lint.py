@@ -230,6 +230,11 @@ def test_matcher_that_works_has_no_findings(
         ({"hooksConfig": {"onask": "block"}}, "hooksConfig.onask", "'onAsk'"),
         ({"hooksConfig": {"breaker": {"x": 1}}}, "hooksConfig.breaker.x", "timeouts"),
         (
+            {"hooksConfig": {"telemetry": {"contnet": True}}},
+            "hooksConfig.telemetry.contnet",
+            "did you mean 'content'?",
+        ),
+        (
             {"hooks": {"BeforeTool": [{"hooks": [], "mathcer": "x"}]}},
             "hooks.BeforeTool[0].mathcer",
             "did you mean 'matcher'?",

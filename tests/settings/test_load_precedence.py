@@ -21,6 +21,7 @@ from hookline.settings.model import (
     HookType,
     OnFailure,
     SettingsLayer,
+    TelemetryOptions,
     ToolSelection,
 )
 from hookline.settings.parse import parse_layer
@@ -303,6 +304,8 @@ def test_global_options_of_the_system_beat_the_users() -> None:
         ),
         ({"journal": False}, {"journal": True}, {"journal": False}),
         ({}, {"journal": True}, {"journal": True}),
+        ({"telemetry": False}, {"telemetry": "otel"}, {"telemetry": None}),
+        ({}, {"telemetry": "otel"}, {"telemetry": TelemetryOptions()}),
     ],
 )
 def test_global_options_of_a_project_only_tighten(

@@ -26,6 +26,7 @@ from hookline.settings.model import (
     HookType,
     OnFailure,
     SettingsLayer,
+    TelemetryOptions,
     ToolSelection,
 )
 from hookline.settings.parse import parse_layer
@@ -265,6 +266,8 @@ def test_wrong_optional_field_is_dropped_and_the_hook_stays(
         ("maxDepth", 0),
         ("workerIdleMs", 0),
         ("onAsk", "ask"),
+        ("telemetry", True),
+        ("telemetry", "jaeger"),
     ],
 )
 def test_wrong_option_is_dropped_with_a_warning(key: str, value: Any) -> None:
@@ -349,6 +352,31 @@ def test_on_error_keeps_its_good_causes() -> None:
 )
 def test_breaker_is_switched_off_or_set(value: Any, breaker: Any) -> None:
     assert parse_options(breaker=value) == (HooksOptions(breaker=breaker), ())
+
+
+@pytest.mark.parametrize(
+    ("value", "telemetry"),
+    [
+        (False, False),
+        ("otel", TelemetryOptions()),
+        ({}, TelemetryOptions()),
+        ({"exporter": "otel", "content": True}, TelemetryOptions(content=True)),
+    ],
+)
+def test_telemetry_is_switched_on_with_or_without_content(
+    value: Any, telemetry: Any
+) -> None:
+    layer = parse_layer({"hooksConfig": {"telemetry": value}}, HookSource.USER, FILE)
+    assert (layer.options.telemetry, layer.warnings) == (telemetry, ())
+
+
+@pytest.mark.parametrize("source", [HookSource.PROJECT, HookSource.EXTENSIONS])
+def test_content_is_exported_only_if_user_or_system_say_so(source: HookSource) -> None:
+    raw = {"hooksConfig": {"telemetry": {"content": True}}}
+    layer = parse_layer(raw, source, FILE)
+    assert layer.options.telemetry == TelemetryOptions(content=False)
+    (warning,) = layer.warnings
+    assert "telemetry.content: ignored: only user and system settings" in warning
 
 
 @pytest.mark.parametrize("source", [s for s in HookSource if s != HookSource.SYSTEM])

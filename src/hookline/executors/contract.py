@@ -22,7 +22,11 @@ from hookline.protocol.jsontext import (
     is_plain,
     is_showable,
 )
-from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.results import (
+    FailureCause,
+    HookExecutionResult,
+    ProcessedHookResult,
+)
 from hookline.settings.load import HookOptions
 from hookline.settings.model import (
     Approval,
@@ -137,7 +141,7 @@ class HookCall:
 
     __slots__ = (
         *("_in_process", "_plain", "cwd", "depth", "event", "input"),
-        *("origin", "payload", "recheck", "session_id", "translated"),
+        *("origin", "payload", "recheck", "session_id", "telemetry", "translated"),
     )
 
     def __init__(
@@ -160,6 +164,8 @@ class HookCall:
         """Whether hooks are asked again, on the input after all changes."""
         self.payload = b""
         """The input as JSON; empty where no hook needs it."""
+        self.telemetry: EventTelemetry | None = None
+        """Who is told of each hook; None where telemetry is off."""
         self.translated = False
         """Whether model payloads are in the stable shape; so they are for hooks."""
         self._in_process = False
@@ -210,8 +216,36 @@ class HookCall:
         call = HookCall(
             self.event, event_input, self.depth, recheck=recheck, origin=self.origin
         )
+        call.telemetry = self.telemetry
         call.encode(self._in_process)
         return call
+
+
+class HookTelemetry(Protocol):
+    """One run of a hook, as a telemetry backend sees it."""
+
+    def end(self, result: HookExecutionResult | None) -> None:
+        """Take what the hook said; None if its run was cancelled."""
+        ...
+
+
+class EventTelemetry(Protocol):
+    """One event, from its beginning to its end, as a telemetry backend sees it."""
+
+    def start_hook(self, hook: RegisteredHook, call: HookCall) -> HookTelemetry:
+        """Take the beginning of one hook; its span is the current one until the end."""
+        ...
+
+    def end(self, result: ProcessedHookResult | None) -> None:
+        """Take the verdict; None if the event was cancelled.
+
+        Hooks that nobody waits for start and end after that.
+        """
+        ...
+
+    def carrier(self) -> Mapping[str, str]:
+        """The trace context of the current span: ``traceparent``, ``tracestate``."""
+        ...
 
 
 class Executor(Protocol):

@@ -21,10 +21,12 @@ from .model import (
     Dialect,
     EnvPolicy,
     Expect,
+    Exporter,
     FailurePolicy,
     HookMode,
     HookType,
     OnFailure,
+    TelemetryOptions,
     ToolSelection,
     Untrusted,
 )
@@ -253,6 +255,15 @@ def _parse_breaker(value: Any, report: Report) -> Any:
     return Breaker(**parse_fields(value, BREAKER_FIELDS, report))
 
 
+def _parse_telemetry(value: Any, report: Report) -> Any:
+    if isinstance(value, dict):
+        return TelemetryOptions(**parse_fields(value, TELEMETRY_FIELDS, report))
+    if value is False:
+        return False
+    exporter = EXPORTER.parse(value, report)
+    return UNSET if exporter is UNSET else TelemetryOptions(exporter)
+
+
 def object_schema(fields: dict[str, Field]) -> dict[str, Any]:
     """Describe an object with these keys and no others."""
     return {
@@ -355,6 +366,17 @@ BREAKER = KeyType(
     {"anyOf": [BOOLEAN.schema, object_schema(BREAKER_FIELDS)]},
     BREAKER_FIELDS,
 )
+EXPORTER = choice(Exporter)
+TELEMETRY_FIELDS = {
+    "exporter": Field(EXPORTER, "Where it goes; default: 'otel'."),
+    "content": Field(BOOLEAN, "Export inputs, outputs and reasons too."),
+}
+TELEMETRY = KeyType(
+    "false, 'otel' or an object with exporter and content",
+    _parse_telemetry,
+    {"anyOf": [{"enum": [False, "otel"]}, object_schema(TELEMETRY_FIELDS)]},
+    TELEMETRY_FIELDS,
+)
 
 HOOK_FIELDS = {
     "type": Field(choice(HookType), "How the hook runs."),
@@ -411,6 +433,7 @@ OPTION_FIELDS = {
     "untrusted": Field(
         choice(Untrusted), "'block' closes the events of hooks that are not trusted."
     ),
+    "telemetry": Field(TELEMETRY, "Spans and metrics of events and hooks."),
     "notifications": Field(NOT_PARSED, "Accepted for compatibility, and ignored."),
 }
 

@@ -33,6 +33,7 @@ from .model import (
     HookType,
     OnFailure,
     SettingsLayer,
+    TelemetryOptions,
     ToolSelection,
     Untrusted,
 )
@@ -69,6 +70,7 @@ class GlobalOptions(Struct, frozen=True, kw_only=True):
     tool_selection: ToolSelection = ToolSelection.UNION
     journal: bool | str = False
     on_ask: OnFailure = OnFailure.BLOCK
+    telemetry: TelemetryOptions | None = None
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -234,6 +236,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             ),
             journal=_first([*above, *map(_own_options, layers)], "journal", False),
             on_ask=on_ask,
+            telemetry=_first([*above, *project], "telemetry", None) or None,
         )
 
     def _options_for(

@@ -120,6 +120,20 @@ class FailurePolicy(Struct, frozen=True):
         return getattr(self, cause.value)  # type: ignore[no-any-return]
 
 
+class Exporter(StrEnum):
+    """Where telemetry goes."""
+
+    OTEL = "otel"
+
+
+class TelemetryOptions(Struct, frozen=True):
+    """What is told of events and hooks, and to whom."""
+
+    exporter: Exporter = Exporter.OTEL
+    content: bool = False
+    """Whether inputs, outputs and reasons are exported too."""
+
+
 class Breaker(Struct, frozen=True):
     """When a hook that keeps timing out is skipped, and for how long."""
 
@@ -221,6 +235,8 @@ class HooksOptions(Struct, frozen=True, kw_only=True):
     worker_idle_ms: float | None = None
     on_ask: OnFailure | None = None
     untrusted: Untrusted | None = None
+    telemetry: TelemetryOptions | bool | None = None
+    """False switches telemetry off."""
 
 
 class TrustStatus(StrEnum):

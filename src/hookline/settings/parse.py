@@ -36,6 +36,7 @@ from .model import (
     HookSource,
     HookType,
     SettingsLayer,
+    TelemetryOptions,
 )
 
 _T = TypeVar("_T")
@@ -81,6 +82,8 @@ def parse_layer(
         message = "ignored: only user and system settings say what is trusted"
         report.at("hooksConfig", "untrusted").add(message, Severity.WARNING)
         options = replace(options, untrusted=None)
+    if layer.is_guest:
+        options = _without_content(options, report.at("hooksConfig", "telemetry"))
     warnings = tuple(f"{file or 'settings'}: {problem}" for problem in report.problems)
     return replace(layer, options=options, warnings=warnings)
 
@@ -100,6 +103,16 @@ def _without_outside_journal(options: HooksOptions, report: Report) -> HooksOpti
     problem = "ignored: a project's journal must be inside the project"
     report.at("journal").add(f"{problem}, got {describe(journal)}")
     return replace(options, journal=None)
+
+
+def _without_content(options: HooksOptions, report: Report) -> HooksOptions:
+    """A project must not export what is said elsewhere than to the person."""
+    telemetry = options.telemetry
+    if not isinstance(telemetry, TelemetryOptions) or not telemetry.content:
+        return options
+    message = "ignored: only user and system settings have content exported"
+    report.at("content").add(message, Severity.WARNING)
+    return replace(options, telemetry=replace(telemetry, content=False))
 
 
 def _parse_events(raw: Any, source: HookSource, report: Report) -> Groups:

@@ -1,44 +1,68 @@
-"""What a telemetry backend is told of each event and each hook."""
+"""What a telemetry backend is told of each event and each hook.
+
+``EventTelemetry`` and ``HookTelemetry`` are beside ``HookCall``, which carries them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from hookline.executors.contract import RegisteredHook
-from hookline.protocol.events import HookEventName
-from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+from hookline.executors.contract import (
+    EventTelemetry,
+    HookTelemetry,
+)
+from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
+from hookline.protocol.outputs import HookOutput
+from hookline.protocol.results import ProcessedHookResult
+
+__all__ = ["Carrier", "EventTelemetry", "HookTelemetry", "Telemetry", "verdict_word"]
+
+Carrier = Mapping[str, str]
 
 
 class Telemetry(Protocol):
     """A backend; None in its place costs one comparison per event."""
 
     def start_event(
-        self, event: HookEventName, fields: Mapping[str, Any]
+        self,
+        event: HookEventName | None,
+        fields: Mapping[str, Any],
+        session_id: str,
+        carrier: Carrier | None,
     ) -> EventTelemetry:
-        """Take the beginning of an event; must neither raise nor block."""
+        """Take the beginning of an event; must not block.
+
+        ``event`` is None for a name that no event has. The fields are the caller's own:
+        model payloads may be objects of an SDK. ``carrier`` is the trace context of a
+        request from a bus.
+        """
         ...
 
 
-class EventTelemetry(Protocol):
-    """One event, from its beginning to its end."""
-
-    def start_hook(self, hook: RegisteredHook) -> HookTelemetry:
-        """Take the beginning of one hook; its span is the current one until the end."""
-        ...
-
-    def end(self, result: ProcessedHookResult) -> None:
-        """Take the verdict."""
-        ...
-
-    def carrier(self) -> Mapping[str, str]:
-        """The trace context of the current span, such as ``traceparent``."""
-        ...
+def verdict_word(
+    event: HookEventName, result: ProcessedHookResult, fields: Mapping[str, Any]
+) -> str:
+    """The verdict as the journal calls it, without its cost."""
+    if result.should_stop:
+        return "stopped"
+    if result.blocked:
+        return "blocked"
+    if result.ask:
+        return "ask"
+    final = result.final_output
+    return "changed" if final and _changes(event, final, fields) else "allowed"
 
 
-class HookTelemetry(Protocol):
-    """One run of a hook."""
-
-    def end(self, result: HookExecutionResult) -> None:
-        """Take what the hook said."""
-        ...
+def _changes(
+    event: HookEventName, final: HookOutput, fields: Mapping[str, Any]
+) -> bool:
+    traits, given = TRAITS[event], final.modified_tool_input
+    if given is not None and traits.chain is Chain.TOOL_INPUT:
+        return bool(given != fields.get("tool_input"))
+    return bool(
+        (final.llm_request is not None and traits.chain is Chain.LLM_REQUEST)
+        or (final.llm_response is not None and traits.merge is Merge.FIELDS)
+        or (final.tool_config is not None and traits.merge is Merge.TOOL_SELECTION)
+        or (final.withholds_result and event is HookEventName.AfterTool)
+    )

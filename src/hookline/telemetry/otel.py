@@ -1,0 +1,324 @@
+"""OpenTelemetry: a span for each event and each hook, and their figures.
+
+Names are those of the conventions for generative AI where one means the same, else they
+start with ``hookline.`` (decision 0134). What a tool, a model or a hook was told or
+says is left out unless content is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import Token
+from functools import lru_cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from hookline.errors import MissingExtraError
+from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.results import (
+    FailureCause,
+    HookExecutionResult,
+    ProcessedHookResult,
+)
+from hookline.settings.model import HookType
+
+from .content import content_json, content_text, short_text, shown_name
+from .contract import Carrier, verdict_word
+
+try:
+    from opentelemetry import metrics, trace
+    from opentelemetry.context import Context, attach, detach, get_current
+    from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
+    from opentelemetry.trace.propagation.tracecontext import (
+        TraceContextTextMapPropagator,
+    )
+except ImportError as error:
+    raise MissingExtraError("otel", "opentelemetry-api") from error
+
+from .instruments import SCOPE, Instruments, Labels, Value, instruments_of
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+Attributes = dict[str, Value]
+
+_GEN_AI_NAMES = {
+    "tool_name": "gen_ai.tool.name",
+    "tool_use_id": "gen_ai.tool.call.id",
+    "agent_id": "gen_ai.agent.id",
+}
+_CONTENT_NAMES = {
+    "tool_input": "gen_ai.tool.call.arguments",
+    "tool_response": "gen_ai.tool.call.result",
+}
+_MODEL = "gen_ai.request.model"
+_HAS_EXIT_CODE = (HookType.COMMAND, HookType.WORKER)
+_EVENTS = {event: (f"hookline {event.value}", event.value) for event in HookEventName}
+_propagator = TraceContextTextMapPropagator()
+
+
+class OtelTelemetry:
+    """Spans and figures for the providers that the host has set up."""
+
+    def __init__(
+        self,
+        *,
+        content: bool = False,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        """Use the global providers, also those that are set later, or these."""
+        self.content = content
+        self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self._meter_provider = meter_provider
+        self._instruments: Instruments | None = None
+
+    @property
+    def instruments(self) -> Instruments | None:
+        """The figures; None while the host has not set up any provider of meters."""
+        if self._instruments is None:
+            provider = self._meter_provider or metrics.get_meter_provider()
+            self._instruments = instruments_of(provider)
+        return self._instruments
+
+    def start_event(
+        self,
+        event: HookEventName | None,
+        fields: Mapping[str, Any],
+        session_id: str,
+        carrier: Carrier | None,
+    ) -> _Event:
+        """Start the span of an event, as a child of the current or the remote one."""
+        return _Event(self, event, fields, session_id, carrier)
+
+
+class _Event:
+    """The span of one event."""
+
+    __slots__ = (
+        *("_context", "_event", "_fields", "_owner", "_span", "_started", "_target"),
+    )
+
+    def __init__(
+        self,
+        owner: OtelTelemetry,
+        event: HookEventName | None,
+        fields: Mapping[str, Any],
+        session_id: str,
+        carrier: Carrier | None,
+    ) -> None:
+        self._owner = owner
+        self._event = event
+        self._fields = fields
+        self._target: Attributes = {}
+        attributes: Attributes = {}
+        name = "hookline event"
+        if event is not None:
+            name, attributes["hookline.event"] = _EVENTS[event]
+        if session := short_text(session_id):
+            attributes["gen_ai.conversation.id"] = session
+        for field, attribute in _GEN_AI_NAMES.items():
+            if field in fields and (text := short_text(fields[field])):
+                attributes[attribute] = text
+        if "gen_ai.tool.name" in attributes:
+            self._target["gen_ai.tool.name"] = attributes["gen_ai.tool.name"]
+        context, kind = get_current(), SpanKind.INTERNAL
+        if carrier is not None:
+            # The task that reads from a bus may have been started inside any span.
+            context = _propagator.extract(carrier, Context())
+            kind = SpanKind.SERVER
+        self._started = perf_counter()
+        self._span = owner.tracer.start_span(name, context, kind, attributes)
+        self._context = set_span_in_context(self._span, context)
+
+    def start_hook(self, hook: RegisteredHook, call: HookCall) -> _Hook:
+        """Start the span of a hook, and make it the current one."""
+        if not self._target and TRAITS[hook.event].model_fields:
+            self._name_model(call)
+        attributes = _hook_attributes(hook) | self._target
+        if call.recheck:
+            attributes["hookline.hook.recheck"] = True
+        http = hook.config.type is HookType.HTTP
+        span = self._owner.tracer.start_span(
+            f"hookline hook {shown_name(hook.config.name)}",
+            self._context,
+            SpanKind.CLIENT if http else SpanKind.INTERNAL,
+            attributes,
+        )
+        return _Hook(self._owner, hook, span, set_span_in_context(span, self._context))
+
+    def end(self, result: ProcessedHookResult | None) -> None:
+        """End the span with the verdict, and count it."""
+        took_s = perf_counter() - self._started
+        labels = self._labels(result)
+        span = self._span
+        try:
+            if span.is_recording():
+                self._describe(span, result, labels)
+        finally:
+            span.end()
+        if (figures := self._owner.instruments) is not None:
+            figures.events.add(labels)
+            figures.event_time.record(took_s, dict(labels), self._context)
+
+    def carrier(self) -> Carrier:
+        """The trace context of the current span, which is that of a hook."""
+        found: dict[str, str] = {}
+        _propagator.inject(found)
+        return found
+
+    def _name_model(self, call: HookCall) -> None:
+        request = call.input.get("llm_request")
+        model = request.get("model") if isinstance(request, dict) else None
+        if text := short_text(model):
+            self._target[_MODEL] = text
+            self._span.set_attribute(_MODEL, text)
+
+    def _labels(self, result: ProcessedHookResult | None) -> Labels:
+        event, word = self._event, "cancelled"
+        if result is not None:
+            known = event or HookEventName.Notification
+            word = verdict_word(known, result, self._fields)
+        stage = _failed_stage(result)
+        return _event_labels(event, word, stage)
+
+    def _describe(
+        self, span: Span, result: ProcessedHookResult | None, labels: Labels
+    ) -> None:
+        attributes: Attributes = dict(labels)
+        if result is not None:
+            results = result.aggregated.hook_results
+            attributes["hookline.hooks"] = len(results)
+            failed = sum(one.cause is not None for one in results)
+            if failed:
+                attributes["hookline.hooks.failed"] = failed
+            if any(one.would_block for one in results):
+                attributes["hookline.would_block"] = True
+            if self._owner.content:
+                attributes |= _event_content(self._fields, result)
+        span.set_attributes(attributes)
+        if "error.type" in attributes:
+            span.set_status(StatusCode.ERROR, f"failed: {attributes['error.type']}")
+
+
+class _Hook:
+    """The span of one run of a hook; the current one until its end."""
+
+    __slots__ = ("_context", "_hook", "_owner", "_span", "_token")
+
+    def __init__(
+        self, owner: OtelTelemetry, hook: RegisteredHook, span: Span, context: Context
+    ) -> None:
+        self._owner = owner
+        self._hook = hook
+        self._span = span
+        self._context = context
+        self._token: Token[Context] = attach(context)
+
+    def end(self, result: HookExecutionResult | None) -> None:
+        """End the span with what the hook said, and count it."""
+        detach(self._token)
+        span, cause = self._span, None if result is None else result.cause
+        try:
+            if span.is_recording():
+                self._describe(span, result)
+        finally:
+            span.end()
+        if (figures := self._owner.instruments) is not None and result is not None:
+            if cause is not None:
+                figures.failures.add(_failure_labels(self._hook, cause))
+            labels = _hook_labels(self._hook)
+            figures.hook_time.record(result.duration / 1000, labels, self._context)
+
+    def _describe(self, span: Span, result: HookExecutionResult | None) -> None:
+        if result is None:
+            span.set_attribute("hookline.hook.cancelled", True)
+            return
+        attributes: Attributes = {}
+        output = result.output
+        if output is not None and output.decision is not None:
+            attributes["hookline.hook.decision"] = output.decision.value
+        if result.exit_code is not None and self._hook.config.type in _HAS_EXIT_CODE:
+            attributes["process.exit.code"] = result.exit_code
+        for name in ("would_block", "truncated", "reran", "standby"):
+            if getattr(result, name):
+                attributes[f"hookline.hook.{name}"] = True
+        if result.cause is not None:
+            attributes["error.type"] = result.cause.value
+        if self._owner.content:
+            attributes |= _hook_content(result)
+        if attributes:
+            span.set_attributes(attributes)
+        if result.cause is not None:
+            error = attributes.get("hookline.hook.error", result.cause.value)
+            span.set_status(StatusCode.ERROR, str(error))
+
+
+@lru_cache(maxsize=1024)
+def _hook_attributes(hook: RegisteredHook) -> Attributes:
+    """What is the same for all runs of a hook; copied before it is used."""
+    found: Attributes = dict(_hook_labels(hook))
+    found["hookline.hook.source"] = hook.source.value
+    found["hookline.hook.mode"] = hook.config.mode.value
+    if hook.config.is_async:
+        found["hookline.hook.async"] = True
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _hook_labels(hook: RegisteredHook) -> Attributes:
+    return {
+        "hookline.event": hook.event.value,
+        "hookline.hook.name": shown_name(hook.config.name),
+        "hookline.hook.type": hook.config.type.value,
+    }
+
+
+@lru_cache(maxsize=1024)
+def _failure_labels(hook: RegisteredHook, cause: FailureCause) -> Labels:
+    return (*_hook_labels(hook).items(), ("error.type", cause.value))
+
+
+@lru_cache(maxsize=1024)
+def _event_labels(event: HookEventName | None, word: str, stage: str | None) -> Labels:
+    found = {
+        "hookline.event": None if event is None else event.value,
+        "hookline.verdict": word,
+        "error.type": stage,
+    }
+    return tuple((name, value) for name, value in found.items() if value is not None)
+
+
+def _failed_stage(result: ProcessedHookResult | None) -> str | None:
+    """The stage at which an event failed outside its hooks."""
+    if result is None or result.aggregated.hook_results:
+        return None
+    errors = result.aggregated.errors
+    return errors[0].stage.value if errors else None
+
+
+def _event_content(
+    fields: Mapping[str, Any], result: ProcessedHookResult
+) -> Attributes:
+    found: Attributes = {"hookline.input": content_json(fields)}
+    for field, name in _CONTENT_NAMES.items():
+        if field in fields:
+            found[name] = content_json(fields[field])
+    for name in ("reason", "stop_reason", "system_message"):
+        if text := getattr(result, name):
+            found[f"hookline.{name}"] = content_text(text)
+    if result.final_output is not None:
+        found["hookline.output"] = content_json(result.final_output.to_wire())
+    return found
+
+
+def _hook_content(result: HookExecutionResult) -> Attributes:
+    found: Attributes = {}
+    if result.raw_output is not None:
+        found["hookline.hook.output"] = content_json(result.raw_output)
+    for name in ("stderr", "error"):
+        if text := getattr(result, name):
+            found[f"hookline.hook.{name}"] = content_text(text)
+    return found
