@@ -11,18 +11,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hookline.errors import HooklineError
 from hookline.journal.query import EventFilter, JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import timestamp
+from hookline.settings.locations import project_around
 
 from .common import Options, Parser, load_config
-from .terminal import Progress
+from .terminal import Progress, plural
 
 _SPAN = re.compile(r"([0-9]{1,9})\s*(s|m|h|d|w)")
+_SECONDS_SINCE_1970 = re.compile(r"@[0-9]{1,12}(\.[0-9]{1,9})?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -42,6 +44,40 @@ def add_filter_arguments(parser: Parser) -> None:
     parser.add_option("--session ID", "events of this session")
     text = "events since this time: 90s, 30m, 2h, 3d or 1w ago, today, or 2026-11-01"
     parser.add_option("--since WHEN", text, type=parse_since)
+    parser.add_option(
+        "--until WHEN", "events until this time, given like --since", type=parse_until
+    )
+
+
+def add_scope_arguments(parser: Parser) -> None:
+    """Add ``--here`` and ``--everywhere``."""
+    parser.add_exclusive_flags(
+        here="events of this project", everywhere="events of all projects"
+    )
+
+
+class Scope(Struct, frozen=True):
+    """The events of the wanted projects."""
+
+    wanted: EventFilter
+    elsewhere: int
+    """How many events of other projects are left out."""
+
+
+def find_scope(reader: JournalReader, wanted: EventFilter, options: Options) -> Scope:
+    """Leave out other projects, unless the options say otherwise."""
+    if options.everywhere or (options.settings is not None and not options.here):
+        return Scope(wanted, 0)
+    here = structs.replace(wanted, folder=project_around(options.cwd))
+    return Scope(here, reader.count(wanted) - reader.count(here))
+
+
+def print_elsewhere(elsewhere: int) -> None:
+    """Say how many events of other projects are left out."""
+    if elsewhere:
+        sys.stdout.flush()
+        left_out = f"{plural(elsewhere, 'event')} of other projects left out"
+        print(f"{left_out}: --everywhere includes them", file=sys.stderr)
 
 
 def event_filter(options: Options) -> EventFilter:
@@ -83,12 +119,24 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
 
 
 def parse_since(text: str) -> float:
-    """Parse a point in time: a span before now, a date, or a date with a time."""
+    """Parse the time of ``--since``."""
+    return _parse_time("--since", text)
+
+
+def parse_until(text: str) -> float:
+    """Parse the time of ``--until``."""
+    return _parse_time("--until", text)
+
+
+def _parse_time(option: str, text: str) -> float:
+    """A span before now, a date, a date and time, or ``@`` and seconds since 1970."""
     given = text.strip().lower()
     span = _SPAN.fullmatch(given)
     if span:
         return time.time() - int(span[1]) * _SECONDS[span[2]]
     try:
+        if _SECONDS_SINCE_1970.fullmatch(given):
+            return float(given[1:])
         if given in {"today", "yesterday"}:
             day = datetime.now().astimezone() - timedelta(days=given == "yesterday")
             return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
@@ -96,7 +144,7 @@ def parse_since(text: str) -> float:
         return datetime.fromisoformat(text.strip()).astimezone().timestamp()
     except (ValueError, OverflowError):
         raise HooklineError(
-            f"--since {text!r} is not a time: use a span such as 90s, 30m, 2h, 3d or "
+            f"{option} {text!r} is not a time: use a span such as 90s, 30m, 2h, 3d or "
             "1w, 'today', or a date such as 2026-11-01 or 2026-11-01T09:30"
         ) from None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from math import ceil
 from sqlite3 import Connection, Cursor, Row
 from typing import Any
@@ -15,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.protocol.jsontext import decode
+from hookline.settings.locations import is_within
 
 from .rows import Verdict
 from .store import damaged, open_for_reading
@@ -32,7 +35,9 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     blocked: bool = False
     failed: bool = False
     since: float | None = None
-    folders: tuple[str, ...] = ()
+    until: float | None = None
+    folder: str | None = None
+    """Where its working directory is; a resolved path."""
     after_id: int | None = None
 
     def where(self) -> tuple[str, list[Any]]:
@@ -42,19 +47,15 @@ class EventFilter(Struct, frozen=True, kw_only=True):
             "target GLOB ?": self.tool,
             "session GLOB ?": self.session,
             "at >= ?": self.since,
+            "at <= ?": self.until,
             "id > ?": self.after_id,
             _HOOK_RAN: self.hook,
             "blocked = ?": self.blocked or None,
             "failed = ?": self.failed or None,
+            "works_in(cwd, ?)": self.folder,
         }
         used = {text: value for text, value in wanted.items() if value is not None}
-        texts = list(used)
-        folders = [f"{folder.rstrip('/')}/" for folder in self.folders]
-        if folders:
-            inside = ["substr(cwd || '/', 1, length(?)) = ?"] * len(folders)
-            texts.append(f"({' OR '.join(inside)})")
-        values = (folder for folder in folders for _ in range(2))
-        return " AND ".join(texts) or "1", [*used.values(), *values]
+        return " AND ".join(used) or "1", list(used.values())
 
 
 _TICK_STEPS = 100_000
@@ -192,12 +193,23 @@ def read_journal(
     connection = open_for_reading(path)
     connection.row_factory = Row
     connection.set_progress_handler(tick, _TICK_STEPS)
+    connection.create_function("works_in", 2, _works_in, deterministic=True)
     try:
         yield JournalReader(path, connection)
     except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise damaged(path, error) from error
     finally:
         connection.close()
+
+
+@lru_cache(maxsize=4096)
+def _works_in(cwd: str, folder: str) -> bool:
+    """Whether a recorded working directory, maybe through links, is in a folder."""
+    try:
+        # A relative one was never recorded by us; here it would mean our own.
+        return os.path.isabs(cwd) and is_within(os.path.realpath(cwd), folder)  # noqa: PTH117
+    except ValueError:  # a null byte
+        return False
 
 
 def _entry(row: Row) -> Entry:

@@ -69,6 +69,12 @@ def find_workspace(working_dir: str | PathLike[str]) -> Workspace:
     return Workspace(folder, root, tuple(projects))
 
 
+def project_around(folder: str | PathLike[str]) -> str:
+    """The project of a folder: with hooks, else its repository, else itself."""
+    found = find_workspace(folder)
+    return found.project_dir or found.root
+
+
 def absolute(path: str | PathLike[str]) -> str:
     """A path from the root on, also where the working directory was deleted."""
     try:
