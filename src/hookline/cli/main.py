@@ -23,7 +23,7 @@ from hookline.errors import HooklineError, nearest
 COMMANDS = (
     *("demo", "init", "recipes", "migrate", "trust"),
     *("fire", "list", "explain", "check", "schema", "test"),
-    *("log", "stats", "replay"),
+    *("log", "stats", "replay", "inspect"),
     *("serve", "request"),
     *("install", "uninstall", "bridge"),
 )

@@ -1,0 +1,145 @@
+"""``hookline inspect``: look at the journal and the hooks in the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from hookline.errors import HooklineError, MissingExtraError
+
+from . import journal
+from .common import Options, Parser, at_least, end_hooks_on_signals, log_to_stderr
+
+if TYPE_CHECKING:
+    from hookline.inspector.desk import Desk
+    from hookline.inspector.guard import Guard
+    from hookline.inspector.server import InspectorServer
+
+SUMMARY = "look at events and hooks in the browser"
+DESCRIPTION = """\
+Serve a page that shows recorded events as they happen, hooks and their figures, trials,
+replays and what waits for approval. Only this machine can reach it, and only with the
+token in the address that is printed.
+
+  hookline inspect
+  hookline inspect --port 8123 --no-open
+
+The address is printed alone on a line of standard output. Ctrl-C or SIGTERM ends it;
+SIGHUP loads the settings again, which also happens when their files change.
+
+exit status: 0 stopped by a signal, 1 usage error"""
+
+_HOST = "127.0.0.1"
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    text = "port to listen on (default: 0, any that is free)"
+    parser.add_option("--port N", text, type=at_least(0), default=0)
+    parser.add_flag("--no-open", "do not open the browser")
+    journal.add_journal_arguments(parser)
+
+
+def run(options: Options) -> None:
+    """Serve until a signal arrives."""
+    log_to_stderr()
+    try:
+        from hookline.inspector.app import build_app
+        from hookline.inspector.desk import Desk
+        from hookline.inspector.server import InspectorServer
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("inspect", error.name or "starlette") from error
+    given = None if options.journal is None else journal.journal_file(options)
+    desk = Desk(options.cwd, options.settings, given)
+    with _listen(options.port) as listener:
+        port = listener.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        guard = build_app(desk, token, port)
+        address = f"http://{_HOST}:{port}/"
+
+        def announce() -> None:
+            print(f"{address}?token={token}", flush=True)
+            _tell(options, guard, address)
+
+        server = InspectorServer(guard, desk, announce)
+        asyncio.run(_serve(server, desk, listener))
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((_HOST, port))
+    except OverflowError:
+        raise HooklineError(f"--port {port}: must be at most 65535") from None
+    except OSError as error:
+        hint = "choose another port, or leave --port out"
+        raise HooklineError(f"--port {port}: {error.strerror}: {hint}") from error
+
+
+async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    had_terminal = _has_terminal()
+
+    def stop(_number: int, _frame: object) -> None:
+        # Not in the loop, which may be late: the next signal is not lost then.
+        end_hooks_on_signals(*_STOPPING)
+        loop.call_soon_threadsafe(server.stop)
+
+    def reload(number: int, frame: object) -> None:
+        if had_terminal and not _has_terminal():
+            stop(number, frame)  # its window was closed
+        else:
+            loop.call_soon_threadsafe(desk.reload_soon)
+
+    for number in _STOPPING:
+        signal.signal(number, stop)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, reload)
+    await server.serve([listener])
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def _tell(options: Options, guard: Guard, address: str) -> None:
+    """Open the browser, or say why not."""
+    if options.no_open:
+        how = "open this address in a browser"
+    elif reason := _no_browser():
+        how = f"open this address in a browser ({reason})"
+    else:
+        _open_browser(f"{address}?token={guard.single_use_token()}")
+        how = "opening the browser"
+    print(f"hookline: {how}; Ctrl-C ends the inspector", file=sys.stderr, flush=True)
+
+
+def _no_browser() -> str | None:
+    """Why no browser can be opened."""
+    if any(map(os.environ.get, ("SSH_CONNECTION", "SSH_TTY"))):
+        return "not opened: this is an SSH session; forward the port to your machine"
+    chosen = map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if sys.platform == "linux" and not any(chosen):
+        return "not opened: there is no display"
+    return None
+
+
+def _open_browser(address: str) -> None:
+    """Open it in a process of its own, which may print and take its time."""
+    subprocess.Popen(
+        [sys.executable, "-m", "webbrowser", address],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

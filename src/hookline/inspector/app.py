@@ -1,0 +1,113 @@
+"""The inspector as a web application: its shell, its static files, its API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from hookline.errors import HooklineError, JournalError
+from hookline.log import logger
+
+from .answers import refuse
+from .desk import Desk
+from .guard import Guard
+
+_VIEWS = ("timeline", "event", "hooks", "approvals", "trial", "replays")
+"""Modules of this package; each has ``routes(desk) -> list[Route]``."""
+_PAGES = ("/", "/events/{id:int}", "/hooks", "/try", "/replay", "/trust")
+_STATIC = Path(__file__).parent / "static"
+_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+_REFRESH_S = 1.0
+
+
+def build_app(desk: Desk, token: str, port: int) -> Guard:
+    """The whole application; every request needs the token."""
+    app = Starlette(
+        routes=[*_static_routes(), *_view_routes(desk)],
+        exception_handlers={
+            HTTPException: _refused,
+            HooklineError: _failed,
+            Exception: _crashed,
+        },
+        lifespan=lambda _: _watch_settings(desk),
+    )
+    return Guard(app, token, port)
+
+
+def _view_routes(desk: Desk) -> list[BaseRoute]:
+    found: list[BaseRoute] = []
+    for name in _VIEWS:
+        if find_spec(f"{__package__}.{name}"):
+            found += import_module(f"{__package__}.{name}").routes(desk)
+    return found
+
+
+def _static_routes() -> list[BaseRoute]:
+    pages = [Route(path, _page, methods=["GET"]) for path in _PAGES]
+    return [*pages, Route("/static/{name}", _static, methods=["GET"])]
+
+
+def _page(_: Request) -> Response:
+    return _file("index.html")
+
+
+def _static(request: Request) -> Response:
+    return _file(request.path_params["name"])
+
+
+def _file(name: str) -> Response:
+    known = {one.name: one for one in _STATIC.glob("*") if one.suffix in _TYPES}
+    if name not in known:
+        raise HTTPException(404, "no such file")
+    return Response(known[name].read_bytes(), media_type=_TYPES[known[name].suffix])
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = error.detail
+    if error.status_code == 404 and message == "Not Found":
+        message = "there is no such page: choose one of the views"
+    response = refuse(error.status_code, message)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return refuse(503 if isinstance(error, JournalError) else 400, str(error))
+
+
+async def _crashed(request: Request, error: Exception) -> Response:
+    logger.error("inspector: %s failed", request.url.path, exc_info=error)
+    return refuse(500, "this is a bug in Hookline: its terminal shows the details")
+
+
+@asynccontextmanager
+async def _watch_settings(desk: Desk) -> AsyncIterator[None]:
+    task = asyncio.create_task(_keep_fresh(desk))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _keep_fresh(desk: Desk) -> None:
+    while True:
+        await asyncio.sleep(_REFRESH_S)
+        await desk.in_thread(desk.refresh)

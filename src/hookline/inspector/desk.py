@@ -1,0 +1,94 @@
+"""What all views of the inspector share: the settings and the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from hookline.config import Config
+from hookline.errors import HooklineError
+from hookline.hosts.bridge import settings_stamp
+from hookline.journal.query import JournalReader, read_journal
+from hookline.journal.store import journal_path
+from hookline.settings.load import Settings
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class Desk:
+    """The settings in effect, the journal, and our own command line.
+
+    Views call what reads files in a thread, with ``in_thread``.
+    """
+
+    def __init__(
+        self, cwd: str, settings: str | None = None, journal: str | None = None
+    ) -> None:
+        self.cwd = os.path.abspath(cwd)  # noqa: PTH100 - a string
+        self._settings = settings and os.path.abspath(settings)  # noqa: PTH100
+        self._journal = journal
+        self._stamp = self._look()
+        self.config = self._load()
+        """The settings in effect."""
+        self.reload_errors: list[str] = []
+        """Why changed settings could not be loaded; the earlier ones are in effect."""
+        self.reloads = 0
+        """How often changed settings were loaded, or could not be."""
+        self.stopping = asyncio.Event()
+        """Set when the server ends: streams end too."""
+
+    @property
+    def journal(self) -> str:
+        """The path of the journal, which need not exist."""
+        if self._journal is not None:
+            return self._journal
+        settings = self.config.settings
+        folder = settings.project_dir or self.config.working_dir
+        return journal_path(settings.global_options.journal, folder)
+
+    @contextmanager
+    def read(self, tick: Callable[[], None] | None = None) -> Iterator[JournalReader]:
+        """Open the journal; raises ``JournalError`` if there is none."""
+        with read_journal(self.journal, tick) as reader:
+            yield reader
+
+    def command(self, *arguments: str) -> list[str]:
+        """Our own command line, with the settings of the inspector."""
+        chosen = ["--settings", self._settings] if self._settings else []
+        start = [sys.executable, "-m", "hookline", *arguments]
+        return [*start, *chosen, "--cwd", self.cwd]
+
+    async def in_thread(
+        self, work: Callable[_P, _R], *args: _P.args, **more: _P.kwargs
+    ) -> _R:
+        """Do what reads files without blocking the event loop."""
+        return await asyncio.to_thread(work, *args, **more)
+
+    def reload_soon(self) -> None:
+        """Load the settings again at the next look, changed or not."""
+        self._stamp = ()
+
+    def refresh(self) -> None:
+        """Load the settings if they have changed; keep the old ones on an error."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self.config, self.reload_errors = self._load(), []
+        except HooklineError as error:
+            self.reload_errors = [str(error)]
+        self.reloads += 1
+
+    def _look(self) -> tuple[object, ...]:
+        return settings_stamp(self.cwd)
+
+    def _load(self) -> Config:
+        if self._settings is None:
+            return Config.load(self.cwd)
+        return Config(None, self.cwd, Settings.from_file(self._settings))
