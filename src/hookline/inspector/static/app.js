@@ -1,0 +1,117 @@
+// The shell of the page: navigation, keyboard, and the view that an address shows.
+// A view is a module with `async function show({ moveFocus }) {
+  stopView.abort();
+  stopView = new AbortController();
+  const { signal } = stopView;
+  const url = new URL(location.href);
+  const view = viewOf(url.pathname);
+  shown = url.pathname + url.search;
+  markNavigation(view);
+  main.className = `view-${(view?.shows ?? view?.name ?? "unknown").toLowerCase()}`;
+  try {
+    await fillView(view, url, signal);
+  } catch (error) {
+    if (signal.aborted || error.name === "AbortError") return;
+    fill(main, el("h1", { tabindex: "-1" }, view?.name ?? "Not found"),
+      errorState(error, () => show({ moveFocus: true })));
+  }
+  if (!signal.aborted) arrive(view, moveFocus);
+}
+
+async function fillView(view, url, signal) {
+  if (view === null) throw new Error(`There is no page ${url.pathname}.`);
+  const module = await view.load();
+  if (signal.aborted) return;
+  const root = el("div", { class: "view" });
+  const loading = loadingState();
+  fill(main, root);
+  // A slow view says so; a quick one does not flicker.
+  const slow = setTimeout(() => root.before(loading), 250);
+  try {
+    await module.show(root, url, signal);
+  } finally {
+    clearTimeout(slow);
+    loading.remove();
+  }
+}
+
+function arrive(view, moveFocus) {
+  const title = main.querySelector("h1");
+  const text = title?.dataset.title ?? title?.textContent ?? view?.name ?? "";
+  document.title = `${text} · Hookline`;
+  if (moveFocus && !main.contains(document.activeElement)) {
+    (title ?? main).focus({ preventScroll: true });
+  }
+}
+
+function markNavigation(view) {
+  const links = VIEWS.map(({ name, path }) =>
+    el("li", {}, el("a", {
+      href: path, "aria-current": view?.name === name ? "page" : null,
+    }, name)),
+  );
+  fill(document.getElementById("nav"), links);
+}
+
+function followLink(event) {
+  const link = event.target.closest?.("a[href]");
+  const plain = !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+  if (!link || event.button !== 0 || !plain || event.defaultPrevented) return;
+  const href = link.getAttribute("href");
+  if (link.target || link.hasAttribute("download") || !href.startsWith("/")) return;
+  event.preventDefault();
+  navigate(href);
+}
+
+function isTyping(target) {
+  return target.closest?.("input, textarea, select, [contenteditable], dialog") !== null;
+}
+
+function pressKey(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isTyping(event.target)) return;
+  const view = isPrefix && VIEWS.find(({ key }) => key === event.key);
+  isPrefix = event.key === "g";
+  if (view) {
+    navigate(view.path);
+  } else if (event.key === "?") {
+    document.getElementById("shortcuts").showModal();
+  } else if (event.key === "/") {
+    main.querySelector("[data-search]")?.focus();
+  } else if (!moveRow(event)) {
+    return;
+  }
+  event.preventDefault();
+}
+
+// In any view, j and k walk over the elements with `data-row`.
+function moveRow({ key, target }) {
+  const step = { j: 1, k: -1 }[key];
+  const rows = step ? [...main.querySelectorAll("[data-row]")] : [];
+  if (rows.length === 0) return false;
+  const at = rows.indexOf(target.closest("[data-row]"));
+  const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), rows.length - 1);
+  rows[next].focus();
+  return true;
+}
+
+async function showPlace() {
+  const overview = await get("/api/overview").catch(() => null);
+  if (overview === null) return;
+  const place = document.getElementById("place");
+  const folder = overview.project ?? overview.cwd ?? "";
+  place.title = visible(folder);
+  place.textContent = visible(folder.split("/").filter(Boolean).pop() ?? folder);
+  notice(overview.settings?.errors ?? [], "error");
+}
+
+document.addEventListener("click", followLink);
+document.addEventListener("keydown", pressKey);
+document.getElementById("help").addEventListener("click", () =>
+  document.getElementById("shortcuts").showModal());
+window.addEventListener("popstate", () => {
+  // A link to a part of this page, such as "Skip to content", is not navigation.
+  if (location.pathname + location.search !== shown) show({ moveFocus: true });
+});
+showPlace();
+show({ moveFocus: false });
