@@ -11,12 +11,10 @@ from typing import Any
 from hookline.errors import HooklineError
 from hookline.executors.contract import current_depth
 from hookline.protocol.jsontext import encode
-from hookline.settings.fields import REQUIRED_BY_TYPE
-from hookline.settings.lint_hooks import risky_variables
-from hookline.settings.locations import find_workspace, record_path, record_problem
-from hookline.settings.model import HookConfig, HookType
+from hookline.settings.locations import find_workspace, record_path
 from hookline.trust import records, review
-from hookline.trust.pins import PinKind, Treatment
+from hookline.trust.comparison import definition_diff, file_diff
+from hookline.trust.pins import PinKind
 
 from .common import Options, Parser
 from .terminal import paint, paint_diff, plural, printable, show_pages
@@ -41,16 +39,6 @@ At a terminal the review includes the files and is shown by $PAGER, or less.
 exit status: 0 trusted or nothing to approve, 1 not trusted"""
 
 _STYLES = {review.Change.NEW: "yellow", review.Change.SAME: "green"}
-_UNUSUAL = {
-    PinKind.ABSENT: "does not exist; creating it is a change",
-    PinKind.UNREADABLE: "cannot be read, so its content is not pinned",
-    PinKind.OTHER: "is not a regular file, so its content is not pinned",
-}
-
-_UNPINNED = {
-    Treatment.UNPINNABLE: "cannot be pinned",
-    Treatment.DATA: "is data, and not pinned",
-}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -129,17 +117,12 @@ def _review_one_of_several(project: str, options: Options) -> int:
 
 
 def _review(project: str, options: Options, label: str = "") -> int:
-    path = record_path(project)
-    before = None
-    if path is not None and record_problem(project) is None:
-        before = records.load_record(path)
-    now = review.take_snapshot(project)
-    if review.is_unchanged(now, before):
+    found = review.review_project(project)
+    now, before = found.now, found.before
+    if found.is_unchanged:
         text = "already trusted" if now.has_hooks else "this project has no hooks"
         print(f"{label}{text}")
         return 0
-    if before is not None:
-        before = before.with_settings(now.record.settings) or before
     at_terminal = not options.yes and sys.stdin.isatty() and sys.stdout.isatty()
     lines = _review_lines(now, before, show=options.show or at_terminal)
     if at_terminal:
@@ -192,7 +175,7 @@ def _review_lines(
     for path, old, new in review.changed_files(now, before):
         name = _relative(path, project)
         yield f"{paint('changed', 'red')} {_escaped(name)}"
-        diff = review.file_diff(_escaped(name), old, new, now.copies)
+        diff = file_diff(_escaped(name), old, new, now.copies)
         yield from (f"  {paint_diff(line)}" for line in diff)
         yield ""
     if show:
@@ -205,49 +188,25 @@ def _hook_lines(reviewed: review.ReviewedHook, project: str) -> Iterator[str]:
     mark = paint(f"{reviewed.change.value:8}", _STYLES.get(reviewed.change, "red"))
     name = paint(_escaped(hook.name), "bold")
     yield f"{mark} {name}  on {where}  ({hook.type.value})"
-    if runs := _runs(hook):
-        yield f"         runs   {_escaped(*runs.values())}"
+    if definition.runs:
+        yield f"         runs   {_escaped(*definition.runs.values())}"
     yield from (f"         {line}" for line in _key_lines(definition))
     if reviewed.change is not review.Change.REMOVED:
         for path in reviewed.files:
             yield f"         pins   {_escaped(_relative(path, project))}"
-        if hook.type is HookType.HTTP:
-            pinned = "what it does with them and what it answers is not pinned"
-            yield f"         note   the service sees these events: {pinned}"
-        elif reviewed.names_nothing:
-            pinned = "only the command itself is pinned, not the programs it runs"
-            yield f"         note   no file of the project is named: {pinned}"
-        for file in reviewed.unpinned:
-            name = _escaped(_relative(file.path, project))
-            why = f": {_escaped(file.why)}" if file.why else ""
-            yield f"         note   {name} {_UNPINNED[file.treatment]}{why}"
+    for path, note in reviewed.notes():
+        name = path and f"{_escaped(_relative(path, project))} "
+        yield f"         note   {name}{_escaped(note)}"
     if reviewed.before is not None:
-        diff = review.definition_diff(reviewed.before.lines(), definition.lines())
+        diff = definition_diff(reviewed.before.lines(), definition.lines())
         yield from (f"         {paint_diff(line)}" for line in diff)
     yield ""
 
 
-def _runs(hook: HookConfig) -> dict[str, str]:
-    """The key that says what a hook of its type runs."""
-    key = REQUIRED_BY_TYPE.get(hook.type, "")
-    value = getattr(hook, key, None)
-    return {key: value} if isinstance(value, str) else {}
-
-
 def _key_lines(definition: review.Definition) -> Iterator[str]:
-    """Every key that is set, whether Hookline knows it or not."""
-    hook = definition.hook
-    shown = {"type": hook.type.value, "name": hook.name, **_runs(hook)}
-    for key, value in definition.group.items():
-        yield f"{_escaped(key)} of the group: {_json(value)}"
-    for key, value in definition.raw.items():
-        if value != shown.get(key):
-            yield f"{_escaped(key)}: {_json(value)}"
-    for name in risky_variables(hook.env):
-        text = "changes which programs or files the command uses: look at it closely"
-        yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
-    for name in hook.allowed_env:
-        text = "of your environment may be sent to this url"
+    for key, value in definition.other_keys():
+        yield f"{_escaped(key)}: {_json(value)}"
+    for name, text in definition.cautions():
         yield f"{paint('caution', 'red')} {_escaped(name)} {text}"
 
 
@@ -255,18 +214,12 @@ def _settings_lines(
     now: review.Snapshot, before: records.TrustRecord | None
 ) -> Iterator[str]:
     """What the settings files say beside their hooks."""
-    approved = before.layers() if before else []
-    old, new = review.other_settings(approved), review.other_settings(now.layers)
-    for file in (file for file in {**old, **new} if old.get(file) != new.get(file)):
-        if not old.get(file) and not new.get(file):
-            continue
-        yield f"{paint('options', 'yellow')}  {_escaped(file)}"
-        if old.get(file):
-            was, now_is = (review.json_lines(one.get(file, {})) for one in (old, new))
-            diff = review.definition_diff(was, now_is)
-            yield from (f"         {paint_diff(line)}" for line in diff)
+    for changed in review.changed_options(now, before):
+        yield f"{paint('options', 'yellow')}  {_escaped(changed.file)}"
+        if changed.before:
+            yield from (f"         {paint_diff(line)}" for line in changed.diff())
         else:
-            for key, value in new[file].items():
+            for key, value in changed.now.items():
                 yield f"         {_escaped(key)}: {_json(value)}"
         yield ""
 
@@ -282,8 +235,8 @@ def _pinned_lines(
         name = _escaped(_relative(file.path, project))
         link = f" -> {_escaped(file.pin.link)}" if file.pin.link is not None else ""
         size = "" if file.size is None else f"  {plural(file.size, 'byte')}"
-        note = _UNUSUAL.get(file.pin.kind, "")
-        yield f"  {file.change.value:8} {name}{link}{size}{note and f'  {note}'}"
+        note = file.note and f"  {file.note}"
+        yield f"  {file.change.value:8} {name}{link}{size}{note}"
     yield ""
 
 

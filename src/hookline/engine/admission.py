@@ -114,14 +114,18 @@ class CircuitBreaker:
 
     def open_for(self, hook: RegisteredHook, tool: str | None = None) -> int:
         """The same without an effect; without a tool, the most of all of them."""
+        found = self.skipped_for(hook)
+        if tool is not None:
+            found = {key: found[key] for key in [_tool_id(tool)] if key in found}
+        return max((one.count for one in found.values()), default=0)
+
+    def skipped_for(self, hook: RegisteredHook) -> dict[str, Timeouts]:
+        """The tools for which a hook is skipped now; "" for events without one."""
         known = self._counted(hook)
         if not known or hook.options.breaker is None or hook.config.managed:
-            return 0
+            return {}
         by_tool = known.get(_hook_id(hook), {})
-        found = by_tool.values() if tool is None else [self._find(hook, tool)]
-        return max(
-            (one.count for one in found if self._is_cooling(hook, one)), default=0
-        )
+        return {k: one for k, one in by_tool.items() if self._is_cooling(hook, one)}
 
     def note(
         self, hook: RegisteredHook, cause: FailureCause | None, tool: str = ""

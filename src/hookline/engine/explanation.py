@@ -15,6 +15,7 @@ from hookline.expressions.reasons import FALSE, Explained
 from hookline.expressions.reasons import explain as explain_expression
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import EVENT_FIELDS, base_fields
+from hookline.settings.load import Settings
 from hookline.settings.model import (
     Dialect,
     HookConfig,
@@ -80,7 +81,8 @@ class Explainer:
         judged = planner.judge(hooks, self._event, target, self._call.input)
         judged.sort(key=lambda one: one.judgement is not planner.Judgement.RUNS)
         explained = [self._explain(one, order) for order, one in enumerate(judged, 1)]
-        return [*explained, *_switched_off(self._config, self._event)]
+        left_out = switched_off(self._config.settings, self._event)
+        return [*explained, *(_left_out(*one) for one in left_out)]
 
     def _explain(self, judged: planner.JudgedHook, order: int) -> HookExplanation:
         hook, original = judged.hook, judged.duplicate_of
@@ -133,12 +135,7 @@ class Explainer:
 
     def _reason(self, judged: planner.JudgedHook) -> str:
         if judged.judgement is planner.Judgement.DISABLED:
-            layers = self._config.settings.layers
-            name = judged.hook.name
-            projects = {None, judged.hook.project}
-            applying = (one for one in layers if one.project in projects)
-            files = _files(one for one in applying if name in one.options.disabled)
-            return f"listed in hooksConfig.disabled in {files or 'the settings'}"
+            return disabled_where(self._config.settings, judged.hook)
         if judged.judgement is planner.Judgement.UNTRUSTED:
             return f"not approved yet: {_REVIEW}"
         if judged.duplicate_of is not None:
@@ -177,9 +174,19 @@ class Explainer:
         return f"matcher {matcher!r} matches {found!r}, for {dialect} {field}"
 
 
-def _switched_off(config: Config, event: HookEventName) -> Iterator[HookExplanation]:
+def disabled_where(settings: Settings, hook: RegisteredHook) -> str:
+    """Which settings disable a hook by its name."""
+    applying = (one for one in settings.layers if one.project in {None, hook.project})
+    files = _files(one for one in applying if hook.name in one.options.disabled)
+    return f"listed in hooksConfig.disabled in {files or 'the settings'}"
+
+
+SwitchedOff = tuple[HookConfig, HookGroup, SettingsLayer, str]
+"""A hook that is not registered, where it is, and why."""
+
+
+def switched_off(settings: Settings, event: HookEventName) -> Iterator[SwitchedOff]:
     """The hooks that ``enableHooks: false`` keeps out of the registry."""
-    settings = config.settings
     for layer in settings.layers:
         groups = settings.groups_of(layer).get(event, ())
         kept = {id(hook) for group in groups for hook in group.hooks}
@@ -188,8 +195,14 @@ def _switched_off(config: Config, event: HookEventName) -> Iterator[HookExplanat
         why = f"enableHooks is false in {files}"
         for place, group, hook in layer.hooks():
             if place is event and id(hook) not in kept:
-                facts = _facts(hook, group, layer)
-                yield HookExplanation(**facts, judgement="switched off", why=why)
+                yield hook, group, layer, why
+
+
+def _left_out(
+    hook: HookConfig, group: HookGroup, layer: SettingsLayer, why: str
+) -> HookExplanation:
+    facts = _facts(hook, group, layer)
+    return HookExplanation(**facts, judgement="switched off", why=why)
 
 
 def _facts(

@@ -10,21 +10,26 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from difflib import unified_diff
 from enum import StrEnum
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode
-from hookline.settings.locations import PROJECT_FOLDER, Place
-from hookline.settings.model import HookConfig, HookSource, SettingsLayer
+from hookline.settings.fields import REQUIRED_BY_TYPE
+from hookline.settings.lint_hooks import risky_variables
+from hookline.settings.locations import (
+    PROJECT_FOLDER,
+    Place,
+    record_path,
+    record_problem,
+)
+from hookline.settings.model import HookConfig, HookSource, HookType, SettingsLayer
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
+from .comparison import definition_diff, json_lines, text_of
 from .pins import (
     ABSENT,
     MAX_TREE_ENTRIES,
@@ -39,7 +44,23 @@ from .pins import (
     pin_named_files,
     pin_project,
 )
-from .records import VERSION, TrustRecord, copy_of, hook_id, settings_texts
+from .records import (
+    VERSION,
+    TrustRecord,
+    hook_id,
+    load_record,
+    settings_texts,
+)
+
+_UNUSUAL = {
+    PinKind.ABSENT: "does not exist; creating it is a change",
+    PinKind.UNREADABLE: "cannot be read, so its content is not pinned",
+    PinKind.OTHER: "is not a regular file, so its content is not pinned",
+}
+_UNPINNED = {
+    Treatment.UNPINNABLE: "cannot be pinned",
+    Treatment.DATA: "is data, and not pinned",
+}
 
 
 class Change(StrEnum):
@@ -76,6 +97,31 @@ class Definition(Struct, frozen=True, kw_only=True):
     raw: dict[str, Any]
     """All its keys as they are written, those that nobody knows too."""
 
+    @property
+    def runs(self) -> dict[str, str]:
+        """The key that says what a hook of its type runs."""
+        key = REQUIRED_BY_TYPE.get(self.hook.type, "")
+        value = getattr(self.hook, key, None)
+        return {key: value} if isinstance(value, str) else {}
+
+    def other_keys(self) -> Iterator[tuple[str, Any]]:
+        """Every other key that is set, whether Hookline knows it or not."""
+        hook = self.hook
+        shown = {"type": hook.type.value, "name": hook.name, **self.runs}
+        for key, value in self.group.items():
+            yield f"{key} of the group", value
+        for key, value in self.raw.items():
+            if value != shown.get(key):
+                yield key, value
+
+    def cautions(self) -> Iterator[tuple[str, str]]:
+        """The variables that need a closer look, and why."""
+        for name in risky_variables(self.hook.env):
+            text = "changes which programs or files the command uses"
+            yield name, f"{text}: look at it closely"
+        for name in self.hook.allowed_env:
+            yield name, "of your environment may be sent to this url"
+
     def lines(self) -> list[str]:
         """The definition as text, for a diff."""
         group = {"event": self.event.value, "matcher": self.matcher, **self.group}
@@ -95,6 +141,21 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
     unpinned: tuple[HookFile, ...] = ()
     """What it names and what is not pinned: data, and what cannot be known."""
 
+    def notes(self) -> Iterator[tuple[str, str]]:
+        """What an approval does not cover: of what, and the fact."""
+        hook = self.definition.hook
+        if self.change is Change.REMOVED:
+            return
+        if hook.type is HookType.HTTP:
+            pinned = "what it does with them and what it answers is not pinned"
+            yield "", f"the service sees these events: {pinned}"
+        elif self.names_nothing:
+            pinned = "only the command itself is pinned, not the programs it runs"
+            yield "", f"no file of the project is named: {pinned}"
+        for file in self.unpinned:
+            why = f": {file.why}" if file.why else ""
+            yield file.path, f"{_UNPINNED[file.treatment]}{why}"
+
 
 class PinnedFile(Struct, frozen=True, kw_only=True):
     """One path that is approved with the hooks."""
@@ -104,6 +165,35 @@ class PinnedFile(Struct, frozen=True, kw_only=True):
     size: int | None
     """Of a file, in bytes."""
     change: Change
+
+    @property
+    def note(self) -> str:
+        """What is unusual about it, if anything."""
+        return _UNUSUAL.get(self.pin.kind, "")
+
+
+class Review(Struct, frozen=True):
+    """A project, and what of it is approved."""
+
+    now: Snapshot
+    before: TrustRecord | None
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether there is nothing to approve."""
+        return is_unchanged(self.now, self.before)
+
+
+def review_project(project: str) -> Review:
+    """Compare a project with its approval; raises ``HooklineError``."""
+    path = record_path(project)
+    before = None
+    if path is not None and record_problem(project) is None:
+        before = load_record(path)
+    now = take_snapshot(project)
+    if before is not None and not is_unchanged(now, before):
+        before = before.with_settings(now.record.settings) or before
+    return Review(now, before)
 
 
 def take_snapshot(project: str) -> Snapshot:
@@ -165,6 +255,30 @@ def other_settings(layers: list[SettingsLayer]) -> dict[str, dict[str, Any]]:
     }
 
 
+class ChangedOptions(Struct, frozen=True):
+    """What a settings file says beside its hooks, where that is not as approved."""
+
+    file: str
+    before: dict[str, Any]
+    """Empty where nothing was approved."""
+    now: dict[str, Any]
+
+    def diff(self) -> list[str]:
+        """The change, in lines."""
+        return definition_diff(json_lines(self.before), json_lines(self.now))
+
+
+def changed_options(now: Snapshot, before: TrustRecord | None) -> list[ChangedOptions]:
+    """The settings files with other options than were approved."""
+    old = other_settings(before.layers() if before else [])
+    new = other_settings(now.layers)
+    found = [
+        ChangedOptions(file, old.get(file, {}), new.get(file, {}))
+        for file in {**old, **new}
+    ]
+    return [one for one in found if one.before != one.now]
+
+
 def pinned_files(now: Snapshot, before: TrustRecord | None) -> list[PinnedFile]:
     """Everything that is approved with the hooks, but for plain folders."""
     old = {} if before is None else before.pins()
@@ -182,7 +296,7 @@ def pinned_files(now: Snapshot, before: TrustRecord | None) -> list[PinnedFile]:
 
 def content_lines(file: PinnedFile, copies: dict[str, bytes]) -> list[str]:
     """The text of a file as it was read for the approval, in lines."""
-    text = _text(copies.get(file.pin.digest), file.pin)
+    text = text_of(copies.get(file.pin.digest), file.pin)
     if text is None:
         return [f"(not text, or too long to show; SHA-256 {file.pin.digest})"]
     return text.splitlines()
@@ -211,29 +325,6 @@ def is_unchanged(now: Snapshot, before: TrustRecord | None) -> bool:
         now.record.settings == one.settings and not changed_files(now, one)
         for one in before.sets()
     )
-
-
-def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[str]:
-    """The diff of a file, in lines; a note instead where it is not text."""
-    lines = list(_changed_properties(old, new))
-    if PinKind.FILE not in {old.kind, new.kind} or old.digest == new.digest:
-        return lines
-    before, after = _text(copy_of(old.digest), old), _text(copies.get(new.digest), new)
-    if before is None or after is None:
-        return [*lines, "its bytes changed (not text, or too long to show)"]
-    old_lines, new_lines = before.splitlines(), after.splitlines()
-    names = (f"{path} (trusted)", f"{path} (now)")
-    return [*lines, *unified_diff(old_lines, new_lines, *names, lineterm="")]
-
-
-def json_lines(value: dict[str, Any]) -> list[str]:
-    """Settings as indented JSON, in lines."""
-    return msgspec.json.format(encode(value), indent=2).decode().splitlines()
-
-
-def definition_diff(before: list[str], now: list[str]) -> list[str]:
-    """The diff of definitions or of other settings, in lines."""
-    return list(unified_diff(before, now, "trusted", "now", lineterm="", n=100))
 
 
 def _definitions(layer: SettingsLayer) -> Iterator[Definition]:
@@ -303,23 +394,3 @@ def _size(path: str, pin: Pin, copies: dict[str, bytes]) -> int | None:
     with suppress(OSError):
         return os.stat(path).st_size  # noqa: PTH116
     return None
-
-
-def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
-    if old.kind is not new.kind:
-        yield f"was {old.kind}, is {new.kind}"
-    if old.link != new.link:
-        yield f"link: was {old.link!r}, is {new.link!r}"
-    if old.mode != new.mode and old.kind is new.kind:
-        yield f"permissions: were {old.mode:o}, are {new.mode:o}"
-
-
-def _text(content: bytes | None, pin: Pin) -> str | None:
-    if pin.kind is not PinKind.FILE:
-        return ""
-    if content is None:
-        return None
-    # A few odd bytes keep no shell from running a script: they must not hide it.
-    text = content.decode("utf-8", "replace")
-    odd = sum(c == "\ufffd" or not (c.isprintable() or c.isspace()) for c in text)
-    return text if odd * 10 <= len(text) else None
