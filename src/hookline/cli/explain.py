@@ -10,7 +10,12 @@ from typing import Any
 import msgspec
 
 from hookline.config import Config
-from hookline.engine.explanation import Explainer, HookExplanation
+from hookline.engine.explanation import (
+    Explainer,
+    HookExplanation,
+    summarize,
+    to_json,
+)
 from hookline.engine.provenance import FieldProvenance, Outcome, trace_result
 from hookline.errors import HooklineError
 from hookline.expressions.reasons import Explained
@@ -22,7 +27,7 @@ from hookline.settings.model import Dialect
 
 from . import explain_host, fire
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
-from .terminal import one_line, paint, plural, print_json, short_json, shorten
+from .terminal import one_line, paint, print_json, short_json, shorten
 
 SUMMARY = "show why each hook would or would not run"
 DESCRIPTION = """\
@@ -106,7 +111,7 @@ def _show(
 ) -> None:
     there = None if host is None else explain_host.event_json(host, event, result)
     if options.json:
-        found = _as_json(event, target, hooks)
+        found = to_json(event, target, hooks)
         found |= {} if there is None else {"host": there}
         if result is not None:
             found["result"] = fire.to_json(event, result)
@@ -114,7 +119,7 @@ def _show(
         print_json(found)
     else:
         shown = "" if target is None else f" {one_line(str(target))}"
-        print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {_summary(hooks)}")
+        print(f"{event.value}{shorten(shown, _MAX_TEXT)}: {one_line(summarize(hooks))}")
         for hook in hooks:
             _print_hook(hook)
         if result is not None:
@@ -123,46 +128,6 @@ def _show(
             _print_fields(trace_result(result))
         if host is not None and there is not None:
             explain_host.print_event(host, event, there)
-
-
-def _as_json(
-    event: HookEventName, target: Any, hooks: list[HookExplanation]
-) -> dict[str, Any]:
-    sequential = _sequential(hooks)
-    return {
-        "event": event.value,
-        "target": target,
-        "sequential": bool(sequential),
-        "sequential_because_of": [hook.name for hook in sequential],
-        "hooks": [
-            msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
-            for hook in hooks
-        ],
-    }
-
-
-def _summary(hooks: list[HookExplanation]) -> str:
-    planned = sum(hook.judgement == "runs" for hook in hooks)
-    if not hooks:
-        return "no hooks are configured for this event"
-    summary = f"{planned or 'none'} of {plural(len(hooks), 'hook')} would run"
-    if planned < 2:
-        return summary
-    groups = dict.fromkeys(map(_group, _sequential(hooks)))
-    if not groups:
-        return f"{summary}, in parallel"
-    return f"{summary}, one after another, because of {' and '.join(groups)}"
-
-
-def _sequential(hooks: list[HookExplanation]) -> list[HookExplanation]:
-    """The hooks that make the plan sequential."""
-    return [hook for hook in hooks if hook.order is not None and hook.sequential]
-
-
-def _group(hook: HookExplanation) -> str:
-    matcher = f"matcher {hook.matcher!r}" if hook.matcher else "no matcher"
-    where = hook.file or hook.source
-    return one_line(f'"sequential": true in the group with {matcher} in {where}')
 
 
 def _print_hook(hook: HookExplanation) -> None:

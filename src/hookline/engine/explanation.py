@@ -225,3 +225,46 @@ def _facts(
 
 def _files(layers: Iterator[SettingsLayer]) -> str:
     return " and ".join(layer.file or layer.source.value for layer in layers)
+
+
+def to_json(
+    event: HookEventName, target: Any, hooks: list[HookExplanation]
+) -> dict[str, Any]:
+    """The explanation in the documented shape of ``hookline explain --json``."""
+    sequential = _sequential(hooks)
+    return {
+        "event": event.value,
+        "target": target,
+        "sequential": bool(sequential),
+        "sequential_because_of": [hook.name for hook in sequential],
+        "hooks": [
+            msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
+            for hook in hooks
+        ],
+    }
+
+
+def summarize(hooks: list[HookExplanation]) -> str:
+    """How many hooks would run, whether in parallel, and if not, why."""
+    planned = sum(hook.judgement == "runs" for hook in hooks)
+    if not hooks:
+        return "no hooks are configured for this event"
+    noun = "hook" if len(hooks) == 1 else "hooks"
+    summary = f"{planned or 'none'} of {len(hooks):,} {noun} would run"
+    if planned < 2:
+        return summary
+    groups = dict.fromkeys(map(_group, _sequential(hooks)))
+    if not groups:
+        return f"{summary}, in parallel"
+    return f"{summary}, one after another, because of {' and '.join(groups)}"
+
+
+def _sequential(hooks: list[HookExplanation]) -> list[HookExplanation]:
+    """The hooks that make the plan sequential."""
+    return [hook for hook in hooks if hook.order is not None and hook.sequential]
+
+
+def _group(hook: HookExplanation) -> str:
+    matcher = f"matcher {hook.matcher!r}" if hook.matcher else "no matcher"
+    where = hook.file or hook.source
+    return f'"sequential": true in the group with {matcher} in {where}'
