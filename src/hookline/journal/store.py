@@ -144,10 +144,16 @@ def _safe_path(path: str) -> str:
     for link in filter(os.path.islink, links):
         problem = f"{link} is a symbolic link, which a journal never follows"
         raise JournalError(path, f"{problem}: name the file itself")
-    for side in filter(os.path.lexists, links[1 : len(_SUFFIXES)]):
-        if os.stat(side).st_nlink > 1:  # noqa: PTH116
-            raise JournalError(path, f"{side} is also another file: remove it")
+    for side in filter(_has_other_names, links[1 : len(_SUFFIXES)]):
+        raise JournalError(path, f"{side} is also another file: remove it")
     return os.path.join(os.path.realpath(os.path.dirname(path)), name)  # noqa: PTH118, PTH120
+
+
+def _has_other_names(path: str) -> bool:
+    try:
+        return os.stat(path).st_nlink > 1  # noqa: PTH116
+    except OSError:
+        return False  # SQLite removes its files whenever the last connection closes
 
 
 def check_file(path: str) -> bool:
