@@ -98,6 +98,7 @@ BROAD = {
     "bus/memory.py": 2,
     "bus/nats.py": 2,
     "bus/remote.py": 1,
+    "bus/trace.py": 1,
     "executors/python.py": 2,
     "journal/rows.py": 1,
     "protocol/values.py": 4,

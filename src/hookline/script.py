@@ -130,7 +130,9 @@ def run(hook: Hook) -> None:
     answer = os.dup(1)
     os.dup2(2, 1)
     try:
-        text = _answer(hook, _read_event())
+        event = _read_event()
+        _enter_trace(event.pop("hookline_trace", None))
+        text = _answer(hook, event)
     finally:
         _flush()
     if text:
@@ -207,6 +209,14 @@ def _read_event() -> dict[str, Any]:
     if not isinstance(event, dict):
         raise SystemExit(f"no event: expected a JSON object, got {_short_repr(event)}")
     return event
+
+
+def _enter_trace(trace: object) -> None:
+    """Set the trace context of an event, for which this process was started ahead."""
+    for name in ("TRACEPARENT", "TRACESTATE"):
+        value = trace.get(name) if isinstance(trace, dict) else None
+        if isinstance(value, str) and value.isascii() and value.isprintable():
+            os.environ[name] = value
 
 
 def _parsed(text: bytes) -> Any:

@@ -31,6 +31,7 @@ from .contracts import (
     unanswered,
 )
 from .memory import InMemoryMessageBus
+from .trace import current_trace
 from .wire import InvalidResponseError, closed_response, has_verdict, read_response
 
 DEFAULT_TIMEOUT_S = 70.0
@@ -82,6 +83,8 @@ class HookBusClient:
             "input": input,
             "correlationId": correlation_id or new_correlation_id(),
         }
+        if trace := current_trace():
+            request["traceContext"] = trace
         try:
             event = HookEventName.of(event_name)
         except UnknownEventError as error:

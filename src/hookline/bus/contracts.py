@@ -14,6 +14,8 @@ from uuid import uuid4
 
 from hookline.errors import HooklineError
 
+from .trace import TraceContext
+
 
 class MessageBusType(StrEnum):
     """The types of message."""
@@ -53,6 +55,7 @@ class HookExecutionRequest(TypedDict):
     eventName: str
     input: Any
     correlationId: str
+    traceContext: NotRequired[TraceContext]
 
 
 class ResponseError(TypedDict):

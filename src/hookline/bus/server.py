@@ -30,6 +30,7 @@ from .contracts import (
     correlation_id_of,
     failed_response,
 )
+from .trace import TraceContext, checked_trace
 from .wire import output_to_wire, processed_to_wire
 
 MAX_CONCURRENT = 64
@@ -51,6 +52,7 @@ class FiresEvents(Protocol):
         session_id: str | None,
         transcript_path: str | None,
         correlation_id: str,
+        trace: TraceContext,
     ) -> ProcessedHookResult:
         """Run the hooks of an event with a validated input."""
 
@@ -108,7 +110,8 @@ class RequestServer:
         try:
             event, event_input = _checked(payload)
             async with self._slots:
-                result = await self._fire(event, event_input, correlation_id)
+                trace = checked_trace(payload.get("traceContext"))
+                result = await self._fire(event, event_input, correlation_id, trace)
             return _response(result, event, correlation_id)
         except _InvalidRequestError as error:
             (code, problem), stage = error.args, Stage.VALIDATION
@@ -123,7 +126,11 @@ class RequestServer:
         )
 
     async def _fire(
-        self, event: HookEventName, event_input: HookInput, correlation_id: str
+        self,
+        event: HookEventName,
+        event_input: HookInput,
+        correlation_id: str,
+        trace: TraceContext,
     ) -> ProcessedHookResult:
         # A request cannot choose where a process runs, nor its event or time.
         fields = {k: v for k, v in event_input.items() if k not in BASE_FIELDS}
@@ -135,6 +142,7 @@ class RequestServer:
             session_id=event_input.get("session_id") or None,
             transcript_path=event_input.get("transcript_path") or None,
             correlation_id=correlation_id,
+            trace=trace,
         )
 
     def _take(self, bus: MessageBus, payload: Any) -> None:

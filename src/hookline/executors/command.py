@@ -96,6 +96,21 @@ def event_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
     return env
 
 
+def trace_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
+    """The trace context of the hook's span, unless the hook has one of its own."""
+    if call.telemetry is None or "TRACEPARENT" in hook.config.env:
+        return {}
+    carrier = call.telemetry.carrier()
+    if "traceparent" not in carrier:
+        return {}
+    env = {"TRACEPARENT": carrier["traceparent"]}
+    state = carrier.get("tracestate", "")
+    # An inherited one belongs to another trace.
+    if state or "TRACESTATE" in os.environ:
+        env["TRACESTATE"] = state
+    return env
+
+
 def _speak(dialect: Dialect, env: dict[str, str]) -> None:
     """Leave a hook the variables by which it knows its host (PROTOCOL 12)."""
     hidden = FOREIGN_PREFIXES.get(dialect.value, ())
@@ -314,12 +329,22 @@ class CommandExecutor:
 
 
 def command_spec(
-    hook: RegisteredHook, call: HookCall, timeout_s: float, *, warm: bool = False
+    hook: RegisteredHook,
+    call: HookCall,
+    timeout_s: float,
+    *,
+    warm: bool = False,
+    traced: bool = True,
 ) -> ProcessSpec:
-    """How a hook's command is to be run, for one event or to be kept warm."""
+    """How a hook's command is to be run, for one event or to be kept warm.
+
+    ``traced``: the trace context is in its environment, if there is one.
+    """
     assert hook.config.command is not None  # settings drop such a hook
     command, shell = hook.config.command, hook_shell(hook, call.cwd)
     env = worker_environment(hook, call) if warm else hook_environment(hook, call)
+    if traced and not warm:
+        env |= trace_environment(hook, call)
     cwd, direct = hook.project or call.cwd, None
     if hook.config.shell is None and shell.endswith("/bash"):
         direct = direct_start(command, cwd, env)

@@ -387,7 +387,10 @@ def _question(hook: RegisteredHook, call: HookCall) -> _Question:
         headers["Authorization"] = basic = _basic_auth(url)
         secrets.append(basic.partition(" ")[2])
     given = {name.lower() for name in headers}
-    ours = {name: _OURS[name] for name in _OURS if name.lower() not in given}
+    ours = _OURS
+    if call.telemetry is not None and "traceparent" not in given:
+        ours = {**_OURS, **call.telemetry.carrier()}
+    ours = {name: text for name, text in ours.items() if name.lower() not in given}
     sent = {**ours, **headers, **_event_headers(call)}
     is_opa = hook.config.dialect is Dialect.OPA
     return _Question(

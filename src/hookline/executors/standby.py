@@ -24,11 +24,12 @@ from hookline.log import logger
 from hookline.processes.process import Child, ProcessOutcome, ProcessSlots, run_process
 from hookline.processes.spawn import ProcessSpec
 from hookline.processes.watcher import fork_lock
+from hookline.protocol.jsontext import encode
 from hookline.protocol.results import HookExecutionResult
 from hookline.settings.model import Stamp
 from hookline.trust.stamps import file_stamp
 
-from .command import command_spec, read_outcome
+from .command import command_spec, read_outcome, trace_environment
 from .contract import HookCall, RegisteredHook
 from .worker import HookFiles
 
@@ -51,22 +52,27 @@ class StandbyExecutor:
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Give the event to a process on standby, or start one for it."""
-        spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
+        timeout_s = hook.config.timeout_ms / 1000
+        spec = cold = command_spec(hook, call, timeout_s)
+        trace = trace_environment(hook, call)
+        if trace:  # those that wait were started before there was one
+            spec = command_spec(hook, call, timeout_s, traced=False)
         # A re-check asks about another input, with a variable of its own.
         pool = None if call.recheck or not has_standby(hook) else self._pool(hook)
         if pool is None:
             async with self._slots:
                 self._make_room()
-                return read_outcome(hook, await run_process(spec))
+                return read_outcome(hook, await run_process(cold))
         try:
             async with self._slots:
                 deadline = time.perf_counter() + spec.timeout_s
+                spec = structs.replace(spec, stdin=_with_trace(spec.stdin, trace))
                 outcome = await self._use_one(pool, call, spec)
                 hit = outcome is not None
                 if outcome is None:
                     self._make_room()
                     left_s = max(deadline - time.perf_counter(), 0)
-                    outcome = await run_process(structs.replace(spec, timeout_s=left_s))
+                    outcome = await run_process(structs.replace(cold, timeout_s=left_s))
         finally:
             # Not earlier: a process that starts takes time from the one that answers.
             self._fill_soon(pool, call)
@@ -168,6 +174,13 @@ class StandbyExecutor:
             self._pools = {}
             for one in tuple(self._waiting):
                 one.abandon()  # signals nothing there
+
+
+def _with_trace(event: bytes, trace: dict[str, str]) -> bytes:
+    """An event with its trace context as one more field, if there is one."""
+    if not trace:
+        return event
+    return b'%b,"hookline_trace":%b}' % (event[:-1], encode(trace))
 
 
 def has_standby(hook: RegisteredHook) -> bool:

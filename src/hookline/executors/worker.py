@@ -30,7 +30,12 @@ from hookline.settings.model import Stamp
 from hookline.trust.pins import named_paths, trust_paths
 from hookline.trust.stamps import file_stamp
 
-from .command import command_spec, read_outcome, request_environment
+from .command import (
+    command_spec,
+    read_outcome,
+    request_environment,
+    trace_environment,
+)
 from .contract import HookCall, RegisteredHook
 from .exit_table import RunEnd, failed_result, read_end, timed_out_result, trimmed
 from .warm import (
@@ -311,7 +316,10 @@ class _Request:
         except (OSError, ValueError):
             return await self._run_cold(reran=False)  # reports why it cannot start
         try:
-            env = encode(request_environment(self._hook, self._call))
+            env = encode(
+                request_environment(self._hook, self._call)
+                | trace_environment(self._hook, self._call)
+            )
             if worker.answered:
                 answer = await worker.ask(self._call.payload, env, self._left())
             else:

@@ -1,0 +1,50 @@
+"""The trace context of a request (W3C): written by the requester, checked by a worker.
+
+A requester needs no setting for it: it sends the context of the current span, if its
+host uses OpenTelemetry at all.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, TypedDict
+
+_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_STATE = re.compile(r"[ -~]{1,512}")
+
+
+class TraceContext(TypedDict, total=False):
+    """Where a request comes from; empty for nowhere."""
+
+    traceparent: str
+    tracestate: str
+
+
+def current_trace() -> TraceContext:
+    """The trace context of the host's current span."""
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    from opentelemetry.trace.propagation.tracecontext import (
+        TraceContextTextMapPropagator,
+    )
+
+    found: dict[str, str] = {}
+    try:
+        TraceContextTextMapPropagator().inject(found)
+    # Spans are objects of the host.
+    except Exception:  # noqa: BLE001
+        return {}
+    return checked_trace(found)
+
+
+def checked_trace(given: Any) -> TraceContext:
+    """The valid part of a trace context that anybody may have sent."""
+    if not isinstance(given, dict):
+        return {}
+    parent, state = given.get("traceparent"), given.get("tracestate")
+    if not isinstance(parent, str) or not _PARENT.fullmatch(parent):
+        return {}
+    if not isinstance(state, str) or not _STATE.fullmatch(state):
+        return {"traceparent": parent}
+    return {"traceparent": parent, "tracestate": state}
