@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.protocol.jsontext import decode
-from hookline.settings.locations import is_within
+from hookline.settings.locations import is_within, project_around
 
 from .rows import Verdict
 from .store import damaged, open_for_reading
@@ -34,6 +34,8 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     session: str | None = None
     blocked: bool = False
     failed: bool = False
+    would_block: bool = False
+    """Whether a hook in observe mode would have blocked it."""
     since: float | None = None
     until: float | None = None
     folder: str | None = None
@@ -52,6 +54,7 @@ class EventFilter(Struct, frozen=True, kw_only=True):
             _HOOK_RAN: self.hook,
             "blocked = ?": self.blocked or None,
             "failed = ?": self.failed or None,
+            _WOULD_BLOCK: self.would_block or None,
             "works_in(cwd, ?)": self.folder,
         }
         used = {text: value for text, value in wanted.items() if value is not None}
@@ -61,6 +64,9 @@ class EventFilter(Struct, frozen=True, kw_only=True):
 _TICK_STEPS = 100_000
 """Instructions of SQLite's virtual machine, a few milliseconds."""
 _HOOK_RAN = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND name GLOB ?)"
+_WOULD_BLOCK = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND would_block = ?)"
+_REMEMBERED = 4096
+"""Working directories; an agent may have one for each task."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -89,6 +95,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The hooks that blocked, if any."""
     failing: str | None
     """The hooks that failed, if any."""
+    observers: str | None
+    """The hooks in observe mode that would have blocked, if any."""
+    rechecked: str | None
+    """The hooks that were asked again about the final input, if any."""
 
 
 class FullEntry(Struct, frozen=True, kw_only=True):
@@ -103,19 +113,21 @@ class FullEntry(Struct, frozen=True, kw_only=True):
     hooks: list[dict[str, Any]]
 
 
-_NAMES = "(SELECT group_concat(name, ', ') FROM hooks WHERE event_id = id AND hooks."
-_COLUMNS = ", ".join(
-    {
-        **{name: name for name in Entry.__struct_fields__},
-        "blockers": f"{_NAMES}blocked) AS blockers",
-        "failing": f"{_NAMES}failed) AS failing",
-    }.values()
-)
+_FLAGS = {
+    "blockers": "blocked",
+    "failing": "failed",
+    "observers": "would_block",
+    "rechecked": "recheck",
+}
+_OF_EVENT = "SELECT DISTINCT name FROM hooks WHERE event_id = id AND hooks."
+_LISTED = {
+    name: f"(SELECT group_concat(name, ', ') FROM ({_OF_EVENT}{flag})) AS {name}"  # noqa: S608 - our names
+    for name, flag in _FLAGS.items()
+}
+_COLUMNS = ", ".join(_LISTED.get(name, name) for name in Entry.__struct_fields__)
 _STANDBY = ("standby_hit", "standby_miss")
-_COUNTED = ("blocked", "would_block", "failed", "timed_out", *_STANDBY)
-_HOOK_FLAGS = frozenset(
-    {"success", "truncated", "reran", "recheck", "observed", *_COUNTED}
-)
+_COUNTED = ("blocked", "would_block", "failed", "timed_out", "recheck", *_STANDBY)
+_HOOK_FLAGS = frozenset({"success", "truncated", "reran", "observed", *_COUNTED})
 
 
 class JournalReader(Struct):
@@ -123,6 +135,8 @@ class JournalReader(Struct):
 
     path: str
     connection: Connection
+    project_of: Callable[[str], str]
+    """The project of a recorded working directory, a full path."""
 
     def count(self, wanted: EventFilter) -> int:
         """How many events there are."""
@@ -161,15 +175,19 @@ class JournalReader(Struct):
         )
 
     def runs(self, wanted: EventFilter) -> Iterator[Row]:
-        """Every run of a hook, with its name, source, duration and outcome."""
+        """Every run of a hook, in the order of the events.
+
+        Its name, source, duration, outcome and mode, and the event's working directory.
+        """
         where, values = wanted.where()
-        columns = ", ".join(("name", "source", "duration_ms", *_COUNTED))
-        events = f"SELECT id FROM events WHERE {where}"  # noqa: S608 - our names
-        query = f"SELECT {columns} FROM hooks WHERE event_id IN ({events})"  # noqa: S608 - our names
+        columns = ("name", "source", "duration_ms", "observed", *_COUNTED)
+        listed = ", ".join(("cwd", *(f"hooks.{name}" for name in columns)))
+        events = f"(SELECT id, cwd FROM events WHERE {where})"  # noqa: S608 - our names
+        query = f"SELECT {listed} FROM {events} JOIN hooks ON event_id = id"  # noqa: S608 - our names
         if wanted.hook is not None:
-            query += " AND name GLOB ?"
+            query += " WHERE name GLOB ?"
             values.append(wanted.hook)
-        yield from self.connection.execute(query, values)
+        yield from self.connection.execute(f"{query} ORDER BY id", values)
 
     def span(self, wanted: EventFilter) -> tuple[int, float, float] | None:
         """How many events there are, and when the first and the last happened."""
@@ -193,23 +211,31 @@ def read_journal(
     connection = open_for_reading(path)
     connection.row_factory = Row
     connection.set_progress_handler(tick, _TICK_STEPS)
-    connection.create_function("works_in", 2, _works_in, deterministic=True)
+    # Folders and links change: each reader looks for itself.
+    works_in = lru_cache(_REMEMBERED)(_works_in)
+    connection.create_function("works_in", 2, works_in, deterministic=True)
     try:
-        yield JournalReader(path, connection)
+        yield JournalReader(path, connection, lru_cache(_REMEMBERED)(_project_of))
     except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise damaged(path, error) from error
     finally:
         connection.close()
 
 
-@lru_cache(maxsize=4096)
 def _works_in(cwd: str, folder: str) -> bool:
     """Whether a recorded working directory, maybe through links, is in a folder."""
     try:
-        # A relative one was never recorded by us; here it would mean our own.
+        # A relative one is unknown; here it would mean our own.
         return os.path.isabs(cwd) and is_within(os.path.realpath(cwd), folder)  # noqa: PTH117
     except ValueError:  # a null byte
         return False
+
+
+def _project_of(cwd: str) -> str:
+    try:
+        return project_around(cwd) if os.path.isabs(cwd) else cwd  # noqa: PTH117
+    except ValueError:
+        return cwd
 
 
 def _entry(row: Row) -> Entry:
@@ -224,8 +250,14 @@ def _hook(row: dict[str, Any]) -> dict[str, Any]:
     hit, miss = (bool(row[name]) for name in _STANDBY)
     ahead = {"standby": hit if hit or miss else None}
     warnings = _decoded(row["warnings"]) or []
-    read = {"output": _decoded(row["output"]), "warnings": warnings}
+    output = _decoded(row["output"])
+    read = {"output": output, "warnings": warnings, "mode": _mode(row)}
     return flagged | late | ahead | read
+
+
+def _mode(run: Row | Mapping[str, Any]) -> str:
+    # Journals before version 4 have no "observed".
+    return "observe" if run["observed"] or run["would_block"] else "enforce"
 
 
 def _decoded(text: str | None) -> Any:
@@ -237,11 +269,17 @@ class HookFigures(Struct, frozen=True, kw_only=True):
 
     name: str
     source: str
+    project: str | None
+    """None if the projects are counted together."""
+    mode: str
+    """Of the newest run: observe or enforce."""
     runs: int
     blocks: int
     would_block: int
     failures: int
     timeouts: int
+    rechecks: int
+    """The runs in which it was asked again about the final input."""
     standby_hits: int
     """Events that a process on standby answered."""
     standby_misses: int
@@ -251,16 +289,32 @@ class HookFigures(Struct, frozen=True, kw_only=True):
     max_ms: float
 
 
-def figures_of(runs: Iterable[Row | Mapping[str, Any]]) -> list[HookFigures]:
-    """Count the runs of each hook, the most frequent first."""
-    durations: dict[tuple[str, str], array[float]] = {}
-    counts: dict[tuple[str, str], Counter[str]] = {}
+def figures_of(
+    runs: Iterable[Row | Mapping[str, Any]],
+    project_of: Callable[[str], str] | None = None,
+) -> list[HookFigures]:
+    """Count the runs of each hook, the most frequent first; or per hook and project."""
+    found: dict[tuple[str, str, str | None], _Runs] = {}
     for run in runs:
-        hook = run["name"], run["source"]
-        durations.setdefault(hook, array("d")).append(run["duration_ms"])
-        counts.setdefault(hook, Counter()).update({k: run[k] for k in _COUNTED})
-    found = [_figures(*hook, sorted(durations[hook]), counts[hook]) for hook in counts]
-    return sorted(found, key=lambda f: (-f.runs, f.name, f.source))
+        project = None if project_of is None else project_of(run["cwd"])
+        key = run["name"], run["source"], project
+        found.setdefault(key, _Runs()).add(run)
+    figures = [_figures(*key, of) for key, of in found.items()]
+    return sorted(figures, key=lambda f: (-f.runs, f.name, f.source, f.project or ""))
+
+
+class _Runs:
+    """The runs of one hook."""
+
+    def __init__(self) -> None:
+        self.durations = array("d")
+        self.counts: Counter[str] = Counter()
+        self.mode = ""
+
+    def add(self, run: Row | Mapping[str, Any]) -> None:
+        self.durations.append(run["duration_ms"])
+        self.counts.update({name: run[name] for name in _COUNTED})
+        self.mode = _mode(run)
 
 
 def percentile(ordered: list[float], percent: float) -> float:
@@ -268,17 +322,19 @@ def percentile(ordered: list[float], percent: float) -> float:
     return ordered[max(ceil(len(ordered) * percent / 100), 1) - 1]
 
 
-def _figures(
-    name: str, source: str, ordered: list[float], counts: Counter[str]
-) -> HookFigures:
+def _figures(name: str, source: str, project: str | None, runs: _Runs) -> HookFigures:
+    ordered, counts = sorted(runs.durations), runs.counts
     return HookFigures(
         name=name,
         source=source,
+        project=project,
+        mode=runs.mode,
         runs=len(ordered),
         blocks=counts["blocked"],
         would_block=counts["would_block"],
         failures=counts["failed"],
         timeouts=counts["timed_out"],
+        rechecks=counts["recheck"],
         standby_hits=counts["standby_hit"],
         standby_misses=counts["standby_miss"],
         p50_ms=percentile(ordered, 50),
