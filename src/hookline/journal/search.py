@@ -1,0 +1,363 @@
+"""Search the journal within a time budget, the newest events first.
+
+A journal can have millions of events, and a filter may match none of them. So a search
+walks over ranges of ids, each in a short transaction of its own, until it has enough,
+reaches the oldest event or has used up its time. Then it says how far it came, and the
+next search goes on from there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from bisect import bisect_right
+from functools import lru_cache
+from sqlite3 import Connection, Row
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hookline.protocol.jsontext import encode
+from hookline.settings.locations import find_workspace
+
+from .query import JournalReader
+
+VERDICTS = ("allowed", "changed", "ask", "blocked", "stopped", "failed", "would-block")
+"""Values of a search's verdict; the last two are about hooks."""
+
+_FIRST_RANGE = 256
+_TARGET_S = 0.04
+_LONGEST_S = 0.15
+"""A range that takes longer is given up for a smaller one."""
+_TICK_STEPS = 2000
+_LONGEST_NAME = 1000
+_LONGEST_REASON = 300
+_TURN_IDS = 2000
+"""How far back the start of a turn is searched."""
+
+
+class EventSearch(Struct, frozen=True, kw_only=True):
+    """Which events are wanted; tool, hook and session may contain ``*`` and ``?``."""
+
+    event: str | None = None
+    tool: str | None = None
+    hook: str | None = None
+    session: str | None = None
+    project: str | None = None
+    verdict: str | None = None
+    """One of ``VERDICTS``."""
+    text: str | None = None
+    """Part of a name, a reason, an input or what a hook said; ASCII in any case."""
+    since: float | None = None
+    until: float | None = None
+
+    def where(self) -> tuple[str, dict[str, Any]]:
+        """The condition in SQL for a range of ids, and its values."""
+        conditions = ["id BETWEEN :low AND :high"]
+        conditions += [
+            _CONDITIONS[name] for name in _CONDITIONS if getattr(self, name) is not None
+        ]
+        conditions += filter(None, [_VERDICT_CONDITIONS.get(self.verdict or "")])
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        if self.text is not None:
+            inside = encode(self.text).decode()[1:-1]
+            values |= {"plain": _like(self.text), "json": _like(inside)}
+        return " AND ".join(conditions), values
+
+
+_OF_HOOKS = (
+    "id IN (SELECT event_id FROM hooks WHERE event_id BETWEEN :low AND :high AND {})"
+)
+_TEXT_OF_HOOKS = " OR ".join(
+    [f"{name} LIKE :plain ESCAPE '!'" for name in ("name", "stderr", "error", "stdout")]
+    + ["output LIKE :json ESCAPE '!'"]
+)
+_TEXT = " OR ".join(
+    [f"{one} LIKE :plain ESCAPE '!'" for one in ("target", "reason", "session", "cwd")]
+    + [f"{name} LIKE :json ESCAPE '!'" for name in ("input", "final", "errors")]
+    + [_OF_HOOKS.format(f"({_TEXT_OF_HOOKS})")]
+)
+_CONDITIONS = {
+    "event": "event = :event",
+    "since": "at >= :since",
+    "until": "at <= :until",
+    "tool": "(target = :tool OR target GLOB :tool)",
+    "session": "(session = :session OR session GLOB :session)",
+    "hook": _OF_HOOKS.format("(+name = :hook OR +name GLOB :hook)"),
+    "project": "project_of(cwd) = :project",
+    "text": f"({_TEXT})",
+}
+_VERDICT_CONDITIONS = {
+    **dict.fromkeys(VERDICTS, "verdict = :verdict"),
+    "failed": "failed",
+    "would-block": _OF_HOOKS.format("would_block"),
+}
+
+
+def _like(text: str) -> str:
+    """A pattern for ``LIKE`` that finds a text."""
+    escaped = "".join(f"!{one}" if one in "!%_" else one for one in text)
+    return f"%{escaped}%"
+
+
+class EventRow(Struct, frozen=True, kw_only=True):
+    """One event in a list; long names and reasons are cut."""
+
+    id: int
+    at: float
+    event: str
+    target: str | None
+    session: str
+    cwd: str
+    project: str
+    verdict: str
+    failed: bool
+    would_block: bool
+    recheck: bool
+    reason: str | None
+    duration_ms: float
+    hook_count: int
+    blockers: str | None
+    failing: str | None
+    tool_use_id: str | None = None
+    turn: int | None = None
+    """The event that started its turn, if that is near."""
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search found, and how far it came."""
+
+    events: list[EventRow]
+    next: int | None
+    """Events before this id are not searched yet; None if there are none."""
+    searched_to: dict[str, float] | None
+    """The id and the time of the oldest event that was looked at."""
+    complete: bool
+    """False if the time was used up."""
+
+
+def search_back(
+    reader: JournalReader,
+    wanted: EventSearch,
+    *,
+    before: int | None,
+    limit: int,
+    budget_s: float,
+) -> Found:
+    """The newest events that match, of those before an id."""
+    walk = _Walk(reader.connection, wanted, time.monotonic() + budget_s)
+    low, high = walk.bounds(before)
+    ids: list[int] = []
+    while high >= low and len(ids) < limit and not (ids and walk.is_late):
+        start, found = walk.range_down(low, high, limit - len(ids))
+        ids += found
+        full = len(ids) >= limit
+        high = (ids[-1] if full else start) - 1
+        if walk.is_late:
+            break
+    rest = high >= low
+    return Found(
+        events=_rows(reader.connection, ids),
+        next=high + 1 if rest else None,
+        searched_to=_place(reader.connection, high + 1) if rest else None,
+        complete=len(ids) >= limit or not rest,
+    )
+
+
+def search_after(
+    reader: JournalReader, wanted: EventSearch, after: int, limit: int
+) -> tuple[list[EventRow], int]:
+    """The next events that match after an id, oldest first, and the last id looked at.
+
+    Meant for the few that were recorded since the last look.
+    """
+    last = reader.last_id()
+    where, values = wanted.where()
+    query = f"SELECT id FROM events WHERE {where} ORDER BY id LIMIT :limit"  # noqa: S608 - our names
+    _add_functions(reader.connection)
+    values |= {"low": after + 1, "high": last, "limit": limit}
+    ids = [row[0] for row in reader.connection.execute(query, values)]
+    seen = ids[-1] if len(ids) == limit else last
+    return _rows(reader.connection, ids[::-1])[::-1], seen
+
+
+class _Walk:
+    """One search: ranges of ids, as large as can be read in a short time."""
+
+    def __init__(
+        self, connection: Connection, wanted: EventSearch, deadline: float
+    ) -> None:
+        self._connection = connection
+        self._wanted = wanted
+        self._deadline = deadline
+        self._size = _FIRST_RANGE
+        where, self._values = wanted.where()
+        order = "ORDER BY id DESC LIMIT :limit"
+        self._query = f"SELECT id FROM events WHERE {where} {order}"  # noqa: S608 - our names
+        _add_functions(connection)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is used up."""
+        return time.monotonic() >= self._deadline
+
+    def bounds(self, before: int | None) -> tuple[int, int]:
+        """The first and the last id to look at; there are none if first > last."""
+        edges = "SELECT (SELECT min(id) FROM events), (SELECT max(id) FROM events)"
+        first, last = self._connection.execute(edges).fetchone()
+        if first is None:
+            return 1, 0
+        wanted, tops = self._wanted, [last]
+        if before is not None:
+            tops.append(before - 1)
+        if wanted.since is not None:
+            first = self._edge("min", "at >= ?", wanted.since, first)
+        if wanted.until is not None:
+            tops.append(self._edge("max", "at <= ?", wanted.until, last))
+        return first, min(tops)
+
+    def range_down(self, low: int, high: int, limit: int) -> tuple[int, list[int]]:
+        """The ids that match in a range that ends at ``high``, and where it starts."""
+        while True:
+            start = max(low, high - self._size + 1)
+            found = self._timed(start, high, limit)
+            if found is not None:
+                return start, found
+            self._size = max(self._size // 16, 1)
+
+    def _timed(self, low: int, high: int, limit: int) -> list[int] | None:
+        """The ids that match, newest first; None if it took too long."""
+        started = time.monotonic()
+        values = {**self._values, "low": low, "high": high, "limit": limit}
+        longest = _LONGEST_S if self._size > 1 else None
+        rows = _fetch_within(longest, self._connection, self._query, values)
+        took = time.monotonic() - started
+        if took < _TARGET_S / 2:
+            self._size *= 4
+        elif took > _TARGET_S * 2:
+            self._size = max(self._size // 2, 1)
+        return None if rows is None else [row[0] for row in rows]
+
+    def _edge(self, which: str, condition: str, at: float, otherwise: int) -> int:
+        """The first or last id of a time; the given one if that is not soon found."""
+        # The plus makes SQLite use the index of times, not the order of ids.
+        query = f"SELECT {which}(+id) FROM events WHERE {condition}"  # noqa: S608 - ours
+        rows = _fetch_within(_TARGET_S, self._connection, query, (at,))
+        if rows is None:
+            return otherwise
+        nothing = sys.maxsize if which == "min" else -1
+        return nothing if rows[0][0] is None else int(rows[0][0])
+
+
+def _fetch_within(
+    seconds: float | None,
+    connection: Connection,
+    query: str,
+    values: dict[str, Any] | tuple[Any, ...],
+) -> list[Row] | None:
+    """All rows of a query; None if it took longer."""
+    if seconds is not None:
+        end = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: time.monotonic() > end, _TICK_STEPS)
+    try:
+        return connection.execute(query, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return None
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+_NAMES = "(SELECT group_concat(name, ', ') FROM hooks WHERE event_id = id AND hooks."
+_ANY = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND hooks."
+_ROW = ", ".join(
+    [
+        *("id", "at", "event", "verdict", "failed", "duration_ms", "hook_count"),
+        *(f"substr({one}, 1, {_LONGEST_NAME}) AS {one}" for one in ("target", "cwd")),
+        f"substr(session, 1, {_LONGEST_NAME}) AS session",
+        f"substr(reason, 1, {_LONGEST_REASON}) AS reason",
+        f"substr({_NAMES}blocked), 1, {_LONGEST_NAME}) AS blockers",
+        f"substr({_NAMES}failed), 1, {_LONGEST_NAME}) AS failing",
+        *(f"{_ANY}{one}) AS {one}" for one in ("would_block", "recheck")),
+        "CASE WHEN target IS NULL THEN NULL ELSE input END AS input",
+    ]
+)
+
+
+def _rows(connection: Connection, ids: list[int]) -> list[EventRow]:
+    """The rows of events, which are given newest first."""
+    if not ids:
+        return []
+    marks = ", ".join("?" * len(ids))
+    query = f"SELECT {_ROW} FROM events WHERE id IN ({marks}) ORDER BY id DESC"  # noqa: S608 - our names
+    found = [_row(row) for row in connection.execute(query, ids)]
+    return _with_turns(connection, found)
+
+
+def _row(row: Row) -> EventRow:
+    values = dict(row)
+    text = values.pop("input")
+    values["tool_use_id"] = None if text is None else _tool_use_id(text)
+    values["project"] = project_of(values["cwd"])
+    return msgspec.convert(values, EventRow, strict=False)  # a flag is 0 or 1
+
+
+class _Input(Struct):
+    tool_use_id: str | None = None
+
+
+_read_input = msgspec.json.Decoder(_Input).decode
+
+
+def _tool_use_id(text: str) -> str | None:
+    try:
+        found = _read_input(text).tool_use_id
+    except msgspec.MsgspecError:
+        return None  # a truncated input, or a host with another idea of it
+    return found and found[:_LONGEST_NAME]
+
+
+def _with_turns(connection: Connection, rows: list[EventRow]) -> list[EventRow]:
+    """Add the starts of turns, as far as they are near."""
+    starts: dict[str, list[int]] = {}
+    query = (
+        "SELECT id, session FROM events "
+        "WHERE id BETWEEN ? AND ? AND event = 'BeforeAgent' ORDER BY id"
+    )
+    span = rows[-1].id - _TURN_IDS, rows[0].id
+    if span[1] - span[0] > 2 * _TURN_IDS:
+        return rows
+    for event_id, session in connection.execute(query, span):
+        starts.setdefault(session, []).append(event_id)
+    return [
+        msgspec.structs.replace(row, turn=_last_before(starts.get(row.session), row.id))
+        for row in rows
+    ]
+
+
+def _last_before(ids: list[int] | None, event_id: int) -> int | None:
+    found = bisect_right(ids or (), event_id)
+    return ids[found - 1] if ids and found else None
+
+
+def _place(connection: Connection, event_id: int) -> dict[str, float] | None:
+    query = "SELECT id, at FROM events WHERE id >= ? ORDER BY id LIMIT 1"
+    row = connection.execute(query, (event_id,)).fetchone()
+    return None if row is None else {"id": row[0], "at": row[1]}
+
+
+def _add_functions(connection: Connection) -> None:
+    connection.create_function("project_of", 1, project_of, deterministic=True)
+
+
+@lru_cache(maxsize=4096)
+def project_of(cwd: str) -> str:
+    """The project that a folder belongs to, or its repository, or the folder itself."""
+    try:
+        workspace = find_workspace(cwd) if cwd.startswith("/") else None
+    except (OSError, ValueError):  # too long, a null byte
+        workspace = None
+    return cwd if workspace is None else workspace.project_dir or workspace.root
