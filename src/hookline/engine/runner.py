@@ -225,17 +225,19 @@ def _is_asked_again(
 
 
 def _verdict_only(result: HookExecutionResult) -> HookExecutionResult:
-    """A second answer: only a block, a question or a stop counts."""
-    said, output = result.output, None
-    if said is not None and (said.is_blocking or said.asks or said.stops):
-        reason = said.reason or (said.system_message if said.asks else None)
-        decision = None if said.decision is Decision.ALLOW else said.decision
-        output = HookOutput(
-            decision=decision,
-            reason=reason,
-            continues=said.continues,
-            stop_reason=said.stop_reason,
-            permission=said.permission,
-            permission_reason=said.permission_reason,
-        )
+    output = verdict_part(result.output)
     return structs.replace(result, output=output, recheck=True, user_message=None)
+
+
+def verdict_part(said: HookOutput | None) -> HookOutput | None:
+    """What counts of a second answer: only a block, a question or a stop."""
+    if said is None or not (said.is_blocking or said.asks or said.stops):
+        return None
+    return HookOutput(
+        decision=None if said.decision is Decision.ALLOW else said.decision,
+        reason=said.reason or (said.system_message if said.asks else None),
+        continues=said.continues,
+        stop_reason=said.stop_reason,
+        permission=said.permission,
+        permission_reason=said.permission_reason,
+    )

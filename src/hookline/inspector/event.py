@@ -1,0 +1,211 @@
+"""One event: what is recorded of it, and what follows from that.
+
+The merge is traced on the recorded outputs, read as the engine reads them; the
+explanation is of now, with the current settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import structs
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from hookline.engine.changes import final_input, with_one_answer
+from hookline.engine.explanation import Explainer
+from hookline.engine.provenance import trace_fields
+from hookline.engine.runner import verdict_part
+from hookline.journal.query import FullEntry, JournalReader
+from hookline.journal.rows import EFFECT_LABELS
+from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
+from hookline.protocol.inputs import BASE_FIELDS
+from hookline.protocol.outputs import HookOutput, read_output
+
+from .answers import reply
+from .desk import Desk
+from .reproduction import fire_command, hooktest, reasons_inexact
+
+_NEIGHBOURS = 50_000
+"""How many events are searched for the previous and the next one of a session."""
+_NEAR = "SELECT id FROM events WHERE session = ? AND "
+_BEFORE = f"{_NEAR} id < ? AND id >= ? - ? ORDER BY id DESC LIMIT 1"
+_AFTER = f"{_NEAR} id > ? AND id <= ? + ? ORDER BY id LIMIT 1"
+_CHANGING = frozenset(
+    {"tool_input", "llm_request", "llm_response", "toolConfig", "withholdResult"}
+)
+
+
+def routes(desk: Desk) -> list[BaseRoute]:
+    """The routes of this view."""
+
+    async def event(request: Request) -> Response:
+        return reply(await desk.in_thread(_describe, desk, request.path_params["id"]))
+
+    return [Route("/api/events/{id:int}", event)]
+
+
+def _describe(desk: Desk, event_id: int) -> dict[str, Any]:
+    with desk.read() as reader:
+        full = _find(reader, event_id)
+        previous, following = _neighbours(reader, full)
+    event = known_event(full.entry.event)
+    return {
+        **_recorded(full),
+        "previous": previous,
+        "next_event": following,
+        "hooks": [_hook(hook, event) for hook in full.hooks],
+        "changes": [] if event is None else _changes(full, event),
+        "provenance": [] if event is None else _provenance(full, event),
+        "explanation": None if event is None else _explanation(desk, full, event),
+        "inexact": reasons_inexact(full),
+        "fire_command": fire_command(full, desk.command()[3:]),
+        "case": hooktest(full, desk.command()[3:]),
+    }
+
+
+def _find(reader: JournalReader, event_id: int) -> FullEntry:
+    # A larger number is no id that SQLite can hold.
+    full = reader.find(event_id) if event_id < 1 << 63 else None
+    if full is None:
+        message = "it may have been deleted to keep the journal small"
+        raise HTTPException(404, f"no event {event_id} is recorded: {message}")
+    return full
+
+
+def _neighbours(reader: JournalReader, full: FullEntry) -> Iterator[int | None]:
+    """The ids of the events before and after it in its session."""
+    entry = full.entry
+    for query in (_BEFORE, _AFTER):
+        given = [entry.session, entry.id, entry.id, _NEIGHBOURS]
+        found = reader.connection.execute(query, given).fetchone()
+        yield None if found is None else found[0]
+
+
+def _recorded(full: FullEntry) -> dict[str, Any]:
+    entry, decided = full.entry, full.decided
+    marks = ("input_masked", "input_cut", "input_bytes", "output_masked", "output_cut")
+    return {
+        "row": structs.asdict(entry)
+        | {
+            "would_block": any(hook["would_block"] for hook in full.hooks),
+            "recheck": any(hook["recheck"] for hook in full.hooks),
+            "tool_use_id": full.input.get("tool_use_id"),
+        },
+        **{name: getattr(entry, name) for name in marks},
+        "input": full.input,
+        "plan": full.plan,
+        "final_output": full.final_output,
+        "errors": full.errors,
+        "verdict": {
+            "word": decided.word,
+            "blocked": decided.blocked,
+            "ask": decided.ask,
+            "stop": decided.stop,
+            "effects": [EFFECT_LABELS[name] for name in decided.effects],
+        },
+    }
+
+
+def _hook(hook: dict[str, Any], event: HookEventName | None) -> dict[str, Any]:
+    return hook | {
+        "verdict": _verdict_word(hook, event),
+        "mode": "observe" if hook["observed"] else "enforce",
+    }
+
+
+def _verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
+    """What one hook decided, in the words of the timeline."""
+    for flag, word in (
+        ("would_block", "would-block"),
+        ("blocked", "blocked"),
+        ("failed", "failed"),
+    ):
+        if hook[flag]:
+            return word
+    output = _output_of(hook, event) if event else None
+    if hook["async"]:
+        return "not-waited-for"
+    if output is None:
+        return "allowed"
+    if output.stops:
+        return "stopped"
+    if output.asks:
+        return "ask"
+    return "allowed" if _CHANGING.isdisjoint(output.hook_specific_output) else "changed"
+
+
+def _output_of(hook: dict[str, Any], event: HookEventName) -> HookOutput | None:
+    if not isinstance(hook["output"], dict):
+        return None
+    return read_output(hook["output"], event)[0]
+
+
+def _counted(full: FullEntry, event: HookEventName) -> Iterator[tuple[str, HookOutput]]:
+    """The outputs that took part in the merge, each with the name of its hook."""
+    for hook in full.hooks:
+        output = None
+        if not hook["observed"] and not hook["async"]:
+            output = _output_of(hook, event)
+        if output is not None and event is HookEventName.AfterModel:
+            output = with_one_answer(output, full.input)
+        if hook["recheck"]:
+            output = verdict_part(output)
+        if output is not None:
+            yield hook["name"], output
+
+
+def _provenance(full: FullEntry, event: HookEventName) -> list[Any]:
+    said = ((name, output.to_wire()) for name, output in _counted(full, event))
+    found: list[Any] = msgspec.to_builtins(trace_fields(full.final_output or {}, said))
+    return found
+
+
+def _changes(full: FullEntry, event: HookEventName) -> list[dict[str, Any]]:
+    """What hooks changed, as a value before and after."""
+    if not isinstance(full.final_output, dict):
+        return []
+    final, _ = read_output(full.final_output, event)
+    chain = TRAITS[event].chain
+    ended = full.decided.blocked or full.decided.stop
+    found = []
+    if chain is not Chain.NOTHING:
+        before, after = full.input.get(chain), _after(full.input, final, chain)
+        if before != after:
+            # Blocked: nobody applied the change.
+            void = ended and chain is not Chain.LLM_RESPONSE
+            found.append(_change(chain.value, before, after, void=void))
+    if final.tool_config is not None and event is HookEventName.BeforeToolSelection:
+        request = full.input.get("llm_request")
+        before = request.get("toolConfig") if isinstance(request, dict) else None
+        found.append(_change("tools", before, final.tool_config, void=ended))
+    if final.withholds_result and event is HookEventName.AfterTool:
+        found.append(_change("tool_response", full.input.get("tool_response"), None))
+    if final.additional_context and chain not in (Chain.PROMPT, Chain.LLM_REQUEST):
+        found.append(_change("additionalContext", None, final.additional_context))
+    return found
+
+
+def _after(event_input: dict[str, Any], final: HookOutput, chain: Chain) -> Any:
+    return final_input(event_input, [final], chain).get(chain)
+
+
+def _change(
+    field: str, before: Any, after: Any, *, void: bool = False
+) -> dict[str, Any]:
+    return {"field": field, "before": before, "after": after, "void": void}
+
+
+def _explanation(
+    desk: Desk, full: FullEntry, event: HookEventName
+) -> list[dict[str, Any]]:
+    fields = {k: v for k, v in full.input.items() if k not in BASE_FIELDS}
+    explained = Explainer(desk.config, event, fields).explain()
+    return [
+        msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
+        for hook in explained
+    ]
