@@ -41,6 +41,11 @@ SELECT exit_code, timed_out, truncated, hooks.duration_ms, stderr, error, target
 FROM hooks JOIN events ON events.id = event_id WHERE event_id = ? AND position = ?
 """
 
+_FOLDERS = """
+SELECT cwd FROM (SELECT id, cwd FROM events ORDER BY id DESC LIMIT ?)
+GROUP BY cwd ORDER BY max(id) DESC
+"""
+
 
 class RunFigures(Struct, frozen=True, kw_only=True):
     """The newest runs of one hook, in numbers."""
@@ -111,6 +116,11 @@ def newest_failures(
             if len(found) == limit:
                 break
     return [_failure(reader, run) for run in found], reach
+
+
+def newest_folders(reader: JournalReader, events: int = 5_000) -> list[str]:
+    """Where the newest events happened, the last one first."""
+    return [row["cwd"] for row in reader.connection.execute(_FOLDERS, [events])]
 
 
 def _within(rows: Iterable[Row], reach: Reach, budget_s: float) -> Iterator[Row]:
