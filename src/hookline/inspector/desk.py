@@ -60,7 +60,9 @@ class Desk:
     def command(self, *arguments: str) -> list[str]:
         """Our own command line, with the settings of the inspector."""
         chosen = ["--settings", self._settings] if self._settings else []
-        start = [sys.executable, "-m", "hookline", *arguments]
+        # -P: Python would look for modules in the current directory first, and that
+        # is a project which nobody may have approved.
+        start = [sys.executable, "-P", "-m", "hookline", *arguments]
         return [*start, *chosen, "--cwd", self.cwd]
 
     async def in_thread(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from msgspec import Struct
+from starlette.requests import Request
 
 from hookline.processes.process import Collector, Feeder, ProcessGroup, close_own
 from hookline.processes.spawn import GRACE_S, ProcessSpec
@@ -33,6 +35,8 @@ class CommandEnd(Struct, frozen=True, kw_only=True):
     messages: list[str]
     """The lines of its standard error, without our name in front."""
     truncated: bool
+    cancelled: bool
+    """Somebody asked for its end."""
 
     @property
     def message(self) -> str:
@@ -50,14 +54,14 @@ class OwnCommand:
     def __init__(
         self,
         argv: Sequence[str],
-        cwd: str,
         stdin: bytes = b"",
         on_line: Callable[[bytes], None] | None = None,
     ) -> None:
         """Start it; raises ``OSError``."""
         loop = asyncio.get_running_loop()
+        self._cancelled = False
         self._ended: asyncio.Future[None] = loop.create_future()
-        pid, pipes = start(_spec(argv, cwd))
+        pid, pipes = start(_spec(argv))
         try:
             self._group = ProcessGroup(pid, loop, self._exited)
         except OSError:
@@ -90,11 +94,13 @@ class OwnCommand:
             stdout=self._out.data(),
             messages=_messages(self._err.data()),
             truncated=self._out.truncated,
+            cancelled=self._cancelled,
         )
 
     async def end(self) -> None:
         """Ask it to end itself and its hooks, then kill it; return when it is gone."""
-        if self._group.lives():
+        if not self._group.reaped:
+            self._cancelled = True
             self._group.terminate()
         try:
             await self._group.wait_gone(GRACE_S)
@@ -145,10 +151,34 @@ class _LineReader(Collector):
             self._begun.append(piece)
 
 
-def _spec(argv: Sequence[str], cwd: str) -> ProcessSpec:
+async def finish(
+    command: OwnCommand, stopping: asyncio.Event, request: Request | None = None
+) -> CommandEnd:
+    """Wait for a command; end it when the server stops or the page goes away."""
+    done = asyncio.create_task(command.wait())
+    reasons = [asyncio.create_task(stopping.wait())]
+    if request is not None:
+        reasons.append(asyncio.create_task(_disconnected(request)))
+    try:
+        await asyncio.wait([done, *reasons], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for reason in reasons:
+            reason.cancel()
+        if not done.done():
+            await command.end()
+    return await done
+
+
+async def _disconnected(request: Request) -> Literal[True]:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    return True
+
+
+def _spec(argv: Sequence[str]) -> ProcessSpec:
     return ProcessSpec(
         argv=argv,
-        cwd=cwd,
+        cwd=os.getcwd(),  # noqa: PTH109 - a string
         env=dict(os.environ),
         stdin=b"",
         timeout_s=0,
