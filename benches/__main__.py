@@ -45,6 +45,7 @@ GROUPS = {
     "bridge": "bridge",
     "adapters": "adapters",
     "clients": "clients",
+    "telemetry": "telemetry",
 }
 """The module of each group; not every environment has what all of them need."""
 

@@ -1,14 +1,16 @@
 """The figures: counters of verdicts and failures, histograms of time.
 
-A counter of the SDK costs as much as a whole event in this process. So both counts are
-kept here, and read when they are exported. Attributes have few values: events, verdicts
-and causes, and the hooks of the settings; nothing that a model or a session chooses.
+One figure costs the SDK as much as a whole event in this process. So they are kept here
+and handed over when they are collected, or by a thread where many wait (decision 0135).
+Attributes have few values: events, verdicts, causes, and the hooks of the settings;
+nothing that a model or a session chooses.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -16,7 +18,8 @@ from weakref import WeakKeyDictionary
 from opentelemetry.metrics import Observation
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, MeterProvider
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider
 
 Value = str | bool | int | float
 Labels = tuple[tuple[str, Value], ...]
@@ -27,6 +30,10 @@ BUCKETS_S = (
     *(0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 SCOPE = "hookline"
+MANY = 1024
+"""So many durations wait at most to be collected."""
+_MOST = 64 * MANY
+"""What cannot be handed over is dropped at last."""
 
 _known: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -63,6 +70,42 @@ class _Counts:
         return [Observation(count, dict(labels)) for labels, count in counts]
 
 
+class _Times:
+    """Durations on their way to the histograms."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST)
+        self._thread: threading.Thread | None = None
+
+    def add(
+        self,
+        histogram: Histogram,
+        seconds: float,
+        attributes: Mapping[str, Value],
+        context: Context,
+    ) -> None:
+        self._waiting.append((histogram, seconds, attributes, context))
+        if len(self._waiting) >= MANY:
+            self._hand_over_soon()
+
+    def hand_over(self) -> None:
+        """Record what waits; several threads may do so at once."""
+        while self._waiting:
+            try:
+                histogram, seconds, attributes, context = self._waiting.popleft()
+            except IndexError:
+                return  # another thread was faster
+            histogram.record(seconds, attributes, context)
+
+    def _hand_over_soon(self) -> None:
+        # In a fork it is not alive.
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(
+                target=self.hand_over, name="hookline-figures", daemon=True
+            )
+            self._thread.start()
+
+
 class Instruments:
     """The instruments of one meter provider."""
 
@@ -73,18 +116,41 @@ class Instruments:
             unit="s",
             explicit_bucket_boundaries_advisory=BUCKETS_S,
         )
-        self.events = _Counts()
         self.failures = _Counts()
-        self.event_time = histogram(
+        self._events = _Counts()
+        self._times = _Times()
+        self._event_time = histogram(
             "hookline.event.duration", description="Time from an event to its verdict."
         )
-        self.hook_time = histogram(
+        self._hook_time = histogram(
             "hookline.hook.duration", description="Time of one run of a hook."
         )
-        for name, counts, unit, description in (
-            ("hookline.events", self.events, "{event}", "Events by their verdict."),
-            ("hookline.hook.failures", self.failures, "{failure}", "Failed hooks."),
-        ):
-            meter.create_observable_counter(
-                name, [counts.observe], unit=unit, description=description
-            )
+        count = meter.create_observable_counter
+        count(
+            "hookline.events",
+            [self._observe_events],
+            unit="{event}",
+            description="Events by their verdict.",
+        )
+        count(
+            "hookline.hook.failures",
+            [self.failures.observe],
+            unit="{failure}",
+            description="Failed hooks by their cause.",
+        )
+
+    def add_event(self, labels: Labels, seconds: float, context: Context) -> None:
+        """Count an event."""
+        self._events.add(labels)
+        self._times.add(self._event_time, seconds, dict(labels), context)
+
+    def add_hook(
+        self, labels: Mapping[str, Value], seconds: float, context: Context
+    ) -> None:
+        """Count a run of a hook."""
+        self._times.add(self._hook_time, seconds, labels, context)
+
+    def _observe_events(self, options: CallbackOptions) -> Iterable[Observation]:
+        # The SDK asks for these before it collects its histograms.
+        self._times.hand_over()
+        return self._events.observe(options)

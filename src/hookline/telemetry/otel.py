@@ -137,16 +137,11 @@ class _Event:
         """Start the span of a hook, and make it the current one."""
         if not self._target and TRAITS[hook.event].model_fields:
             self._name_model(call)
-        attributes = _hook_attributes(hook) | self._target
+        name, kind, known = _hook_span(hook)
+        attributes = known | self._target
         if call.recheck:
             attributes["hookline.hook.recheck"] = True
-        http = hook.config.type is HookType.HTTP
-        span = self._owner.tracer.start_span(
-            f"hookline hook {shown_name(hook.config.name)}",
-            self._context,
-            SpanKind.CLIENT if http else SpanKind.INTERNAL,
-            attributes,
-        )
+        span = self._owner.tracer.start_span(name, self._context, kind, attributes)
         return _Hook(self._owner, hook, span, set_span_in_context(span, self._context))
 
     def end(self, result: ProcessedHookResult | None) -> None:
@@ -160,8 +155,7 @@ class _Event:
         finally:
             span.end()
         if (figures := self._owner.instruments) is not None:
-            figures.events.add(labels)
-            figures.event_time.record(took_s, dict(labels), self._context)
+            figures.add_event(labels, took_s, self._context)
 
     def carrier(self) -> Carrier:
         """The trace context of the current span, which is that of a hook."""
@@ -187,20 +181,20 @@ class _Event:
     def _describe(
         self, span: Span, result: ProcessedHookResult | None, labels: Labels
     ) -> None:
-        attributes: Attributes = dict(labels)
-        if result is not None:
-            results = result.aggregated.hook_results
-            attributes["hookline.hooks"] = len(results)
-            failed = sum(one.cause is not None for one in results)
-            if failed:
-                attributes["hookline.hooks.failed"] = failed
-            if any(one.would_block for one in results):
-                attributes["hookline.would_block"] = True
-            if self._owner.content:
-                attributes |= _event_content(self._fields, result)
-        span.set_attributes(attributes)
-        if "error.type" in attributes:
-            span.set_status(StatusCode.ERROR, f"failed: {attributes['error.type']}")
+        for name, value in labels:
+            if name != "hookline.event":
+                span.set_attribute(name, value)
+            if name == "error.type":
+                span.set_status(StatusCode.ERROR, f"failed: {value}")
+        if result is None:
+            return
+        results = result.aggregated.hook_results
+        if failed := sum(one.cause is not None for one in results):
+            span.set_attribute("hookline.hooks.failed", failed)
+        if any(one.would_block for one in results):
+            span.set_attribute("hookline.would_block", True)
+        if self._owner.content:
+            span.set_attributes(_event_content(self._fields, result))
 
 
 class _Hook:
@@ -220,17 +214,17 @@ class _Hook:
     def end(self, result: HookExecutionResult | None) -> None:
         """End the span with what the hook said, and count it."""
         detach(self._token)
-        span, cause = self._span, None if result is None else result.cause
+        span = self._span
         try:
             if span.is_recording():
                 self._describe(span, result)
         finally:
             span.end()
         if (figures := self._owner.instruments) is not None and result is not None:
-            if cause is not None:
-                figures.failures.add(_failure_labels(self._hook, cause))
+            if result.cause is not None:
+                figures.failures.add(_failure_labels(self._hook, result.cause))
             labels = _hook_labels(self._hook)
-            figures.hook_time.record(result.duration / 1000, labels, self._context)
+            figures.add_hook(labels, result.duration / 1000, self._context)
 
     def _describe(self, span: Span, result: HookExecutionResult | None) -> None:
         if result is None:
@@ -257,14 +251,17 @@ class _Hook:
 
 
 @lru_cache(maxsize=1024)
-def _hook_attributes(hook: RegisteredHook) -> Attributes:
-    """What is the same for all runs of a hook; copied before it is used."""
-    found: Attributes = dict(_hook_labels(hook))
-    found["hookline.hook.source"] = hook.source.value
-    found["hookline.hook.mode"] = hook.config.mode.value
+def _hook_span(hook: RegisteredHook) -> tuple[str, SpanKind, Attributes]:
+    """Name, kind and attributes that are the same for all runs of a hook."""
+    found = _hook_labels(hook) | {
+        "hookline.hook.source": hook.source.value,
+        "hookline.hook.mode": hook.config.mode.value,
+    }
     if hook.config.is_async:
         found["hookline.hook.async"] = True
-    return found
+    is_request = hook.config.type is HookType.HTTP
+    kind = SpanKind.CLIENT if is_request else SpanKind.INTERNAL
+    return f"hookline hook {found['hookline.hook.name']}", kind, found
 
 
 @lru_cache(maxsize=1024)
