@@ -343,6 +343,11 @@ class NatsBus:
     async def __aexit__(self, *exc_info: object) -> None:
         await self.drain()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return bool(self._connection.client.is_connected)
+
     async def wait_closed(self) -> str:
         """Wait until the connection is closed; returns the last problem."""
         await self._connection.closed.wait()
