@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.bus.trace import TraceContext
 from hookline.protocol.events import HookEventName
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import (
@@ -34,6 +35,7 @@ class RecordingHandler:
         session_id: str | None,
         transcript_path: str | None,
         correlation_id: str,
+        trace: TraceContext | None = None,
     ) -> ProcessedHookResult:
         self.calls.append(
             {

@@ -52,7 +52,7 @@ class FiresEvents(Protocol):
         session_id: str | None,
         transcript_path: str | None,
         correlation_id: str,
-        trace: TraceContext,
+        trace: TraceContext = ...,
     ) -> ProcessedHookResult:
         """Run the hooks of an event with a validated input."""
 
@@ -148,6 +148,7 @@ class RequestServer:
         correlation_id: str,
         trace: TraceContext,
     ) -> ProcessedHookResult:
+        traced = {"trace": trace} if trace else {}
         # A request cannot choose where a process runs, nor its event or time.
         fields = {k: v for k, v in event_input.items() if k not in BASE_FIELDS}
         if not isinstance(fields.get("requester", {}), dict):
@@ -158,7 +159,7 @@ class RequestServer:
             session_id=event_input.get("session_id") or None,
             transcript_path=event_input.get("transcript_path") or None,
             correlation_id=correlation_id,
-            trace=trace,
+            **traced,
         )
 
     def _take(self, bus: MessageBus, payload: Any) -> None:

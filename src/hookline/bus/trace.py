@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, TypedDict
+from typing import Any, TypeAlias
 
 _PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _STATE = re.compile(r"[ -~]{1,512}")
 
 
-class TraceContext(TypedDict, total=False):
-    """Where a request comes from; empty for nowhere."""
-
-    traceparent: str
-    tracestate: str
+TraceContext: TypeAlias = dict[str, str]
+"""``traceparent`` and maybe ``tracestate``; empty for none."""
 
 
 def current_trace() -> TraceContext:

@@ -41,6 +41,8 @@ from .runner import HookRunner
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus, HookExecutionResponse
     from hookline.bus.server import RequestServer
+    from hookline.bus.trace import TraceContext
+    from hookline.telemetry.contract import EventTelemetry, Telemetry
 
 
 # On Python 3.11 finding a member in its enum costs more than a call.
@@ -56,6 +58,8 @@ class EventOrigin(Struct, frozen=True):
     correlation_id: str | None = None
     translated: bool = False
     """Whether model payloads are in the stable shape already."""
+    trace: TraceContext | None = None
+    """Of a request from a bus; None for an event of this process."""
 
 
 _OWN_SESSION = EventOrigin()
@@ -96,11 +100,18 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     recorder: Recorder | None = None
     broken: BrokenSystem | None = None
     tool_selection: ToolSelection = ToolSelection.UNION
+    telemetry: Telemetry | None = None
 
     async def fire(
-        self, event: HookEventName, fields: Fields, origin: EventOrigin = _OWN_SESSION
+        self,
+        event: HookEventName,
+        fields: Fields,
+        origin: EventOrigin = _OWN_SESSION,
+        told: EventTelemetry | None = None,
     ) -> ProcessedHookResult:
         """The whole way of an event."""
+        if self.telemetry is not None and told is None:
+            return await self._fire_and_tell(self.telemetry, event, fields, origin)
         if self.broken is not None:
             meta = _meta(event, origin)
             return self.failed(self.broken.error, Stage.INTERNAL, meta)
@@ -115,6 +126,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
                 fields = self.translated(event, fields)
             stage = _EXECUTION
             call = self._call(event, fields, origin)
+            call.telemetry = told
             call.encode(plan.in_process)
             started = time.perf_counter()
             results = await self.runner.run(plan, call)
@@ -130,6 +142,34 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
             return self.record_unseen(event, fields, origin, result)
         self.reporter.report(event, fields, result)
         return self._record_seen(call, plan, result)
+
+    async def _fire_and_tell(
+        self,
+        telemetry: Telemetry,
+        event: HookEventName,
+        fields: Fields,
+        origin: EventOrigin,
+    ) -> ProcessedHookResult:
+        session = self._session_of(origin)
+        told = telemetry.start_event(event, fields, session, origin.trace)
+        result = None
+        try:
+            result = await self.fire(event, fields, origin, told)
+        finally:
+            told.end(result)
+        return result
+
+    def tell(
+        self,
+        event: HookEventName | None,
+        origin: EventOrigin,
+        result: ProcessedHookResult,
+    ) -> ProcessedHookResult:
+        """Tell telemetry of an event that failed before it could be planned."""
+        if self.telemetry is not None:
+            session = self._session_of(origin)
+            self.telemetry.start_event(event, {}, session, origin.trace).end(result)
+        return result
 
     def translated(self, event: HookEventName, fields: Fields) -> Fields:
         """The fields with model payloads in the stable shape."""
@@ -172,15 +212,18 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     def _call(
         self, event: HookEventName, fields: Fields, origin: EventOrigin
     ) -> HookCall:
-        config = self.config
-        session, transcript = origin.session_id, origin.transcript_path
+        config, transcript = self.config, origin.transcript_path
         base = base_fields(
             event,
-            config.session_id if session is None else session,
+            self._session_of(origin),
             config.working_dir,
             config.transcript_path if transcript is None else transcript,
         )
         return HookCall(event, base | fields, current_depth())
+
+    def _session_of(self, origin: EventOrigin) -> str:
+        session = origin.session_id
+        return self.config.session_id if session is None else session
 
     def _merge(
         self,
@@ -231,8 +274,10 @@ class HookEventHandler(EventFirer):
             origin = EventOrigin(given("session_id"), given("transcript_path"))
         # The mapping is the caller's own and may raise anything.
         except Exception as error:  # noqa: BLE001
-            meta = FailureMeta(event_name=known_event(event_name))
-            return self.pipeline.failed(error, Stage.VALIDATION, meta)
+            known, now = known_event(event_name), self.pipeline
+            meta = FailureMeta(event_name=known)
+            result = now.failed(error, Stage.VALIDATION, meta)
+            return now.tell(known, _OWN_SESSION, result)
         return await self.pipeline.fire(event, fields, origin)
 
     async def fire_fields(
@@ -256,9 +301,11 @@ class HookEventHandler(EventFirer):
         session_id: str | None = None,
         transcript_path: str | None = None,
         correlation_id: str | None = None,
+        trace: TraceContext | None = None,
     ) -> ProcessedHookResult:
         """Fire an event from a bus: translated first, then planned (section 8)."""
-        origin = EventOrigin(session_id, transcript_path, correlation_id, True)
+        session, transcript = session_id, transcript_path
+        origin = EventOrigin(session, transcript, correlation_id, True, trace or {})
         now = self.pipeline
         try:
             translated = event_fields(event, fields)
@@ -267,6 +314,7 @@ class HookEventHandler(EventFirer):
         # Translators read foreign objects; what they raise is a boundary failure.
         except Exception as error:  # noqa: BLE001
             result = now.failed(error, Stage.TRANSLATION, _meta(event, origin))
+            now.tell(event, origin, result)
             return now.record_unseen(event, dict(fields), origin, result)
         return await now.fire(event, translated, origin)
 
@@ -276,6 +324,7 @@ class HookEventHandler(EventFirer):
         """Decide by policy about an event that could not be read; record it."""
         now, meta = self.pipeline, FailureMeta(event_name=event)
         result = now.failed(error, Stage.VALIDATION, meta)
+        now.tell(event, _OWN_SESSION, result)
         return now.record_unseen(event, fields, _OWN_SESSION, result)
 
     def note(self, session_id: str, message: str, details: Fields) -> None:

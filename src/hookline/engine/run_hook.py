@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from hookline.errors import EncodingError
-from hookline.executors.contract import Executor, HookCall, RegisteredHook
+from hookline.executors.contract import (
+    EventTelemetry,
+    Executor,
+    HookCall,
+    RegisteredHook,
+)
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Dialect, HookMode, HookType
@@ -33,8 +38,15 @@ async def run_hook(
     call: HookCall,
     executors: Executors,
     breaker: CircuitBreaker,
+    *,
+    is_told: bool = False,
 ) -> HookExecutionResult:
-    """Run a hook if it may run; never raises, except for cancellation."""
+    """Run a hook if it may run; never raises, except for cancellation.
+
+    ``is_told``: telemetry knows of it already, if there is any.
+    """
+    if call.telemetry is not None and not is_told:
+        return await _run_and_tell(call.telemetry, hook, call, executors, breaker)
     try:
         approval = hook.approval
         changed, stamp = (None, ()) if approval is None else approval.check()
@@ -61,6 +73,22 @@ async def run_hook(
         result = apply_policy(refused(hook, FailureCause.CRASH, message), hook)
     if hook.config.mode is _OBSERVE:
         return _observed(result, hook)
+    return result
+
+
+async def _run_and_tell(
+    telemetry: EventTelemetry,
+    hook: RegisteredHook,
+    call: HookCall,
+    executors: Executors,
+    breaker: CircuitBreaker,
+) -> HookExecutionResult:
+    told = telemetry.start_hook(hook, call)
+    result = None
+    try:
+        result = await run_hook(hook, call, executors, breaker, is_told=True)
+    finally:
+        told.end(result)
     return result
 
 

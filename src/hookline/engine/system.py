@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from hookline.executors.standby import StandbyExecutor
     from hookline.executors.worker import WorkerExecutor
     from hookline.journal.record import JournalRecorder
+    from hookline.telemetry.choice import TelemetryChoice
+    from hookline.telemetry.contract import Telemetry
 
 F = TypeVar("F", bound=HookFunction)
 _starting = threading.RLock()
@@ -84,8 +86,13 @@ class HookSystem:
         debug_logger: DebugLogger | None = None,
         *,
         start_workers: bool = False,
+        telemetry: TelemetryChoice = None,
     ) -> None:
-        """Build the parts; ``initialize()`` starts what ``start_workers`` asks for."""
+        """Build the parts; ``initialize()`` starts what ``start_workers`` asks for.
+
+        ``telemetry="otel"`` makes spans and metrics, ``False`` makes none; without
+        either it is what the settings say.
+        """
         config.refuse_second_system()
         self._config = config
         self._bus = message_bus
@@ -103,6 +110,8 @@ class HookSystem:
         self._breaker = CircuitBreaker(config.working_dir)
         self._background = BackgroundHooks(self._executors, self._breaker)
         self._start_workers = start_workers
+        self._telemetry = telemetry
+        self._build_telemetry(config.settings)  # raises for what cannot be had
         self._handler: HookEventHandler | None = None
         self._disposing: HookEventHandler | None = None
         self._subscribing: asyncio.Future[None] | None = None
@@ -190,7 +199,17 @@ class HookSystem:
             recorder=self._journal,
             broken=self._broken,
             tool_selection=settings.global_options.tool_selection,
+            telemetry=self._build_telemetry(settings),
         )
+
+    def _build_telemetry(self, settings: Settings) -> Telemetry | None:
+        options = settings.global_options.telemetry
+        if self._telemetry is None and options is None:
+            return None
+        # Most hosts have no telemetry and need not load its modules.
+        from hookline.telemetry.choice import choose_telemetry
+
+        return choose_telemetry(self._telemetry, options)
 
     def _add_executors(self, registry: HookRegistry) -> None:
         """Make the executors that hooks need and that are not there yet.
