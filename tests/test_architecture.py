@@ -103,6 +103,7 @@ BROAD = {
     "journal/rows.py": 1,
     "protocol/values.py": 4,
     "log.py": 1,
+    "cli/log_format.py": 1,
     "script.py": 1,
     "settings/load.py": 1,
     "telemetry/together.py": 5,

@@ -10,13 +10,13 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from itertools import count
-from ssl import SSLCertVerificationError
+from ssl import SSLCertVerificationError, SSLError
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from hookline.errors import BusConnectionError, EncodingError, MissingExtraError
 from hookline.protocol.jsontext import decode, encode_whole
 
+from .connection_log import ConnectionLog, server_parts, without_password
 from .contracts import (
     HookExecutionRequest,
     HookExecutionResponse,
@@ -35,7 +35,12 @@ from .wire import encode_response
 try:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from nats.errors import Error, NoRespondersError, OutboundBufferLimitError
+    from nats.errors import (
+        Error,
+        NoRespondersError,
+        OutboundBufferLimitError,
+        UnexpectedEOF,
+    )
 except ImportError as error:
     raise MissingExtraError("nats", "nats-py") from error
 
@@ -114,6 +119,7 @@ class NatsConnection:
         self.closed = asyncio.Event()
         """Set once the connection is closed and will not come back."""
         self.last_problem = ""
+        self.log = ConnectionLog()
         self.client = _Client()
         self.loop: asyncio.AbstractEventLoop | None = None
         self._opened_with: tuple[list[str], dict[str, Any]] = ([], {})
@@ -247,11 +253,14 @@ class NatsConnection:
     async def _on_disconnected(self) -> None:
         if not self.client.is_connected and not self.client.is_closed:
             self._connected.clear()
+            self.log.note_lost(self.last_problem)
 
     async def _on_connected(self) -> None:
         self.last_problem = ""
         self._refused.clear()
         self._connected.set()
+        if (url := self.client.connected_url) is not None:
+            self.log.note_connected(url.geturl())
 
     async def _on_closed(self) -> None:
         # Wakes those who wait for a connection; using it raises the reason.
@@ -259,10 +268,14 @@ class NatsConnection:
         self.closed.set()
 
     async def _on_error(self, error: Exception) -> None:
-        _log.debug("nats: %s", error)
+        problem = str(error) or type(error).__name__
+        if not self.client.is_closed:
+            network = isinstance(error, UnexpectedEOF | OSError)
+            of_network = network and not isinstance(error, SSLError)
+            self.log.note_error(problem, of_network=of_network)
         if self._refused.is_set():
             return  # later errors say less than the refusal
-        self.last_problem = str(error) or type(error).__name__
+        self.last_problem = problem
         unauthorized = "authorization" in self.last_problem.lower()
         if unauthorized or isinstance(error, SSLCertVerificationError | _NoTLSError):
             self._refused.set()
@@ -281,7 +294,7 @@ _TLS_OPTIONS = ("tls", "tls_hostname", "tls_handshake_first")
 
 def _requires_tls(addresses: list[str], options: dict[str, Any]) -> bool:
     """Whether TLS is asked for, by an option or by the address of any server."""
-    schemes = {_parts(address).scheme for address in addresses}
+    schemes = {server_parts(address).scheme for address in addresses}
     required = bool(schemes & {"tls", "wss"}) or any(
         options.get(name) for name in _TLS_OPTIONS
     )
@@ -289,16 +302,6 @@ def _requires_tls(addresses: list[str], options: dict[str, Any]) -> bool:
         # The password in such an address goes out before any answer.
         raise BusConnectionError("ws://", "not encrypted although TLS is asked for")
     return required
-
-
-def _parts(server: str) -> SplitResult:
-    return urlsplit(server if "://" in server else f"nats://{server}")
-
-
-def without_password(server: str) -> str:
-    """Return a server's address without the password that may be in it."""
-    parts = _parts(server)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class NatsBus:
@@ -339,6 +342,11 @@ class NatsBus:
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.drain()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return bool(self._connection.client.is_connected)
 
     async def wait_closed(self) -> str:
         """Wait until the connection is closed; returns the last problem."""

@@ -75,7 +75,9 @@ class RequestServer:
             raise ValueError(f"max_concurrent must be at least 1, got {max_concurrent}")
         self._handler = handler
         self._bus = bus
+        self._max_concurrent = max_concurrent
         self._slots = asyncio.Semaphore(max_concurrent)
+        self._taken = 0
         self._unsubscribe: Unsubscribe | None = None
         self._in_flight: set[asyncio.Task[None]] = set()
 
@@ -109,9 +111,13 @@ class RequestServer:
         correlation_id = correlation_id_of(payload)
         try:
             event, event_input = _checked(payload)
-            async with self._slots:
-                trace = checked_trace(payload.get("traceContext"))
-                result = await self._fire(event, event_input, correlation_id, trace)
+            trace = checked_trace(payload.get("traceContext"))
+            self._taken += 1
+            try:
+                async with self._slots:
+                    result = await self._fire(event, event_input, correlation_id, trace)
+            finally:
+                self._taken -= 1
             return _response(result, event, correlation_id)
         except _InvalidRequestError as error:
             (code, problem), stage = error.args, Stage.VALIDATION
@@ -124,6 +130,16 @@ class RequestServer:
         return failed_response(
             correlation_id, code, problem, stage=stage.value, event_name=name
         )
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests run now."""
+        return min(self._taken, self._max_concurrent)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for others to end."""
+        return self._taken - self.in_flight
 
     async def _fire(
         self,

@@ -61,6 +61,12 @@ class Parser(argparse.ArgumentParser):
         """Add ``--journal``."""
         self.add_option("--journal FILE", text, type=_journal)
 
+    def add_log_format(self) -> None:
+        """Add ``--log-format``, for commands that run for long."""
+        text = "format of messages on standard error: text (default) or json"
+        choices = ("text", "json")
+        self.add_option("--log-format FORMAT", text, choices=choices, default="text")
+
     def add_settings(self) -> None:
         """Add the options that say which settings to use."""
         text = "use only this settings file, not those of project, user and system"
@@ -110,10 +116,31 @@ def log_problems(config: Config) -> None:
         logger.warning("%s", problem)
 
 
-def log_to_stderr(level: int = logging.WARNING) -> None:
-    """Show log messages to the user."""
+def logs_json(options: Options | None) -> bool:
+    """Whether messages are asked for as JSON."""
+    return getattr(options, "log_format", "text") == "json"
+
+
+def note(line: str, options: Options, level: str = "info") -> None:
+    """Write a line for people to standard error, in the format asked for."""
+    if logs_json(options):
+        from .log_format import json_line, shown_text
+
+        message = shown_text(line.removeprefix("hookline: "))
+        line = json_line(level, "hookline", {"message": message})
+    print(line, file=sys.stderr, flush=True)
+
+
+def log_to_stderr(level: int = logging.WARNING, options: Options | None = None) -> None:
+    """Show log messages to the user, in the format that ``--log-format`` asks for."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("hookline: %(message)s"))
+    if logs_json(options):
+        from .log_format import JsonFormatter, log_everything_to
+
+        handler.setFormatter(JsonFormatter())
+        log_everything_to(handler)
+    else:
+        handler.setFormatter(logging.Formatter("hookline: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level)
     logger.propagate = False

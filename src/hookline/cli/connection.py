@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hookline.bus.contracts import subject_name
 from hookline.errors import HooklineError
 
-from .common import Options, Parser, read_file
+from .common import Options, Parser, note, read_file
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -58,7 +57,7 @@ async def connect(options: Options, **more: Any) -> NatsBus:
         subject_name("--inbox-prefix", options.inbox_prefix)
     servers = _servers(options)
     if any(urlsplit(server).password for server in servers):
-        print(f"hookline: {SAFE_PASSWORDS}", file=sys.stderr)
+        note(f"hookline: {SAFE_PASSWORDS}", options, "warning")
     more |= nats_options(options)
     return await NatsBus.connect(servers, prefix=options.prefix, **more)
 

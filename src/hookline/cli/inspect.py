@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from hookline.errors import HooklineError, MissingExtraError
 
 from . import journal
-from .common import Options, Parser, at_least, end_hooks_on_signals, log_to_stderr
+from .common import (
+    Options,
+    Parser,
+    at_least,
+    end_hooks_on_signals,
+    log_to_stderr,
+    note,
+)
 
 if TYPE_CHECKING:
     from hookline.inspector.desk import Desk
@@ -44,12 +51,13 @@ def add_arguments(parser: Parser) -> None:
     text = "port to listen on (default: 0, any that is free)"
     parser.add_option("--port N", text, type=at_least(0), default=0)
     parser.add_flag("--no-open", "do not open the browser")
+    parser.add_log_format()
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> None:
     """Serve until a signal arrives."""
-    log_to_stderr()
+    log_to_stderr(options=options)
     try:
         from hookline.inspector.app import build_app
         from hookline.inspector.desk import Desk
@@ -121,7 +129,7 @@ def _tell(options: Options, guard: Guard, address: str) -> None:
     else:
         _open_browser(f"{address}?token={guard.single_use_token()}")
         how = "opening the browser"
-    print(f"hookline: {how}; Ctrl-C ends the inspector", file=sys.stderr, flush=True)
+    note(f"hookline: {how}; Ctrl-C ends the inspector", options)
 
 
 def _no_browser() -> str | None:

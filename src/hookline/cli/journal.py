@@ -20,7 +20,7 @@ from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import timestamp
 from hookline.settings.locations import project_around
 
-from .common import Options, Parser, load_config
+from .common import Options, Parser, load_config, note
 from .terminal import Progress, plural
 
 _SPAN = re.compile(r"([0-9]{1,9})\s*(s|m|h|d|w)")
@@ -72,12 +72,12 @@ def find_scope(reader: JournalReader, wanted: EventFilter, options: Options) -> 
     return Scope(here, reader.count(wanted) - reader.count(here))
 
 
-def print_elsewhere(elsewhere: int) -> None:
+def print_elsewhere(elsewhere: int, options: Options) -> None:
     """Say how many events of other projects are left out."""
     if elsewhere:
         sys.stdout.flush()
         left_out = f"{plural(elsewhere, 'event')} of other projects left out"
-        print(f"{left_out}: --everywhere includes them", file=sys.stderr)
+        note(f"{left_out}: --everywhere includes them", options)
 
 
 def event_filter(options: Options) -> EventFilter:
@@ -108,7 +108,7 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
     path = journal_file(options)
     if options.journal is None and not os.path.lexists(path):
         hint = "set hooksConfig.journal to true, or use 'hookline fire --record'"
-        print(f"hookline: nothing is recorded yet ({path}): {hint}", file=sys.stderr)
+        note(f"hookline: nothing is recorded yet ({path}): {hint}", options)
         yield None
         return
     with (

@@ -15,7 +15,7 @@ from hookline.journal import query
 from hookline.journal.store import identity, move_aside
 
 from . import journal
-from .common import Options, Parser, at_least, log_to_stderr
+from .common import Options, Parser, at_least, log_to_stderr, note
 from .terminal import (
     format_duration,
     one_line,
@@ -60,12 +60,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--json", "print JSON")
     text = "rename the journal, so that a new one is started; nothing is deleted"
     parser.add_flag("--move-aside", text)
+    parser.add_log_format()
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> None:
     """Print the events."""
-    log_to_stderr()
+    log_to_stderr(options=options)
     if options.move_aside:
         print(f"moved to {move_aside(journal.journal_file(options))}")
         return
@@ -105,10 +106,10 @@ def _print_list(options: Options, wanted: query.EventFilter) -> None:
         print(_line(entry))
     sys.stdout.flush()
     if reader is not None and not entries:
-        print("hookline: no matching event is recorded", file=sys.stderr)
+        note("hookline: no matching event is recorded", options)
     elif len(entries) < total:
         newest = f"the newest {len(entries)} of {total:,}"
-        print(f"{newest}: -n 0 shows all", file=sys.stderr)
+        note(f"{newest}: -n 0 shows all", options)
 
 
 def _objects(reader: query.JournalReader, entries: list[query.Entry]) -> list[object]:
@@ -121,18 +122,18 @@ def _follow(options: Options, wanted: query.EventFilter) -> None:
     """Print old and new events until Ctrl-C."""
     path = journal.journal_file(options)
     try:
-        _wait_for(path)
+        _wait_for(path, options)
         while True:
             with query.read_journal(path) as reader:
                 _follow_file(reader, wanted, options)
-            _wait_for(path)
+            _wait_for(path, options)
     except KeyboardInterrupt:
         pass
 
 
-def _wait_for(path: str) -> None:
+def _wait_for(path: str, options: Options) -> None:
     if identity(path) is None:
-        print(f"hookline: waiting for {path}", file=sys.stderr)
+        note(f"hookline: waiting for {path}", options)
     while identity(path) is None:
         time.sleep(_POLL_S)
 

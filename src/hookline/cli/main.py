@@ -13,6 +13,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -46,23 +47,22 @@ def _dispatch(arguments: list[str], *, own_process: bool = False) -> int:
     try:
         if name in COMMANDS:
             return _run(name, arguments[1:], own_process=own_process)
-        return _print_overview_or_version(name, given=bool(arguments))
+        return _print_overview_or_version(name, arguments)
     except HooklineError as error:
-        return _fail(str(error))
+        return _fail(str(error), arguments)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return 141  # whatever reads our output has exited
     except OSError as error:
         # The file system's fault: full, read-only, not allowed.
-        return _fail(f"{error.filename or 'standard output'}: {error.strerror}")
+        where = error.filename or "standard output"
+        return _fail(f"{where}: {error.strerror}", arguments)
     # Without this an unexpected exception could exit with a status that means
     # something else.
-    except Exception:  # noqa: BLE001
-        import traceback
-
-        traceback.print_exc()
-        return _fail("this is a bug in Hookline: please report it with the above")
+    except Exception as error:  # noqa: BLE001
+        bug = "this is a bug in Hookline: please report it with"
+        return _fail(f"{bug} the traceback", arguments, error)
 
 
 def _open_streams() -> None:
@@ -87,20 +87,21 @@ def _flushed(stream: TextIO, status: int) -> int:
         discard(stream)
         if stream is sys.stdout and status == 0:
             broken = isinstance(error, BrokenPipeError)
-            return 141 if broken else _fail(f"standard output: {error.strerror}")
+            problem = f"standard output: {error.strerror}"
+            return 141 if broken else _fail(problem, sys.argv[1:])
     return status
 
 
-def _print_overview_or_version(name: str, *, given: bool) -> int:
+def _print_overview_or_version(name: str, arguments: list[str]) -> int:
     if name in {"-h", "--help", "help"}:
         print(_overview())
-        return 0 if given else 1
+        return 0 if arguments else 1
     if name in {"-V", "--version"}:
         from importlib.metadata import version
 
         print(f"hookline {version('hookline')}")
         return 0
-    return _fail(_unknown(name))
+    return _fail(_unknown(name), arguments)
 
 
 def _run(name: str, arguments: list[str], *, own_process: bool) -> int:
@@ -156,10 +157,26 @@ def _unknown(name: str) -> str:
     return f"unknown command {name!r}: {hint}"
 
 
-def _fail(message: str) -> int:
+def _fail(
+    message: str, arguments: Iterable[str] = (), error: Exception | None = None
+) -> int:
+    """Say why the command failed; with the traceback of an error, if that is given."""
     with suppress(OSError):  # nobody can be told
-        print(f"hookline: {message}", file=sys.stderr)
+        print(_last_line(message, [*arguments], error), file=sys.stderr)
     return 1
+
+
+def _last_line(message: str, arguments: list[str], error: Exception | None) -> str:
+    if any(word.startswith("--log") for word in arguments):
+        from .log_format import asks_for_json, fatal_line
+
+        if asks_for_json(arguments):
+            return fatal_line(message, error)
+    if error is None:
+        return f"hookline: {message}"
+    import traceback
+
+    return f"{''.join(traceback.format_exception(error))}hookline: {message}"
 
 
 if __name__ == "__main__":

@@ -71,12 +71,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--json", "print one JSON object")
     text = "print JSON lines while it runs, for a program that shows them"
     parser.add_option("--progress FORMAT", f"'json': {text}", choices=["json"])
+    parser.add_log_format()
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> int:
     """Replay the events and report the changes."""
-    log_to_stderr()
+    log_to_stderr(options=options)
     _log_messages_once()
     options.json |= options.progress is not None
     wanted = journal.event_filter(options)
@@ -218,7 +219,7 @@ def _report_dry_run(
         print(f"  {count:>7,}  {event}")
     for reason, count in reasons.items():
         print(f"{count:,} of them not exactly: {INEXACT[reason]}")
-    journal.print_elsewhere(elsewhere)
+    journal.print_elsewhere(elsewhere, options)
     return 0
 
 

@@ -134,7 +134,7 @@ def print_report(
     _print_failures(failed)
     note = f" ({inexact_events:,} not exactly)" if inexact_events else ""
     print(f"{plural(len(entries), 'event')} replayed{note}: {_summary(exact)}")
-    journal.print_elsewhere(elsewhere)
+    journal.print_elsewhere(elsewhere, options)
     return 1 if exact else 0
 
 

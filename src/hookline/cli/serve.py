@@ -26,7 +26,9 @@ from .common import (
     end_hooks_on_signals,
     load_config,
     log_to_stderr,
+    logs_json,
 )
+from .log_format import json_line
 from .terminal import plural
 
 if TYPE_CHECKING:
@@ -63,14 +65,16 @@ def add_arguments(parser: Parser) -> None:
     text = "requests handled at the same time; others wait (default: 64)"
     parser.add_option("--concurrency N", text, type=at_least(1), default=64)
     parser.add_settings()
-    parser.add_flag("-v --verbose", "log one line per request")
+    text = "log each request, and what happens to the connection"
+    parser.add_flag("-v --verbose", text)
+    parser.add_log_format()
 
 
 def run(options: Options) -> None:
     """Serve until a signal arrives."""
     connection.require_bus(options, "serve")
     subject_name("--queue", options.queue)
-    log_to_stderr(logging.INFO if options.verbose else logging.WARNING)
+    log_to_stderr(logging.INFO if options.verbose else logging.WARNING, options)
     asyncio.run(_serve(load_config(options, one_shot=False), options))
 
 
@@ -86,12 +90,20 @@ async def _serve(config: Config, options: Options) -> None:
             await bus.ready()
             _tune_garbage_collection()
             hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
-            print(f"hookline: ready, serving {hooks} as {bus.queue}", flush=True)
+            _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
             await _wait_for_signal(bus)
             _log.info("stopping: finishing requests in progress")
             await bus.drain()
         finally:
             await bus.close()
+
+
+def _print_ready(message: str, options: Options) -> None:
+    line = f"hookline: {message}"
+    if logs_json(options):
+        # Collectors of logs read both streams as one.
+        line = json_line("info", _log.name, {"message": message})
+    print(line, flush=True)
 
 
 def _tune_garbage_collection() -> None:
@@ -133,13 +145,26 @@ def _logged(handle: RequestHandler) -> RequestHandler:
         started = time.perf_counter()
         response = await handle(payload)
         took_ms = (time.perf_counter() - started) * 1000
-        name = payload.get("eventName") if isinstance(payload, dict) else None
-        facts = name, response["correlationId"], _outcome(response), took_ms
-        # %r: a request must not be able to forge lines in the log.
-        _log.info("%.60r %.80r %s %.1f ms", *facts)
+        _log_request(payload, response, took_ms)
         return response
 
     return handle_and_log
+
+
+def _log_request(payload: Any, response: HookExecutionResponse, took_ms: float) -> None:
+    name = payload.get("eventName") if isinstance(payload, dict) else None
+    error = response.get("error")
+    request = {
+        "event": name,
+        "correlation_id": response["correlationId"],
+        "verdict": _outcome(response),
+        "error": error["code"] if error else None,
+        "duration_ms": round(took_ms, 1),
+    }
+    failed = request["verdict"] == "failed"
+    # %r: a request must not be able to forge lines in the log.
+    text = "%.60r %.80r %s: %s %.1f ms" if failed else "%.60r %.80r %s%.0s %.1f ms"
+    _log.info(text, *request.values(), extra={"request": request})
 
 
 def _outcome(response: HookExecutionResponse) -> str:
@@ -148,5 +173,4 @@ def _outcome(response: HookExecutionResponse) -> str:
         return "blocked"
     if processed.get("shouldStop"):
         return "stopped"
-    error = response.get("error")
-    return f"failed: {error['code']}" if error else "allowed"
+    return "failed" if response.get("error") else "allowed"

@@ -65,6 +65,17 @@ class HookSystemStatus(Struct, frozen=True):
     total_hooks: int
 
 
+class HookSystemHealth(Struct, frozen=True):
+    """What can be wrong with a hook system while it runs."""
+
+    skipped: tuple[RegisteredHook, ...]
+    """Hooks that are skipped for now because they keep timing out."""
+    processes: int
+    """Processes of worker hooks that live."""
+    lost: tuple[str, ...]
+    """Worker hooks whose process is gone and was not replaced yet."""
+
+
 class HookSystem:
     """Owns registry, planner, runner and handler of one Config."""
 
@@ -113,6 +124,16 @@ class HookSystem:
         """Whether it is initialised, and how many hooks there are."""
         total = len(self._registry.all_hooks())
         return HookSystemStatus(self._handler is not None, total)
+
+    def health(self) -> HookSystemHealth:
+        """What monitoring wants to know; call it on the event loop of the events."""
+        hooks = self._registry.all_hooks()
+        workers = self._workers
+        return HookSystemHealth(
+            skipped=tuple(hook for hook in hooks if self._breaker.open_for(hook)),
+            processes=0 if workers is None else workers.processes(),
+            lost=() if workers is None else tuple(workers.lost_hooks()),
+        )
 
     @property
     def event_handler(self) -> HookEventHandler:

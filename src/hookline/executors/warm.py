@@ -102,6 +102,11 @@ class WarmProcess:
         return self._group.pid
 
     @property
+    def lost(self) -> bool:
+        """Whether it ended, or was given up, without being asked to end."""
+        return self._open or self.fault is not None
+
+    @property
     def usable(self) -> bool:
         """Whether it can take a request."""
         return self._open and self._answer is None and not self._group.reaped

@@ -81,6 +81,7 @@ class WorkerPool:
         """The files of a process that has answered."""
         self._silent: tuple[Stamp, float] | None = None
         """The files of a program that is no worker, and until when it is not asked."""
+        self._lost = False
         self._ending: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
@@ -151,7 +152,14 @@ class WorkerPool:
     def start_ahead(self, call: HookCall) -> None:
         """Start a worker before the first event."""
         if not self._idle:
+            self._lost = True  # until it is there
             self.give_back(self._start(call))
+
+    @property
+    def lost_hook(self) -> str | None:
+        """The name of the hook, if its worker is gone and no other was started yet."""
+        silent = self._silent is not None and time.monotonic() < self._silent[1]
+        return self._hook.name if (self._lost or silent) and not self._stamps else None
 
     async def close(self) -> None:
         """Wait for the workers that are busy, then end them all.
@@ -205,6 +213,7 @@ class WorkerPool:
         """A worker has ended."""
         self._live.discard(worker)
         self._stamps.pop(worker, None)
+        self._lost = worker.lost
         if worker in self._idle:
             self._idle.remove(worker)
 
@@ -282,6 +291,15 @@ class WorkerExecutor:
                 self._pool(hook, call).start_ahead(call)
             except (OSError, ValueError) as error:
                 logger.warning("worker %r could not be started: %s", hook.name, error)
+
+    def processes(self) -> int:
+        """How many workers live."""
+        return len(self._live)
+
+    def lost_hooks(self) -> list[str]:
+        """The hooks whose worker is gone; the next event starts another."""
+        names = (pool.lost_hook for pool in self._pools.values())
+        return [name for name in names if name is not None]
 
     async def close(self) -> None:
         """End all workers; those that are busy finish first."""

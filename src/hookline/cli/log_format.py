@@ -1,0 +1,133 @@
+"""``--log-format json``: one JSON object per line on standard error.
+
+Every line is valid JSON in ASCII, whatever a message holds, and shows no more of a
+value than the text does. Libraries, warnings and uncaught errors are written so, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import math
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+FIELDS = ("hook", "request", "bus", "settings")
+"""Mappings that our records have as ``extra``, and that are objects in the line."""
+
+_MAX_TEXT = 8000
+_MAX_VALUE = 120  # as in the text of the record
+_MAX_INTEGER = 2**63
+_log = logging.getLogger("hookline")
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one line of JSON; never raises."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        try:
+            fields = _fields(record)
+        # What was logged is foreign, and its text may raise anything.
+        except Exception as error:  # noqa: BLE001
+            fields = {"message": f"a message that raises {type(error).__name__}"}
+        level = record.levelname.lower()
+        return json_line(level, record.name, fields, record.created)
+
+
+def json_line(
+    level: str, logger: str, fields: Mapping[str, Any], at: float | None = None
+) -> str:
+    """One line: when, how bad, who says it, then the fields."""
+    moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
+    shown = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # ASCII: other line ends, such as U+2028, are not in the line as they are.
+    return json.dumps({"time": shown, "level": level, "logger": logger, **fields})
+
+
+def fatal_line(message: str, error: BaseException | None = None) -> str:
+    """The last line of a command that fails."""
+    fields = {"message": shown_text(message)}
+    if error is not None:
+        fields["exception"] = _trace(error)
+    return json_line("error", "hookline", fields)
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether arguments that may be invalid ask for JSON."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--log-format")
+    try:
+        return bool(parser.parse_known_args(arguments)[0].log_format == "json")
+    except argparse.ArgumentError:
+        return False
+
+
+def log_everything_to(handler: logging.Handler) -> None:
+    """Write what Python and its libraries would print to standard error, too."""
+    logging.getLogger().addHandler(handler)
+    logging.captureWarnings(capture=True)
+    threading.excepthook = _log_thread_error
+    sys.unraisablehook = _log_unraisable
+    sys.excepthook = _log_error
+
+
+def _log_error(
+    kind: type[BaseException], error: BaseException, where: TracebackType | None
+) -> None:
+    _log.error("uncaught error", exc_info=(kind, error, where))
+
+
+def _log_thread_error(given: threading.ExceptHookArgs) -> None:
+    if given.exc_value is not None:
+        _log_error(given.exc_type, given.exc_value, given.exc_traceback)
+
+
+def _log_unraisable(given: Any) -> None:
+    if given.exc_value is not None:
+        _log_error(given.exc_type, given.exc_value, given.exc_traceback)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    message, given = record.getMessage(), record.args
+    if hasattr(record, "hook") and isinstance(given, tuple) and given:
+        message = str(given[0])  # its name; the rest is the values, fields here
+    fields: dict[str, Any] = {"message": shown_text(message)}
+    for name in FIELDS:
+        found = getattr(record, name, None)
+        if isinstance(found, Mapping) and found:
+            fields[name] = {shown_text(str(key)): _value(found[key]) for key in found}
+    if record.exc_info and record.exc_info[1] is not None:
+        fields["exception"] = _trace(record.exc_info[1])
+    return fields
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) < _MAX_INTEGER:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    return shown_text(str(value), _MAX_VALUE)
+
+
+def shown_text(text: str, limit: int = _MAX_TEXT) -> str:
+    """Text that every JSON parser takes: no lone surrogates, and not too long."""
+    cut = text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return cut.encode("utf-8", "backslashreplace").decode()
+
+
+def _trace(error: BaseException) -> str:
+    lines = "".join(traceback.format_exception(error)).rstrip()
+    # The end says what it was.
+    return shown_text(
+        lines if len(lines) <= _MAX_TEXT else f"...{lines[3 - _MAX_TEXT :]}"
+    )

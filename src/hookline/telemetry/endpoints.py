@@ -1,0 +1,181 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, in a thread of their own.
+
+Whoever asks can neither delay the events nor use up threads: one thread answers all,
+with a limit on connections, on the size of a request and on the time for it. The event
+loop of the events is asked for its state; one that hangs is told from one that works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from http import HTTPStatus
+
+import msgspec
+
+from hookline.errors import HooklineError
+
+from .health import WorkerState, live_checks, ready_checks, report
+from .prometheus import CONTENT_TYPE, PrometheusTelemetry
+
+LOOP_S = 2.0
+"""How long the event loop may take to answer."""
+REQUEST_S = 10.0
+MAX_CLIENTS = 64
+_MAX_HEAD = 8 * 1024
+_STOP_S = 5.0
+
+Answer = tuple[HTTPStatus, str, bytes]
+
+
+class Endpoints:
+    """The HTTP server of one worker; ``start`` and ``stop`` it on its event loop."""
+
+    def __init__(
+        self, figures: PrometheusTelemetry, state: Callable[[], WorkerState]
+    ) -> None:
+        self._figures = figures
+        self._state = state
+        self._loop = asyncio.get_running_loop()
+        self._asked: Future[WorkerState] | None = None
+        self._clients: dict[asyncio.Task[None], None] = {}
+        self._thread: threading.Thread | None = None
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+
+    def start(self, host: str, port: int) -> str:
+        """Listen; returns the address, such as ``127.0.0.1:9464``."""
+        listener = _listen(host, port)
+        address = listener.getsockname()
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._run(listener, started)),
+            name="hookline-metrics",
+            daemon=True,
+        )
+        self._thread.start()
+        started.wait()
+        return _shown(address[0], address[1])
+
+    def stop(self) -> None:
+        """Close all connections and end the thread."""
+        if self._own_loop is not None and self._thread is not None:
+            self._own_loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(_STOP_S)
+
+    async def _run(self, listener: socket.socket, started: threading.Event) -> None:
+        self._own_loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(
+            self._take, sock=listener, limit=_MAX_HEAD, backlog=MAX_CLIENTS
+        )
+        started.set()
+        await self._stopping.wait()
+        server.close()
+        for client in self._clients:
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+
+    async def _take(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        client = asyncio.current_task()
+        assert client is not None
+        if len(self._clients) >= MAX_CLIENTS:
+            # The newest one is served: those that are slow cannot shut others out.
+            next(iter(self._clients)).cancel()
+        self._clients[client] = None
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                writer.write(await self._response(reader))
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client is gone, too slow, or one of too many
+        finally:
+            writer.transport.abort()
+            del self._clients[client]
+
+    async def _response(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return _encoded(_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _encoded(_error(HTTPStatus.BAD_REQUEST))
+        method, target, _ = words
+        if method not in {b"GET", b"HEAD"}:
+            answer = _error(HTTPStatus.METHOD_NOT_ALLOWED)
+        else:
+            answer = await self._answer(target.partition(b"?")[0])
+        return _encoded(answer, with_body=method != b"HEAD")
+
+    async def _answer(self, path: bytes) -> Answer:
+        if path == b"/metrics":
+            state = await self._ask_loop()
+            return HTTPStatus.OK, CONTENT_TYPE, self._figures.render(state)
+        if path == b"/healthz":
+            checks = live_checks(await self._ask_loop())
+        elif path == b"/readyz":
+            checks = ready_checks(await self._ask_loop())
+        else:
+            return _error(HTTPStatus.NOT_FOUND)
+        works = all(check.ok for check in checks.values())
+        status = HTTPStatus.OK if works else HTTPStatus.SERVICE_UNAVAILABLE
+        return _json(status, report(checks))
+
+    async def _ask_loop(self) -> WorkerState | None:
+        """The state, from the loop of the events; None if that does not answer."""
+        # One question at a time: they must not pile up in a loop that hangs.
+        if self._asked is None or self._asked.done():
+            asking = asyncio.run_coroutine_threadsafe(self._find_state(), self._loop)
+            self._asked = asking
+        answer = asyncio.wrap_future(self._asked)
+        done, _ = await asyncio.wait({answer}, timeout=LOOP_S)
+        return answer.result() if done else None
+
+    async def _find_state(self) -> WorkerState:
+        return self._state()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=MAX_CLIENTS)
+    except OSError as error:
+        raise HooklineError(
+            f"--metrics {_shown(host, port)}: {error.strerror}"
+        ) from error
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _json(status: HTTPStatus, content: object) -> Answer:
+    return status, "application/json", msgspec.json.encode(content) + b"\n"
+
+
+def _error(status: HTTPStatus) -> Answer:
+    return _json(status, {"error": {"message": status.phrase}})
+
+
+def _encoded(answer: Answer, *, with_body: bool = True) -> bytes:
+    status, content_type, body = answer
+    lines = [
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(body)}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+    ]
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        lines.append("Allow: GET, HEAD")
+    head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+    return head + body if with_body else head

@@ -1,0 +1,329 @@
+"""Figures for Prometheus: counters and histograms of events and hooks, and the state.
+
+Labels have few values: events, verdicts, causes, and the hooks of the settings. What a
+model or a requester chooses, such as the name of a tool, is none.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
+
+from hookline.errors import MissingExtraError
+from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.protocol.events import HookEventName
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
+
+from .contract import Carrier, verdict_word
+from .health import WorkerState, ready_checks
+
+try:
+    from prometheus_client import (
+        CONTENT_TYPE_LATEST,
+        CollectorRegistry,
+        Counter,
+        Histogram,
+        ProcessCollector,
+        generate_latest,
+    )
+    from prometheus_client.core import GaugeMetricFamily, Metric
+    from prometheus_client.registry import Collector
+except ImportError as error:
+    raise MissingExtraError("metrics", "prometheus-client") from error
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+OTHER = "(other)"
+"""Stands for all hooks beyond so many names."""
+
+_MAX_HOOKS = 500
+_MAX_NAME = 100
+_BUCKETS_S = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
+    *(0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+
+
+@lru_cache(maxsize=1024)
+def label_of(name: str) -> str:
+    """A name as the value of a label: short, and nothing that ends a line."""
+    cut = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
+
+
+class PrometheusTelemetry:
+    """Counts events and hooks in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry(auto_describe=True)
+        self._hooks: dict[tuple[str, str], _HookFigures] = {}
+        self._state = _StateCollector()
+        self._events = Counter(
+            "hookline_events",
+            "Events by verdict",
+            ["event", "verdict"],
+            registry=registry,
+        )
+        self._event_seconds = Histogram(
+            "hookline_event_duration_seconds",
+            "Time from an event to its verdict",
+            ["event"],
+            buckets=_BUCKETS_S,
+            registry=registry,
+        )
+        self._series = _HookSeries(registry)
+        ProcessCollector(registry=registry)
+        registry.register(self._state)
+
+    def start_event(
+        self,
+        event: HookEventName | None,
+        fields: Mapping[str, Any],
+        session_id: str,
+        carrier: Carrier | None,
+    ) -> _Event:
+        """Start the clock of an event."""
+        return _Event(self, event, fields)
+
+    def end_event(
+        self,
+        event: HookEventName | None,
+        fields: Mapping[str, Any],
+        result: ProcessedHookResult | None,
+        seconds: float,
+    ) -> None:
+        """Count an event that has its verdict, or was cancelled."""
+        name = "unknown" if event is None else event.value
+        self._events.labels(name, _verdict(event, fields, result)).inc()
+        self._event_seconds.labels(name).observe(seconds)
+
+    def figures_of(self, hook: RegisteredHook) -> _HookFigures:
+        """The series of a hook; those beyond the limit share theirs."""
+        key = (hook.name, hook.config.type.value)
+        found = self._hooks.get(key)
+        if found is None:
+            if len(self._hooks) >= _MAX_HOOKS:
+                key = (OTHER, "other")
+            labels = label_of(key[0]), key[1]
+            found = self._hooks.setdefault(key, _HookFigures(self._series, *labels))
+        return found
+
+    def render(self, state: WorkerState | None) -> bytes:
+        """Everything in the text format; without a state its gauges are left out."""
+        self._state.state = state
+        return generate_latest(self._registry)
+
+
+def _verdict(
+    event: HookEventName | None,
+    fields: Mapping[str, Any],
+    result: ProcessedHookResult | None,
+) -> str:
+    if result is None:
+        return "cancelled"
+    if event is None:
+        return "failed"
+    word = verdict_word(event, result, fields)
+    aggregated = result.aggregated
+    # Without results the event failed before its hooks, and no policy closed it.
+    failed = not aggregated.success and not aggregated.hook_results
+    return "failed" if failed and word == "allowed" else word
+
+
+class _Event:
+    """One event."""
+
+    __slots__ = ("_event", "_fields", "_owner", "_started")
+
+    def __init__(
+        self,
+        owner: PrometheusTelemetry,
+        event: HookEventName | None,
+        fields: Mapping[str, Any],
+    ) -> None:
+        self._owner = owner
+        self._event = event
+        self._fields = fields
+        self._started = perf_counter()
+
+    def start_hook(self, hook: RegisteredHook, call: HookCall) -> _Hook:
+        """Start the clock of a hook."""
+        return _Hook(self._owner.figures_of(hook), call.recheck)
+
+    def end(self, result: ProcessedHookResult | None) -> None:
+        """Count the verdict."""
+        seconds = perf_counter() - self._started
+        self._owner.end_event(self._event, self._fields, result, seconds)
+
+    def carrier(self) -> Carrier:
+        """Nothing to pass on."""
+        return {}
+
+
+class _Hook:
+    """One run of a hook."""
+
+    __slots__ = ("_figures", "_recheck", "_started")
+
+    def __init__(self, figures: _HookFigures, recheck: bool) -> None:
+        self._figures = figures
+        self._recheck = recheck
+        self._started = perf_counter()
+
+    def end(self, result: HookExecutionResult | None) -> None:
+        """Count the run."""
+        self._figures.count(result, perf_counter() - self._started, self._recheck)
+
+
+class _HookSeries:
+    """What is counted of hooks, by their names."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.runs = Counter(
+            "hookline_hook_runs",
+            "Runs of hooks by outcome",
+            ["hook", "type", "outcome"],
+            registry=registry,
+        )
+        self.failures = Counter(
+            "hookline_hook_failures",
+            "Failed runs by cause",
+            ["hook", "type", "cause"],
+            registry=registry,
+        )
+        self.would_blocks = Counter(
+            "hookline_hook_would_blocks",
+            "Runs in observe mode that would have blocked",
+            ["hook", "type"],
+            registry=registry,
+        )
+        self.rechecks = Counter(
+            "hookline_hook_rechecks",
+            "Runs on the input after all changes",
+            ["hook", "type"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "hookline_hook_duration_seconds",
+            "Time of one run of a hook",
+            ["hook", "type"],
+            buckets=_BUCKETS_S,
+            registry=registry,
+        )
+
+
+class _HookFigures:
+    """The series of one hook, found once."""
+
+    def __init__(self, series: _HookSeries, name: str, kind: str) -> None:
+        self._series = series
+        self._labels = name, kind
+        self._seconds = series.seconds.labels(name, kind)
+        self._rechecks = series.rechecks.labels(name, kind)
+        self._would_blocks = series.would_blocks.labels(name, kind)
+        self._runs: dict[str, Counter] = {}
+
+    def count(
+        self, result: HookExecutionResult | None, seconds: float, recheck: bool
+    ) -> None:
+        outcome = _outcome(result)
+        runs = self._runs.get(outcome)
+        if runs is None:
+            runs = self._series.runs.labels(*self._labels, outcome)
+            self._runs[outcome] = runs
+        runs.inc()
+        self._seconds.observe(seconds)
+        if recheck:
+            self._rechecks.inc()
+        if result is not None and result.would_block:
+            self._would_blocks.inc()
+        if result is not None and result.cause is not None:
+            self._series.failures.labels(*self._labels, result.cause.value).inc()
+
+
+def _outcome(result: HookExecutionResult | None) -> str:
+    """What a run came to, in one word; a failure is one whatever its policy says."""
+    if result is None:
+        return "cancelled"
+    if result.cause is not None:
+        return "failed"
+    if result.would_block:
+        return "would_block"
+    said = result.output
+    if said is None or result.observed:
+        return "allowed"
+    if said.stops:
+        return "stopped"
+    if said.is_blocking:
+        return "blocked"
+    return "ask" if said.asks else "allowed"
+
+
+class _StateCollector(Collector):
+    """The state of the worker at the time of the scrape, as gauges."""
+
+    def __init__(self) -> None:
+        self.state: WorkerState | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield a family for each gauge."""
+        yield _labelled(
+            "hookline_build_info",
+            "Version of Hookline and of Python",
+            {(version("hookline"), platform.python_version()): 1},
+            "version",
+            "python",
+        )
+        state = self.state
+        yield _gauge("hookline_event_loop_up", "The loop answers", state is not None)
+        if state is not None:
+            yield from _plain_gauges(state)
+            yield from _labelled_gauges(state)
+
+
+def _plain_gauges(state: WorkerState) -> Iterator[Metric]:
+    for name, text, value in (
+        ("bus_connected", "The bus is connected", state.bus_connected),
+        ("stopping", "Requests in progress are finished", state.stopping),
+        ("requests_in_flight", "Requests that run", state.in_flight),
+        ("requests_waiting", "Requests that wait for others", state.waiting),
+        ("worker_processes", "Processes of worker hooks", state.processes),
+        ("workers_lost", "Worker hooks whose process is gone", len(state.lost)),
+        ("settings_errors", "Errors in the settings in use", state.settings_errors),
+        ("settings_reload_success", "The last load of settings", state.reloaded),
+        (
+            "settings_load_timestamp_seconds",
+            "When the settings in use were loaded",
+            state.settings_loaded_at,
+        ),
+    ):
+        yield _gauge(f"hookline_{name}", text, value)
+
+
+def _labelled_gauges(state: WorkerState) -> Iterator[Metric]:
+    checks = {name: check.ok for name, check in ready_checks(state).items()}
+    yield _labelled("hookline_ready", "Checks of /readyz", checks, "check")
+    yield _labelled("hookline_hooks", "Hooks by state", state.hooks, "state")
+    opened: dict[str, bool] = {}
+    for name, is_open in list(state.breakers.items())[:_MAX_HOOKS]:
+        label = label_of(name)
+        opened[label] = opened.get(label, False) or is_open
+    text = "The hook is skipped because it keeps timing out"
+    yield _labelled("hookline_hook_breaker_open", text, opened, "hook")
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=float(value))
+
+
+def _labelled(
+    name: str, text: str, values: Mapping[Any, float], *labels: str
+) -> Metric:
+    """A gauge by label; a key is one value, or a tuple of them."""
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in values.items():
+        family.add_metric((key,) if isinstance(key, str) else key, float(value))
+    return family
