@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
 
 from tests.support.commandline import hookline
 
@@ -66,3 +69,13 @@ class Inspected:
         finally:
             process.terminate()
             process.communicate(timeout=60)
+
+
+@contextmanager
+def entered(address: str) -> Iterator[httpx.Client]:
+    """A client that opened the printed address, and so has the cookie."""
+    parts = urlsplit(address)
+    base = f"http://{parts.netloc}"
+    with httpx.Client(base_url=base, follow_redirects=True, timeout=60) as client:
+        assert client.get(f"/?{parts.query}").status_code == 200
+        yield client

@@ -87,7 +87,9 @@ def _listen(port: int) -> socket.socket:
         raise HooklineError(f"--port {port}: must be at most 65535") from None
     except OSError as error:
         hint = "choose another port, or leave --port out"
-        raise HooklineError(f"--port {port}: {error.strerror}: {hint}") from error
+        raise HooklineError(
+            f"--port {port}: {os.strerror(error.errno or 0)}: {hint}"
+        ) from error
 
 
 async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -> None:

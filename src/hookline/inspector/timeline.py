@@ -2,24 +2,74 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import os
+from collections.abc import AsyncIterator
 from importlib.metadata import version
 from typing import Any
 
+from msgspec.structs import asdict
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from .answers import reply
+from hookline.errors import JournalError
+from hookline.journal.search import (
+    VERDICTS,
+    EventRow,
+    EventSearch,
+    FacetCounts,
+    Found,
+    count_events,
+    count_values,
+    search_after,
+    search_back,
+)
+
+from .answers import event_stream, number_of, reply, server_event
 from .desk import Desk
+from .live import JournalState, Live
+
+_BUDGET_S = 0.5
+_COUNT_S = 0.2
+_LIMIT, _LARGEST_LIMIT = 100, 500
+_LONGEST_FILTER = 500
+_STREAM_BATCH = 200
+_MOST_STREAMS = 64
+_WAKE_S = 0.1
+_KEEP_ALIVE_S = 15.0
+_FACET_EVENTS = 10_000
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
     """The routes of this view."""
+    live = Live(desk)
+    streams: set[object] = set()
 
     async def overview(_: Request) -> Response:
         return reply(await desk.in_thread(_overview, desk))
 
-    return [Route("/api/overview", overview)]
+    async def events(request: Request) -> Response:
+        found = await desk.in_thread(_search, desk, request)
+        return reply({**asdict(found), "events": [asdict(one) for one in found.events]})
+
+    async def facets(_: Request) -> Response:
+        return reply(await desk.in_thread(_facets, desk))
+
+    async def stream(request: Request) -> Response:
+        if len(streams) >= _MOST_STREAMS:
+            raise HTTPException(503, "too many pages are open: close some")
+        wanted, after = _wanted(request), _after(request)
+        return event_stream(_EventStream(desk, live, wanted, after).run(streams))
+
+    return [
+        Route("/api/overview", overview, methods=["GET"]),
+        Route("/api/events", events, methods=["GET"]),
+        Route("/api/events/stream", stream, methods=["GET"]),
+        Route("/api/facets", facets, methods=["GET"]),
+    ]
 
 
 def _overview(desk: Desk) -> dict[str, Any]:
@@ -28,9 +78,173 @@ def _overview(desk: Desk) -> dict[str, Any]:
         "version": version("hookline"),
         "cwd": desk.cwd,
         "project": settings.project_dir,
+        "journal": _journal(desk),
         "settings": {
             "files": [layer.file for layer in settings.layers if layer.file],
             "errors": [*desk.reload_errors, *map(str, settings.errors)],
             "warnings": list(settings.warnings),
         },
+    }
+
+
+def _journal(desk: Desk) -> dict[str, Any]:
+    """The journal in figures; ``about``: the number of events is an estimate."""
+    found: dict[str, Any] = {
+        "path": None,
+        "exists": False,
+        "recording": bool(desk.config.settings.global_options.journal),
+        **dict.fromkeys(("events", "about", "oldest", "newest", "error")),
+    }
+    try:
+        found["path"] = desk.journal
+        if not os.path.lexists(desk.journal):
+            return found | {"events": 0}
+        found["exists"] = True
+        with desk.read() as reader:
+            found |= count_events(reader, _COUNT_S)
+    except JournalError as error:
+        found["error"] = str(error)
+    return found
+
+
+def _search(desk: Desk, request: Request) -> Found:
+    wanted, before = _wanted(request), number_of(request, "before")
+    limit = number_of(request, "limit", _LIMIT) or _LIMIT
+    if not os.path.lexists(desk.journal):
+        return Found(events=[], next=None, searched_to=None, complete=True)
+    with desk.read() as reader:
+        return search_back(
+            reader,
+            wanted,
+            before=before,
+            limit=min(limit, _LARGEST_LIMIT),
+            budget_s=_BUDGET_S,
+        )
+
+
+def _wanted(request: Request) -> EventSearch:
+    """The filters of the query; those that are empty do not count."""
+    given = {
+        name: text
+        for name in EventSearch.__struct_fields__
+        if (text := request.query_params.get(name, ""))
+    }
+    for name, text in given.items():
+        if len(text) > _LONGEST_FILTER:
+            raise HTTPException(400, f"{name} is too long: use less of it")
+    if given.get("verdict", VERDICTS[0]) not in VERDICTS:
+        raise HTTPException(400, f"unknown verdict: one of {', '.join(VERDICTS)}")
+    times = {name: _time(name, given.pop(name, None)) for name in ("since", "until")}
+    return EventSearch(**given, **times)  # type: ignore[arg-type] # names of filters
+
+
+def _time(name: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise HTTPException(400, f"{name} is not a time in seconds since 1970")
+    return found
+
+
+def _after(request: Request) -> int | None:
+    """The last event that the page has; a browser that reconnects says it itself."""
+    last = request.headers.get("last-event-id", "")
+    if last.isascii() and last.isdecimal() and len(last) <= 18:
+        return int(last)
+    return number_of(request, "after")
+
+
+class _EventStream:
+    """The events of one page, as they are recorded."""
+
+    def __init__(
+        self, desk: Desk, live: Live, wanted: EventSearch, after: int | None
+    ) -> None:
+        self._desk = desk
+        self._live = live
+        self._wanted = wanted
+        self._after = after or 0
+        self._from_now = after is None
+        self._file: tuple[int, int] | None = None
+        self._reloads = desk.reloads
+
+    async def run(self, streams: set[object]) -> AsyncIterator[bytes]:
+        """Bytes to send until the page or the server ends.
+
+        The next ones are made when the last are sent: a slow page fills no memory.
+        """
+        streams.add(self)
+        try:
+            state = await self._live.start()
+            self._file = state.file
+            if self._from_now:
+                self._after = state.last_id
+            yield b": connected\n\n"
+            quiet_s = 0.0
+            while not await self._ended():
+                parts = await self._news()
+                quiet_s = 0.0 if parts else quiet_s + _WAKE_S
+                if quiet_s >= _KEEP_ALIVE_S:
+                    parts, quiet_s = [b": still here\n\n"], 0.0
+                if parts:
+                    yield b"".join(parts)
+        finally:
+            streams.discard(self)
+            self._live.stop()
+
+    async def _ended(self) -> bool:
+        try:
+            async with asyncio.timeout(_WAKE_S):
+                return await self._desk.stopping.wait()
+        except TimeoutError:
+            return False
+
+    async def _news(self) -> list[bytes]:
+        parts = []
+        if self._reloads != self._desk.reloads:
+            self._reloads = self._desk.reloads
+            parts.append(server_event("settings", _settings(self._desk)))
+        state = self._live.state
+        if state.file != self._file or state.last_id < self._after:
+            self._file, self._after = state.file, state.last_id
+            parts.append(server_event("reset", {}))
+        elif state.last_id > self._after:
+            parts += await self._new_events(state)
+        return parts
+
+    async def _new_events(self, state: JournalState) -> list[bytes]:
+        try:
+            rows, seen = await self._desk.in_thread(
+                _next_events, self._desk, self._wanted, self._after
+            )
+        except JournalError:
+            return []  # the next look finds out what happened to it
+        self._after = max(seen, self._after)
+        return [server_event("event", asdict(row), row.id) for row in rows]
+
+
+def _settings(desk: Desk) -> dict[str, Any]:
+    errors = [*desk.reload_errors, *map(str, desk.config.settings.errors)]
+    return {"errors": errors}
+
+
+def _next_events(
+    desk: Desk, wanted: EventSearch, after: int
+) -> tuple[list[EventRow], int]:
+    with desk.read() as reader:
+        return search_after(reader, wanted, after, _STREAM_BATCH)
+
+
+def _facets(desk: Desk) -> dict[str, Any]:
+    if not os.path.lexists(desk.journal):
+        return asdict(FacetCounts())
+    with desk.read() as reader:
+        found = count_values(reader, _FACET_EVENTS)
+    return {
+        name: value if name == "of" else [{"value": v, "count": n} for v, n in value]
+        for name, value in asdict(found).items()
     }

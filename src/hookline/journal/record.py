@@ -29,7 +29,7 @@ from .rows import (
 )
 from .store import damaged, identity, open_for_writing
 
-_FLUSH_S = 0.5
+_FLUSH_S = 0.25
 _CLEAN_UP_S = 600.0
 _STUCK_S = 30.0
 """A disk that takes nothing for so long does not keep the process from ending."""

@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import time
 from bisect import bisect_right
+from collections import Counter
 from functools import lru_cache
 from sqlite3 import Connection, Row
 from typing import Any
@@ -34,6 +35,9 @@ _LONGEST_S = 0.15
 _TICK_STEPS = 2000
 _LONGEST_NAME = 1000
 _LONGEST_REASON = 300
+_MOST_AFTER = 2000
+_LONGEST_VALUE = 300
+_MOST_VALUES = 100
 _TURN_IDS = 2000
 """How far back the start of a turn is searched."""
 
@@ -59,6 +63,9 @@ class EventSearch(Struct, frozen=True, kw_only=True):
         conditions += [
             _CONDITIONS[name] for name in _CONDITIONS if getattr(self, name) is not None
         ]
+        if self.session is not None:
+            plain = not set("*?[") & set(self.session)
+            conditions.append(_ONE_SESSION if plain else _SESSIONS)
         conditions += filter(None, [_VERDICT_CONDITIONS.get(self.verdict or "")])
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         if self.text is not None:
@@ -84,11 +91,13 @@ _CONDITIONS = {
     "since": "at >= :since",
     "until": "at <= :until",
     "tool": "(target = :tool OR target GLOB :tool)",
-    "session": "(session = :session OR session GLOB :session)",
     "hook": _OF_HOOKS.format("(+name = :hook OR +name GLOB :hook)"),
     "project": "project_of(cwd) = :project",
     "text": f"({_TEXT})",
 }
+_ONE_SESSION = "session = :session"
+"""Has an index."""
+_SESSIONS = f"({_ONE_SESSION} OR session GLOB :session)"
 _VERDICT_CONDITIONS = {
     **dict.fromkeys(VERDICTS, "verdict = :verdict"),
     "failed": "failed",
@@ -171,9 +180,10 @@ def search_after(
 ) -> tuple[list[EventRow], int]:
     """The next events that match after an id, oldest first, and the last id looked at.
 
-    Meant for the few that were recorded since the last look.
+    Meant for the few that were recorded since the last look: it looks at a bounded
+    number.
     """
-    last = reader.last_id()
+    last = min(reader.last_id(), after + _MOST_AFTER)
     where, values = wanted.where()
     query = f"SELECT id FROM events WHERE {where} ORDER BY id LIMIT :limit"  # noqa: S608 - our names
     _add_functions(reader.connection)
@@ -181,6 +191,78 @@ def search_after(
     ids = [row[0] for row in reader.connection.execute(query, values)]
     seen = ids[-1] if len(ids) == limit else last
     return _rows(reader.connection, ids[::-1])[::-1], seen
+
+
+def count_events(reader: JournalReader, budget_s: float) -> dict[str, Any]:
+    """How many events there are, and when the oldest and the newest happened.
+
+    ``about`` says that the number is an estimate: to count took too long.
+    """
+    connection = reader.connection
+    edge = "SELECT id, at FROM events ORDER BY id"
+    oldest = connection.execute(f"{edge} LIMIT 1").fetchone()
+    newest = connection.execute(f"{edge} DESC LIMIT 1").fetchone()
+    if oldest is None:
+        return {"events": 0, "about": False, "oldest": None, "newest": None}
+    count = _fetch_within(budget_s, connection, "SELECT count(*) FROM events", ())
+    return {
+        "events": newest["id"] - oldest[0] + 1 if count is None else count[0][0],
+        "about": count is None,
+        "oldest": oldest["at"],
+        "newest": newest["at"],
+    }
+
+
+Counts = list[tuple[str, int]]
+
+
+class FacetCounts(Struct, frozen=True, kw_only=True):
+    """The values that the newest events have, the most frequent first."""
+
+    of: int = 0
+    """How many events were looked at."""
+    projects: Counts = []
+    sessions: Counts = []
+    events: Counts = []
+    tools: Counts = []
+    hooks: Counts = []
+    verdicts: Counts = []
+
+
+def count_values(reader: JournalReader, newest: int) -> FacetCounts:
+    """Count the values of the newest events; very long ones are left out."""
+    first = reader.last_id() - newest + 1
+    connection = reader.connection
+
+    def count(column: str, table: str = "events", key: str = "id") -> Counts:
+        query = (
+            f"SELECT {column}, count(*) FROM {table} WHERE {key} >= ? "  # noqa: S608 - ours
+            f"AND length({column}) <= {_LONGEST_VALUE} "
+            f"GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_MOST_VALUES}"
+        )
+        return [tuple(row) for row in connection.execute(query, (first,))]
+
+    of, failed = connection.execute(
+        "SELECT count(*), sum(failed) FROM events WHERE id >= ?", (first,)
+    ).fetchone()
+    (would_block,) = connection.execute(
+        "SELECT count(DISTINCT event_id) FROM hooks "
+        "WHERE event_id >= ? AND would_block",
+        (first,),
+    ).fetchone()
+    projects: Counter[str] = Counter()
+    for cwd, times in count("cwd"):
+        projects[project_of(cwd)] += times
+    more = {"failed": failed, "would-block": would_block}
+    return FacetCounts(
+        of=of,
+        projects=projects.most_common(),
+        sessions=count("session"),
+        events=count("event"),
+        tools=count("target"),
+        hooks=count("name", "hooks", "event_id"),
+        verdicts=[*count("verdict"), *((k, n) for k, n in more.items() if n)],
+    )
 
 
 class _Walk:
