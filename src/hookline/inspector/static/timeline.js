@@ -117,6 +117,7 @@ class Timeline {
     this.isComplete = true;
     this.showNewer();
     try {
+      await this.noteNewest();
       await this.load();
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -127,6 +128,12 @@ class Timeline {
     this.arrange();
   }
 
+  // Where the stream starts: what comes after this is not in the list.
+  async noteNewest() {
+    const { events } = await get("/api/events", { limit: 1 }, this.signal);
+    this.newest = events[0]?.id ?? 0;
+  }
+
   async restart() {
     fill(this.list, this.scroller);
     await this.reload();
@@ -135,7 +142,7 @@ class Timeline {
 
   resume(earlier) {
     for (const name of ["rows", "fresh", "ids", "closed", "next", "selected",
-      "isPaused", "isComplete", "searchedTo"]) this[name] = earlier[name];
+      "isPaused", "isComplete", "searchedTo", "newest"]) this[name] = earlier[name];
     this.arrange();
     this.scroller.scrollTop = earlier.top ?? 0;
     this.virtual.update();
@@ -184,8 +191,8 @@ class Timeline {
 
   listen() {
     this.stopListening?.();
-    const newest = this.fresh[0]?.id ?? this.rows[0]?.id ?? null;
-    this.stopListening = stream("/api/events/stream", { ...this.filters, after: newest }, {
+    const after = Math.max(this.newest, this.fresh[0]?.id ?? 0, this.rows[0]?.id ?? 0);
+    this.stopListening = stream("/api/events/stream", { ...this.filters, after }, {
       open: () => this.connection(true),
       lost: () => this.connection(false),
       event: (row) => this.receive(row),
