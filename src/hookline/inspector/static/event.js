@@ -106,12 +106,12 @@ function bodyOf(found) {
       inputOf(found), explanationOf(found), copiesOf(found)));
 }
 
-function part(title, why, ...children) {
+export function part(title, why, ...children) {
   return el("section", {}, el("h2", {}, title), why && el("p", { class: "why" }, why),
     ...children);
 }
 
-function changesOf({ changes, input_masked: masked, output_masked: said, verdict }) {
+export function changesOf({ changes, input_masked: masked, output_masked: said, verdict }) {
   if (changes.length === 0) {
     const hidden = verdict.effects.length > 0 && (masked || said);
     return hidden && part("What changed", null, el("p", { class: "muted" },
@@ -129,13 +129,13 @@ function changeCard({ field, before, after, void: isVoid }) {
     diffView(before, after));
 }
 
-function errorsOf({ errors }) {
+export function errorsOf({ errors }) {
   return errors.length > 0 && part("Errors", null, el("ul", { class: "card" },
     errors.map((error) => el("li", {}, tag(error.stage), " ",
       longText(error.message, "Error")))));
 }
 
-function hooksOf({ hooks, plan, row }) {
+export function hooksOf({ hooks, plan, row }) {
   const order = hooks.length < 2 ? null
     : plan?.sequential ? "They ran one after the other."
       : "They ran in parallel. The bars show the share of the whole time.";
@@ -149,7 +149,7 @@ function hooksOf({ hooks, plan, row }) {
 }
 
 function hookRun(hook, whole) {
-  const href = address("/hooks", { hook: hook.name });
+  const href = address("/hooks", { q: hook.name });
   return el("li", { class: `card hook-run verdict-${hook.verdict}` },
     el("header", {},
       el("h3", {}, el("a", { href }, cut(hook.name, 200))),
@@ -195,7 +195,7 @@ function tagsOf(hook) {
 
 const PARTS = { gave: "decided", agreed: "agreed", lost: "overridden" };
 
-function mergeOf({ provenance, final_output: final, output_cut: isCut }) {
+export function mergeOf({ provenance, final_output: final, output_cut: isCut }) {
   if (final === null) return null;
   const list = el("ul", { class: "merge card" });
   appendInPieces(list, provenance.length, (n) => fieldItem(provenance[n]));
@@ -253,7 +253,7 @@ function explained(hook) {
     hook.if && expression("if", hook.if), hook.rule && expression("when", hook.rule));
 }
 
-function expression(label, { source, outcome, parts = [], values = {} }) {
+export function expression(label, { source, outcome, parts = [], values = {} }) {
   const lines = [
     ...parts.map((one) => `${one.text} = ${one.outcome}`),
     ...Object.entries(values).map(([path, value]) => `${path} = ${shortText(value)}`),
