@@ -62,7 +62,7 @@ class Desk:
         chosen = ["--settings", self._settings] if self._settings else []
         # -P: Python would look for modules in the current directory first, and that
         # is a project which nobody may have approved.
-        start = [sys.executable, "-P", "-m", "hookline", *arguments]
+        start = [sys.executable, "-Pm", "hookline", *arguments]
         return [*start, *chosen, "--cwd", self.cwd]
 
     async def in_thread(

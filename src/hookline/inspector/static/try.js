@@ -1,0 +1,312 @@
+// Try: an event, a tool and an input; which hooks would run and why; run them if asked.
+
+import { get, post } from "./api.js";
+import { remember } from "./app.js";
+import {
+  announce, copyButton, el, errorState, fill, heading, loadingState, plural, visible,
+} from "./dom.js";
+import { indented, jsonMistake } from "./jsontext.js";
+import { showExplanation, showResult } from "./verdict.js";
+
+const PAUSE_MS = 250;
+const LONGEST_IN_URL = 1500;
+
+export async function show(root, url, signal) {
+  fill(root, el("div", { class: "view" }, heading("Try"), loadingState()));
+  const [known, facets] = await Promise.all([
+    get("/api/try", {}, signal),
+    // The journal only adds names of tools; without it there are others.
+    get("/api/facets", {}, signal).catch(() => ({ tools: [] })),
+  ]);
+  const tools = new Set([...known.tools, ...facets.tools.map(({ value }) => value)]);
+  const view = new TryView(known, [...tools].sort(), signal);
+  fill(root, view.node);
+  await view.start(url.searchParams);
+}
+
+class TryView {
+  constructor(known, tools, signal) {
+    this.known = known;
+    this.signal = signal;
+    this.events = new Map(known.events.map((event) => [event.name, event]));
+    this.drafts = new Map();
+    this.pause = null;
+    this.asked = 0;
+    this.running = null;
+    this.buildForm(tools);
+    this.explanation = el("div", { class: "try-explanation" });
+    this.outcome = el("div", { class: "try-outcome" });
+    this.node = el("div", { class: "view try" },
+      heading("Try"),
+      el("p", { class: "muted lead" },
+        "Pick an event, a tool and an input, and see which hooks would run and why."),
+      el("div", { class: "try-columns" },
+        this.form,
+        el("div", { class: "try-right" },
+          el("section", { class: "card", "aria-labelledby": "would-run" },
+            el("h2", { id: "would-run" }, "Which hooks would run"),
+            this.explanation),
+          this.buildRun())),
+    );
+    signal.addEventListener("abort", () => {
+      clearTimeout(this.pause);
+      this.running?.abort();
+    }, { once: true });
+  }
+
+  buildForm(tools) {
+    this.eventChoice = el("select", { id: "try-event", onchange: () => this.pickEvent() },
+      this.known.events.map(({ name }) => el("option", { value: name }, name)));
+    this.about = el("p", { class: "small muted", id: "try-about" });
+    this.fields = el("p", { class: "small fields" });
+    this.toolName = el("input", {
+      id: "try-tool", list: "try-tools", autocomplete: "off", spellcheck: "false",
+      oninput: () => this.pickTool(),
+    });
+    this.toolField = el("div", { class: "field" },
+      el("label", { for: "try-tool" }, "Tool"),
+      this.toolName,
+      el("datalist", { id: "try-tools" }, tools.map((name) => el("option", { value: name }))));
+    this.input = el("textarea", {
+      id: "try-input", rows: "14", spellcheck: "false", autocomplete: "off",
+      autocapitalize: "off", "aria-describedby": "try-check", "data-search": true,
+      oninput: () => this.changed(),
+    });
+    this.check = el("p", { class: "small check", id: "try-check", role: "status" });
+    this.note = el("p", { class: "small try-note", hidden: true });
+    this.eventChoice.setAttribute("aria-describedby", "try-about");
+    this.form = el("form", {
+      class: "card try-form", "aria-label": "Event",
+      onsubmit: (event) => event.preventDefault(),
+    },
+      el("div", { class: "field" },
+        el("label", { for: "try-event" }, "Event"), this.eventChoice, this.about),
+      this.toolField,
+      el("div", { class: "field" },
+        el("label", { for: "try-input" }, "Input, as JSON"), this.input),
+      this.check,
+      el("div", { class: "row" },
+        el("button", { type: "button", onclick: () => this.format() }, "Format"),
+        el("button", { type: "button", onclick: () => this.reset() }, "Use the sample"),
+        copyButton(() => location.href, "Copy the address")),
+      this.note,
+      this.fields,
+    );
+  }
+
+  buildRun() {
+    this.runButton = el("button",
+      { type: "button", class: "primary", onclick: () => this.run() }, "Run the hooks");
+    this.cancelButton = el("button",
+      { type: "button", class: "danger", hidden: true, onclick: () => this.cancel() },
+      "Cancel");
+    this.record = el("input", { type: "checkbox", id: "try-record" });
+    const { records } = this.known;
+    if (records) {
+      this.record.checked = true;
+      this.record.disabled = true;
+    }
+    return el("section", { class: "card try-run", "aria-labelledby": "run-them" },
+      el("h2", { id: "run-them" }, "Run them"),
+      el("p", { class: "warning-text" },
+        el("strong", {}, "Hooks really run: "),
+        "what they write, send or delete is not undone. The tool itself is not run."),
+      el("div", { class: "row" }, this.runButton, this.cancelButton,
+        el("label", { class: "row check-label", for: "try-record" }, this.record,
+          records ? "Recorded in the journal, as the settings say" : "Record in the journal")),
+      this.outcome);
+  }
+
+  get event() { return this.events.get(this.eventChoice.value); }
+
+  async start(params) {
+    const event = params.get("event") ?? "BeforeTool";
+    if (/^\d+$/.test(event)) await this.fillRecorded(event);
+    else this.fillGiven(event, params.get("tool"), params.get("input"));
+  }
+
+  fillGiven(event, tool, input) {
+    const isKnown = this.events.has(event);
+    this.eventChoice.value = isKnown ? event : "BeforeTool";
+    this.toolName.value = tool ?? (this.event.takes_tool ? "write_file" : "");
+    this.input.value = input ?? this.sample();
+    if (!isKnown) this.tell(`There is no event named ${visible(event)}.`);
+    this.shownTool = this.toolName.value;
+    this.showEvent();
+    this.changed(0);
+  }
+
+  async fillRecorded(id) {
+    try {
+      const found = await get(`/api/try/${id}`, {}, this.signal);
+      this.fillGiven(found.event, found.tool ?? "", found.text);
+      this.recorded = id;
+      this.tell(
+        el("span", {}, "The input of ", el("a", { href: `/events/${id}` }, `event ${id}`), "."),
+        found.inexact.map((reason) => el("span", {}, ` Not as it was: ${reason}.`)));
+    } catch (error) {
+      if (this.signal.aborted) return;
+      this.fillGiven("BeforeTool", null, null);
+      this.tell(error.message);
+    }
+  }
+
+  tell(...children) {
+    fill(this.note, ...children);
+    this.note.hidden = false;
+  }
+
+  sample() {
+    const { sample, takes_tool: takesTool } = this.event;
+    const toolInput = this.known.tool_inputs[this.toolName.value] ?? {};
+    return JSON.stringify(takesTool ? { ...sample, tool_input: toolInput } : sample, null, 2);
+  }
+
+  showEvent() {
+    const { description, fields, takes_tool: takesTool } = this.event;
+    this.toolField.hidden = !takesTool;
+    fill(this.about, description);
+    const shown = fields.filter(({ name }) => name !== "tool_name");
+    fill(this.fields, el("span", { class: "muted" }, "Fields: "),
+      shown.map(({ name, required, choices }, n) => [
+        n > 0 && ", ",
+        el("code", {}, name),
+        choices.length > 0 && el("span", { class: "muted" }, ` (${choices.join(", ")})`),
+        !required && el("span", { class: "muted" }, " (optional)"),
+      ]));
+    this.shownEvent = this.event.name;
+  }
+
+  pickEvent() {
+    this.drafts.set(this.shownEvent, this.input.value);
+    this.recorded = null;
+    if (this.event.takes_tool && !this.toolName.value) this.toolName.value = "write_file";
+    this.shownTool = this.toolName.value;
+    this.showEvent();
+    this.input.value = this.drafts.get(this.event.name) ?? this.sample();
+    this.changed(0);
+  }
+
+  // Another tool has another sample, unless somebody has changed it.
+  pickTool() {
+    const now = this.toolName.value;
+    this.toolName.value = this.shownTool ?? "";
+    const isSample = this.input.value === this.sample();
+    this.toolName.value = this.shownTool = now;
+    if (isSample) this.input.value = this.sample();
+    this.changed();
+  }
+
+  format() {
+    if (jsonMistake(this.input.value)) return this.showMistake(true);
+    this.input.value = indented(this.input.value);
+    this.changed(0);
+  }
+
+  reset() {
+    this.recorded = null;
+    this.note.hidden = true;
+    this.input.value = this.sample();
+    this.changed(0);
+  }
+
+  changed(pause = PAUSE_MS) {
+    clearTimeout(this.pause);
+    const isValid = this.showMistake();
+    this.runButton.disabled = !isValid || this.running !== null;
+    this.pause = setTimeout(() => {
+      this.writeAddress();
+      if (isValid) this.explain();
+    }, pause);
+  }
+
+  showMistake(isAsked = false) {
+    const mistake = jsonMistake(this.input.value);
+    this.check.classList.toggle("bad", mistake !== null);
+    this.input.setAttribute("aria-invalid", String(mistake !== null));
+    if (mistake === null) {
+      fill(this.check, "Valid JSON");
+      return true;
+    }
+    const { line, column, at, message } = mistake;
+    const goTo = () => {
+      this.input.focus();
+      this.input.setSelectionRange(at, Math.min(at + 1, this.input.value.length));
+    };
+    fill(this.check,
+      at !== null && el("button", { type: "button", class: "quiet place-of", onclick: goTo },
+        `Line ${line}, column ${column}`),
+      at !== null && ": ", message);
+    if (isAsked && at !== null) goTo();
+    return false;
+  }
+
+  writeAddress() {
+    const params = new URLSearchParams({ event: this.event.name });
+    if (this.recorded) params.set("event", this.recorded);
+    else {
+      if (this.event.takes_tool) params.set("tool", this.toolName.value);
+      const text = this.input.value;
+      const isShort = text.length <= LONGEST_IN_URL;
+      if (isShort && text !== this.sample()) params.set("input", text);
+    }
+    remember(`/try?${params}`, { replace: true });
+  }
+
+  body() {
+    const tool = this.event.takes_tool ? this.toolName.value.trim() : "";
+    return { event: this.event.name, tool: tool || null, input: this.input.value || "{}" };
+  }
+
+  async explain() {
+    const asked = ++this.asked;
+    try {
+      const found = await post("/api/explain", this.body(), this.signal);
+      if (asked !== this.asked) return;
+      fill(this.explanation, showExplanation(found));
+      announce(found.summary);
+    } catch (error) {
+      if (this.signal.aborted || asked !== this.asked) return;
+      fill(this.explanation, errorState(error, () => this.explain()));
+    }
+  }
+
+  async run() {
+    const run = crypto.randomUUID();
+    this.running = new AbortController();
+    this.runName = run;
+    this.setRunning(true);
+    fill(this.outcome, loadingState("The hooks are running…"));
+    try {
+      const body = { ...this.body(), run, record: this.record.checked && !this.known.records };
+      const result = await post("/api/fire", body, this.running.signal);
+      fill(this.outcome, showResult(result));
+      announce(this.outcome.querySelector("h3")?.textContent ?? "The hooks have run");
+    } catch (error) {
+      if (this.signal.aborted) return;
+      fill(this.outcome, this.ended ? this.ended : errorState(error));
+    } finally {
+      this.ended = null;
+      this.running = null;
+      this.setRunning(false);
+    }
+  }
+
+  async cancel() {
+    this.cancelButton.disabled = true;
+    this.ended = el("p", { class: "state", role: "status" },
+      "Cancelled. The hooks that were running have been ended.");
+    await post("/api/fire/cancel", { run: this.runName }, this.signal).catch(() => {
+      this.running?.abort();
+    });
+  }
+
+  setRunning(isRunning) {
+    this.runButton.hidden = isRunning;
+    this.runButton.disabled = this.input.getAttribute("aria-invalid") === "true";
+    this.cancelButton.hidden = !isRunning;
+    this.cancelButton.disabled = false;
+    if (isRunning) this.cancelButton.focus();
+    else if (document.activeElement === document.body) this.runButton.focus();
+  }
+}
