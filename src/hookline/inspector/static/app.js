@@ -1,5 +1,51 @@
 // The shell of the page: navigation, keyboard, and the view that an address shows.
-// A view is a module with `async function show({ moveFocus }) {
+// A view is a module with `async function show(root, url, signal)`, which fills the
+// root and stops what it started when the signal aborts.
+
+import { get } from "./api.js";
+import { el, errorState, fill, loadingState, visible } from "./dom.js";
+
+const VIEWS = [
+  { name: "Timeline", path: "/", key: "t", load: () => import("./timeline.js") },
+  { name: "Hooks", path: "/hooks", key: "h", load: () => import("./hooks.js") },
+  { name: "Try", path: "/try", key: "y", load: () => import("./try.js") },
+  { name: "Replay", path: "/replay", key: "r", load: () => import("./replay.js") },
+  { name: "Trust", path: "/trust", key: "a", load: () => import("./trust.js") },
+];
+const EVENT = {
+  name: "Timeline", path: "/", shows: "Event", load: () => import("./event.js"),
+};
+
+const main = document.getElementById("main");
+let stopView = new AbortController();
+let isPrefix = false;
+let shown = null;
+
+// Go to an address of this page, and show it.
+export function navigate(path, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"](null, "", path);
+  return show({ moveFocus: true });
+}
+
+// Write a view's own state into the address without showing the view again.
+export function remember(path, { replace = false } = {}) {
+  history[replace ? "replaceState" : "pushState"](null, "", path);
+  shown = location.pathname + location.search;
+}
+
+// A message above every view; an empty list takes it away.
+export function notice(messages, kind = "warning") {
+  const notices = document.getElementById("notices");
+  fill(notices, messages.map((text) => el("p", { class: `notice ${kind}` }, text)));
+}
+
+function viewOf(pathname) {
+  if (/^\/events\/[^/]+\/?$/.test(pathname)) return EVENT;
+  const path = pathname.replace(/(?<=.)\/$/, "");
+  return VIEWS.find((view) => view.path === path) ?? null;
+}
+
+async function show({ moveFocus }) {
   stopView.abort();
   stopView = new AbortController();
   const { signal } = stopView;

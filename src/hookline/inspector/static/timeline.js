@@ -1,0 +1,482 @@
+// The timeline: events live as they happen, and back through the journal.
+
+import { address, get, stream } from "./api.js";
+import { navigate, notice, remember } from "./app.js";
+import {
+  announce, command, count, cut, duration, el, emptyState, errorState, fill, heading,
+  plural, time, timeText, verdictBadge, visible,
+} from "./dom.js";
+import { fillFacets, filterForm, readFilters } from "./filters.js";
+import { arrange } from "./groups.js";
+import { VirtualRows } from "./virtual.js";
+
+const PAGE = 200;
+const NEAR_END = 60;
+const ANNOUNCE_MS = 4000;
+const COLUMNS = [
+  { name: "Time", class: "c-time" },
+  { name: "Event", class: "c-event" },
+  { name: "Verdict", class: "c-verdict" },
+  { name: "Why", class: "c-why" },
+  { name: "Hooks", class: "c-hooks number" },
+  { name: "Took", class: "c-took number" },
+];
+
+// What was shown last, so that going back shows the same.
+let kept = null;
+
+// The address of the timeline as it was shown last.
+export function backToTimeline() {
+  return kept?.path ?? "/";
+}
+
+export async function show(root, url, signal) {
+  const view = new Timeline(root, url, signal);
+  await view.start();
+}
+
+class Timeline {
+  constructor(root, url, signal) {
+    this.root = root;
+    this.signal = signal;
+    this.filters = readFilters(url);
+    this.isFlat = url.searchParams.get("flat") === "1";
+    this.rows = [];
+    this.fresh = [];
+    this.ids = new Set();
+    this.closed = new Set();
+    this.next = null;
+    this.selected = null;
+    this.isPaused = false;
+    this.isLost = false;
+    this.loading = null;
+  }
+
+  get path() {
+    return address("/", { ...this.filters, flat: this.isFlat ? 1 : null });
+  }
+
+  async start() {
+    this.build();
+    const earlier = kept?.path === this.path ? kept : null;
+    kept = this;
+    if (earlier) this.resume(earlier);
+    else await this.reload();
+    this.listen();
+    fillFacets(this.form, this.signal);
+  }
+
+  // Parts of the page
+
+  build() {
+    this.form = filterForm(this.filters, (filters, isTyping) =>
+      this.filter(filters, isTyping), this.signal);
+    this.state = el("p", { class: "live", role: "status" });
+    this.pause = el("button", { type: "button", class: "quiet", "aria-pressed": "false",
+      onclick: () => this.togglePause() }, "Pause");
+    this.grouping = el("button", { type: "button", class: "quiet",
+      "aria-pressed": String(!this.isFlat), onclick: () => this.toggleGroups() },
+    "Group by session");
+    this.newer = el("button", { type: "button", class: "primary newer", hidden: true,
+      "aria-keyshortcuts": "n", onclick: () => this.showFresh() });
+    this.list = el("div", { class: "timeline-list" });
+    fill(this.root,
+      el("div", { class: "timeline-head" }, heading("Timeline"), this.state,
+        el("span", { class: "row" }, this.grouping, this.pause)),
+      this.form, el("div", { class: "timeline-frame" }, this.newer, this.list));
+    this.buildTable();
+    document.addEventListener("keydown", (event) => this.pressKey(event),
+      { signal: this.signal });
+    window.addEventListener("resize", () => this.virtual.later(),
+      { signal: this.signal });
+  }
+
+  buildTable() {
+    const head = COLUMNS.map(({ name, class: kind }) =>
+      el("th", { scope: "col", class: kind }, name));
+    this.body = el("tbody", {});
+    this.table = el("table", { class: "timeline", "aria-label": "Events, newest first" },
+      el("thead", {}, el("tr", { "aria-rowindex": "1" }, head)), this.body);
+    this.end = el("div", { class: "timeline-end" });
+    this.scroller = el("div", { class: "timeline-scroller" }, this.table, this.end);
+    this.virtual = new VirtualRows(this.scroller, this.body, COLUMNS.length,
+      (item) => this.row(item), (from, to) => this.settled(to));
+    this.scroller.addEventListener("scroll", () => this.virtual.later());
+    this.body.addEventListener("click", (event) => this.click(event));
+    fill(this.list, this.scroller);
+  }
+
+  // Loading
+
+  async reload() {
+    this.loading?.abort();
+    this.rows = [];
+    this.fresh = [];
+    this.ids.clear();
+    this.next = null;
+    this.isComplete = true;
+    this.showNewer();
+    try {
+      await this.load();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      fill(this.list, errorState(error, () => this.restart()));
+      return;
+    }
+    this.scroller.scrollTop = 0;
+    this.arrange();
+  }
+
+  async restart() {
+    fill(this.list, this.scroller);
+    await this.reload();
+    this.listen();
+  }
+
+  resume(earlier) {
+    for (const name of ["rows", "fresh", "ids", "closed", "next", "selected",
+      "isPaused", "isComplete", "searchedTo"]) this[name] = earlier[name];
+    this.arrange();
+    this.scroller.scrollTop = earlier.top ?? 0;
+    this.virtual.update();
+    this.showNewer();
+    this.showState();
+  }
+
+  async load() {
+    const own = new AbortController();
+    this.loading = own;
+    const both = AbortSignal.any([own.signal, this.signal]);
+    const params = { ...this.filters, before: this.next, limit: PAGE };
+    try {
+      const page = await get("/api/events", params, both);
+      both.throwIfAborted();
+      this.add(page.events, "end");
+      this.next = page.next;
+      this.isComplete = page.complete;
+      this.searchedTo = page.searched_to;
+      return page.events.length;
+    } finally {
+      if (this.loading === own) this.loading = null;
+    }
+  }
+
+  async loadOlder() {
+    if (this.loading || this.next === null) return;
+    this.showEnd("Loading older events…");
+    try {
+      await this.load();
+      this.arrange();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      fill(this.end, el("p", {}, error.message), this.moreButton("Try again"));
+    }
+  }
+
+  add(rows, where) {
+    const unknown = rows.filter((row) => !this.ids.has(row.id));
+    for (const row of unknown) this.ids.add(row.id);
+    if (where === "end") this.rows = this.rows.concat(unknown);
+    else this.rows = unknown.concat(this.rows);
+  }
+
+  // Live
+
+  listen() {
+    this.stopListening?.();
+    const newest = this.fresh[0]?.id ?? this.rows[0]?.id ?? null;
+    this.stopListening = stream("/api/events/stream", { ...this.filters, after: newest }, {
+      open: () => this.connection(true),
+      lost: () => this.connection(false),
+      event: (row) => this.receive(row),
+      reset: () => this.restart(),
+      settings: (data) => notice(data?.errors ?? [], "error"),
+    }, this.signal);
+  }
+
+  connection(isOpen) {
+    this.isLost = !isOpen;
+    this.showState();
+  }
+
+  receive(row) {
+    if (row === null || this.ids.has(row.id)) return;
+    this.ids.add(row.id);
+    this.fresh.unshift(row);
+    if (this.frame) return;
+    // Many may come at once: they are shown together.
+    this.frame = requestAnimationFrame(() => {
+      this.frame = null;
+      if (this.isReading) this.showNewer();
+      else this.showFresh();
+    });
+  }
+
+  get isReading() {
+    return this.isPaused || this.scroller.scrollTop > this.virtual.height / 2;
+  }
+
+  showFresh() {
+    const number = this.fresh.length;
+    this.rows = this.fresh.concat(this.rows);
+    this.fresh = [];
+    this.scroller.scrollTop = 0;
+    this.arrange();
+    this.showNewer();
+    this.say(number);
+  }
+
+  showNewer() {
+    const number = this.fresh.length;
+    this.newer.hidden = number === 0;
+    this.newer.textContent = `↑ ${plural(number, "new event")}`;
+    this.say(number);
+  }
+
+  say(number) {
+    if (number === 0 || this.saying) return;
+    this.saying = setTimeout(() => { this.saying = null; }, ANNOUNCE_MS);
+    announce(plural(number, "new event"));
+  }
+
+  togglePause() {
+    this.isPaused = !this.isPaused;
+    if (!this.isPaused && this.fresh.length > 0) this.showFresh();
+    this.showState();
+  }
+
+  showState() {
+    const [kind, text] = this.isLost
+      ? ["lost", "Connection lost: is hookline inspect still running? Trying again…"]
+      : this.isPaused ? ["paused", "Paused"] : ["on", "Live"];
+    this.state.className = `live live-${kind}`;
+    fill(this.state, text);
+    this.pause.textContent = this.isPaused ? "Go on" : "Pause";
+    this.pause.setAttribute("aria-pressed", String(this.isPaused));
+  }
+
+  // Filters and groups
+
+  async filter(filters, isTyping) {
+    if (address("/", filters) === address("/", this.filters)) return;
+    this.filters = filters;
+    remember(this.path, { replace: isTyping && this.wasTyping });
+    this.wasTyping = isTyping;
+    await this.restart();
+    announce(this.rows.length === 0 ? "No matching events"
+      : `${plural(this.rows.length, "event")}${this.next === null ? "" : " or more"}`);
+  }
+
+  toggleGroups() {
+    this.isFlat = !this.isFlat;
+    remember(this.path, { replace: true });
+    this.grouping.setAttribute("aria-pressed", String(!this.isFlat));
+    this.arrange();
+  }
+
+  toggleGroup(key) {
+    if (!this.closed.delete(key)) this.closed.add(key);
+    this.arrange();
+    this.focusItem(key);
+  }
+
+  // What is shown
+
+  arrange() {
+    if (this.rows.length === 0 && this.next === null) return this.showNothing();
+    if (!this.scroller.isConnected) fill(this.list, this.scroller);
+    const items = arrange(this.rows, !this.isFlat, this.closed);
+    this.table.setAttribute("aria-rowcount",
+      String(this.next === null ? items.length + 1 : -1));
+    this.virtual.set(items);
+    this.showEnd();
+    return undefined;
+  }
+
+  showNothing() {
+    const isFiltered = Object.keys(this.filters).length > 0;
+    fill(this.list, isFiltered ? this.noMatch() : noEvents());
+  }
+
+  noMatch() {
+    return emptyState("No matching events",
+      el("p", {}, "No recorded event matches these filters. New ones will show here."),
+      el("a", { class: "button", href: "/" }, "Clear filters"));
+  }
+
+  showEnd(text = null) {
+    if (text) return fill(this.end, text);
+    if (this.next === null) {
+      return fill(this.end, `No older events. ${plural(this.rows.length, "event")} shown.`);
+    }
+    if (this.isComplete) return fill(this.end, this.moreButton("Older events"));
+    const until = this.searchedTo ? timeText(this.searchedTo.at) : "here";
+    return fill(this.end, el("p", {}, `Searched back to ${until}.`),
+      this.moreButton("Go on"));
+  }
+
+  moreButton(text) {
+    return el("button", { type: "button", onclick: () => this.loadOlder() }, text);
+  }
+
+  settled(to) {
+    const top = this.scroller.scrollTop;
+    const isNear = to >= this.virtual.items.length - NEAR_END;
+    // Only when the reader moves: in groups, older rows may all be added further up.
+    const hasMoved = top !== this.top;
+    this.top = top;
+    if (isNear && hasMoved && this.isComplete) this.loadOlder();
+    this.markTabStop();
+  }
+
+  row(item) {
+    return item.kind === "event" ? eventRow(item) : groupRow(item);
+  }
+
+  click(event) {
+    const row = event.target.closest("tr[data-key]");
+    if (!row || event.defaultPrevented) return;
+    this.selected = row.dataset.key;
+    if (row.classList.contains("group")) return this.toggleGroup(row.dataset.key);
+    const isLink = event.target.closest("a");
+    if (isLink || event.button !== 0 || getSelection().toString()) return undefined;
+    return navigate(row.querySelector("a").getAttribute("href"));
+  }
+
+  // Keyboard
+
+  pressKey(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input, textarea, select, dialog")) return;
+    if (this.act(event)) event.preventDefault();
+  }
+
+  act({ key, target }) {
+    const isRow = target.closest?.("tr[data-key]") !== null;
+    const step = { j: 1, k: -1 }[key] ??
+      (isRow ? { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[key] : undefined);
+    if (step) return this.move(step);
+    if (key === "n" && this.fresh.length > 0) return this.showFresh() ?? true;
+    if (isRow && key === "Home") return this.focusAt(0);
+    if (isRow && key === "End") return this.focusAt(this.virtual.items.length - 1);
+    if (isRow && (key === "ArrowLeft" || key === "ArrowRight")) {
+      return this.fold(key === "ArrowLeft");
+    }
+    return false;
+  }
+
+  move(step) {
+    const at = this.virtual.index.get(this.selected);
+    const first = Math.ceil(this.scroller.scrollTop / this.virtual.height);
+    return this.focusAt(at === undefined ? first : at + step);
+  }
+
+  focusAt(wanted) {
+    const { items } = this.virtual;
+    if (items.length === 0) return false;
+    const at = Math.min(Math.max(wanted, 0), items.length - 1);
+    this.focusItem(items[at].key);
+    return true;
+  }
+
+  focusItem(key) {
+    this.selected = key;
+    const row = this.virtual.reveal(key);
+    this.markTabStop();
+    row?.querySelector("a, button")?.focus({ preventScroll: true });
+  }
+
+  fold(isClosing) {
+    const at = this.virtual.index.get(this.selected);
+    const item = this.virtual.items[at];
+    if (!item || item.kind === "event" || item.isOpen !== isClosing) return false;
+    this.toggleGroup(item.key);
+    return true;
+  }
+
+  // One row can be reached with Tab; the keys above move between rows.
+  markTabStop() {
+    const rows = [...this.body.querySelectorAll("tr[data-key]")];
+    const chosen = rows.find((row) => row.dataset.key === this.selected) ?? rows[0];
+    for (const row of rows) {
+      row.classList.toggle("selected", row.dataset.key === this.selected);
+      row.querySelector("a, button").tabIndex = row === chosen ? 0 : -1;
+    }
+  }
+}
+
+function eventRow({ key, row, depth, call }) {
+  const failed = row.failed && row.verdict !== "failed" && verdictBadge("failed");
+  const would = row.would_block && verdictBadge("would-block");
+  const target = row.target && el("code", {}, cut(row.target, 120));
+  const classes = `event depth-${depth} ${call ? `call-${call}` : ""}`;
+  const node = el("tr", { class: `${classes} verdict-${row.verdict}` },
+    el("td", { class: "c-time" }, time(row.at)),
+    el("td", { class: "c-event" },
+      el("a", { href: `/events/${row.id}` }, el("span", { class: "what" }, row.event),
+        target && " ", target),
+      el("span", { class: "second" }, whyText(row))),
+    el("td", { class: "c-verdict" }, verdictBadge(row.verdict), failed, would),
+    el("td", { class: "c-why", title: cut(visible(row.reason ?? ""), 300) },
+      whyParts(row)),
+    el("td", { class: "c-hooks number" }, row.hook_count || "–"),
+    el("td", { class: "c-took number" }, duration(row.duration_ms)));
+  node.dataset.key = key;
+  return node;
+}
+
+function whyParts(row) {
+  const hooks = row.blockers || (row.failed && row.failing);
+  return [
+    hooks && el("strong", {}, cut(hooks, 80)),
+    hooks && row.reason && " ",
+    row.reason && cut(row.reason.replace(/\s+/g, " "), 200),
+    row.recheck && el("span", { class: "tag" }, "re-checked"),
+  ];
+}
+
+function whyText(row) {
+  return cut([row.blockers, row.reason].filter(Boolean).join(": "), 160);
+}
+
+const NOTED = ["stopped", "blocked", "ask", "changed"];
+
+function groupRow(item) {
+  const { kind, key, isOpen, rows } = item;
+  const name = kind === "session"
+    ? [el("span", { class: "what" }, "Session"), " ", el("code", {}, cut(item.session, 60))]
+    : [el("span", { class: "what" }, "Turn")];
+  const button = el("button", { type: "button", class: "quiet toggle",
+    "aria-expanded": String(isOpen) }, el("span", { class: "arrow", "aria-hidden": "true" },
+    isOpen ? "▾" : "▸"), name);
+  const node = el("tr", { class: `group group-${kind}` },
+    el("th", { scope: "rowgroup", colspan: COLUMNS.length },
+      el("div", { class: "group-line" }, button, summary(item))));
+  node.dataset.key = key;
+  return node;
+}
+
+function summary({ kind, rows }) {
+  if (rows.length === 0) return null;
+  const parts = NOTED.map((verdict) => {
+    const number = rows.filter((row) => row.verdict === verdict).length;
+    return number > 0 && verdictBadge(verdict, `${count(number)} ${verdict}`);
+  });
+  const place = kind === "session" && rows[0].cwd.split("/").filter(Boolean).pop();
+  return [
+    el("span", { class: "muted" }, plural(rows.length, "event")),
+    el("span", { class: "muted" }, `from ${timeText(rows.at(-1).at)}`),
+    place && el("span", { class: "muted place-name", title: visible(rows[0].cwd) }, place),
+    el("span", { class: "group-verdicts" }, parts),
+  ];
+}
+
+function noEvents() {
+  return emptyState("No events are recorded yet",
+    el("p", {}, "Switch the journal on in the settings of the project or the user:"),
+    el("pre", { class: "text" }, '{ "hooksConfig": { "journal": true } }'),
+    el("p", {}, "Or record one event, or play the demo:"),
+    el("p", {}, command("hookline fire SessionStart --record")),
+    el("p", {}, command("hookline demo")),
+    el("p", {}, "Events show up here as they are recorded."));
+}

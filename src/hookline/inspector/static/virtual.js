@@ -1,0 +1,115 @@
+// A table of which only the rows in sight exist. All rows have one height, so that a
+// list of any length scrolls as quickly as a short one.
+
+import { el } from "./dom.js";
+
+const AROUND = 12;
+
+export class VirtualRows {
+  // `build(item)` makes the <tr> of an item; `settled()` is called after each update.
+  constructor(scroller, body, columns, build, settled) {
+    this.scroller = scroller;
+    this.body = body;
+    this.build = build;
+    this.settled = settled;
+    this.items = [];
+    this.index = new Map();
+    this.shown = new Map();
+    this.above = spacer(columns);
+    this.below = spacer(columns);
+    body.append(this.above, this.below);
+    this.isWaiting = false;
+  }
+
+  get height() {
+    return parseFloat(getComputedStyle(this.scroller).getPropertyValue("--row")) || 36;
+  }
+
+  // Show other items; what is in sight stays where it is.
+  set(items) {
+    const top = this.scroller.scrollTop;
+    const height = this.height;
+    const anchor = top > 0 ? this.items[Math.floor(top / height)] : null;
+    const rest = top % height;
+    this.items = items;
+    this.index = new Map(items.map((item, n) => [item.key, n]));
+    for (const row of this.shown.values()) row.remove();
+    this.shown.clear();
+    this.update();
+    const at = anchor ? this.index.get(anchor.key) : undefined;
+    if (at !== undefined) {
+      this.scroller.scrollTop = at * height + rest;
+      this.update();
+    }
+  }
+
+  // Build the rows in sight, and take the others away.
+  update() {
+    const height = this.height;
+    const room = this.scroller.clientHeight;
+    const first = Math.floor(this.scroller.scrollTop / height) - AROUND;
+    const from = Math.max(Math.min(first, this.items.length - AROUND), 0);
+    const last = Math.ceil((this.scroller.scrollTop + room) / height) + AROUND;
+    const to = Math.max(Math.min(last, this.items.length), from);
+    this.keep(from, to);
+    setHeight(this.above, from * height);
+    setHeight(this.below, (this.items.length - to) * height);
+    this.settled?.(from, to);
+  }
+
+  later() {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    requestAnimationFrame(() => {
+      this.isWaiting = false;
+      this.update();
+    });
+  }
+
+  keep(from, to) {
+    const wanted = new Set(this.items.slice(from, to));
+    for (const [item, row] of this.shown) {
+      if (wanted.has(item)) continue;
+      row.remove();
+      this.shown.delete(item);
+    }
+    let next = this.above.nextSibling;
+    for (let n = from; n < to; n += 1) {
+      const item = this.items[n];
+      let row = this.shown.get(item);
+      if (!row) {
+        row = this.build(item);
+        row.setAttribute("aria-rowindex", String(n + 2));
+        this.shown.set(item, row);
+      }
+      if (row !== next) this.body.insertBefore(row, next);
+      else next = next.nextSibling;
+    }
+  }
+
+  // The element of an item, scrolled into sight.
+  reveal(key) {
+    const at = this.index.get(key);
+    if (at === undefined) return null;
+    const height = this.height;
+    const head = this.scroller.querySelector("thead")?.offsetHeight ?? 0;
+    const top = at * height;
+    const room = this.scroller.clientHeight - head;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top + height > this.scroller.scrollTop + room) {
+      this.scroller.scrollTop = top + height - room;
+    }
+    this.update();
+    return this.shown.get(this.items[at]) ?? null;
+  }
+}
+
+function spacer(columns) {
+  return el("tr", { class: "spacer", "aria-hidden": "true" },
+    el("td", { colspan: columns }));
+}
+
+function setHeight(row, pixels) {
+  row.hidden = pixels === 0;
+  row.firstChild.style.height = `${pixels}px`;
+}
