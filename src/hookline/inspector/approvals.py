@@ -9,6 +9,7 @@ shows all of it.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from hookline.journal.recent import newest_folders
 from hookline.journal.redact import MASK, Masker
 from hookline.protocol.jsontext import encode
 from hookline.settings.locations import find_workspace, is_within, record_problem
+from hookline.settings.model import shown_url
 from hookline.trust import records, review
 from hookline.trust.comparison import definition_diff, file_diff
 from hookline.trust.gate import trusts_all
@@ -47,6 +49,8 @@ MAX_FOLDERS = 50
 _CHECK_S = 0.4
 """For the trusted projects elsewhere: the others are listed without a check."""
 _KEY_START, _KEY_END, _KEY = "-----BEGIN ", "-----END ", "PRIVATE KEY-----"
+_URL_USER = re.compile(r"(https?://)[^\s/\"'@]+@")
+_URL_VALUE = re.compile(r"(?<=[?&])[\w.-]{1,64}=[^\s&\"'#]+")
 _reading = Lock()
 """A hundred requests at once must not read a hundred times."""
 
@@ -236,9 +240,10 @@ class _Pages:
         diff: list[str] = []
         if reviewed.before is not None:
             diff = definition_diff(reviewed.before.lines(), definition.lines())
-        runs = definition.runs.values()
+        runs = [shown_url(hook.url)] if hook.url else definition.runs.values()
         return {
             "change": reviewed.change.value,
+            "defined_as_approved": _is_defined_as_approved(reviewed),
             "name": _short(hook.name),
             "event": definition.event.value,
             "matcher": _short(definition.matcher or ""),
@@ -326,22 +331,35 @@ class _Pages:
                 self._masker.masked = True
                 yield MASK
             else:
-                yield self._masker.mask_text(line)
+                yield self._mask(line)
             in_key = (in_key or starts) and _KEY_END not in line
+
+    def _mask(self, text: str) -> str:
+        """Without credentials, also where they are in an address."""
+        hidden = _URL_USER.sub(rf"\1{MASK}@", text)
+        self._masker.masked |= hidden != text
+        hidden = _URL_VALUE.sub(lambda one: self._masker.mask_text(one[0]), hidden)
+        return self._masker.mask_text(hidden)
 
     def _json(self, key: str, value: Any) -> str:
         # With its key: what a value is for decides whether it is a credential.
         masked = self._masker.mask({key: value})[key]
-        return _short(encode(masked).decode(), MAX_LINE)
+        return _short(self._mask(encode(masked).decode()), MAX_LINE)
 
     def _clean(self, text: str) -> str:
-        return _short(self._masker.mask_text(text), MAX_LINE)
+        return _short(self._mask(text), MAX_LINE)
 
     def _inside(self, path: str) -> str:
         return path.removeprefix(f"{self._project}/")
 
     def _is_inside(self, path: str) -> bool:
         return is_within(os.path.realpath(path), self._project)
+
+
+def _is_defined_as_approved(reviewed: review.ReviewedHook) -> bool:
+    """Whether at most its files changed."""
+    known = (review.Change.SAME, review.Change.CHANGED)
+    return reviewed.change in known and reviewed.before is None
 
 
 def _short(text: str, limit: int = 300) -> str:

@@ -342,6 +342,7 @@ def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
         "error": _cut(run["error"] or "", _MAX_TEXT),
         "stderr": _cut(run["stderr"] or "", _MAX_TEXT),
         "stderr_chars": len(run["stderr"] or ""),
+        "recheck": bool(run["recheck"]),
         "masked": bool(run["output_masked"]),
         "cut": bool(run["output_cut"] or run["truncated"]),
     }

@@ -19,7 +19,7 @@ export function histogram(buckets, runs, { large = false } = {}) {
   const bars = buckets.map((bucket, n) => {
     // Even a single run can be seen.
     const tall = bucket.count && Math.max(2, (bucket.count / most) * (height - 2));
-    const kind = bucket.count ? "bar" : "bar empty";
+    const kind = bucket.count ? "runs" : "no-runs";
     return shape("rect", {
       class: kind, x: n * step, y: height - Math.max(1, tall),
       width: step - 1, height: Math.max(1, tall),

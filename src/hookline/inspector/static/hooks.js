@@ -3,7 +3,7 @@
 
 import { address, get } from "./api.js";
 import {
-  announce, command, count, cut, duration, el, emptyState, errorState, fill, heading,
+  announce, appendInPieces, command, count, cut, duration, el, emptyState, errorState, fill, heading,
   loadingState, longText, plural, tag, time, verdictBadge,
 } from "./dom.js";
 import { histogram } from "./histogram.js";
@@ -20,6 +20,8 @@ const COLUMNS = [
   { key: "p95", title: "p95", number: true, of: (hook) => hook.figures?.p95_ms ?? -1 },
   { key: "times", title: "Times", fixed: true },
 ];
+
+const AT_ONCE = 5;
 
 const APART = {
   code: ["Registered in code",
@@ -183,7 +185,7 @@ function clearFilters(view) {
 function columnHead(view, { key, title, number, fixed }) {
   const current = view.query.get("sort");
   const order = { [key]: "ascending", [`-${key}`]: "descending" }[current] ?? "none";
-  const kind = number ? "number" : null;
+  const kind = `col-${key}${number ? " number" : ""}`;
   if (fixed) return el("th", { scope: "col", role: "columnheader", class: kind }, title);
   // The first click sorts by what people look for: the most, or A to Z.
   const steps = number ? [`-${key}`, key, ""] : [key, `-${key}`, ""];
@@ -420,11 +422,10 @@ function failureList(found) {
   if (found.failures.length === 0) {
     return el("p", { class: "muted" }, `None in ${reach}`, since, ".");
   }
-  const most = found.failures.length === found.most ? `The newest ${found.most}. ` : "";
-  return [
-    most && el("p", { class: "muted" }, most),
-    el("ol", { class: "failed-runs" }, found.failures.map(failureItem)),
-  ];
+  const list = el("ol", { class: "failed-runs" });
+  const entry = (n) => failureItem(found.failures[n]);
+  appendInPieces(list, found.failures.length, entry, AT_ONCE);
+  return list;
 }
 
 function failureItem(run) {
@@ -436,8 +437,9 @@ function failureItem(run) {
   return el("li", {},
     el("p", { class: "row" }, verdictBadge("failed", run.cause),
       el("a", { href: `/events/${run.event_id}` }, `Event ${run.event_id}`),
-      run.target && el("code", {}, cut(run.target, 60)),
+      run.recheck && tag("asked again"), run.target && el("code", {}, cut(run.target, 60)),
       el("span", { class: "muted" }, time(run.at), ` · ${duration(run.duration_ms)}`)),
-    run.error && el("p", { class: "failed-error" }, run.error), stderr,
+    run.error !== `exited with status ${run.exit_code}` &&
+      el("p", { class: "failed-error" }, run.error), stderr,
     cuts && el("p", { class: "muted small" }, `In the event: ${cuts}.`));
 }

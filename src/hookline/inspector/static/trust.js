@@ -119,14 +119,19 @@ function review(project) {
 
 function hooksOf({ hooks, hooks_left_off: left }) {
   if (hooks.length === 0) return null;
+  const known = hooks.filter((hook) => hook.defined_as_approved);
+  const others = hooks.filter((hook) => !hook.defined_as_approved);
   return el("section", {}, el("h3", {}, "Hooks"),
-    el("ul", { class: "reviewed" }, hooks.map(reviewedHook)),
+    el("ul", { class: "reviewed" }, others.map(reviewedHook)),
+    known.length > 0 && el("details", { class: "known" },
+      el("summary", {}, `${plural(known.length, "hook")} defined as approved`),
+      el("ul", { class: "reviewed" }, known.map(reviewedHook))),
     left > 0 && el("p", { class: "muted" }, `${plural(left, "more hook")} not shown.`));
 }
 
 function reviewedHook(hook) {
   return el("li", {},
-    el("p", { class: "row" }, badge(CHANGES, hook.change), el("strong", {}, hook.name),
+    el("p", { class: "row" }, hookBadge(hook), el("strong", {}, hook.name),
       el("span", { class: "muted" }, "on ", hook.event, " ",
         el("code", {}, hook.matcher || "*")), tag(hook.type)),
     hook.runs !== null && el("pre", { class: "text", "aria-label": "What it runs" },
@@ -142,6 +147,11 @@ function reviewedHook(hook) {
     hook.diff.lines.length > 0 && diff(hook.diff, `What changed in ${hook.name}`));
 }
 
+function hookBadge({ change, defined_as_approved: asApproved }) {
+  const filesOnly = change === "changed" && asApproved;
+  return filesOnly ? verdictBadge("failed", "files changed") : badge(CHANGES, change);
+}
+
 function optionsOf({ options }) {
   return options.length > 0 && el("section", {}, el("h3", {}, "Options"),
     options.map(({ file, diff: changed }) => [
@@ -154,7 +164,7 @@ function filesOf({ files, files_left_off: left }) {
   const others = files.filter((file) => file.change !== "trusted");
   return el("section", {}, el("h3", {}, "Approved with them, byte for byte"),
     el("ul", { class: "files" }, others.map(fileItem)),
-    known.length > 0 && el("details", {},
+    known.length > 0 && el("details", { class: "known" },
       el("summary", {}, `${plural(known.length, "path")} as approved`),
       el("ul", { class: "files" }, known.map(fileItem))),
     left > 0 && el("p", { class: "muted" },
@@ -181,19 +191,21 @@ function fileBody({ withheld, text, diff: changed, path, digest }) {
       digest && [" SHA-256 ", el("code", {}, digest)]);
   }
   if (changed) return diff(changed, `What changed in ${path}`);
-  return text ? lines(text, `Text of ${path}`, (line) => [null, line]) : null;
+  return text ? lines(text, `Text of ${path}`) : null;
 }
 
 const MARKS = { "+": "added", "-": "removed", "@": "place" };
 
+// What precedes the first hunk is about the file, not part of it.
 function diff(text, label) {
-  return lines(text, label, (line) => [MARKS[line[0]] ?? null, line]);
+  const start = text.lines.findIndex((line) => line.startsWith("@@"));
+  return lines(text, label, (line, n) => (n < start ? "place" : MARKS[line[0]]));
 }
 
-function lines({ lines: shown, left_off: left }, label, kindOf) {
-  const rows = shown.map((line) => {
-    const [kind, text] = kindOf(line);
-    return el("span", { class: kind ? `line ${kind}` : "line" }, text, "\n");
+function lines({ lines: shown, left_off: left }, label, kindOf = () => undefined) {
+  const rows = shown.map((line, n) => {
+    const kind = kindOf(line, n);
+    return el("span", { class: kind ? `line ${kind}` : "line" }, line, "\n");
   });
   return el("div", { class: "lines" },
     el("pre", { class: "text", tabindex: "0", role: "region", "aria-label": label }, rows),
