@@ -1,0 +1,444 @@
+"""The Hooks view: what is configured, how it ran, and what an expression saw.
+
+Nothing is run here, and nothing of a hook's environment or headers is sent. A run in
+the journal says the event, the name, the source and the type of its hook, and where it
+happened: it counts for each configured hook that all of this fits. Hooks that no longer
+fit are listed apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from hashlib import sha256
+from sqlite3 import Row
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from hookline.config import Config
+from hookline.engine.admission import CircuitBreaker
+from hookline.engine.explanation import disabled_where, switched_off
+from hookline.engine.registry import HookRegistry
+from hookline.errors import JournalError
+from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.executors.rule import scope_of
+from hookline.expressions.reasons import Explained, explain
+from hookline.journal.query import FullEntry
+from hookline.journal.recent import (
+    EDGES_MS,
+    Reach,
+    RunFigures,
+    newest_failures,
+    newest_figures,
+)
+from hookline.journal.redact import Masker
+from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import encode
+from hookline.settings.locations import is_within
+from hookline.settings.model import HookSource, HookType, TrustStatus
+
+from .answers import number_of, reply
+from .desk import Desk
+
+MAX_RECORDED = 200
+"""Hooks that are in the journal only; a journal may hold any number of names."""
+MAX_FAILURES = 20
+_MAX_TEXT = 4_000
+_MAX_NAME = 300
+
+
+def routes(desk: Desk) -> list[BaseRoute]:
+    """What this view is asked."""
+
+    async def hooks(_: Request) -> Response:
+        return reply(await desk.in_thread(list_hooks, desk))
+
+    async def failures(request: Request) -> Response:
+        wanted = dict(request.query_params)
+        return reply(await desk.in_thread(list_failures, desk, wanted))
+
+    async def values(request: Request) -> Response:
+        key, event = request.query_params.get("key", ""), number_of(request, "event")
+        return reply(await desk.in_thread(explain_values, desk, key, event))
+
+    return [
+        Route("/api/hooks", hooks, methods=["GET"]),
+        Route("/api/hooks/failures", failures, methods=["GET"]),
+        Route("/api/hooks/values", values, methods=["GET"]),
+    ]
+
+
+class ListedHook(Struct, frozen=True):
+    """One configured hook, and why it does not run if it is switched off."""
+
+    key: str
+    hook: RegisteredHook
+    why: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What the journal says of its runs."""
+        hook = self.hook
+        kind = hook.config.type.value
+        return (hook.event.value, hook.name, hook.source.value, kind)
+
+
+class Recorded(Struct, frozen=True):
+    """A hook that the journal knows and the settings do not."""
+
+    kind: str
+    """``code``, ``elsewhere`` or ``gone``."""
+    event: str
+    name: str
+    source: str
+    type: str
+    folder: str | None
+    """Where it ran, for a hook of another project."""
+
+
+def list_hooks(desk: Desk) -> dict[str, Any]:
+    """Everything the view shows at first."""
+    config = desk.config
+    listed = configured_hooks(config)
+    figures, reach, problem = _figures(desk, Owners(config, listed))
+    breaker = CircuitBreaker(config.working_dir)
+    found = [(k, its) for k, its in figures.items() if isinstance(k, Recorded)]
+    found.sort(key=lambda one: -one[1].runs)
+    owners = [one.identity for one in listed]
+    return {
+        "hooks": [
+            _facts(one, breaker)
+            | {
+                "figures": _shown_figures(figures.get(one.key)),
+                "namesakes": owners.count(one.identity) - 1,
+            }
+            for one in listed
+        ],
+        "recorded": [
+            _recorded_facts(one) | {"figures": _shown_figures(its)}
+            for one, its in found[:MAX_RECORDED]
+        ],
+        "recorded_left_off": max(0, len(found) - MAX_RECORDED),
+        "of_runs": reach.runs,
+        "since": reach.since,
+        "complete": reach.complete,
+        "journal_problem": problem,
+        "cwd": config.working_dir,
+        "switched_off": not config.settings.hooks_enabled,
+        "problems": [*map(str, config.settings.errors), *config.settings.warnings],
+    }
+
+
+def configured_hooks(config: Config) -> list[ListedHook]:
+    """All hooks of the settings, also those that ``enableHooks`` switches off."""
+    hooks: list[tuple[RegisteredHook, str | None]] = [
+        (hook, None if hook.enabled else disabled_where(config.settings, hook))
+        for hook in HookRegistry(config.settings).all_hooks()
+    ]
+    hooks += _switched_off(config)
+    seen: dict[str, int] = {}
+    listed = []
+    for hook, why in hooks:
+        digest = _digest(hook)
+        seen[digest] = number = seen.get(digest, 0) + 1
+        listed.append(ListedHook(f"{digest}-{number}", hook, why))
+    return listed
+
+
+def _switched_off(config: Config) -> Iterator[tuple[RegisteredHook, str]]:
+    settings = config.settings
+    for event in HookEventName:
+        for hook, group, layer, why in switched_off(settings, event):
+            trust = TrustStatus.TRUSTED
+            registered = RegisteredHook(
+                config=hook,
+                event=event,
+                source=layer.source,
+                options=settings.hook_options(layer, hook),
+                matcher=group.matcher,
+                sequential=group.sequential,
+                file=layer.file,
+                project=layer.project,
+                enabled=False,
+                trust=TrustStatus.UNTRUSTED if layer.is_unapproved else trust,
+            )
+            yield registered, why
+
+
+def _digest(hook: RegisteredHook) -> str:
+    """Names a hook while it stays as it is; equal ones are numbered."""
+    place = (hook.event, hook.source, hook.file, hook.matcher, hook.sequential)
+    text = repr((place, hook.config)).encode("utf-8", "surrogatepass")
+    return sha256(text).hexdigest()[:16]
+
+
+class Owners:
+    """Tells which hooks a run counts for."""
+
+    def __init__(self, config: Config, listed: list[ListedHook]) -> None:
+        here = os.path.realpath(config.working_dir)
+        self._places = {here, *config.settings.projects}
+        self._listed: dict[tuple[str, str, str, str], list[ListedHook]] = {}
+        for one in listed:
+            self._listed.setdefault(one.identity, []).append(one)
+        self._known: dict[tuple[str, ...], list[Hashable]] = {}
+        self._folders: dict[str, str] = {}
+
+    def of(self, run: Row) -> list[Hashable]:
+        """The keys of configured hooks, or one ``Recorded``."""
+        identity = (run["event"], run["name"], run["source"], run["type"])
+        place = (*identity, run["cwd"])
+        if place not in self._known:
+            self._known[place] = self._find(identity, run["cwd"])
+        return self._known[place]
+
+    def _find(self, identity: tuple[str, str, str, str], cwd: str) -> list[Hashable]:
+        folder = self._resolved(cwd)
+        found = [one for one in self._listed.get(identity, ()) if _ran_in(one, folder)]
+        if found:
+            return [one.key for one in found]
+        if identity[2] == HookSource.RUNTIME:
+            return [Recorded("code", *identity, None)]
+        if identity[2] == HookSource.PROJECT and not self._covers(folder):
+            return [Recorded("elsewhere", *identity, cwd)]
+        return [Recorded("gone", *identity, None)]
+
+    def _covers(self, folder: str) -> bool:
+        return any(is_within(folder, place) for place in self._places)
+
+    def _resolved(self, cwd: str) -> str:
+        if cwd not in self._folders:
+            # A NUL cannot be part of a path, but of a text in a journal.
+            valid = os.path.isabs(cwd) and "\0" not in cwd  # noqa: PTH117
+            self._folders[cwd] = os.path.realpath(cwd) if valid else cwd
+        return self._folders[cwd]
+
+
+def _ran_in(listed: ListedHook, folder: str) -> bool:
+    """A project's hooks run in that project only, all others everywhere."""
+    project = listed.hook.project
+    return project is None or is_within(folder, project)
+
+
+def _figures(
+    desk: Desk, owners: Owners
+) -> tuple[dict[Hashable, RunFigures], Reach, str | None]:
+    """The figures; a journal that cannot be read must not hide the hooks."""
+    try:
+        with desk.read() as reader:
+            return *newest_figures(reader, owners.of), None
+    except JournalError as error:
+        return {}, Reach(), str(error)
+
+
+def _shown_figures(figures: RunFigures | None) -> dict[str, Any] | None:
+    if figures is None:
+        return None
+    found: dict[str, Any] = msgspec.to_builtins(figures)
+    counts = zip([*EDGES_MS, None], figures.histogram, strict=True)
+    return found | {"histogram": [{"le": le, "count": count} for le, count in counts]}
+
+
+def _facts(listed: ListedHook, breaker: CircuitBreaker) -> dict[str, Any]:
+    hook, config = listed.hook, listed.hook.config
+    is_rule = config.type is HookType.RULE
+    policy: dict[str, Any] = msgspec.to_builtins(hook.options.on_error)
+    return {
+        "key": listed.key,
+        "name": _cut(hook.name, _MAX_NAME),
+        "event": hook.event.value,
+        "source": hook.source.value,
+        "file": hook.file,
+        "project": hook.project,
+        "type": config.type.value,
+        "matcher": _clean(hook.matcher),
+        "condition": _clean(config.condition),
+        "expression": _clean(config.when) if is_rule else None,
+        "runs": None if is_rule else _clean(config.subject),
+        "mode": config.mode.value,
+        "trust": hook.trust.value,
+        "trust_problem": _trust_problem(hook),
+        "enabled": hook.enabled,
+        "why": listed.why,
+        "breaker": _breaker(hook, breaker),
+        "managed": config.managed,
+        "dialect": config.dialect.value,
+        "async": config.is_async,
+        "sequential": hook.sequential,
+        "standby": config.standby,
+        "timeout_ms": config.timeout_ms,
+        "on_error": policy,
+        "description": _clean(config.description),
+    }
+
+
+def _trust_problem(hook: RegisteredHook) -> str | None:
+    if hook.trust is TrustStatus.CHANGED and hook.approval is not None:
+        return hook.approval.check()[0]
+    return None
+
+
+def _breaker(hook: RegisteredHook, breaker: CircuitBreaker) -> dict[str, Any]:
+    """Its state for events in this folder, as all processes have counted it."""
+    rule = hook.options.breaker
+    if rule is None or hook.config.managed:
+        return {"state": "off"}
+    skipped = breaker.skipped_for(hook)
+    limits = {"timeouts": rule.timeouts, "cooldown_ms": rule.cooldown_ms}
+    return {
+        "state": "open" if skipped else "closed",
+        "skipped": [
+            {"tool": tool, "timeouts": one.count, "until": one.until}
+            for tool, one in skipped.items()
+        ],
+        **limits,
+    }
+
+
+def _recorded_facts(one: Recorded) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.to_builtins(one)
+    # The name is also what its failures are looked up by.
+    return facts | {"label": _cut(one.name, _MAX_NAME)}
+
+
+def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
+    """The last failures of a configured hook by its key, or of recorded ones."""
+    listed = configured_hooks(desk.config)
+    owners, key = Owners(desk.config, listed), wanted.get("key")
+    name = _found(listed, key).hook.name if key else wanted.get("name")
+    if not name:
+        raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
+    same = {k: wanted[k] for k in ("source", "event", "type") if wanted.get(k)}
+    if wanted.get("folder"):
+        same["cwd"] = wanted["folder"]
+
+    def is_wanted(run: Row) -> bool:
+        if key:
+            return key in owners.of(run)
+        return all(run[k] == value for k, value in same.items())
+
+    with desk.read() as reader:
+        found, reach = newest_failures(reader, name, is_wanted, limit=MAX_FAILURES)
+    return {
+        "failures": [_shown_failure(run) for run in found],
+        "most": MAX_FAILURES,
+        "of_runs": reach.runs,
+        "since": reach.since,
+        "complete": reach.complete,
+    }
+
+
+def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
+    same = ("event_id", "at", "event", "target", "session", "cwd", "exit_code")
+    return {
+        **{name: run[name] for name in (*same, "duration_ms")},
+        "cause": _cause(run),
+        "error": _cut(run["error"] or "", _MAX_TEXT),
+        "stderr": _cut(run["stderr"] or "", _MAX_TEXT),
+        "stderr_chars": len(run["stderr"] or ""),
+        "recheck": bool(run["recheck"]),
+        "masked": bool(run["output_masked"]),
+        "cut": bool(run["output_cut"] or run["truncated"]),
+    }
+
+
+def _cause(run: dict[str, Any]) -> str:
+    """What the journal tells of why it failed."""
+    if (run["error"] or "").startswith("skipped:"):
+        return "skipped"
+    if run["timed_out"]:
+        return "timed out"
+    if run["exit_code"] is None:
+        return "no exit code"
+    return f"exit code {run['exit_code']}"
+
+
+def explain_values(desk: Desk, key: str, event_id: int | None) -> dict[str, Any]:
+    """A hook's ``if`` and rule, with the values of one recorded event."""
+    listed = _found(configured_hooks(desk.config), key)
+    hook = listed.hook
+    with desk.read() as reader:
+        full = None if event_id is None else reader.find(event_id)
+    if full is None:
+        raise HTTPException(404, f"there is no event {event_id}: choose another one")
+    entry = full.entry
+    if entry.event != hook.event.value:
+        problem = f"event {event_id} is {entry.event}"
+        raise HTTPException(400, f"{problem}: choose one that is {hook.event.value}")
+    scope = scope_of(hook, _call(hook.event, full))
+    texts = {"condition": hook.config.condition, "rule": hook.config.when}
+    return {
+        "id": entry.id,
+        "at": entry.at,
+        "event": entry.event,
+        "target": entry.target,
+        "masked": entry.input_masked,
+        "cut": entry.input_cut,
+        "bytes": entry.input_bytes,
+        "ran": [_outcome(run) for run in full.hooks if _is_of(run, listed)],
+        **{
+            name: None if text is None else _shown(explain(text, scope))
+            for name, text in texts.items()
+        },
+    }
+
+
+def _call(event: HookEventName, full: FullEntry) -> HookCall:
+    """The event as it was recorded: its own folder, session and time."""
+    known = {"cwd": full.entry.cwd, "session_id": full.entry.session}
+    given = {k: v for k, v in full.input.items() if k not in known or type(v) is str}
+    return HookCall(event, known | given)
+
+
+def _is_of(run: dict[str, Any], listed: ListedHook) -> bool:
+    return (run["name"], run["source"], run["type"]) == listed.identity[1:]
+
+
+def _outcome(run: dict[str, Any]) -> str:
+    """What a run came to, in a word or two."""
+    words = {
+        "failed": "failed",
+        "would_block": "would have blocked",
+        "blocked": "blocked",
+    }
+    found = next((word for flag, word in words.items() if run[flag]), "did not block")
+    return f"{found}, asked again" if run["recheck"] else found
+
+
+def _shown(found: Explained) -> dict[str, Any]:
+    return {
+        "source": _cut(found.source, _MAX_TEXT),
+        "outcome": _cut(found.outcome, _MAX_TEXT),
+        "parts": [
+            {k: _cut(getattr(part, k), _MAX_TEXT) for k in ("text", "outcome")}
+            for part in found.parts
+        ],
+        "values": [_value(path, value) for path, value in found.values.items()],
+    }
+
+
+def _value(path: str, value: Any) -> dict[str, Any]:
+    text = encode(value).decode()
+    return {"path": path, "text": _cut(text, _MAX_TEXT), "chars": len(text)}
+
+
+def _found(listed: list[ListedHook], key: str | None) -> ListedHook:
+    found = next((one for one in listed if one.key == key), None)
+    if found is None:
+        raise HTTPException(404, "this hook is no longer configured: reload the page")
+    return found
+
+
+def _clean(text: str | None) -> str | None:
+    """Settings may hold credentials, where a command is given one."""
+    return None if text is None else _cut(Masker(texts=True).mask_text(text), _MAX_TEXT)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
