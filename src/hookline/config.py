@@ -37,17 +37,21 @@ class Config:
     ) -> None:
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = absolute(working_dir or os.curdir)
-        settings = _trusted(settings or Settings(), self.working_dir)
-        if settings.folder is None:
-            found = find_workspace(self.working_dir).project_dir
-            settings = replace(settings, project_dir=found)
-        self.settings = settings
+        self.loaded = settings or Settings()
+        """The settings before the projects in them are checked for approval."""
+        self.settings = self.prepared(self.loaded)
+        """The settings that apply."""
         self.translator = checked_translator(translator)
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None
         """Fires events in place of the config's own system (see ``use_hooks``)."""
         self.one_shot = False
         """Whether the host ends after one event: nothing is started ahead for others.
+
+        Set it before the hook system is built.
+        """
+        self.reload = False
+        """Whether ``get_hook_system()`` builds one that follows changed settings.
 
         Set it before the hook system is built.
         """
@@ -61,27 +65,43 @@ class Config:
         session_id: str | None = None,
         translator: str = "auto",
         transcript_path: str = "",
+        *,
+        reload: bool = False,
     ) -> Config:
         """Read the settings of projects, user, system and extensions.
 
         The projects are those around ``project_dir``, which is the working directory.
+        ``reload``: changed settings apply from the next event on.
         """
-        return cls(
+        config = cls(
             session_id,
             project_dir,
             Settings.load(project_dir),
             translator,
             transcript_path,
         )
+        config.reload = reload
+        return config
+
+    def prepared(self, loaded: Settings) -> Settings:
+        """Settings as they apply here: of projects only what is approved."""
+        settings = _trusted(loaded, self.working_dir)
+        if settings.folder is None:
+            found = find_workspace(self.working_dir).project_dir
+            settings = replace(settings, project_dir=found)
+        return settings
 
     def get_hook_system(self) -> HookSystem | None:
-        """The one HookSystem, built on first use; None where hooks are switched off."""
-        if self._hook_system is None and self.settings.hooks_enabled:
+        """The one HookSystem, built on first use; None where hooks are switched off.
+
+        With ``reload`` there is always one: hooks may be switched on later.
+        """
+        if self._hook_system is None and (self.reload or self.settings.hooks_enabled):
             from .engine.system import HookSystem
 
             with _building:
                 if self._hook_system is None:
-                    HookSystem(self)
+                    HookSystem(self, reload=self.reload)
         return self._hook_system
 
     def session(

@@ -2,6 +2,7 @@
 
     HooklineError
     ├── SettingsError                   a settings file that cannot be used
+    ├── ReloadError                     changed settings that cannot be used
     ├── StateFileError                  a file in the state folder that cannot be used
     ├── UnknownNameError                a name that is not one of those known
     │   ├── UnknownEventError           unknown event name (ValueError too)
@@ -53,6 +54,17 @@ class SettingsError(HooklineError):
             return self.problem
         position = [self.file, *(str(n) for n in (self.line, self.column) if n)]
         return f"{':'.join(position)}: {self.problem}"
+
+
+class ReloadError(HooklineError):
+    """Changed settings that cannot be used; the old ones stay."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        super().__init__(problems)
+
+    def __str__(self) -> str:
+        return "; ".join(self.problems)
 
 
 class StateFileError(HooklineError):

@@ -162,6 +162,7 @@ async def test_a_planning_failure_follows_the_policy(
     registry = HookRegistry(config.settings)
     pipeline = EventPipeline(
         config=config,
+        settings=config.settings,
         registry=registry,
         planner=BrokenPlanner(registry),
         runner=HookRunner({}, CircuitBreaker()),

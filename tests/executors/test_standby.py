@@ -360,8 +360,8 @@ async def test_one_that_has_an_event_is_not_killed_by_another_thread(
     source = STANDBY + "while not os.path.exists('go'): pass"
     async with bench.system(bench.hook(source)) as hooks:
         await bench.started(1)
-        assert hooks._standby is not None
-        (seen,) = hooks._standby._waiting
+        assert hooks._executors.standby is not None
+        (seen,) = hooks._executors.standby._waiting
         firing = asyncio.ensure_future(hooks.event_handler.fire("BeforeTool", TOOL))
         await until(lambda: bool(bench.pids("read")))
         await asyncio.to_thread(seen.discard)

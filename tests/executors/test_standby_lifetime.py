@@ -178,7 +178,7 @@ async def test_one_that_ends_without_reading_its_event_has_not_answered(
         await bench.started(1)
         fire = hooks.event_handler.fire_before_tool_event("x", {"content": "x" * size})
         firing = asyncio.ensure_future(fire)
-        standby = hooks._standby
+        standby = hooks._executors.standby
         assert standby is not None
         await until(lambda: not standby._waiting)
         bench.folder.joinpath("given").touch()

@@ -7,7 +7,7 @@ back as a failure envelope that says at which stage (DELTA-HFAIL-001).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from logging import DEBUG, INFO, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +30,7 @@ from hookline.protocol.results import (
     make_empty_success_result,
     process_common_hook_output_fields,
 )
+from hookline.settings.load import Settings
 from hookline.settings.model import ToolSelection
 
 from .merge import aggregate
@@ -93,6 +94,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     """
 
     config: Config
+    settings: Settings
     registry: HookRegistry
     planner: HookPlanner
     runner: HookRunner
@@ -256,6 +258,8 @@ class HookEventHandler(EventFirer):
     def __init__(self, pipeline: EventPipeline) -> None:
         self.pipeline = pipeline
         """Of the settings as they were loaded last."""
+        self.refresh: Callable[[], Awaitable[None]] | None = None
+        """Called before each event: loads settings that have changed."""
         self._server: RequestServer | None = None
 
     def has_hooks_for(self, event: HookEventName) -> bool:
@@ -267,6 +271,8 @@ class HookEventHandler(EventFirer):
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
         """Fire an event by its name, with its fields as a mapping."""
+        if self.refresh is not None:
+            await self.refresh()
         try:
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
@@ -288,6 +294,8 @@ class HookEventHandler(EventFirer):
         transcript_path: str | None = None,
     ) -> ProcessedHookResult:
         """Fire an event whose fields are normalized, for another session if given."""
+        if self.refresh is not None:
+            await self.refresh()
         if session_id is None and transcript_path is None:
             return await self.pipeline.fire(event, fields)
         origin = EventOrigin(session_id, transcript_path)
@@ -304,6 +312,8 @@ class HookEventHandler(EventFirer):
         trace: TraceContext | None = None,
     ) -> ProcessedHookResult:
         """Fire an event from a bus: translated first, then planned (section 8)."""
+        if self.refresh is not None:
+            await self.refresh()
         session, transcript = session_id, transcript_path
         origin = EventOrigin(session, transcript, correlation_id, True, trace or {})
         now = self.pipeline

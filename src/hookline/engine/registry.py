@@ -5,7 +5,7 @@ Its ``version`` goes up with every change, so that cached plans can be invalidat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 from msgspec import structs
@@ -27,12 +27,22 @@ from hookline.settings.model import (
 class HookRegistry:
     """All hooks, in priority order for each event."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, previous: HookRegistry | None = None
+    ) -> None:
+        """Register the hooks of settings.
+
+        One that is also in the ``previous`` registry of the same system keeps its
+        serial, so that executors keep what they have of it.
+        """
         self.version = 0
-        self._serials = count(1)
+        self.serials: Iterator[int] = count(1) if previous is None else previous.serials
+        self._known = _serials_of([] if previous is None else previous.all_hooks())
+        self.switched: dict[str, bool] = {}
         self._hooks: dict[HookEventName, tuple[RegisteredHook, ...]] = {}
         for layer in settings.layers:
             self._add_layer(settings, layer)
+        self._known.clear()
 
     def for_event(self, event: HookEventName) -> tuple[RegisteredHook, ...]:
         """All hooks on one event, highest priority first, disabled ones included."""
@@ -42,10 +52,28 @@ class HookRegistry:
         """All hooks, event by event."""
         return [hook for event in HookEventName for hook in self.for_event(event)]
 
+    def state(self) -> list[tuple[int, bool, TrustStatus]]:
+        """Which hooks there are, which are enabled, and which are trusted."""
+        return [(hook.serial, hook.enabled, hook.trust) for hook in self.all_hooks()]
+
     def set_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off; managed ones stay on."""
         if not any(hook.name == name for hook in self.all_hooks()):
             raise UnknownHookError(name, {hook.name for hook in self.all_hooks()})
+        self.switched[name] = enabled
+        self._switch(name, enabled)
+
+    def take_over(self, previous: HookRegistry, settings: Settings) -> None:
+        """Take the functions of the host's and what it has switched on and off."""
+        for hook in previous.all_hooks():
+            if hook.source is HookSource.RUNTIME:
+                options = settings.hook_options(None, hook.config)
+                self._add(structs.replace(hook, options=options))
+        self.switched = dict(previous.switched)
+        for name, enabled in self.switched.items():
+            self._switch(name, enabled)
+
+    def _switch(self, name: str, enabled: bool) -> None:
         self._hooks = {
             event: tuple(_switched(hook, name, enabled) for hook in hooks)
             for event, hooks in self._hooks.items()
@@ -54,8 +82,10 @@ class HookRegistry:
 
     def add_function(self, hook: RegisteredHook) -> None:
         """Register a function of the host's, after those already registered."""
-        numbered = structs.replace(hook, serial=next(self._serials))
-        hooks = (*self.for_event(hook.event), numbered)
+        self._add(structs.replace(hook, serial=next(self.serials)))
+
+    def _add(self, hook: RegisteredHook) -> None:
+        hooks = (*self.for_event(hook.event), hook)
         self._replace(hook.event, sorted(hooks, key=_is_configured))
 
     def remove_function(self, function: HookFunction) -> None:
@@ -65,6 +95,10 @@ class HookRegistry:
             raise UnknownHookError(name, {hook.name for hook in self.all_hooks()})
         for event, hooks in list(self._hooks.items()):
             self._replace(event, (h for h in hooks if h.function is not function))
+
+    def _serial_of(self, hook: RegisteredHook) -> int:
+        known = self._known.get(hook.identity) if self._known else None
+        return known.pop(0) if known else next(self.serials)
 
     def _replace(self, event: HookEventName, hooks: Iterable[RegisteredHook]) -> None:
         self._hooks[event] = tuple(hooks)
@@ -90,10 +124,17 @@ class HookRegistry:
                     folder=layer.project or settings.folder,
                     project_dir=layer.project or settings.project_dir,
                     enabled=not settings.disabled(layer, config),
-                    serial=next(self._serials),
                 )
-                added.append(hook)
+                added.append(structs.replace(hook, serial=self._serial_of(hook)))
             self._hooks[event] = (*self.for_event(event), *added)
+
+
+def _serials_of(hooks: Iterable[RegisteredHook]) -> dict[str, list[int]]:
+    """The serials of hooks by what they are; equal ones in their order."""
+    found: dict[str, list[int]] = {}
+    for hook in hooks:
+        found.setdefault(hook.identity, []).append(hook.serial)
+    return found
 
 
 def _bare(config: HookConfig) -> HookConfig:

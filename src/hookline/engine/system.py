@@ -7,25 +7,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
 from hookline.config import Config
 from hookline.errors import HookSystemNotInitializedError, JournalError
-from hookline.executors.command import CommandExecutor
 from hookline.executors.contract import (
-    Executor,
-    HookCall,
     HookFunction,
     RegisteredHook,
-    current_depth,
 )
-from hookline.executors.python import PythonExecutor
 from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
-from hookline.processes.process import ProcessSlots
 from hookline.processes.watcher import watcher
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
@@ -35,12 +31,12 @@ from hookline.settings.model import (
     HookConfig,
     HookSource,
     HookType,
-    TrustStatus,
 )
 
 from .admission import CircuitBreaker
 from .background import BackgroundHooks
 from .handler import EventPipeline, HookEventHandler, LateReporter, Reporter
+from .hook_executors import HookExecutors
 from .on_error import BrokenSystem
 from .planner import HookPlanner
 from .registry import HookRegistry
@@ -48,14 +44,15 @@ from .runner import HookRunner
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus
-    from hookline.executors.standby import StandbyExecutor
-    from hookline.executors.worker import WorkerExecutor
     from hookline.journal.record import JournalRecorder
     from hookline.telemetry.choice import TelemetryChoice
     from hookline.telemetry.contract import Telemetry
 
+    from .reload import Reloaded, SettingsReloader
+
 F = TypeVar("F", bound=HookFunction)
 _starting = threading.RLock()
+_reload_log = logging.getLogger("hookline.reload")
 
 
 class HookSystemStatus(Struct, frozen=True):
@@ -87,36 +84,39 @@ class HookSystem:
         *,
         start_workers: bool = False,
         telemetry: TelemetryChoice = None,
+        reload: bool = False,
     ) -> None:
         """Build the parts; ``initialize()`` starts what ``start_workers`` asks for.
 
         ``telemetry="otel"`` makes spans and metrics, ``False`` makes none; without
-        either it is what the settings say.
+        either it is what the settings say. ``reload``: each event looks whether the
+        settings have changed, and if so, is answered by the new ones.
         """
         config.refuse_second_system()
         self._config = config
         self._bus = message_bus
         self._debug_logger = debug_logger or LoggingDebugLogger()
         self._registry, self._broken = _build_registry(config.settings)
-        options = config.settings.global_options
-        self._slots = ProcessSlots(options.max_processes)
-        self._standby: StandbyExecutor | None = None
-        self._workers: WorkerExecutor | None = None
-        self._executors: dict[HookType, Executor] = {
-            HookType.COMMAND: CommandExecutor(self._slots),
-            HookType.PYTHON: PythonExecutor(),
-        }
-        self._add_executors(self._registry)
+        self._executors = HookExecutors(config)
+        self._executors.provide_for(self._registry.all_hooks())
         self._breaker = CircuitBreaker(config.working_dir)
-        self._background = BackgroundHooks(self._executors, self._breaker)
+        self._background = BackgroundHooks(self._executors.by_type, self._breaker)
+        self._changing = threading.RLock()
+        """Held while hooks are added, removed, switched or reloaded."""
+        self._reloader: SettingsReloader | None = None
+        self._follows = reload
+        if reload:
+            self._reloader = self._make_reloader()
         self._start_workers = start_workers
         self._telemetry = telemetry
         self._build_telemetry(config.settings)  # raises for what cannot be had
         self._handler: HookEventHandler | None = None
         self._disposing: HookEventHandler | None = None
         self._subscribing: asyncio.Future[None] | None = None
-        self._journal: JournalRecorder | None = None
-        self._record = options.journal
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._journals: dict[str, JournalRecorder] = {}
+        self._record: bool | str = False
+        """Whether, or to which file, events are recorded whatever the settings say."""
         config.adopt(self)
 
     @property
@@ -128,7 +128,7 @@ class HookSystem:
     def health(self) -> HookSystemHealth:
         """What monitoring wants to know; call it on the event loop of the events."""
         hooks = self._registry.all_hooks()
-        workers = self._workers
+        workers = self._executors.workers
         return HookSystemHealth(
             skipped=tuple(hook for hook in hooks if self._breaker.open_for(hook)),
             processes=0 if workers is None else workers.processes(),
@@ -157,7 +157,8 @@ class HookSystem:
         if self._handler is None:
             with _starting:
                 if self._handler is None:
-                    self._start()
+                    with self._changing:
+                        self._start()
         if self._subscribing is not None:
             await self._finish_subscribing(self._subscribing)
 
@@ -165,39 +166,51 @@ class HookSystem:
         settings = self._config.settings
         for problem in (*settings.errors, *settings.warnings):
             logger.warning("%s", problem)
-        self._journal = _start_journal(self._record, self._config)
-        handler = HookEventHandler(self._pipeline(settings))
+        pipeline = self._pipeline(settings, self._registry, self._broken)
+        handler = HookEventHandler(pipeline)
+        if self._follows and self._reloader is not None:
+            handler.refresh = self._reloader.refresh
         if self._bus is not None:
             try:
                 handler.listen(self._bus)
             except BaseException:
-                if self._journal is not None:
-                    self._journal.close()
+                for journal in self._journals.values():
+                    journal.close()
                 raise
             ready = getattr(self._bus, "ready", None)
             if ready is not None:
                 self._subscribing = asyncio.ensure_future(ready())
         self._handler = handler
-        if self._start_workers and self._workers is not None:
-            self._workers.start(self._ready(HookType.WORKER), self._config.working_dir)
-        if self._standby is not None:
-            fields = {"cwd": self._config.working_dir}
-            fields["session_id"] = self._config.session_id
-            call = HookCall(HookEventName.SessionStart, fields, current_depth())
-            self._standby.start(self._ready(HookType.COMMAND), call)
+        self._loop = asyncio.get_running_loop()
+        self._start_ahead()
 
-    def _pipeline(self, settings: Settings) -> EventPipeline:
+    def _start_ahead(self) -> None:
+        if self._handler is not None:
+            hooks = self._registry.all_hooks()
+            self._executors.start_ahead(hooks, workers=self._start_workers)
+
+    def _pipeline(
+        self,
+        settings: Settings,
+        planned: HookRegistry,
+        broken: BrokenSystem | None = None,
+    ) -> EventPipeline:
         reporter = Reporter(self._debug_logger)
-        late = LateReporter(reporter, self._journal)
-        runner = HookRunner(self._executors, self._breaker, self._background, late)
+        journal = self._journal(settings)
+        if self._reloader is not None and not settings.hooks_enabled:
+            # As at a start, where there is no hook system then.
+            planned, journal = HookRegistry(Settings()), None
+        late = LateReporter(reporter, journal)
+        executors = self._executors.by_type
         return EventPipeline(
             config=self._config,
-            registry=self._registry,
-            planner=HookPlanner(self._registry),
-            runner=runner,
+            settings=settings,
+            registry=planned,
+            planner=HookPlanner(planned),
+            runner=HookRunner(executors, self._breaker, self._background, late),
             reporter=reporter,
-            recorder=self._journal,
-            broken=self._broken,
+            recorder=journal,
+            broken=broken,
             tool_selection=settings.global_options.tool_selection,
             telemetry=self._build_telemetry(settings),
         )
@@ -206,47 +219,98 @@ class HookSystem:
         options = settings.global_options.telemetry
         if self._telemetry is None and options is None:
             return None
+        known = None if self._handler is None else self._handler.pipeline
+        if known is not None and known.settings.global_options.telemetry == options:
+            return known.telemetry
         # Most hosts have no telemetry and need not load its modules.
         from hookline.telemetry.choice import choose_telemetry
 
         return choose_telemetry(self._telemetry, options)
 
-    def _add_executors(self, registry: HookRegistry) -> None:
-        """Make the executors that hooks need and that are not there yet.
+    def _journal(self, settings: Settings) -> JournalRecorder | None:
+        option = settings.global_options.journal or self._record
+        if isinstance(self._record, str):
+            option = self._record
+        path = _journal_file(option, self._config, settings)
+        if path is None:
+            return None
+        if path not in self._journals:
+            from hookline.journal.record import JournalRecorder
 
-        Most hosts need few of them, and need not load the modules of the others.
+            journal = JournalRecorder(path, translator=self._config.translator)
+            self._journals[path] = journal
+        self._journals[path].start()
+        return self._journals[path]
+
+    def _make_reloader(self) -> SettingsReloader:
+        # Most hosts load their settings once and need not load this module.
+        from .reload import SettingsReloader
+
+        return SettingsReloader(self._config.loaded, self._apply, self._tell)
+
+    @property
+    def last_reload(self) -> Reloaded | None:
+        """Outcome of the last reload; None if there was none."""
+        return None if self._reloader is None else self._reloader.last
+
+    def settings_changed(self) -> bool:
+        """Whether there are settings to reload; costs a few calls of ``stat``."""
+        return self._known_reloader().has_changed()
+
+    async def reload(self) -> Reloaded:
+        """Load the settings again, and use them from the next event on.
+
+        If they have errors that the ones in use do not have, those stay. Raises
+        ``HooklineError`` for settings that were not read from files.
         """
-        hooks = registry.all_hooks()
-        missing = {hook.config.type for hook in hooks} - self._executors.keys()
-        ahead = not self._config.one_shot and any(hook.config.standby for hook in hooks)
-        if self._standby is None and ahead:
-            from hookline.executors.standby import StandbyExecutor
+        return await self._known_reloader().reload()
 
-            self._standby = StandbyExecutor(self._slots)
-            self._executors[HookType.COMMAND] = self._standby
-        if HookType.WORKER in missing:
-            from hookline.executors.worker import WorkerExecutor
+    def _known_reloader(self) -> SettingsReloader:
+        with self._changing:
+            if self._reloader is None:
+                self._reloader = self._make_reloader()
+            return self._reloader
 
-            self._workers = WorkerExecutor(self._slots)
-            self._executors[HookType.WORKER] = self._workers
-        if HookType.RULE in missing:
-            from hookline.executors.rule import RuleExecutor
+    def _apply(self, loaded: Settings) -> bool:
+        """Put settings in place of those in use, in a thread of its own."""
+        config = self._config
+        settings = config.prepared(loaded)
+        registry = HookRegistry(settings, self._registry)
+        self._executors.provide_for(registry.all_hooks())
+        with self._changing:
+            old, handler = self._registry, self._handler
+            registry.take_over(old, settings)
+            if handler is not None:
+                handler.pipeline = self._pipeline(settings, registry)
+            changed = loaded != config.loaded or registry.state() != old.state()
+            before, config.settings, config.loaded = config.settings, settings, loaded
+            self._registry, self._broken = registry, None
+            self._executors.limit_processes(settings.global_options.max_processes)
+            self._executors.retain(registry.all_hooks())
+        known = {*map(str, before.errors), *before.warnings}
+        for problem in (*map(str, settings.errors), *settings.warnings):
+            if problem not in known:
+                logger.warning("%s", problem)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it is closed
+                self._loop.call_soon_threadsafe(self._start_ahead)
+        return changed
 
-            self._executors[HookType.RULE] = RuleExecutor()
-        if HookType.CEDAR in missing:
-            from hookline.executors.cedar import CedarExecutor
-
-            self._executors[HookType.CEDAR] = CedarExecutor()
-        if HookType.HTTP in missing:
-            from hookline.executors.http import HttpExecutor
-
-            self._executors[HookType.HTTP] = HttpExecutor()
-
-    def _ready(self, of: HookType) -> Iterator[RegisteredHook]:
-        """The hooks of a type that may run as they are."""
-        for hook in self._registry.all_hooks():
-            if hook.config.type is of and hook.enabled and _is_trusted(hook):
-                yield hook
+    def _tell(self, outcome: Reloaded) -> None:
+        """Log the outcome of a reload; close the journals of settings before it."""
+        handler = self._handler
+        if outcome.problems:
+            told = f"changed settings are not used: {'; '.join(outcome.problems)}"
+            _reload_log.error("%s", told)
+            if handler is not None:
+                handler.note("", told, {"problems": list(outcome.problems)})
+        elif outcome.changed:
+            count = self.status.total_hooks
+            _reload_log.info("settings reloaded: %d hook%s", count, "s"[: count != 1])
+        in_use = None if handler is None else handler.pipeline.recorder
+        for journal in tuple(self._journals.values()):
+            if handler is not None and journal is not in_use:
+                journal.close()
 
     async def _finish_subscribing(self, subscribing: asyncio.Future[None]) -> None:
         try:
@@ -270,13 +334,15 @@ class HookSystem:
         if self._disposing is None:
             return
         await self._disposing.dispose()
+        if self._reloader is not None:
+            await self._reloader.finished()
         await self._background.finish(background_s)
-        for executor in tuple(self._executors.values()):
-            await executor.close()
+        await self._executors.close()
         watcher.stop()
-        if self._journal is not None:
+        for journal in tuple(self._journals.values()):
             # Waits for the disk, which must not hold up the event loop.
-            await asyncio.to_thread(self._journal.close)
+            await asyncio.to_thread(journal.close)
+        self._journals = {}
         await flush_log(self._debug_logger)
         self._disposing = None
 
@@ -339,20 +405,22 @@ class HookSystem:
                 sequential=sequential,
                 function=function,
             )
-            self._registry.add_function(hook)
+            with self._changing:
+                self._registry.add_function(hook)
             return function
 
         return register
 
     def off(self, function: HookFunction) -> None:
         """Remove a function that was registered with ``on``, from all its events."""
-        self._registry.remove_function(function)
+        with self._changing:
+            self._registry.remove_function(function)
 
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off (DELTA-HSYS-002)."""
-        self._registry.set_enabled(name, enabled)
-        if self._standby is not None:
-            self._standby.retain(filter(_is_enabled, self._registry.all_hooks()))
+        with self._changing:
+            self._registry.set_enabled(name, enabled)
+            self._executors.retain(self._registry.all_hooks())
 
     def get_all_hooks(self) -> list[RegisteredHook]:
         """All hooks, including disabled ones (DELTA-HSYS-002)."""
@@ -376,30 +444,13 @@ def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | No
         return HookRegistry(Settings()), BrokenSystem(error, settings)
 
 
-def _is_enabled(hook: RegisteredHook) -> bool:
-    return hook.enabled
-
-
-def _is_trusted(hook: RegisteredHook) -> bool:
-    if hook.trust is not TrustStatus.TRUSTED:
-        return False
-    return hook.approval is None or hook.approval.check()[0] is None
-
-
-def _start_journal(option: bool | str, config: Config) -> JournalRecorder | None:
+def _journal_file(option: bool | str, config: Config, settings: Settings) -> str | None:
     if not option:
         return None
-    from hookline.journal.record import JournalRecorder
     from hookline.journal.store import recording_path
 
     try:
-        folder = config.settings.project_dir or config.working_dir
-        path = recording_path(option, folder)
+        return recording_path(option, settings.project_dir or config.working_dir)
     except JournalError as error:
         logger.warning("%s", error)
         return None
-    if path is None:
-        return None
-    journal = JournalRecorder(path, translator=config.translator)
-    journal.start()
-    return journal

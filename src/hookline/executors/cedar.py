@@ -113,6 +113,12 @@ class CedarExecutor:
         """Forget what was parsed."""
         self._loaded.clear()
 
+    def retain(self, hooks: Iterable[RegisteredHook]) -> None:
+        """Forget what was parsed for all other hooks."""
+        kept = {hook.serial for hook in hooks}
+        for key in [key for key in self._loaded if key[0] not in kept]:
+            self._loaded.pop(key, None)
+
     def _current(self, hook: RegisteredHook, call: HookCall) -> PolicyStore:
         # Only the paths of a project's hook depend on where the event is fired.
         is_own = hook.source is HookSource.PROJECT

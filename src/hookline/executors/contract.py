@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -83,7 +83,7 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     """Of a trusted project's hook: checked each time it runs."""
     function: HookFunction | None = None
     serial: int = 0
-    """Unique within one hook system."""
+    """Unique within one hook system; the same after a reload that left it as it is."""
 
     @property
     def is_skipped(self) -> bool:
@@ -94,6 +94,17 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     def name(self) -> str:
         """The name that people see."""
         return self.config.name
+
+    @property
+    def identity(self) -> str:
+        """All that its processes were started with: if that changes, they have to go.
+
+        Whether it is approved is not in it: that is checked each time it runs.
+        """
+        options = self.options
+        limits = (options.env_policy, options.max_output_bytes, options.worker_idle_ms)
+        places = (self.source, self.project, self.folder, self.project_dir)
+        return repr((self.event, self.config, limits, places))
 
     @property
     def key(self) -> object:
@@ -245,6 +256,18 @@ class EventTelemetry(Protocol):
 
     def carrier(self) -> Mapping[str, str]:
         """The trace context of the current span: ``traceparent``, ``tracestate``."""
+        ...
+
+
+@runtime_checkable
+class KeepsHooks(Protocol):
+    """An executor that keeps something of each hook from one event to the next."""
+
+    def retain(self, hooks: Iterable[RegisteredHook]) -> None:
+        """Release what it has of all other hooks, from any thread.
+
+        What an event in flight uses is released after it.
+        """
         ...
 
 

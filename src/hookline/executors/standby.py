@@ -45,6 +45,8 @@ class StandbyExecutor:
     def __init__(self, slots: ProcessSlots) -> None:
         self._slots = slots
         self._pools: dict[int, _Pool] = {}
+        self._kept: frozenset[int] | None = None
+        """The hooks that processes are started for; None for all."""
         self._waiting: list[_Waiting] = []
         self._host = os.getpid()
         # The last resort: at exit, or if a system is dropped without dispose().
@@ -58,7 +60,7 @@ class StandbyExecutor:
         if trace:  # those that wait were started before there was one
             spec = command_spec(hook, call, timeout_s, traced=False)
         # A re-check asks about another input, with a variable of its own.
-        pool = None if call.recheck or not has_standby(hook) else self._pool(hook)
+        pool = None if call.recheck or not self._is_kept(hook) else self._pool(hook)
         if pool is None:
             async with self._slots:
                 self._make_room()
@@ -86,9 +88,17 @@ class StandbyExecutor:
 
     def retain(self, hooks: Iterable[RegisteredHook]) -> None:
         """Kill the processes of all other hooks."""
-        kept = {hook.serial for hook in hooks}
-        for serial in self._pools.keys() - kept:
-            self._pools.pop(serial).discard_all()
+        kept = {hook.serial: hook for hook in hooks}
+        self._kept = frozenset(kept)
+        for serial, pool in list(self._pools.items()):
+            if serial in kept:
+                pool.keep_for(kept[serial])
+            else:
+                self._pools.pop(serial).discard_all()
+
+    def _is_kept(self, hook: RegisteredHook) -> bool:
+        is_kept = self._kept is None or hook.serial in self._kept
+        return is_kept and has_standby(hook)
 
     async def close(self) -> None:
         """Kill what waits; if it is cancelled, calling it again finishes the work."""
@@ -199,10 +209,20 @@ class _Pool:
     """The processes of one hook, in all sessions."""
 
     def __init__(self, hook: RegisteredHook, everywhere: list[_Waiting]) -> None:
-        self.hook = hook
         self.has_given_up = False
         self._everywhere = everywhere
         self._has_warned = False
+        self._belong_to(hook)
+
+    def keep_for(self, hook: RegisteredHook) -> None:
+        """Go on with the same hook as it was registered again."""
+        if hook is not self.hook:
+            if self.hook.approval is not None or hook.approval is not None:
+                self.discard_all()  # they were started with another approval
+            self._belong_to(hook)
+
+    def _belong_to(self, hook: RegisteredHook) -> None:
+        self.hook = hook
         self._files: dict[str, HookFiles] = {}
         if hook.approval is not None:
             hook.approval.when_changed(self.discard_all)

@@ -72,9 +72,9 @@ class WorkerPool:
 
     def __init__(self, hook: RegisteredHook, cwd: str, live: set[WarmProcess]) -> None:
         self.places = ProcessSlots(hook.config.pool)
-        self._hook = hook
-        self._files = HookFiles(hook, cwd)
+        self._cwd = cwd
         self._live = live
+        self._retired = False
         self._idle: list[WarmProcess] = []
         self._stamps: dict[WarmProcess, Stamp] = {}
         self._known: Stamp | None = None
@@ -86,8 +86,43 @@ class WorkerPool:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
         self._idle_s = hook.options.worker_idle_ms / 1000
+        self._belong_to(hook)
+
+    def keep_for(self, hook: RegisteredHook) -> None:
+        """Go on with the same hook as it was registered again.
+
+        Workers with other files than its approved ones are replaced when they are used.
+        """
+        if hook is not self._hook:
+            self._belong_to(hook)
+
+    def _belong_to(self, hook: RegisteredHook) -> None:
+        self._hook = hook
+        self._files = HookFiles(hook, self._cwd)
         if hook.approval is not None:
             hook.approval.when_changed(self._abandon_idle)
+
+    def retire(self) -> None:
+        """Keep no worker any more: idle ones end now, from any thread, others later."""
+        self._retired = True
+        # Also for busy ones: they may be given back at this very moment.
+        for worker in tuple(self._stamps):
+            try:
+                worker.loop.call_soon_threadsafe(self._end_retired)
+            except RuntimeError:  # its event loop is closed
+                worker.abandon()
+                self._forget(worker)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has no process left."""
+        return not self._stamps and not self._ending
+
+    def _end_retired(self) -> None:
+        loop = asyncio.get_running_loop()
+        for worker in [one for one in self._idle if one.loop is loop]:
+            self._idle.remove(worker)
+            self._retire(worker)
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``.
@@ -106,6 +141,9 @@ class WorkerPool:
     def give_back(self, worker: WarmProcess) -> None:
         """Keep a worker that has answered for the next event."""
         if not worker.usable:
+            return
+        if self._retired:
+            self._retire(worker)
             return
         self._idle.append(worker)
         # A timer of an event loop that is closed never fires.
@@ -273,6 +311,9 @@ class WorkerExecutor:
     def __init__(self, slots: ProcessSlots) -> None:
         self._slots = slots
         self._pools: dict[tuple[int, str], WorkerPool] = {}
+        self._kept: frozenset[int] | None = None
+        """The hooks whose workers are kept; None for all."""
+        self._retired: list[WorkerPool] = []
         self._live: set[WarmProcess] = set()
         # The last resort: at exit, or if a system is dropped without dispose().
         weakref.finalize(self, _abandon, self._live)
@@ -303,10 +344,31 @@ class WorkerExecutor:
 
     async def close(self) -> None:
         """End all workers; those that are busy finish first."""
-        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
-        self._pools = {}
+        pools = (*self._pools.values(), *self._retired)
+        await asyncio.gather(*(pool.close() for pool in pools))
+        self._pools, self._retired = {}, []
+
+    def retain(self, hooks: Iterable[RegisteredHook]) -> None:
+        """End the workers of all other hooks, from any thread; busy ones finish."""
+        kept = {hook.serial: hook for hook in hooks}
+        self._kept = frozenset(kept)
+        self._retired = [pool for pool in self._retired if not pool.has_ended]
+        for key, pool in list(self._pools.items()):
+            if key[0] in kept:
+                pool.keep_for(kept[key[0]])
+            else:
+                self._retire(self._pools.pop(key))
+
+    def _retire(self, pool: WorkerPool) -> WorkerPool:
+        self._retired.append(pool)
+        pool.retire()
+        return pool
 
     def _pool(self, hook: RegisteredHook, call: HookCall) -> WorkerPool:
+        if self._kept is not None and hook.serial not in self._kept:
+            # An event that began before its hook was changed: one worker for it alone.
+            own = WorkerPool(hook, hook.project or call.cwd, self._live)
+            return self._retire(own)
         key = (hook.serial, call.cwd)
         pool = self._pools.get(key)
         if pool is None:

@@ -569,6 +569,24 @@ class ProcessSlots:
         """How many could be taken now."""
         return max(0, self._free)
 
+    def resize(self, limit: int) -> None:
+        """Change the limit; what is held beyond it is given back in its time."""
+        with self._lock:
+            self._free += limit - self._limit
+            self._limit = limit
+            turns = []
+            while self._free > 0 and (turn := self._next_waiting()) is not None:
+                self._free -= 1
+                self._held[turn.get_loop()] += 1
+                turns.append(turn)
+        for turn in turns:
+            try:
+                turn.get_loop().call_soon_threadsafe(self._hand_over, turn)
+            except RuntimeError:  # its event loop is closed
+                with self._lock:
+                    self._free += 1
+                    del self._held[turn.get_loop()]
+
     async def acquire(self, *, strictly: bool = False) -> None:
         """Take a slot, or wait for one; ``strictly`` also if no other one is held."""
         if self._host != os.getpid():
@@ -608,17 +626,20 @@ class ProcessSlots:
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
         """Who gets a slot: the first, but a loop that has none left comes before it."""
-        while self._waiting and self._waiting[0].done():  # cancelled
-            self._waiting.popleft()
         if not self._held[loop]:
             own = (one for one in self._waiting if one.get_loop() is loop)
             turn = next((one for one in own if not one.done()), None)
             if turn is not None:
                 self._waiting.remove(turn)
                 return turn
-        if self._free < 0 or not self._waiting:
-            return None
-        return self._waiting.popleft()
+        return None if self._free < 0 else self._next_waiting()
+
+    def _next_waiting(self) -> asyncio.Future[None] | None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else it was cancelled
+                return turn
+        return None
 
     __aenter__ = acquire
 

@@ -19,6 +19,8 @@ from .locations import (
     SYSTEM_DIR,
     Place,
     SettingsPlaces,
+    Workspace,
+    absolute,
     is_within,
     shipped_by,
 )
@@ -73,6 +75,33 @@ class GlobalOptions(Struct, frozen=True, kw_only=True):
     telemetry: TelemetryOptions | None = None
 
 
+class SettingsOrigin(Struct, frozen=True, kw_only=True):
+    """What settings were loaded from: all places, or one file beside the system's."""
+
+    places: SettingsPlaces | None = None
+    file: str | None = None
+    """The whole path, wherever the process changes its directory to."""
+    label: str = ""
+    """The file as it was named."""
+    system_dir: str = SYSTEM_DIR
+
+    def load(self) -> Settings:
+        """Load them again; raises ``SettingsError`` where the one file is unusable."""
+        if self.file is None:
+            return Settings.load(places=self.places)
+        return Settings(**_from_one_file(read_settings(self.file), self))
+
+    def workspace(self) -> Workspace | None:
+        """The projects that apply now."""
+        return None if self.places is None else self.places.workspace()
+
+    def folders(self, workspace: Workspace | None) -> list[Place]:
+        """The folders whose settings files are read."""
+        if self.places is not None:
+            return self.places.folders(workspace)
+        return [Place(HookSource.SYSTEM, self.system_dir)]
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """The settings of a run."""
 
@@ -86,6 +115,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What ``$HOOKLINE_PROJECT_DIR`` is for hooks of no project, where it is known."""
     folder: str | None = None
     """The working directory, where projects were searched from it upwards."""
+    origin: SettingsOrigin | None = None
+    """What they were loaded from; None if that was no file."""
 
     @classmethod
     def load(
@@ -98,7 +129,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         The projects are those that apply in ``project_dir`` (PROTOCOL 2).
         """
-        places = places or SettingsPlaces(project_dir=project_dir)
+        if places is None:
+            start = None if project_dir is None else absolute(project_dir)
+            places = SettingsPlaces(project_dir=start)
         workspace = places.workspace()
         errors: list[SettingsError] = []
         layers = [
@@ -113,6 +146,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             projects=workspace.projects if workspace else (),
             project_dir=workspace.project_dir if workspace else None,
             folder=workspace.folder if workspace else None,
+            origin=SettingsOrigin(places=places),
         )
 
     @classmethod
@@ -123,13 +157,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         Raises ``SettingsError`` when the file cannot be used.
         """
-        raw = read_settings(path)
-        layers = [parse_layer(raw, HookSource.PROJECT, fspath(path), explicit=True)]
-        errors: list[SettingsError] = []
-        system = _load_place(Place(HookSource.SYSTEM, fspath(system_dir)), errors)
-        managed = [replace(one, groups=_managed_groups(one)) for one in system]
-        layers += [layer for layer in managed if layer.groups]
-        return cls(layers=tuple(layers), errors=tuple(errors))
+        label, file = fspath(path), absolute(path)
+        origin = SettingsOrigin(file=file, label=label, system_dir=fspath(system_dir))
+        return cls(**_from_one_file(read_settings(path), origin))
 
     @classmethod
     def from_mapping(
@@ -266,6 +296,15 @@ class Settings(Struct, frozen=True, kw_only=True):
         return [layer for layer in self.layers if layer.source in sources]
 
 
+def _from_one_file(raw: dict[str, Any], origin: SettingsOrigin) -> dict[str, Any]:
+    layers = [parse_layer(raw, HookSource.PROJECT, origin.label, explicit=True)]
+    errors: list[SettingsError] = []
+    system = _load_place(Place(HookSource.SYSTEM, origin.system_dir), errors)
+    managed = [replace(one, groups=_managed_groups(one)) for one in system]
+    layers += [layer for layer in managed if layer.groups]
+    return {"layers": tuple(layers), "errors": tuple(errors), "origin": origin}
+
+
 def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer]:
     layers = []
     for stem in place.stems:
@@ -333,7 +372,7 @@ def _metadata_folders(zones: Iterable[str]) -> Iterator[str]:
     Parsing all metadata with importlib.metadata takes ten times as long, and most
     machines have no extension.
     """
-    for folder in _import_path(zones):
+    for folder in import_path(zones):
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 - a string
         except OSError:
@@ -345,8 +384,10 @@ def _metadata_folders(zones: Iterable[str]) -> Iterator[str]:
                 yield metadata
 
 
-def _import_path(zones: Iterable[str]) -> list[str]:
-    """Leave projects out: anybody can put a package's metadata there.
+def import_path(zones: Iterable[str]) -> list[str]:
+    """The folders of installed packages, without those of projects.
+
+    Anybody can put a package's metadata into a project.
 
     A virtual environment inside the project was made by its user, and counts.
     """
@@ -395,4 +436,7 @@ def _load_extension(point: EntryPoint) -> SettingsLayer:
 
 def _failed_layer(label: str, problem: str) -> SettingsLayer:
     warning = f"{label}: {problem}"
-    return SettingsLayer(source=HookSource.EXTENSIONS, file=label, warnings=(warning,))
+    warnings = (warning,)
+    return SettingsLayer(
+        source=HookSource.EXTENSIONS, file=label, warnings=warnings, dropped=warnings
+    )

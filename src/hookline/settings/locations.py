@@ -61,7 +61,7 @@ def find_workspace(working_dir: str | PathLike[str]) -> Workspace:
     ``.hookline`` leaves its guards behind.
     """
     folder = os.path.realpath(absolute(working_dir))
-    above = _with_parents(folder)
+    above = folders_above(folder)
     root = _repository_root(above) or folder
     inside = [one for one in above if is_within(one, root) and _is_project(one)]
     recorded = [one for one in above if one not in inside and _has_record(one)]
@@ -91,7 +91,8 @@ def resolved(path: str, folder: str) -> str:
     return os.path.normpath(joined)
 
 
-def _with_parents(folder: str) -> list[str]:
+def folders_above(folder: str) -> list[str]:
+    """A folder and those that it is in, up to the root."""
     found = [folder]
     while (parent := os.path.dirname(found[-1])) != found[-1]:  # noqa: PTH120
         found.append(parent)
@@ -111,7 +112,7 @@ def outermost_project(folder: str) -> str | None:
     home = _account_home()
     found = (
         one
-        for one in reversed(_with_parents(folder))
+        for one in reversed(folders_above(folder))
         if os.path.lexists(f"{one}/.git") or os.path.lexists(f"{one}/{PROJECT_FOLDER}")
     )
     return next((one for one in found if not is_within(home, one)), None)
@@ -152,7 +153,7 @@ def record_problem(project: str) -> str | None:
 
     Its repository could have brought them along.
     """
-    folder, root = trust_folder(), _repository_root(_with_parents(project))
+    folder, root = trust_folder(), _repository_root(folders_above(project))
     if (
         folder is None
         or root is None

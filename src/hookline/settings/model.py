@@ -284,6 +284,8 @@ class SettingsLayer(Struct, frozen=True, kw_only=True):
     explicit: bool = False
     """Named by the user (``--settings``), which approves it."""
     warnings: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    """Those of the warnings that are errors: something in it has no effect."""
     raw: dict[str, Any] = {}
     """The mapping as it was read."""
     trust: Callable[[HookConfig], Approval | None] | None = None

@@ -84,8 +84,13 @@ def parse_layer(
         options = replace(options, untrusted=None)
     if layer.is_guest:
         options = _without_content(options, report.at("hooksConfig", "telemetry"))
-    warnings = tuple(f"{file or 'settings'}: {problem}" for problem in report.problems)
-    return replace(layer, options=options, warnings=warnings)
+    texts = [(f"{file or 'settings'}: {one}", one.severity) for one in report.problems]
+    return replace(
+        layer,
+        options=options,
+        warnings=tuple(text for text, _ in texts),
+        dropped=tuple(text for text, level in texts if level is Severity.ERROR),
+    )
 
 
 def _parse_options(raw: Any, report: Report) -> HooksOptions:
