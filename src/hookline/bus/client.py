@@ -25,6 +25,7 @@ from .contracts import (
     OnError,
     RequestCarrier,
     ResponseCode,
+    TracedRequest,
     Unsubscribe,
     expire,
     new_correlation_id,
@@ -78,7 +79,7 @@ class HookBusClient:
         ``timeout_s`` limits the whole call. With ``retries`` an unanswered request
         is sent again, and the attempts share that time.
         """
-        request: HookExecutionRequest = {
+        request: TracedRequest = {
             "eventName": str(event_name),
             "input": input,
             "correlationId": correlation_id or new_correlation_id(),

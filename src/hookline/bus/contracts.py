@@ -55,6 +55,11 @@ class HookExecutionRequest(TypedDict):
     eventName: str
     input: Any
     correlationId: str
+
+
+class TracedRequest(HookExecutionRequest):
+    """The same with where it comes from, if its host uses OpenTelemetry."""
+
     traceContext: NotRequired[TraceContext]
 
 
