@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +77,19 @@ class Bench:
         assert done.returncode in (0, 2), done.stderr
 
 
-def on_terminal(bench: Bench, *words: str) -> str:
-    """What a command writes to standard error where that is a terminal."""
+def on_terminal(
+    bench: Bench, *words: str, stream: str = "stderr", columns: int = 80
+) -> str:
+    """What a command writes to standard error, or output, where that is a terminal."""
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     with subprocess.Popen(
         bench.argv(*words),
         cwd=bench.project,
         env=bench.env,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=theirs,
+        stdout=theirs if stream == "stdout" else subprocess.DEVNULL,
+        stderr=theirs if stream == "stderr" else subprocess.DEVNULL,
     ):
         os.close(theirs)
         shown = b""

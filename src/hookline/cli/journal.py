@@ -64,12 +64,19 @@ class Scope(Struct, frozen=True):
     """How many events of other projects are left out."""
 
 
-def find_scope(reader: JournalReader, wanted: EventFilter, options: Options) -> Scope:
-    """Leave out other projects, unless the options say otherwise."""
-    if options.everywhere or (options.settings is not None and not options.here):
+def find_scope(
+    reader: JournalReader, wanted: EventFilter, options: Options, *, here: bool
+) -> Scope:
+    """Leave out other projects; ``here``: unless ``--everywhere`` is given."""
+    if options.everywhere or not (options.here or here):
         return Scope(wanted, 0)
-    here = structs.replace(wanted, folder=project_around(options.cwd))
-    return Scope(here, reader.count(wanted) - reader.count(here))
+    own = structs.replace(wanted, folder=project_around(options.cwd))
+    return Scope(own, reader.count(wanted) - reader.count(own))
+
+
+def names_no_file(options: Options) -> bool:
+    """Whether the journal is the usual one, shared by all projects of the user."""
+    return options.journal is None and options.settings is None
 
 
 def print_elsewhere(elsewhere: int, options: Options) -> None:

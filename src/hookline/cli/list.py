@@ -18,14 +18,15 @@ from .terminal import one_line, print_json, print_table
 
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\
-Show every configured hook: event, matcher, name, source, type, and whether it is
-enabled. Below them, the coding agents that 'hookline install' has set up to ask these
-hooks, and whether that would work. No hook is run.
+Show every configured hook: event, matcher, name, source, type, whether it is enabled,
+and its mode: a hook in observe mode runs, and its verdict is only recorded. Below them,
+the coding agents that 'hookline install' has set up to ask these hooks, and whether
+that would work. No hook is run.
 
   hookline list
   hookline list --settings other.json --json"""
 
-_HEADINGS = ("event", "matcher", "name", "source", "type", "enabled")
+_HEADINGS = ("event", "matcher", "name", "source", "type", "enabled", "mode")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -90,6 +91,8 @@ def _as_json(hook: RegisteredHook, tripped: bool) -> dict[str, Any]:
         "enabled": hook.enabled,
         "trust": hook.trust.value,
         "tripped": tripped,
+        "mode": hook.config.mode.value,
+        "recheck": hook.config.recheck,
         "sequential": hook.sequential,
         "managed": hook.config.managed,
         "dialect": hook.config.dialect.value,
@@ -121,6 +124,7 @@ def _row(
     shown = hook | {
         "matcher": f"{hook['matcher'] or '*'}{condition}",
         "enabled": _state(hook),
+        "mode": hook["mode"] if hook["recheck"] else f"{hook['mode']}, no recheck",
         "type": ", ".join(_type(hook)),
     }
     if hook["project"] is not None:

@@ -19,11 +19,13 @@ from .common import Options, Parser, at_least, log_to_stderr, note
 from .terminal import (
     format_duration,
     one_line,
+    pad,
     paint,
     plural,
     pretty_json,
     print_json,
     printable,
+    short_path,
     shorten,
 )
 
@@ -31,13 +33,19 @@ SUMMARY = "show recorded events"
 DESCRIPTION = """\
 Show recorded events, one per line, newest last; or all details of one event.
 
-  hookline log                            the last 50 events
+  hookline log                            the last 50 events of this project
+  hookline log --everywhere               of all projects
   hookline log --blocked --since 2h       blocked in the last two hours
+  hookline log --would-block              what hooks in observe mode would have blocked
   hookline log --tool 'write_*' --hook secrets
   hookline log 17                         all details of event 17
   hookline log --follow                   show new events until Ctrl-C
   hookline log --json -n 0                all events as one JSON list
   hookline log --move-aside               rename a damaged journal
+
+Without --journal and --settings the events of this project are shown: those in the
+folder with .hookline or in the repository around --cwd, and below it. --here and
+--everywhere override that; stderr says how many are left out. An ID is found anywhere.
 
 Events are recorded if the settings have "hooksConfig": {"journal": true}, and by
 'hookline fire --record'. Values under keys that look like credentials are masked.
@@ -54,6 +62,9 @@ def add_arguments(parser: Parser) -> None:
     journal.add_filter_arguments(parser)
     parser.add_flag("--blocked", "only events that were blocked or stopped")
     parser.add_flag("--failed", "only events on which a hook failed")
+    text = "only events that a hook in observe mode would have blocked"
+    parser.add_flag("--would-block", text)
+    journal.add_scope_arguments(parser)
     text = "show the N newest events (default: 50; 0: all)"
     parser.add_option("-n --limit N", text, type=at_least(0), default=50)
     parser.add_flag("-f --follow", "keep showing events as they are recorded")
@@ -82,40 +93,63 @@ def run(options: Options) -> None:
 def _print_one(options: Options) -> None:
     with journal.open_journal(options) as reader:
         full = None if reader is None else reader.find(options.id)
-    if full is None:
-        raise HooklineError(f"no event {options.id} is recorded: see 'hookline log'")
+        if reader is None or full is None:
+            problem = f"no event {options.id} is recorded"
+            raise HooklineError(f"{problem}: see 'hookline log'")
+        project = reader.project_of(full.entry.cwd)
     if options.json:
-        print_json(_as_json(full))
+        print_json(_as_json(full, project))
     else:
-        _print_details(full)
+        _print_details(full, project)
 
 
 def _print_list(options: Options, wanted: query.EventFilter) -> None:
-    entries: list[query.Entry] = []
-    objects: list[object] = []
-    total = 0
+    shown: list[Any] = []
+    total = elsewhere = 0
     with journal.open_journal(options) as reader:
         if reader is not None:
-            entries = reader.newest(wanted, options.limit or None)
-            objects = _objects(reader, entries) if options.json else []
-            total = reader.count(wanted)
+            scope = _scope(reader, wanted, options)
+            entries = reader.newest(scope.wanted, options.limit or None)
+            shown = _shown(reader, entries, options)
+            total, elsewhere = reader.count(scope.wanted), scope.elsewhere
     if options.json:
-        print_json(objects)
-        return
-    for entry in entries:
-        print(_line(entry))
-    sys.stdout.flush()
-    if reader is not None and not entries:
-        note("hookline: no matching event is recorded", options)
-    elif len(entries) < total:
-        newest = f"the newest {len(entries)} of {total:,}"
-        note(f"{newest}: -n 0 shows all", options)
+        print_json(shown)
+    elif reader is not None:
+        _print_lines(shown, total, options)
+    journal.print_elsewhere(elsewhere, options)
 
 
-def _objects(reader: query.JournalReader, entries: list[query.Entry]) -> list[object]:
+def _shown(
+    reader: query.JournalReader, entries: list[query.Entry], options: Options
+) -> list[Any]:
+    """The events as objects or lines."""
+    if not options.json:
+        return [_line(entry, reader.project_of(entry.cwd)) for entry in entries]
     found = (reader.find(entry.id) for entry in entries)
     # None: deleted from the journal since it was listed.
-    return [_as_json(full) for full in found if full is not None]
+    return [
+        _as_json(full, reader.project_of(full.entry.cwd))
+        for full in found
+        if full is not None
+    ]
+
+
+def _scope(
+    reader: query.JournalReader, wanted: query.EventFilter, options: Options
+) -> journal.Scope:
+    here = journal.names_no_file(options)
+    return journal.find_scope(reader, wanted, options, here=here)
+
+
+def _print_lines(lines: list[str], total: int, options: Options) -> None:
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
+    if not total:
+        note("hookline: no matching event is recorded", options)
+    elif len(lines) < total:
+        newest = f"the newest {len(lines)} of {total:,}"
+        note(f"{newest}: -n 0 shows all", options)
 
 
 def _follow(options: Options, wanted: query.EventFilter) -> None:
@@ -143,28 +177,31 @@ def _follow_file(
 ) -> None:
     """Print events until the file is moved."""
     opened = identity(reader.path)
+    wanted = _scope(reader, wanted, options).wanted
     entries = reader.newest(wanted, options.limit or None)
     last = reader.last_id()
     while True:
-        for entry in entries:
-            if not options.json:
-                print(_line(entry), flush=True)
-                continue
-            for found in _objects(reader, [entry]):
-                print_json(found)
+        for shown in _shown(reader, entries, options):
+            if options.json:
+                print_json(shown)
+            else:
+                print(shown, flush=True)
         if identity(reader.path) != opened:
             return
         time.sleep(_POLL_S)
+        seen = reader.last_id()
         entries = reader.newest(structs.replace(wanted, after_id=last), None)
-        last = max([last, *(entry.id for entry in entries)])
+        # Events of other projects are not looked at again.
+        last = max([seen, *(entry.id for entry in entries)])
 
 
-def _line(entry: query.Entry) -> str:
+def _line(entry: query.Entry, project: str) -> str:
     verdict = paint(f"{entry.verdict:7}", _STYLES.get(entry.verdict, "green"))
     hooks = plural(entry.hook_count, "hook")
-    what = f"{_name(entry):30.60} {hooks:>8} {format_duration(entry.duration_ms):>8}"
+    name = pad(shorten(_name(entry), 60), 30)
+    what = f"{name} {hooks:>8} {format_duration(entry.duration_ms):>8}"
     line = f"{entry.id:>6}  {journal.format_time(entry.at)}  {verdict}  {what}"
-    return f"{line}  {_remark(entry)}".rstrip()
+    return f"{line}  {pad(short_path(project), 12)}  {_remark(entry)}".rstrip()
 
 
 def _name(entry: query.Entry) -> str:
@@ -177,10 +214,15 @@ def _remark(entry: query.Entry) -> str:
     if entry.failed:
         failing = f"failed: {one_line(entry.failing)}" if entry.failing else "failed"
         parts.append(paint(shorten(failing, 80), "yellow"))
+    if entry.observers:
+        names = one_line(entry.observers)
+        parts.append(paint(shorten(f"would block: {names}", 80), "yellow"))
+    if entry.rechecked:
+        parts.append(shorten(f"asked again: {one_line(entry.rechecked)}", 80))
     return "; ".join(part for part in parts if part)
 
 
-def _as_json(full: query.FullEntry) -> dict[str, Any]:
+def _as_json(full: query.FullEntry, project: str) -> dict[str, Any]:
     entry, verdict = full.entry, full.decided
     return {
         "id": entry.id,
@@ -190,12 +232,15 @@ def _as_json(full: query.FullEntry) -> dict[str, Any]:
         "tool": full.input.get("tool_name"),
         "session_id": entry.session,
         "cwd": entry.cwd,
+        "project": project,
         "verdict": entry.verdict,
         "blocked": verdict.blocked,
         "ask": verdict.ask,
         "should_stop": verdict.stop,
         "reason": entry.reason,
         "failed": entry.failed,
+        "would_block": _names(full, "would_block"),
+        "recheck": _names(full, "recheck"),
         "total_duration_ms": round(entry.duration_ms, 3),
         "input": full.input,
         "input_bytes": entry.input_bytes,
@@ -210,11 +255,16 @@ def _as_json(full: query.FullEntry) -> dict[str, Any]:
     }
 
 
-def _print_details(full: query.FullEntry) -> None:
+def _names(full: query.FullEntry, flag: str) -> list[str]:
+    """The hooks that have a flag, each once."""
+    return list(dict.fromkeys(hook["name"] for hook in full.hooks if hook[flag]))
+
+
+def _print_details(full: query.FullEntry, project: str) -> None:
     entry = full.entry
     verdict = paint(entry.verdict, _STYLES.get(entry.verdict, "green"))
     print(f"event {entry.id}: {_name(entry)}, {verdict}")
-    for label, text in _facts(full):
+    for label, text in _facts(full, project):
         print(f"  {label:9}{text}")
     print(f"\ninput{_marks(entry.input_masked, entry.input_cut, entry.input_bytes)}")
     _print_indented(pretty_json(full.input), 2)
@@ -228,11 +278,13 @@ def _print_details(full: query.FullEntry) -> None:
         print(f"\n{paint('error', 'red')} ({error['stage']}): {message}")
 
 
-def _facts(full: query.FullEntry) -> Iterator[tuple[str, str]]:
+def _facts(full: query.FullEntry, project: str) -> Iterator[tuple[str, str]]:
     entry = full.entry
     yield "when", f"{journal.format_time(entry.at)} ({journal.format_utc(entry.at)})"
     yield "session", one_line(entry.session)
-    yield "project", one_line(entry.cwd)
+    yield "project", one_line(project)
+    if entry.cwd != project:
+        yield "folder", one_line(entry.cwd)
     yield "took", format_duration(entry.duration_ms)
     yield "plan", _plan(full.plan)
     if entry.reason:
@@ -252,6 +304,8 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
     facts = [hook["source"], hook["type"], format_duration(hook["duration_ms"])]
     if hook["exit_code"] is not None:
         facts.insert(2, f"exit status {hook['exit_code']}")
+    if hook["mode"] == "observe":
+        facts.insert(2, "observe mode")
     if hook["recheck"]:
         facts.append("asked again about the final input")
     if hook["async"]:
@@ -260,6 +314,8 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
     print(f"\nhook {place}: {name} ({', '.join(facts)}) {outcome}")
     if hook["error"]:
         print(f"  error: {printable(hook['error'])}")
+    for warning in hook["warnings"]:
+        print(f"  {paint('warning', 'yellow')}: {printable(warning)}")
     output = hook["output"]
     if output is not None:
         print("  output")

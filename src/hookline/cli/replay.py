@@ -85,7 +85,8 @@ def run(options: Options) -> int:
     with journal.open_journal(options) as reader:
         if reader is None:
             return print_report(options, [], [], 0)
-        scope = journal.find_scope(reader, wanted, options)
+        here = options.settings is None
+        scope = journal.find_scope(reader, wanted, options, here=here)
         entries = list(reader.oldest(scope.wanted))
         if options.dry_run:
             return _report_dry_run(options, config, reader, entries, scope.elsewhere)

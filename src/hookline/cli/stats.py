@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 import msgspec
+from msgspec import Struct
 
 from hookline.journal.query import HookFigures, figures_of
 
 from . import journal
 from .common import Options, Parser, log_to_stderr
-from .terminal import format_duration, one_line, paint, plural, print_json, print_table
+from .terminal import (
+    format_duration,
+    one_line,
+    paint,
+    plural,
+    print_json,
+    print_table,
+    short_path,
+    table_width,
+    terminal_columns,
+)
 
 SUMMARY = "show runs, blocks, failures and times per hook"
 DESCRIPTION = """\
 Show how often each hook ran, blocked and failed, and how long it took: p50, p95 and
 p99 are percentiles. The bar shows them on one scale for all hooks: solid up to p50,
-shaded up to p95, light up to p99. For hooks with "standby", hits and misses count the
-events that found a process started ahead, and those that did not.
+shaded up to p95, light up to p99; on a narrow terminal there is none.
 
-  hookline stats
+More columns appear where they say something:
+  project             the runs are of several projects, each counted separately
+  mode, would block   a hook is in observe mode, or was
+  rechecks            runs in which a hook was asked again about the final input
+  hits, misses        events that found a process of "standby" started ahead, or did not
+
+  hookline stats                          the hooks of this project
+  hookline stats --everywhere             of all projects
   hookline stats --since 7d --event BeforeTool
   hookline stats --hook secrets --json
 
+Without --journal and --settings the events of this project count. --here and
+--everywhere override that; stderr says how many are left out.
 The numbers come from the journal: see 'hookline log --help'."""
 
-_COUNTS = ("runs", "blocks", "failures")
-_STANDBY = ("hits", "misses")
-# The times are padded so that the table keeps its width from one call to the next.
-_TIMES = tuple(f"{name:>8}" for name in ("p50", "p95", "p99"))
 _BAR = 24
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     journal.add_filter_arguments(parser)
+    journal.add_scope_arguments(parser)
     parser.add_flag("--json", "print a JSON list")
     journal.add_journal_arguments(parser)
 
@@ -45,30 +62,21 @@ def run(options: Options) -> None:
     log_to_stderr()
     wanted = journal.event_filter(options)
     figures: list[HookFigures] = []
-    span = None
+    span, elsewhere = None, 0
     with journal.open_journal(options) as reader:
         if reader is not None:
-            figures = figures_of(reader.runs(wanted))
-            span = reader.span(wanted)
+            here = journal.names_no_file(options)
+            scope = journal.find_scope(reader, wanted, options, here=here)
+            figures = figures_of(reader.runs(scope.wanted), reader.project_of)
+            span, elsewhere = reader.span(scope.wanted), scope.elsewhere
     if options.json:
         print_json([_as_json(hook) for hook in figures])
     elif figures:
         _print_figures(figures)
-        if span is not None:
-            events, first, last = span
-            times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
-            print(f"{plural(events, 'event')} {times}")
+        _print_span(span, figures)
     elif reader is not None:
         print("hookline: no runs of hooks are recorded", file=sys.stderr)
-
-
-def _print_figures(figures: list[HookFigures]) -> None:
-    longest = max(hook.p99_ms for hook in figures)
-    ahead = any(hook.standby_hits or hook.standby_misses for hook in figures)
-    counts = (*_COUNTS, *(_STANDBY if ahead else ()))
-    headings = ("hook", "source", *counts, *_TIMES, "")
-    rows = [_row(hook, longest, ahead=ahead) for hook in figures]
-    print_table(headings, rows, right=range(2, len(headings) - 1))
+    journal.print_elsewhere(elsewhere, options)
 
 
 def _as_json(hook: HookFigures) -> dict[str, object]:
@@ -76,17 +84,77 @@ def _as_json(hook: HookFigures) -> dict[str, object]:
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in found.items()}
 
 
-def _row(hook: HookFigures, longest: float, *, ahead: bool) -> tuple[str, ...]:
-    counts = [hook.runs, hook.blocks, hook.failures]
-    if ahead:
-        counts += [hook.standby_hits, hook.standby_misses]
-    return (
-        one_line(hook.name),
-        hook.source,
-        *(f"{count:,}" for count in counts),
-        *map(format_duration, (hook.p50_ms, hook.p95_ms, hook.p99_ms)),
-        _bar(hook, longest),
-    )
+class _Column(Struct, frozen=True):
+    """One column of the table."""
+
+    heading: str
+    text: Callable[[HookFigures], str]
+    is_number: bool = True
+
+
+def _count(heading: str, field: str) -> _Column:
+    return _Column(heading, lambda hook: f"{getattr(hook, field):,}")
+
+
+def _time(heading: str, field: str) -> _Column:
+    return _Column(heading, lambda hook: format_duration(getattr(hook, field)))
+
+
+def _project(hook: HookFigures) -> str:
+    return short_path(hook.project or "")
+
+
+def _columns(figures: list[HookFigures]) -> Iterator[_Column]:
+    """The columns that say something about these hooks."""
+
+    def any_of(*fields: str) -> bool:
+        return any(getattr(hook, field) for hook in figures for field in fields)
+
+    yield _Column("hook", lambda hook: one_line(hook.name), is_number=False)
+    yield _Column("source", lambda hook: hook.source, is_number=False)
+    if len({hook.project for hook in figures}) > 1:
+        yield _Column("project", _project, is_number=False)
+    observed = any_of("would_block") or any(hook.mode == "observe" for hook in figures)
+    if observed:
+        yield _Column("mode", lambda hook: hook.mode, is_number=False)
+    yield _count("runs", "runs")
+    yield _count("blocks", "blocks")
+    if observed:
+        yield _count("would block", "would_block")
+    yield _count("failures", "failures")
+    if any_of("rechecks"):
+        yield _count("rechecks", "rechecks")
+    if any_of("standby_hits", "standby_misses"):
+        yield _count("hits", "standby_hits")
+        yield _count("misses", "standby_misses")
+    for name in ("p50", "p95", "p99"):
+        # Padded, so that the table keeps its width from one call to the next.
+        yield _time(f"{name:>8}", f"{name}_ms")
+
+
+def _print_figures(figures: list[HookFigures]) -> None:
+    longest = max(hook.p99_ms for hook in figures)
+    columns = list(_columns(figures))
+    table = [[column.heading for column in columns]]
+    table += [[column.text(hook) for column in columns] for hook in figures]
+    if table_width(table) + _BAR <= terminal_columns():
+        bars = ["", *(_bar(hook, longest) for hook in figures)]
+        table = [[*row, bar] for row, bar in zip(table, bars, strict=True)]
+    right = [place for place, column in enumerate(columns) if column.is_number]
+    print_table(table[0], table[1:], right)
+
+
+def _print_span(
+    span: tuple[int, float, float] | None, figures: list[HookFigures]
+) -> None:
+    if span is None:
+        return
+    events, first, last = span
+    times = f"from {journal.format_time(first)} to {journal.format_time(last)}"
+    projects = {hook.project for hook in figures}
+    several = len(projects) > 1
+    where = f"{len(projects)} projects" if several else _project(figures[0])
+    print(f"{plural(events, 'event')} {times} in {where}")
 
 
 def _bar(hook: HookFigures, longest: float) -> str:

@@ -13,6 +13,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from math import inf
 from typing import Any, TextIO
 
 import msgspec
@@ -85,6 +86,35 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def display_width(text: str) -> int:
+    """How many columns a text takes up on a terminal."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    wide = sum(east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(combining(c) > 0 for c in text)
+
+
+def pad(text: str, width: int, side: str = "<") -> str:
+    """Fill a text up to a number of columns; the side is that of the text."""
+    blanks = " " * (width - display_width(text))
+    return blanks + text if side == ">" else text + blanks
+
+
+def short_path(path: str, limit: int = 24) -> str:
+    """A path for reading: ``~`` is the home folder, and its end is kept."""
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 - no pathlib at start-up
+    if home and (path == home or path.startswith(f"{home}/")):
+        path = f"~{path[len(home) :]}"
+    text = one_line(path)
+    if len(text) <= limit:
+        return text
+    kept = text[-(limit - 1) :]
+    # At a boundary between folders, where there is one.
+    return f"…{kept[kept.find('/') :] if '/' in kept[:-1] else kept}"
+
+
 def plural(number: int, noun: str) -> str:
     """A count with its noun: ``1 hook``, ``2 hooks``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -138,12 +168,26 @@ def print_table(
 ) -> None:
     """Print a table; the columns in ``right`` hold numbers."""
     table = [[shorten(cell, _MAX_CELL) for cell in row] for row in (headings, *rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*table, strict=True)]
     aligned = [">" if place in right else "<" for place in range(len(widths))]
     for place, row in enumerate(table):
         cells = zip(row, aligned, widths, strict=True)
-        line = "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells)
+        line = "  ".join(pad(cell, width, side) for cell, side, width in cells)
         print(line.rstrip() if place else paint(line.rstrip(), "bold"))
+
+
+def table_width(rows: Iterable[Sequence[str]]) -> int:
+    """How many columns ``print_table`` needs, with room for one more cell."""
+    cells = zip(*rows, strict=True)
+    return sum(min(max(map(display_width, column)), _MAX_CELL) + 2 for column in cells)
+
+
+def terminal_columns() -> float:
+    """The width of the terminal; without limit if the output is none."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or inf
+    except OSError:
+        return inf
 
 
 class Progress(AbstractContextManager["Progress"]):

@@ -269,17 +269,11 @@ class HookFigures(Struct, frozen=True, kw_only=True):
 
     name: str
     source: str
-    project: str | None
-    """None if the projects are counted together."""
-    mode: str
-    """Of the newest run: observe or enforce."""
     runs: int
     blocks: int
     would_block: int
     failures: int
     timeouts: int
-    rechecks: int
-    """The runs in which it was asked again about the final input."""
     standby_hits: int
     """Events that a process on standby answered."""
     standby_misses: int
@@ -287,6 +281,12 @@ class HookFigures(Struct, frozen=True, kw_only=True):
     p95_ms: float
     p99_ms: float
     max_ms: float
+    rechecks: int
+    """The runs in which it was asked again about the final input."""
+    mode: str
+    """Of the newest run: observe or enforce."""
+    project: str | None
+    """None if the projects are counted together."""
 
 
 def figures_of(
@@ -313,7 +313,9 @@ class _Runs:
 
     def add(self, run: Row | Mapping[str, Any]) -> None:
         self.durations.append(run["duration_ms"])
-        self.counts.update({name: run[name] for name in _COUNTED})
+        for name in _COUNTED:
+            if run[name]:  # most flags of most runs are not set
+                self.counts[name] += 1
         self.mode = _mode(run)
 
 
@@ -327,18 +329,18 @@ def _figures(name: str, source: str, project: str | None, runs: _Runs) -> HookFi
     return HookFigures(
         name=name,
         source=source,
-        project=project,
-        mode=runs.mode,
         runs=len(ordered),
         blocks=counts["blocked"],
         would_block=counts["would_block"],
         failures=counts["failed"],
         timeouts=counts["timed_out"],
-        rechecks=counts["recheck"],
         standby_hits=counts["standby_hit"],
         standby_misses=counts["standby_miss"],
         p50_ms=percentile(ordered, 50),
         p95_ms=percentile(ordered, 95),
         p99_ms=percentile(ordered, 99),
         max_ms=ordered[-1],
+        rechecks=counts["recheck"],
+        mode=runs.mode,
+        project=project,
     )
