@@ -33,7 +33,6 @@ from .desk import Desk
 from .live import JournalState, Live
 
 _BUDGET_S = 0.5
-_COUNT_S = 0.2
 _LIMIT, _LARGEST_LIMIT = 100, 500
 _LONGEST_FILTER = 500
 _STREAM_BATCH = 200
@@ -101,7 +100,7 @@ def _journal(desk: Desk) -> dict[str, Any]:
             return found | {"events": 0}
         found["exists"] = True
         with desk.read() as reader:
-            found |= count_events(reader, _COUNT_S)
+            found |= count_events(reader)
     except JournalError as error:
         found["error"] = str(error)
     return found

@@ -120,11 +120,12 @@ _FLAGS = {
     "rechecked": "recheck",
 }
 _OF_EVENT = "SELECT DISTINCT name FROM hooks WHERE event_id = id AND hooks."
-_LISTED = {
+HOOKS_OF_EVENT = {
     name: f"(SELECT group_concat(name, ', ') FROM ({_OF_EVENT}{flag})) AS {name}"  # noqa: S608 - our names
     for name, flag in _FLAGS.items()
 }
-_COLUMNS = ", ".join(_LISTED.get(name, name) for name in Entry.__struct_fields__)
+"""Columns of events that list hooks."""
+_COLUMNS = ", ".join(HOOKS_OF_EVENT.get(name, name) for name in Entry.__struct_fields__)
 _STANDBY = ("standby_hit", "standby_miss")
 _COUNTED = ("blocked", "would_block", "failed", "timed_out", "recheck", *_STANDBY)
 _HOOK_FLAGS = frozenset({"success", "truncated", "reran", "observed", *_COUNTED})

@@ -13,7 +13,6 @@ import sys
 import time
 from bisect import bisect_right
 from collections import Counter
-from functools import lru_cache
 from sqlite3 import Connection, Row
 from typing import Any
 
@@ -21,9 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from hookline.protocol.jsontext import encode
-from hookline.settings.locations import find_workspace
 
-from .query import JournalReader
+from .query import HOOKS_OF_EVENT, EventFilter, JournalReader
 
 VERDICTS = ("allowed", "changed", "ask", "blocked", "stopped", "failed", "would-block")
 """Values of a search's verdict; the last two are about hooks."""
@@ -34,10 +32,15 @@ _LONGEST_S = 0.15
 """A range that takes longer is given up for a smaller one."""
 _TICK_STEPS = 2000
 _LONGEST_NAME = 1000
-_LONGEST_REASON = 300
+_CUT = {
+    **dict.fromkeys(("target", "session", "cwd"), _LONGEST_NAME),
+    "reason": 300,
+}
 _MOST_AFTER = 2000
 _LONGEST_VALUE = 300
 _MOST_VALUES = 100
+_MOST_COUNTED = 2_000_000
+"""SQLite counts about 60 events in a microsecond."""
 _TURN_IDS = 2000
 """How far back the start of a turn is searched."""
 
@@ -70,22 +73,32 @@ class EventSearch(Struct, frozen=True, kw_only=True):
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         if self.text is not None:
             inside = encode(self.text).decode()[1:-1]
-            values |= {"plain": _like(self.text), "json": _like(inside)}
+            values |= {"plain": _like(self.text), "inside": _like(inside)}
+            # A text may be looked for as it reads, and as JSON has it.
+            conditions.append(_TEXT if inside == self.text else _TEXT_OR_JSON)
         return " AND ".join(conditions), values
 
 
 _OF_HOOKS = (
     "id IN (SELECT event_id FROM hooks WHERE event_id BETWEEN :low AND :high AND {})"
 )
-_TEXT_OF_HOOKS = " OR ".join(
-    [f"{name} LIKE :plain ESCAPE '!'" for name in ("name", "stderr", "error", "stdout")]
-    + ["output LIKE :json ESCAPE '!'"]
-)
-_TEXT = " OR ".join(
-    [f"{one} LIKE :plain ESCAPE '!'" for one in ("target", "reason", "session", "cwd")]
-    + [f"{name} LIKE :json ESCAPE '!'" for name in ("input", "final", "errors")]
-    + [_OF_HOOKS.format(f"({_TEXT_OF_HOOKS})")]
-)
+_PLAIN = "{} LIKE :plain ESCAPE '!'"
+_INSIDE = "{} LIKE :inside ESCAPE '!'"
+
+
+def _text_condition(*in_json: str) -> str:
+    hooks = [_PLAIN.format(name) for name in ("name", "stderr", "error", "stdout")]
+    hooks += [one.format("output") for one in in_json]
+    names = ("target", "reason", "session", "cwd")
+    events = [_PLAIN.format(name) for name in names] + [
+        one.format(name) for name in ("input", "final", "errors") for one in in_json
+    ]
+    either = " OR ".join(hooks)
+    return f"({' OR '.join(events)} OR {_OF_HOOKS.format(f'({either})')})"
+
+
+_TEXT = _text_condition(_PLAIN)
+_TEXT_OR_JSON = _text_condition(_PLAIN, _INSIDE)
 _CONDITIONS = {
     "event": "event = :event",
     "since": "at >= :since",
@@ -93,7 +106,6 @@ _CONDITIONS = {
     "tool": "(target = :tool OR target GLOB :tool)",
     "hook": _OF_HOOKS.format("(+name = :hook OR +name GLOB :hook)"),
     "project": "project_of(cwd) = :project",
-    "text": f"({_TEXT})",
 }
 _ONE_SESSION = "session = :session"
 """Has an index."""
@@ -156,22 +168,21 @@ def search_back(
     budget_s: float,
 ) -> Found:
     """The newest events that match, of those before an id."""
-    walk = _Walk(reader.connection, wanted, time.monotonic() + budget_s)
+    walk = _Walk(reader, wanted, time.monotonic() + budget_s)
     low, high = walk.bounds(before)
     ids: list[int] = []
-    while high >= low and len(ids) < limit and not (ids and walk.is_late):
+    is_full = is_late = False
+    while high >= low and not (is_full or is_late):
         start, found = walk.range_down(low, high, limit - len(ids))
         ids += found
-        full = len(ids) >= limit
-        high = (ids[-1] if full else start) - 1
-        if walk.is_late:
-            break
+        is_full, is_late = len(ids) >= limit, walk.is_late
+        high = (ids[-1] if is_full else start) - 1
     rest = high >= low
     return Found(
-        events=_rows(reader.connection, ids),
+        events=_rows(reader, ids),
         next=high + 1 if rest else None,
         searched_to=_place(reader.connection, high + 1) if rest else None,
-        complete=len(ids) >= limit or not rest,
+        complete=is_full or not rest,
     )
 
 
@@ -186,28 +197,28 @@ def search_after(
     last = min(reader.last_id(), after + _MOST_AFTER)
     where, values = wanted.where()
     query = f"SELECT id FROM events WHERE {where} ORDER BY id LIMIT :limit"  # noqa: S608 - our names
-    _add_functions(reader.connection)
+    _add_functions(reader)
     values |= {"low": after + 1, "high": last, "limit": limit}
     ids = [row[0] for row in reader.connection.execute(query, values)]
     seen = ids[-1] if len(ids) == limit else last
-    return _rows(reader.connection, ids[::-1])[::-1], seen
+    return _rows(reader, ids[::-1])[::-1], seen
 
 
-def count_events(reader: JournalReader, budget_s: float) -> dict[str, Any]:
+def count_events(reader: JournalReader) -> dict[str, Any]:
     """How many events there are, and when the oldest and the newest happened.
 
-    ``about`` says that the number is an estimate: to count took too long.
+    ``about`` says that the number is an estimate: to count them would take too long.
     """
-    connection = reader.connection
     edge = "SELECT id, at FROM events ORDER BY id"
-    oldest = connection.execute(f"{edge} LIMIT 1").fetchone()
-    newest = connection.execute(f"{edge} DESC LIMIT 1").fetchone()
+    oldest = reader.connection.execute(f"{edge} LIMIT 1").fetchone()
+    newest = reader.connection.execute(f"{edge} DESC LIMIT 1").fetchone()
     if oldest is None:
         return {"events": 0, "about": False, "oldest": None, "newest": None}
-    count = _fetch_within(budget_s, connection, "SELECT count(*) FROM events", ())
+    count = newest["id"] - oldest["id"] + 1
+    about = count > _MOST_COUNTED
     return {
-        "events": newest["id"] - oldest[0] + 1 if count is None else count[0][0],
-        "about": count is None,
+        "events": count if about else reader.count(EventFilter()),
+        "about": about,
         "oldest": oldest["at"],
         "newest": newest["at"],
     }
@@ -252,7 +263,7 @@ def count_values(reader: JournalReader, newest: int) -> FacetCounts:
     ).fetchone()
     projects: Counter[str] = Counter()
     for cwd, times in count("cwd"):
-        projects[project_of(cwd)] += times
+        projects[reader.project_of(cwd)] += times
     more = {"failed": failed, "would-block": would_block}
     return FacetCounts(
         of=of,
@@ -269,16 +280,16 @@ class _Walk:
     """One search: ranges of ids, as large as can be read in a short time."""
 
     def __init__(
-        self, connection: Connection, wanted: EventSearch, deadline: float
+        self, reader: JournalReader, wanted: EventSearch, deadline: float
     ) -> None:
-        self._connection = connection
+        self._connection = reader.connection
         self._wanted = wanted
         self._deadline = deadline
         self._size = _FIRST_RANGE
         where, self._values = wanted.where()
         order = "ORDER BY id DESC LIMIT :limit"
         self._query = f"SELECT id FROM events WHERE {where} {order}"  # noqa: S608 - our names
-        _add_functions(connection)
+        _add_functions(reader)
 
     @property
     def is_late(self) -> bool:
@@ -353,37 +364,35 @@ def _fetch_within(
         connection.set_progress_handler(None, 0)
 
 
-_NAMES = "(SELECT group_concat(name, ', ') FROM hooks WHERE event_id = id AND hooks."
-_ANY = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND hooks."
 _ROW = ", ".join(
     [
         *("id", "at", "event", "verdict", "failed", "duration_ms", "hook_count"),
-        *(f"substr({one}, 1, {_LONGEST_NAME}) AS {one}" for one in ("target", "cwd")),
-        f"substr(session, 1, {_LONGEST_NAME}) AS session",
-        f"substr(reason, 1, {_LONGEST_REASON}) AS reason",
-        f"substr({_NAMES}blocked), 1, {_LONGEST_NAME}) AS blockers",
-        f"substr({_NAMES}failed), 1, {_LONGEST_NAME}) AS failing",
-        *(f"{_ANY}{one}) AS {one}" for one in ("would_block", "recheck")),
+        *(f"substr({name}, 1, {size}) AS {name}" for name, size in _CUT.items()),
+        *HOOKS_OF_EVENT.values(),
         "CASE WHEN target IS NULL THEN NULL ELSE input END AS input",
     ]
 )
 
 
-def _rows(connection: Connection, ids: list[int]) -> list[EventRow]:
+def _rows(reader: JournalReader, ids: list[int]) -> list[EventRow]:
     """The rows of events, which are given newest first."""
     if not ids:
         return []
     marks = ", ".join("?" * len(ids))
     query = f"SELECT {_ROW} FROM events WHERE id IN ({marks}) ORDER BY id DESC"  # noqa: S608 - our names
-    found = [_row(row) for row in connection.execute(query, ids)]
-    return _with_turns(connection, found)
+    found = [_row(row, reader) for row in reader.connection.execute(query, ids)]
+    return _with_turns(reader.connection, found)
 
 
-def _row(row: Row) -> EventRow:
+def _row(row: Row, reader: JournalReader) -> EventRow:
     values = dict(row)
     text = values.pop("input")
+    for name in HOOKS_OF_EVENT:
+        values[name] = values[name] and values[name][:_LONGEST_NAME]
+    values["would_block"] = values.pop("observers") is not None
+    values["recheck"] = values.pop("rechecked") is not None
     values["tool_use_id"] = None if text is None else _tool_use_id(text)
-    values["project"] = project_of(values["cwd"])
+    values["project"] = reader.project_of(values["cwd"])
     return msgspec.convert(values, EventRow, strict=False)  # a flag is 0 or 1
 
 
@@ -431,15 +440,6 @@ def _place(connection: Connection, event_id: int) -> dict[str, float] | None:
     return None if row is None else {"id": row[0], "at": row[1]}
 
 
-def _add_functions(connection: Connection) -> None:
-    connection.create_function("project_of", 1, project_of, deterministic=True)
-
-
-@lru_cache(maxsize=4096)
-def project_of(cwd: str) -> str:
-    """The project that a folder belongs to, or its repository, or the folder itself."""
-    try:
-        workspace = find_workspace(cwd) if cwd.startswith("/") else None
-    except (OSError, ValueError):  # too long, a null byte
-        workspace = None
-    return cwd if workspace is None else workspace.project_dir or workspace.root
+def _add_functions(reader: JournalReader) -> None:
+    connection, function = reader.connection, reader.project_of
+    connection.create_function("project_of", 1, function, deterministic=True)

@@ -1,0 +1,241 @@
+"""Issue 16: events as they happen, whatever becomes of the journal meanwhile."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from hookline.journal.store import open_for_writing
+from tests.journal.support import wait_until
+from tests.support.commandline import hookline
+from tests.support.inspecting import Inspected, entered
+from tests.support.journals import change, make_journal
+
+GUARD = {"type": "command", "name": "guard", "command": "exit 2"}
+HOOKS = {"BeforeTool": [{"matcher": "write_*", "hooks": [GUARD]}]}
+COPY = "INSERT INTO events SELECT NULL, {} FROM events ORDER BY id DESC LIMIT 1"
+
+
+class Stream:
+    """What one page gets."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._lines = response.iter_lines()
+        assert next(self._lines) == ": connected"
+
+    def next(self) -> tuple[str, Any]:
+        """The next event, whatever it is."""
+        kind = next(line for line in self._lines if line.startswith("event: "))
+        line = next(line for line in self._lines if line.startswith("data: "))
+        return kind.removeprefix("event: "), json.loads(line.removeprefix("data: "))
+
+    def next_id(self) -> int:
+        kind, row = self.next()
+        assert kind == "event"
+        number: int = row["id"]
+        return number
+
+
+@contextmanager
+def listening(
+    client: httpx.Client, last_id: int | None = None, **params: Any
+) -> Iterator[Stream]:
+    headers = {} if last_id is None else {"Last-Event-ID": str(last_id)}
+    with client.stream(
+        "GET", "/api/events/stream", params=params, headers=headers
+    ) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+        yield Stream(response)
+
+
+@pytest.fixture
+def client(inspected: Inspected) -> Iterator[httpx.Client]:
+    inspected.settings(HOOKS)
+    with inspected.running(), entered(inspected.address) as client:
+        yield client
+
+
+def record(journal: Path, **values: Any) -> None:
+    """Record another event like the newest one."""
+    columns = _columns(journal)
+    given = [f"'{values[name]}'" if name in values else name for name in columns]
+    change(journal, COPY.format(", ".join(given)))
+
+
+def _columns(journal: Path) -> list[str]:
+    with closing(open_for_writing(str(journal))) as connection:
+        rows = connection.execute("PRAGMA table_info(events)").fetchall()
+    return [row[1] for row in rows if row[1] != "id"]
+
+
+def test_live_event_is_there_within_a_second_of_the_fire(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    """The guard against hanging is generous; the figure is in the decision record."""
+    inspected.fire("BeforeTool", tool_name="read_file", tool_input={})
+    with listening(client) as stream:
+        inspected.fire("BeforeTool", tool_name="write_file", tool_input={})
+        recorded = time.monotonic()
+        kind, row = stream.next()
+        assert time.monotonic() - recorded < 10
+    assert kind == "event"
+    assert (row["target"], row["verdict"], row["blockers"]) == (
+        "write_file",
+        "blocked",
+        "guard",
+    )
+    (listed,) = client.get("/api/events", params={"limit": 1}).json()["events"]
+    assert listed == row
+
+
+def test_stream_goes_on_after_the_events_that_the_page_has(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    make_journal(inspected.journal, 10)
+    with listening(client, after=7) as stream:
+        assert [stream.next_id() for _ in range(3)] == [8, 9, 10]
+    with listening(client, last_id=9, after=7) as stream:
+        assert stream.next_id() == 10
+
+
+def test_stream_has_the_events_that_match_only(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    make_journal(inspected.journal, 1)
+    with listening(client, session="wanted*", text="needle") as stream:
+        record(inspected.journal, session="other", reason="needle")
+        record(inspected.journal, session="wanted-1", reason="nothing")
+        record(inspected.journal, session="wanted-1", reason="a NEEDLE")
+        assert stream.next_id() == 4
+
+
+def test_many_pages_get_every_event(inspected: Inspected, client: httpx.Client) -> None:
+    make_journal(inspected.journal, 1)
+    with ExitStack() as stack:
+        streams = [stack.enter_context(listening(client)) for _ in range(20)]
+        for _ in range(3):
+            record(inspected.journal)
+        for stream in streams:
+            assert [stream.next_id() for _ in range(3)] == [2, 3, 4]
+
+
+def test_too_many_pages_are_refused(client: httpx.Client) -> None:
+    with ExitStack() as stack:
+        streams = [stack.enter_context(listening(client)) for _ in range(64)]
+        assert len(streams) == 64
+        assert client.get("/api/events/stream").status_code == 503
+        assert client.get("/api/overview").status_code == 200
+    wait_until(lambda: _is_open(client))
+
+
+def _is_open(client: httpx.Client) -> bool:
+    with client.stream("GET", "/api/events/stream") as response:
+        return response.status_code == 200
+
+
+def test_page_that_reads_nothing_delays_nobody(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    make_journal(inspected.journal, 20_000)
+    parts = urlsplit(inspected.address)
+    cookie = f"hookline-{parts.port}={parts.query.removeprefix('token=')}"
+    with socket.create_connection(("127.0.0.1", parts.port or 0)) as slow:
+        slow.sendall(
+            f"GET /api/events/stream?after=0 HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+            f"Cookie: {cookie}\r\n\r\n".encode()
+        )
+        with listening(client) as stream:
+            record(inspected.journal)
+            assert stream.next_id() == 20_001
+
+
+def test_journal_that_is_made_later_is_followed(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    with listening(client) as stream:
+        inspected.fire("BeforeTool", tool_name="write_file", tool_input={})
+        assert stream.next()[0] == "reset"
+        inspected.fire("BeforeTool", tool_name="read_file", tool_input={})
+        assert stream.next_id() == 2
+
+
+def test_journal_that_is_moved_aside_is_given_up(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    """A page that is open does not keep the journal from being moved."""
+    make_journal(inspected.journal, 3)
+    with listening(client) as stream:
+        words = ("--move-aside", "--journal", str(inspected.journal))
+        done = hookline("log", *words)
+        assert done.returncode == 0, done.stderr
+        assert stream.next()[0] == "reset"
+        inspected.fire("BeforeTool", tool_name="write_file", tool_input={})
+        assert stream.next()[0] == "reset"
+        inspected.fire("BeforeTool", tool_name="write_file", tool_input={})
+        assert stream.next_id() == 2
+
+
+def test_journal_that_is_replaced_starts_anew(
+    inspected: Inspected, client: httpx.Client, tmp_path: Path
+) -> None:
+    make_journal(inspected.journal, 50)
+    other = make_journal(tmp_path / "other.sqlite", 60)
+    with listening(client) as stream:
+        other.replace(inspected.journal)
+        assert stream.next()[0] == "reset"
+        record(inspected.journal)
+        assert stream.next_id() == 61
+
+
+def test_damaged_journal_is_reported_and_a_repaired_one_followed(
+    inspected: Inspected, client: httpx.Client, tmp_path: Path
+) -> None:
+    whole = make_journal(tmp_path / "whole.sqlite", 3)
+    shutil.copy(whole, inspected.journal)
+    with listening(client) as stream:
+        inspected.journal.write_bytes(b"damaged")
+        assert stream.next()[0] == "reset"
+        assert client.get("/api/overview").json()["journal"]["error"]
+        shutil.copy(whole, inspected.journal)
+        assert stream.next()[0] == "reset"
+        assert client.get("/api/overview").json()["journal"]["events"] == 3
+
+
+def test_page_of_a_journal_that_is_gone_is_told(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    """It reconnects with the last event that it has, and the ids start again."""
+    make_journal(inspected.journal, 3)
+    with listening(client, last_id=500) as stream:
+        assert stream.next()[0] == "reset"
+        record(inspected.journal)
+        assert stream.next_id() == 4
+
+
+def test_changed_settings_are_loaded_and_told(
+    inspected: Inspected, client: httpx.Client
+) -> None:
+    """A broken file leaves the earlier settings in effect, with the reason."""
+    with listening(client) as stream:
+        inspected.settings(HOOKS, maxOutputBytes=4096)
+        assert stream.next() == ("settings", {"errors": []})
+        inspected.settings_file.write_text("{ broken")
+        kind, told = stream.next()
+        assert kind == "settings"
+        assert str(inspected.settings_file) in told["errors"][0]
+        found = client.get("/api/overview").json()["settings"]
+        assert found["errors"] == told["errors"]
+        assert found["files"] == [str(inspected.settings_file)]
+        inspected.settings(HOOKS)
+        assert stream.next() == ("settings", {"errors": []})
