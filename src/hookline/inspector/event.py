@@ -54,6 +54,8 @@ def _describe(desk: Desk, event_id: int) -> dict[str, Any]:
         full = _find(reader, event_id)
         previous, following = _neighbours(reader, full)
     event = known_event(full.entry.event)
+    words = desk.command()
+    options = words[words.index("hookline") + 1 :]
     return {
         **_recorded(full),
         "previous": previous,
@@ -63,8 +65,8 @@ def _describe(desk: Desk, event_id: int) -> dict[str, Any]:
         "provenance": [] if event is None else _provenance(full, event),
         "explanation": None if event is None else _explanation(desk, full, event),
         "inexact": reasons_inexact(full),
-        "fire_command": fire_command(full, desk.command()[3:]),
-        "case": hooktest(full, desk.command()[3:]),
+        "fire_command": fire_command(full, options),
+        "case": hooktest(full, options),
     }
 
 

@@ -86,7 +86,7 @@ const SIGNS = {
 export const VERDICTS = Object.keys(SIGNS);
 
 // A verdict as a sign and a word; the colour only repeats it.
-export function verdictBadge(verdict, word = verdict.replace("-", " ")) {
+export function verdictBadge(verdict, word = verdict.replaceAll("-", " ")) {
   const known = verdict in SIGNS ? verdict : "other";
   const sign = el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[verdict] ?? "·");
   return el("span", { class: `badge verdict-${known}` }, sign, word);
@@ -121,8 +121,11 @@ export function timeText(seconds) {
 export function time(seconds) {
   const then = new Date(seconds * 1000);
   if (Number.isNaN(then.getTime())) return el("span", {}, "unknown time");
-  const attributes = { datetime: then.toISOString(), title: WHOLE.format(then) };
-  return el("time", attributes, timeText(seconds));
+  const node = el("time", { datetime: then.toISOString() }, timeText(seconds));
+  // Formatting is slow, and hardly anybody asks.
+  const describe = () => { node.title = WHOLE.format(then); };
+  node.addEventListener("pointerenter", describe, { once: true });
+  return node;
 }
 
 // Milliseconds in the unit that people would say.

@@ -129,9 +129,12 @@ function changeCard({ field, before, after, void: isVoid }) {
     diffView(before, after));
 }
 
-export function errorsOf({ errors }) {
-  return errors.length > 0 && part("Errors", null, el("ul", { class: "card" },
-    errors.map((error) => el("li", {}, tag(error.stage), " ",
+// What failed around the hooks; a hook's own failure is shown with the hook.
+export function errorsOf({ errors, hooks }) {
+  const failed = new Set(hooks.filter((hook) => hook.failed).map((hook) => hook.name));
+  const others = errors.filter((error) => !failed.has(error.hook_name));
+  return others.length > 0 && part("Errors", null, el("ul", { class: "card" },
+    others.map((error) => el("li", {}, tag(error.stage), " ",
       longText(error.message, "Error")))));
 }
 
@@ -153,11 +156,11 @@ function hookRun(hook, whole) {
   return el("li", { class: `card hook-run verdict-${hook.verdict}` },
     el("header", {},
       el("h3", {}, el("a", { href }, cut(hook.name, 200))),
-      verdictBadge(hook.verdict),
+      verdictBadge(hook.verdict), tagsOf(hook).map((text) => tag(text)),
+      el("span", { class: "facts" }, factsOfHook(hook)),
       el("span", { class: "took" }, hook.async ? "not waited for"
         : duration(hook.duration_ms))),
     !hook.async && timeBar(hook.duration_ms, whole),
-    el("p", { class: "hook-tags" }, tagsOf(hook).map((text) => tag(text))),
     hook.error && el("p", { class: "error" }, "Failed: ", cut(hook.error, 2000)),
     hook.warnings.slice(0, 20).map((text) =>
       el("p", { class: "warning" }, "Warning: ", cut(text, 2000))),
@@ -179,17 +182,22 @@ function timeBar(ms, whole) {
     "aria-label": `${Math.round(share * 100)} percent of the whole time` }, filled);
 }
 
+function factsOfHook({ source, type, mode, exit_code: code, standby }) {
+  const status = code !== null && `exit status ${code}`;
+  const process = standby !== null && (standby ? "from standby" : "not from standby");
+  return [source, type, mode === "enforce" && "enforce", status, process]
+    .filter(Boolean).join(" · ");
+}
+
+// What is out of the ordinary about a run.
 function tagsOf(hook) {
-  const { exit_code: code, standby } = hook;
   return [
-    hook.source, hook.type, `mode ${hook.mode}`,
-    code !== null && `exit status ${code}`,
+    hook.mode === "observe" && "observe: without effect",
     hook.recheck && "re-check of the final input",
     hook.reran && "ran again after another change",
     hook.timed_out && "timed out",
     hook.truncated && "output truncated",
     hook.async && (hook.ended ? "ended later" : "no result yet"),
-    standby !== null && (standby ? "from standby" : "no process on standby"),
   ].filter(Boolean);
 }
 
@@ -201,8 +209,9 @@ export function mergeOf({ provenance, final_output: final, output_cut: isCut }) 
   appendInPieces(list, provenance.length, (n) => fieldItem(provenance[n]));
   const why = isCut ? "The recorded outputs are truncated, so this may be incomplete."
     : "Which hook decided which field of the merged output.";
-  return part("Merge", why, provenance.length > 0 && list,
-    el("details", {}, el("summary", {}, "Merged output"), jsonView(final)));
+  const whole = el("details", { class: "card" }, el("summary", {}, "Merged output"),
+    jsonView(final));
+  return part("Merge", why, provenance.length > 0 && list, whole);
 }
 
 function fieldItem({ field, value, said }) {
