@@ -6,6 +6,7 @@ TOML parser one case.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from hookline.protocol.outputs import changed_tool_input, read_output
 _GIVEN_ELSEWHERE = frozenset({"hook_event_name", "timestamp", "cwd"})
 _DELIMITER = "HOOKLINE_INPUT"
 _UNSAFE = re.compile(r"[^\x20-\x7e\n]|!")
+_HIDDEN = re.compile(r"[^\x20-\x7e]")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OBJECTS = ("tool_input", "tool_response", "llm_request", "llm_response")
 _TEXTS = {"tool_name": "tool", "prompt": "prompt", "session_id": "session_id"}
@@ -197,7 +199,7 @@ def _change_of(full: FullEntry, decided: Verdict) -> dict[str, Any] | None:
 def _toml(value: Any) -> str:
     """A value of TOML, on one line."""
     if isinstance(value, str):
-        return f'"{"".join(map(_toml_character, value))}"'
+        return _HIDDEN.sub(_escaped_if_hidden, json.dumps(value, ensure_ascii=False))
     if isinstance(value, dict):
         pairs = (f"{_key(key)} = {_toml(item)}" for key, item in value.items())
         return "{ " + ", ".join(pairs) + " }" if value else "{}"
@@ -210,12 +212,9 @@ def _key(name: str) -> str:
     return name if _BARE_KEY.fullmatch(name) else _toml(name)
 
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def _toml_character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
+def _escaped_if_hidden(found: re.Match[str]) -> str:
+    """JSON has escaped quotes and ASCII control characters; TOML escapes alike."""
+    character = found.group()
     if character.isprintable():
         return character
     number = ord(character)

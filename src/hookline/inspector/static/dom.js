@@ -88,7 +88,8 @@ export const VERDICTS = Object.keys(SIGNS);
 // A verdict as a sign and a word; the colour only repeats it.
 export function verdictBadge(verdict, word = verdict.replaceAll("-", " ")) {
   const known = verdict in SIGNS ? verdict : "other";
-  const sign = el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[verdict] ?? "·");
+  const shape = SIGNS[verdict] ?? "·";
+  const sign = el("span", { class: "sign", "aria-hidden": "true" }, shape);
   return el("span", { class: `badge verdict-${known}` }, sign, word);
 }
 
@@ -270,11 +271,16 @@ const LINE = 300;
 
 // A JSON value as a tree: what is deep or long is built when it is opened.
 export function jsonView(value, label = "JSON") {
-  return el("div", { class: "json", role: "group", "aria-label": label }, treeOf(value, 0));
+  const attributes = { class: "json", role: "group", "aria-label": label };
+  return el("div", attributes, treeOf(value, 0));
+}
+
+function isLeaf(value) {
+  return value === null || typeof value !== "object" || JSON.isRawJSON?.(value);
 }
 
 function treeOf(value, depth) {
-  if (value === null || typeof value !== "object") return leaf(value);
+  if (isLeaf(value)) return leaf(value);
   const isList = Array.isArray(value);
   const keys = isList ? null : Object.keys(value);
   const length = isList ? value.length : keys.length;
@@ -291,7 +297,7 @@ function treeOf(value, depth) {
 }
 
 function branch(value, depth) {
-  if (value === null || typeof value !== "object") return leaf(value);
+  if (isLeaf(value)) return leaf(value);
   const isList = Array.isArray(value);
   const length = isList ? value.length : Object.keys(value).length;
   if (length === 0) return el("span", { class: "json-empty" }, isList ? "[ ]" : "{ }");
@@ -330,8 +336,8 @@ export function appendInPieces(list, length, entry, piece = ENTRIES) {
 
 function leaf(value) {
   if (typeof value !== "string") {
-    return el("span", { class: `json-${value === null ? "null" : typeof value}` },
-      String(value));
+    const kind = value === null ? "null" : typeof value;
+    return el("span", { class: `json-${kind}` }, value?.rawJSON ?? String(value));
   }
   if (value.length <= LINE && !value.includes("\n")) {
     return el("span", { class: "json-string" }, value === "" ? '""' : value);

@@ -39,8 +39,8 @@ function listenToKeys({ previous, next_event: next }, signal) {
 
 function headOf(found) {
   const { row, verdict } = found;
-  const title = heading(row.event, " ", row.target && el("code", {}, cut(row.target, 200)),
-    verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
+  const target = row.target && el("code", {}, cut(row.target, 200));
+  const title = heading(row.event, " ", target, verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
     row.would_block && verdictBadge("would-block"));
   title.dataset.title = cut(`${row.event} ${row.target ?? ""}`.trim(), 80);
   return el("header", { class: "event-head" },
@@ -57,7 +57,8 @@ function wayOf({ previous, next_event: next }) {
   return el("nav", { class: "event-way", "aria-label": "Events of this session" },
     el("a", { href: backToTimeline() }, "← Timeline"),
     el("span", { class: "spacer" }),
-    step(previous, "‹ Previous in session", "["), step(next, "Next in session ›", "]"));
+    step(previous, "‹ Previous in session", "["),
+    step(next, "Next in session ›", "]"));
 }
 
 function factsOf(row) {
@@ -111,7 +112,8 @@ export function part(title, why, ...children) {
     ...children);
 }
 
-export function changesOf({ changes, input_masked: masked, output_masked: said, verdict }) {
+export function changesOf(found) {
+  const { changes, input_masked: masked, output_masked: said, verdict } = found;
   if (changes.length === 0) {
     const hidden = verdict.effects.length > 0 && (masked || said);
     return hidden && part("What changed", null, el("p", { class: "muted" },
@@ -143,7 +145,8 @@ export function hooksOf({ hooks, plan, row }) {
     : plan?.sequential ? "They ran one after the other."
       : "They ran in parallel. The bars show the share of the whole time.";
   if (hooks.length === 0) {
-    const why = plan ? "No condition of a hook was true." : "No hook matched this event.";
+    const why = plan ? "No condition of a hook was true."
+      : "No hook matched this event.";
     return part("Hooks", null, el("p", { class: "card muted" }, why));
   }
   const list = el("ol", {});
@@ -234,8 +237,8 @@ function shortText(value) {
   return cut(typeof value === "string" ? value : JSON.stringify(value) ?? "", SHORT);
 }
 
-function inputOf({ input, input_masked: masked, input_cut: isCut, input_bytes: bytes }) {
-  const marks = [size(bytes), masked && "credentials are masked",
+function inputOf({ input, input_masked: masked, input_cut: isCut, ...found }) {
+  const marks = [size(found.input_bytes), masked && "credentials are masked",
     isCut && "truncated, as recorded"].filter(Boolean);
   return part("Input", marks.join(" · "),
     el("div", { class: "card" }, jsonView(input, "Input")));

@@ -3,25 +3,19 @@
 import { address, get, stream } from "./api.js";
 import { navigate, notice, remember } from "./app.js";
 import {
-  announce, command, count, cut, duration, el, emptyState, errorState, fill, heading,
-  plural, time, timeText, verdictBadge, visible,
+  announce, el, emptyState, errorState, fill, heading, plural, timeText,
 } from "./dom.js";
 import { fillFacets, filterForm, readFilters } from "./filters.js";
 import { arrange } from "./groups.js";
+import { COLUMNS, eventRow, groupRow, noEvents } from "./timeline_rows.js";
 import { VirtualRows } from "./virtual.js";
 
 const PAGE = 200;
 const NEAR_END = 60;
 const MOST_ROWS = 100_000;
 const ANNOUNCE_MS = 4000;
-const COLUMNS = [
-  { name: "Time", class: "c-time" },
-  { name: "Event", class: "c-event" },
-  { name: "Verdict", class: "c-verdict" },
-  { name: "Why", class: "c-why" },
-  { name: "Hooks", class: "c-hooks number" },
-  { name: "Took", class: "c-took number" },
-];
+const STEPS = { j: 1, k: -1 };
+const ROW_STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 };
 
 // What was shown last, so that going back shows the same.
 let kept = null;
@@ -338,7 +332,8 @@ class Timeline {
 
   showEnd() {
     if (this.next === null) {
-      return fill(this.end, `No older events. ${plural(this.rows.length, "event")} shown.`);
+      const number = plural(this.rows.length, "event");
+      return fill(this.end, `No older events. ${number} shown.`);
     }
     if (this.isComplete) return fill(this.end, this.moreButton("Older events"));
     const until = this.searchedTo ? timeText(this.searchedTo.at) : "here";
@@ -377,15 +372,15 @@ class Timeline {
   // Keyboard
 
   pressKey(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.defaultPrevented || !isPlain) return;
     if (event.target.closest?.("input, textarea, select, dialog")) return;
     if (this.act(event)) event.preventDefault();
   }
 
   act({ key, target }) {
     const isRow = target.closest?.("tr[data-key]") !== null;
-    const step = { j: 1, k: -1 }[key] ??
-      (isRow ? { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[key] : undefined);
+    const step = STEPS[key] ?? (isRow ? ROW_STEPS[key] : undefined);
     if (step) return this.move(step);
     if (key === "n" && this.fresh.length > 0) return this.showFresh() ?? true;
     if (isRow && key === "Home") return this.focusAt(0);
@@ -434,88 +429,4 @@ class Timeline {
       row.querySelector("a, button").tabIndex = row === chosen ? 0 : -1;
     }
   }
-}
-
-function eventRow({ key, row, depth, call }) {
-  const target = row.target && el("code", {}, cut(row.target, 120));
-  const classes = `event depth-${depth} ${call ? `call-${call}` : ""}`;
-  const node = el("tr", { role: "row", class: `${classes} verdict-${row.verdict}` },
-    cell("c-time", time(row.at)),
-    cell("c-event",
-      el("a", { href: `/events/${row.id}` }, el("span", { class: "what" }, row.event),
-        target && " ", target),
-      el("span", { class: "second" }, whyText(row))),
-    cell("c-verdict", verdictBadge(row.verdict), row.failed && verdictBadge("failed"),
-      row.would_block && verdictBadge("would-block")),
-    cell("c-why", whyParts(row)),
-    cell("c-hooks number", row.hook_count || "–"),
-    cell("c-took number", duration(row.duration_ms)));
-  node.dataset.key = key;
-  return node;
-}
-
-function cell(kind, ...children) {
-  return el("td", { role: "cell", class: kind }, children);
-}
-
-// The hooks behind the verdict; one that was asked twice is named once.
-function namesOf(row) {
-  const names = row.blockers || (row.failed && row.failing) || "";
-  return cut([...new Set(names.split(", "))].join(", "), 80);
-}
-
-function whyParts(row) {
-  const names = namesOf(row);
-  return [
-    names && el("strong", {}, names),
-    names && !row.blockers && " failed",
-    row.reason && ` ${cut(row.reason.replace(/\s+/g, " "), 200)}`,
-    row.recheck && el("span", { class: "tag" }, "re-checked"),
-  ];
-}
-
-function whyText(row) {
-  return cut([namesOf(row), row.reason].filter(Boolean).join(": "), 160);
-}
-
-const NOTED = ["stopped", "blocked", "ask", "changed"];
-
-function groupRow(item) {
-  const { kind, key, isOpen } = item;
-  const name = kind === "session"
-    ? [el("span", { class: "what" }, "Session"), " ", el("code", {}, cut(item.session, 60))]
-    : [el("span", { class: "what" }, "Turn")];
-  const button = el("button", { type: "button", class: "quiet toggle",
-    "aria-expanded": String(isOpen) }, el("span", { class: "arrow", "aria-hidden": "true" },
-    isOpen ? "▾" : "▸"), name);
-  const node = el("tr", { role: "row", class: `group group-${kind}` },
-    el("th", { scope: "rowgroup", role: "rowheader", colspan: COLUMNS.length },
-      el("div", { class: "group-line" }, button, summary(item))));
-  node.dataset.key = key;
-  return node;
-}
-
-function summary({ kind, rows }) {
-  if (rows.length === 0) return null;
-  const parts = NOTED.map((verdict) => {
-    const number = rows.filter((row) => row.verdict === verdict).length;
-    return number > 0 && verdictBadge(verdict, `${count(number)} ${verdict}`);
-  });
-  const place = kind === "session" && rows[0].cwd.split("/").filter(Boolean).pop();
-  return [
-    el("span", { class: "muted" }, plural(rows.length, "event")),
-    el("span", { class: "muted" }, `from ${timeText(rows.at(-1).at)}`),
-    place && el("span", { class: "muted place-name", title: visible(rows[0].cwd) }, place),
-    el("span", { class: "group-verdicts" }, parts),
-  ];
-}
-
-function noEvents() {
-  return emptyState("No events are recorded yet",
-    el("p", {}, "Switch the journal on in the settings of the project or the user:"),
-    el("pre", { class: "text" }, '{ "hooksConfig": { "journal": true } }'),
-    el("p", {}, "Or record one event, or play the demo:"),
-    el("p", {}, command("hookline fire SessionStart --record")),
-    el("p", {}, command("hookline demo")),
-    el("p", {}, "Events show up here as they are recorded."));
 }
