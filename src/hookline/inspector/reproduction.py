@@ -31,8 +31,19 @@ _TEXTS = {"tool_name": "tool", "prompt": "prompt", "session_id": "session_id"}
 _MAX_DEPTH = 60
 """Of a value in a hooktest: Python's TOML parser recurses for each level."""
 _MAX_MESSAGE = 200
+_MAX_BYTES = 1024 * 1024
+"""Of an input that is worth copying; the journal itself records less."""
 _EXPECTED = {"blocked": "block", "stopped": "stop", "ask": "ask"}
 _WORDS = {"ask": "asks", "changed": "is changed"}
+
+
+def reproductions(full: FullEntry, options: Sequence[str]) -> dict[str, Any]:
+    """The event as a command and as a test; ``options`` say which settings to use."""
+    found: dict[str, Any] = {"inexact": reasons_inexact(full)}
+    if len(encode(full.input)) > _MAX_BYTES:
+        return found | {"fire_command": None, "case": None}
+    made = hooktest(full, options)
+    return found | {"fire_command": fire_command(full, options), "case": made}
 
 
 def reasons_inexact(full: FullEntry) -> list[str]:
@@ -47,7 +58,7 @@ def reasons_inexact(full: FullEntry) -> list[str]:
 
 
 def fire_command(full: FullEntry, options: Sequence[str]) -> str:
-    """A command for any POSIX shell; ``options`` say which settings to use."""
+    """A command for any POSIX shell."""
     fields = {k: v for k, v in full.input.items() if k not in _GIVEN_ELSEWHERE}
     words = ["hookline", "fire", full.entry.event, *_options(full, options)]
     line = f"{shlex.join(words)} --input - <<'{_DELIMITER}'"

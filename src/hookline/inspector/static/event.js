@@ -81,15 +81,16 @@ function literal(name) {
 
 function actionsOf(found) {
   const { row, fire_command: text, case: made } = found;
+  const reasons = made?.inexact ?? ["the input is too large to be copied"];
   return el("div", { class: "event-actions" },
-    copyButton(text, "Copy as hookline fire"),
-    el("button", { type: "button", onclick: () => openMade("make-test") },
+    text && copyButton(text, "Copy as hookline fire"),
+    made && el("button", { type: "button", onclick: () => openMade("make-test") },
       "Make a test of this"),
     el("a", { class: "button", href: address("/try", { from: row.id }) },
       "Try with this input"),
     command(`hookline log ${row.id}`),
-    made.inexact.length > 0 && el("p", { class: "why" },
-      `A copy is not exact: ${made.inexact.join("; ")}.`));
+    reasons.length > 0 && el("p", { class: "why" },
+      `A copy is not exact: ${reasons.join("; ")}.`));
 }
 
 function openMade(id) {
@@ -121,7 +122,9 @@ export function changesOf(found) {
   }
   const hint = masked || said
     ? "Masked values look equal even where they differ." : null;
-  return part("What changed", hint, changes.map(changeCard));
+  return part("What changed", hint,
+    changes.map((change) =>
+      changeCard({ before: found.input?.[change.field], ...change })));
 }
 
 function changeCard({ field, before, after, void: isVoid }) {
@@ -277,6 +280,7 @@ export function expression(label, { source, outcome, parts = [], values = {} }) 
 }
 
 function copiesOf({ fire_command: text, case: made, inexact }) {
+  if (!made) return null;
   return part("Do it again", null,
     copy("fire-again", "Fire it again", text, inexact,
       "Paste this into a shell. The hooks really run."),
