@@ -28,13 +28,14 @@ from hookline.protocol.outputs import HookOutput, read_output
 
 from .answers import reply
 from .desk import Desk
-from .reproduction import fire_command, hooktest, reasons_inexact
+from .reproduction import reproductions
 
 _NEIGHBOURS = 50_000
 """How many events are searched for the previous and the next one of a session."""
 _NEAR = "SELECT id FROM events WHERE session = ? AND "
 _BEFORE = f"{_NEAR} id < ? AND id >= ? - ? ORDER BY id DESC LIMIT 1"
 _AFTER = f"{_NEAR} id > ? AND id <= ? + ? ORDER BY id LIMIT 1"
+_LONGEST_TEXT = 2000
 _CHANGING = frozenset(
     {"tool_input", "llm_request", "llm_response", "toolConfig", "withholdResult"}
 )
@@ -54,26 +55,31 @@ def _describe(desk: Desk, event_id: int) -> dict[str, Any]:
         full = _find(reader, event_id)
         previous, following = _neighbours(reader, full)
     event = known_event(full.entry.event)
+    words = desk.command()
+    options = words[words.index("hookline") + 1 :]
     return {
         **_recorded(full),
         "previous": previous,
         "next_event": following,
         "hooks": [_hook(hook, event) for hook in full.hooks],
-        "changes": [] if event is None else _changes(full, event),
+        "changes": [] if event is None else list(_sent_changes(full, event)),
         "provenance": [] if event is None else _provenance(full, event),
         "explanation": None if event is None else _explanation(desk, full, event),
-        "inexact": reasons_inexact(full),
-        "fire_command": fire_command(full, desk.command()[3:]),
-        "case": hooktest(full, desk.command()[3:]),
+        **reproductions(full, options),
     }
 
 
 def _find(reader: JournalReader, event_id: int) -> FullEntry:
-    # A larger number is no id that SQLite can hold.
-    full = reader.find(event_id) if event_id < 1 << 63 else None
+    try:
+        # A larger number is no id that SQLite can hold.
+        full = reader.find(event_id) if event_id < 1 << 63 else None
+    except ValueError as error:
+        raise HTTPException(500, f"event {event_id} is damaged: {error}") from error
     if full is None:
         message = "it may have been deleted to keep the journal small"
         raise HTTPException(404, f"no event {event_id} is recorded: {message}")
+    if not isinstance(full.input, dict):
+        raise HTTPException(500, f"event {event_id} is damaged: it has no input")
     return full
 
 
@@ -161,8 +167,29 @@ def _counted(full: FullEntry, event: HookEventName) -> Iterator[tuple[str, HookO
 
 def _provenance(full: FullEntry, event: HookEventName) -> list[Any]:
     said = ((name, output.to_wire()) for name, output in _counted(full, event))
-    found: list[Any] = msgspec.to_builtins(trace_fields(full.final_output or {}, said))
-    return found
+    final = full.final_output if isinstance(full.final_output, dict) else {}
+    found = msgspec.to_builtins(trace_fields(final, said))
+    return [_shortened(field) for field in found]
+
+
+def _shortened(field: dict[str, Any]) -> dict[str, Any]:
+    """The field with long texts cut: they are in the outputs as a whole."""
+    said = [one | {"value": _short(one["value"])} for one in field["said"]]
+    return field | {"value": _short(field["value"]), "said": said}
+
+
+def _short(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) <= _LONGEST_TEXT:
+        return value
+    return f"{value[:_LONGEST_TEXT]}…"
+
+
+def _sent_changes(full: FullEntry, event: HookEventName) -> Iterator[dict[str, Any]]:
+    """The changes; without ``before`` where that is a field of the input."""
+    for change in _changes(full, event):
+        if change["before"] is full.input.get(change["field"]):
+            del change["before"]
+        yield change
 
 
 def _changes(full: FullEntry, event: HookEventName) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ TOML parser one case.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,14 +24,26 @@ from hookline.protocol.outputs import changed_tool_input, read_output
 _GIVEN_ELSEWHERE = frozenset({"hook_event_name", "timestamp", "cwd"})
 _DELIMITER = "HOOKLINE_INPUT"
 _UNSAFE = re.compile(r"[^\x20-\x7e\n]|!")
+_HIDDEN = re.compile(r"[^\x20-\x7e]")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OBJECTS = ("tool_input", "tool_response", "llm_request", "llm_response")
 _TEXTS = {"tool_name": "tool", "prompt": "prompt", "session_id": "session_id"}
 _MAX_DEPTH = 60
 """Of a value in a hooktest: Python's TOML parser recurses for each level."""
 _MAX_MESSAGE = 200
+_MAX_BYTES = 1024 * 1024
+"""Of an input that is worth copying; the journal itself records less."""
 _EXPECTED = {"blocked": "block", "stopped": "stop", "ask": "ask"}
 _WORDS = {"ask": "asks", "changed": "is changed"}
+
+
+def reproductions(full: FullEntry, options: Sequence[str]) -> dict[str, Any]:
+    """The event as a command and as a test; ``options`` say which settings to use."""
+    found: dict[str, Any] = {"inexact": reasons_inexact(full)}
+    if len(encode(full.input)) > _MAX_BYTES:
+        return found | {"fire_command": None, "case": None}
+    made = hooktest(full, options)
+    return found | {"fire_command": fire_command(full, options), "case": made}
 
 
 def reasons_inexact(full: FullEntry) -> list[str]:
@@ -45,7 +58,7 @@ def reasons_inexact(full: FullEntry) -> list[str]:
 
 
 def fire_command(full: FullEntry, options: Sequence[str]) -> str:
-    """A command for any POSIX shell; ``options`` say which settings to use."""
+    """A command for any POSIX shell."""
     fields = {k: v for k, v in full.input.items() if k not in _GIVEN_ELSEWHERE}
     words = ["hookline", "fire", full.entry.event, *_options(full, options)]
     line = f"{shlex.join(words)} --input - <<'{_DELIMITER}'"
@@ -197,7 +210,7 @@ def _change_of(full: FullEntry, decided: Verdict) -> dict[str, Any] | None:
 def _toml(value: Any) -> str:
     """A value of TOML, on one line."""
     if isinstance(value, str):
-        return f'"{"".join(map(_toml_character, value))}"'
+        return _HIDDEN.sub(_escaped_if_hidden, json.dumps(value, ensure_ascii=False))
     if isinstance(value, dict):
         pairs = (f"{_key(key)} = {_toml(item)}" for key, item in value.items())
         return "{ " + ", ".join(pairs) + " }" if value else "{}"
@@ -210,12 +223,9 @@ def _key(name: str) -> str:
     return name if _BARE_KEY.fullmatch(name) else _toml(name)
 
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def _toml_character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
+def _escaped_if_hidden(found: re.Match[str]) -> str:
+    """JSON has escaped quotes and ASCII control characters; TOML escapes alike."""
+    character = found.group()
     if character.isprintable():
         return character
     number = ord(character)

@@ -44,7 +44,7 @@ async function ask(url, options) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(OFFLINE, 0);
   }
-  const answer = await response.json().catch(() => null);
+  const answer = parsed(await response.text());
   if (response.ok && answer !== null) return answer;
   if (options.signal?.aborted) throw new DOMException("", "AbortError");
   const fallback = `The server answered with status ${response.status}.`;
@@ -92,8 +92,16 @@ export function stream(path, params, handlers, signal) {
 
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, exact);
   } catch {
     return null;
   }
+}
+
+// Whole numbers that JavaScript would round stay as they were written, where the
+// browser can do that: `rawJSON` holds the digits, and `JSON.stringify` writes them.
+function exact(_, value, context) {
+  const isRounded = Number.isInteger(value) && !Number.isSafeInteger(value);
+  const source = isRounded ? context?.source : null;
+  return source && JSON.rawJSON ? JSON.rawJSON(source) : value;
 }

@@ -110,7 +110,8 @@ function followLink(event) {
 }
 
 function isTyping(target) {
-  return target.closest?.("input, textarea, select, [contenteditable], dialog") !== null;
+  const fields = "input, textarea, select, [contenteditable], dialog";
+  return target.closest?.(fields) !== null;
 }
 
 function pressKey(event) {

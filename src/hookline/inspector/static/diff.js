@@ -8,6 +8,7 @@ const WORDS = 400;
 const CONTEXT = 3;
 const NODES = 200_000;
 const LONG = 160;
+const FIELDS = { "=": "same", "-": "removed", "+": "added" };
 
 // The differences as an element.
 export function diffView(before, after) {
@@ -238,30 +239,34 @@ function longestRise(pairs) {
 
 // A text diff by lines; what did not change is folded.
 export function textDiff(before, after) {
-  const hunks = hunksOf(steps(before.split("\n"), after.split("\n")));
+  const hunks = hunksOf(before.split("\n"), after.split("\n"));
   const box = el("div", { class: "diff-text", role: "group", "aria-label": "Changes" });
   const list = el("ol", { class: "diff-lines" });
   appendInPieces(list, hunks.length, (n) => hunkItem(hunks[n]), 40);
   return fill(box, list);
 }
 
-// Runs of unchanged lines and of changes: {same: [...]} or {removed, added}.
-function hunksOf(found) {
-  const hunks = [];
-  for (const [sign, line] of found) {
-    let last = hunks.at(-1);
+// Runs of unchanged lines and of changes: {kind, same, removed, added}.
+function hunksOf(one, other) {
+  const [start, end] = commonEnds(one, other, Object.is);
+  const stop = one.length - end;
+  const hunks = start > 0 ? [sameHunk(one.slice(0, start))] : [];
+  for (const [sign, line] of between(one.slice(start, stop),
+    other.slice(start, other.length - end))) {
     const kind = sign === "=" ? "same" : "change";
-    if (last?.kind !== kind) {
-      last = { kind, same: [], removed: [], added: [] };
-      hunks.push(last);
-    }
-    last[{ "=": "same", "-": "removed", "+": "added" }[sign]].push(line);
+    if (hunks.at(-1)?.kind !== kind) hunks.push({ ...sameHunk([]), kind });
+    hunks.at(-1)[FIELDS[sign]].push(line);
   }
+  if (end > 0) hunks.push(sameHunk(one.slice(stop)));
   hunks.forEach((hunk, n) => {
     hunk.isFirst = n === 0;
     hunk.isLast = n === hunks.length - 1;
   });
   return hunks;
+}
+
+function sameHunk(lines) {
+  return { kind: "same", same: lines, removed: [], added: [] };
 }
 
 function hunkItem(hunk) {
@@ -340,14 +345,13 @@ function joined(found, wanted, tag) {
   return parts.map(({ sign, text }) => (sign === "=" ? text : el(tag, {}, text)));
 }
 
-const NAMES = { "=": "same", "-": "removed", "+": "added" };
 const SIGNS = { "=": " ", "-": "−", "+": "+" };
 
 function lineItem(sign, parts) {
   const shown = parts.length === 1 && typeof parts[0] === "string"
     ? lineText(parts[0]) : el("span", { class: "diff-content" }, parts);
-  return el("li", { class: `diff-line ${NAMES[sign]}` },
-    el("span", { class: "diff-sign", "aria-label": NAMES[sign] }, SIGNS[sign]), shown);
+  return el("li", { class: `diff-line ${FIELDS[sign]}` },
+    el("span", { class: "diff-sign", "aria-label": FIELDS[sign] }, SIGNS[sign]), shown);
 }
 
 function lineText(line) {

@@ -86,9 +86,10 @@ const SIGNS = {
 export const VERDICTS = Object.keys(SIGNS);
 
 // A verdict as a sign and a word; the colour only repeats it.
-export function verdictBadge(verdict, word = verdict.replace("-", " ")) {
+export function verdictBadge(verdict, word = verdict.replaceAll("-", " ")) {
   const known = verdict in SIGNS ? verdict : "other";
-  const sign = el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[verdict] ?? "·");
+  const shape = SIGNS[verdict] ?? "·";
+  const sign = el("span", { class: "sign", "aria-hidden": "true" }, shape);
   return el("span", { class: `badge verdict-${known}` }, sign, word);
 }
 
@@ -121,8 +122,11 @@ export function timeText(seconds) {
 export function time(seconds) {
   const then = new Date(seconds * 1000);
   if (Number.isNaN(then.getTime())) return el("span", {}, "unknown time");
-  const attributes = { datetime: then.toISOString(), title: WHOLE.format(then) };
-  return el("time", attributes, timeText(seconds));
+  const node = el("time", { datetime: then.toISOString() }, timeText(seconds));
+  // Formatting is slow, and hardly anybody asks.
+  const describe = () => { node.title = WHOLE.format(then); };
+  node.addEventListener("pointerenter", describe, { once: true });
+  return node;
 }
 
 // Milliseconds in the unit that people would say.
@@ -267,11 +271,16 @@ const LINE = 300;
 
 // A JSON value as a tree: what is deep or long is built when it is opened.
 export function jsonView(value, label = "JSON") {
-  return el("div", { class: "json", role: "group", "aria-label": label }, treeOf(value, 0));
+  const attributes = { class: "json", role: "group", "aria-label": label };
+  return el("div", attributes, treeOf(value, 0));
+}
+
+function isLeaf(value) {
+  return value === null || typeof value !== "object" || JSON.isRawJSON?.(value);
 }
 
 function treeOf(value, depth) {
-  if (value === null || typeof value !== "object") return leaf(value);
+  if (isLeaf(value)) return leaf(value);
   const isList = Array.isArray(value);
   const keys = isList ? null : Object.keys(value);
   const length = isList ? value.length : keys.length;
@@ -288,7 +297,7 @@ function treeOf(value, depth) {
 }
 
 function branch(value, depth) {
-  if (value === null || typeof value !== "object") return leaf(value);
+  if (isLeaf(value)) return leaf(value);
   const isList = Array.isArray(value);
   const length = isList ? value.length : Object.keys(value).length;
   if (length === 0) return el("span", { class: "json-empty" }, isList ? "[ ]" : "{ }");
@@ -327,8 +336,8 @@ export function appendInPieces(list, length, entry, piece = ENTRIES) {
 
 function leaf(value) {
   if (typeof value !== "string") {
-    return el("span", { class: `json-${value === null ? "null" : typeof value}` },
-      String(value));
+    const kind = value === null ? "null" : typeof value;
+    return el("span", { class: `json-${kind}` }, value?.rawJSON ?? String(value));
   }
   if (value.length <= LINE && !value.includes("\n")) {
     return el("span", { class: "json-string" }, value === "" ? '""' : value);

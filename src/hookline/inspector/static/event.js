@@ -39,8 +39,8 @@ function listenToKeys({ previous, next_event: next }, signal) {
 
 function headOf(found) {
   const { row, verdict } = found;
-  const title = heading(row.event, " ", row.target && el("code", {}, cut(row.target, 200)),
-    verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
+  const target = row.target && el("code", {}, cut(row.target, 200));
+  const title = heading(row.event, " ", target, verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
     row.would_block && verdictBadge("would-block"));
   title.dataset.title = cut(`${row.event} ${row.target ?? ""}`.trim(), 80);
   return el("header", { class: "event-head" },
@@ -57,7 +57,8 @@ function wayOf({ previous, next_event: next }) {
   return el("nav", { class: "event-way", "aria-label": "Events of this session" },
     el("a", { href: backToTimeline() }, "← Timeline"),
     el("span", { class: "spacer" }),
-    step(previous, "‹ Previous in session", "["), step(next, "Next in session ›", "]"));
+    step(previous, "‹ Previous in session", "["),
+    step(next, "Next in session ›", "]"));
 }
 
 function factsOf(row) {
@@ -80,15 +81,16 @@ function literal(name) {
 
 function actionsOf(found) {
   const { row, fire_command: text, case: made } = found;
+  const reasons = made?.inexact ?? ["the input is too large to be copied"];
   return el("div", { class: "event-actions" },
-    copyButton(text, "Copy as hookline fire"),
-    el("button", { type: "button", onclick: () => openMade("make-test") },
+    text && copyButton(text, "Copy as hookline fire"),
+    made && el("button", { type: "button", onclick: () => openMade("make-test") },
       "Make a test of this"),
     el("a", { class: "button", href: address("/try", { from: row.id }) },
       "Try with this input"),
     command(`hookline log ${row.id}`),
-    made.inexact.length > 0 && el("p", { class: "why" },
-      `A copy is not exact: ${made.inexact.join("; ")}.`));
+    reasons.length > 0 && el("p", { class: "why" },
+      `A copy is not exact: ${reasons.join("; ")}.`));
 }
 
 function openMade(id) {
@@ -111,7 +113,8 @@ export function part(title, why, ...children) {
     ...children);
 }
 
-export function changesOf({ changes, input_masked: masked, output_masked: said, verdict }) {
+export function changesOf(found) {
+  const { changes, input_masked: masked, output_masked: said, verdict } = found;
   if (changes.length === 0) {
     const hidden = verdict.effects.length > 0 && (masked || said);
     return hidden && part("What changed", null, el("p", { class: "muted" },
@@ -119,7 +122,9 @@ export function changesOf({ changes, input_masked: masked, output_masked: said, 
   }
   const hint = masked || said
     ? "Masked values look equal even where they differ." : null;
-  return part("What changed", hint, changes.map(changeCard));
+  return part("What changed", hint,
+    changes.map((change) =>
+      changeCard({ before: found.input?.[change.field], ...change })));
 }
 
 function changeCard({ field, before, after, void: isVoid }) {
@@ -129,9 +134,12 @@ function changeCard({ field, before, after, void: isVoid }) {
     diffView(before, after));
 }
 
-export function errorsOf({ errors }) {
-  return errors.length > 0 && part("Errors", null, el("ul", { class: "card" },
-    errors.map((error) => el("li", {}, tag(error.stage), " ",
+// What failed around the hooks; a hook's own failure is shown with the hook.
+export function errorsOf({ errors, hooks }) {
+  const failed = new Set(hooks.filter((hook) => hook.failed).map((hook) => hook.name));
+  const others = errors.filter((error) => !failed.has(error.hook_name));
+  return others.length > 0 && part("Errors", null, el("ul", { class: "card" },
+    others.map((error) => el("li", {}, tag(error.stage), " ",
       longText(error.message, "Error")))));
 }
 
@@ -140,7 +148,8 @@ export function hooksOf({ hooks, plan, row }) {
     : plan?.sequential ? "They ran one after the other."
       : "They ran in parallel. The bars show the share of the whole time.";
   if (hooks.length === 0) {
-    const why = plan ? "No condition of a hook was true." : "No hook matched this event.";
+    const why = plan ? "No condition of a hook was true."
+      : "No hook matched this event.";
     return part("Hooks", null, el("p", { class: "card muted" }, why));
   }
   const list = el("ol", {});
@@ -153,11 +162,11 @@ function hookRun(hook, whole) {
   return el("li", { class: `card hook-run verdict-${hook.verdict}` },
     el("header", {},
       el("h3", {}, el("a", { href }, cut(hook.name, 200))),
-      verdictBadge(hook.verdict),
+      verdictBadge(hook.verdict), tagsOf(hook).map((text) => tag(text)),
+      el("span", { class: "facts" }, factsOfHook(hook)),
       el("span", { class: "took" }, hook.async ? "not waited for"
         : duration(hook.duration_ms))),
     !hook.async && timeBar(hook.duration_ms, whole),
-    el("p", { class: "hook-tags" }, tagsOf(hook).map((text) => tag(text))),
     hook.error && el("p", { class: "error" }, "Failed: ", cut(hook.error, 2000)),
     hook.warnings.slice(0, 20).map((text) =>
       el("p", { class: "warning" }, "Warning: ", cut(text, 2000))),
@@ -179,17 +188,22 @@ function timeBar(ms, whole) {
     "aria-label": `${Math.round(share * 100)} percent of the whole time` }, filled);
 }
 
+function factsOfHook({ source, type, mode, exit_code: code, standby }) {
+  const status = code !== null && `exit status ${code}`;
+  const process = standby !== null && (standby ? "from standby" : "not from standby");
+  return [source, type, mode === "enforce" && "enforce", status, process]
+    .filter(Boolean).join(" · ");
+}
+
+// What is out of the ordinary about a run.
 function tagsOf(hook) {
-  const { exit_code: code, standby } = hook;
   return [
-    hook.source, hook.type, `mode ${hook.mode}`,
-    code !== null && `exit status ${code}`,
+    hook.mode === "observe" && "observe: without effect",
     hook.recheck && "re-check of the final input",
     hook.reran && "ran again after another change",
     hook.timed_out && "timed out",
     hook.truncated && "output truncated",
     hook.async && (hook.ended ? "ended later" : "no result yet"),
-    standby !== null && (standby ? "from standby" : "no process on standby"),
   ].filter(Boolean);
 }
 
@@ -201,8 +215,9 @@ export function mergeOf({ provenance, final_output: final, output_cut: isCut }) 
   appendInPieces(list, provenance.length, (n) => fieldItem(provenance[n]));
   const why = isCut ? "The recorded outputs are truncated, so this may be incomplete."
     : "Which hook decided which field of the merged output.";
-  return part("Merge", why, provenance.length > 0 && list,
-    el("details", {}, el("summary", {}, "Merged output"), jsonView(final)));
+  const whole = el("details", { class: "card" }, el("summary", {}, "Merged output"),
+    jsonView(final));
+  return part("Merge", why, provenance.length > 0 && list, whole);
 }
 
 function fieldItem({ field, value, said }) {
@@ -225,8 +240,8 @@ function shortText(value) {
   return cut(typeof value === "string" ? value : JSON.stringify(value) ?? "", SHORT);
 }
 
-function inputOf({ input, input_masked: masked, input_cut: isCut, input_bytes: bytes }) {
-  const marks = [size(bytes), masked && "credentials are masked",
+function inputOf({ input, input_masked: masked, input_cut: isCut, ...found }) {
+  const marks = [size(found.input_bytes), masked && "credentials are masked",
     isCut && "truncated, as recorded"].filter(Boolean);
   return part("Input", marks.join(" · "),
     el("div", { class: "card" }, jsonView(input, "Input")));
@@ -265,6 +280,7 @@ export function expression(label, { source, outcome, parts = [], values = {} }) 
 }
 
 function copiesOf({ fire_command: text, case: made, inexact }) {
+  if (!made) return null;
   return part("Do it again", null,
     copy("fire-again", "Fire it again", text, inexact,
       "Paste this into a shell. The hooks really run."),

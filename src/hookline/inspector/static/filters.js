@@ -62,7 +62,8 @@ function activeCount(filters) {
 
 function valuesOf(form, earlier) {
   const { since, until } = earlier;
-  const given = Object.keys(LABELS).map((name) => [name, form.elements[name].value.trim()]);
+  const given = Object.keys(LABELS).map((name) =>
+    [name, form.elements[name].value.trim()]);
   const values = { ...Object.fromEntries(given), since, until };
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value));
 }

@@ -33,7 +33,8 @@ function pushTurns(items, rows, closed) {
   let open = null;
   for (const row of rows) {
     const turn = turns.get(row);
-    if (turn !== open?.turn) open = turn === null ? null : pushTurn(items, turn, closed);
+    if (turn === null) open = null;
+    else if (turn !== open?.turn) open = pushTurn(items, turn, closed);
     if (open) open.rows.push(row);
     if (open && !open.isOpen) continue;
     pushCall(items, row, befores, open ? 2 : 1);

@@ -3,24 +3,19 @@
 import { address, get, stream } from "./api.js";
 import { navigate, notice, remember } from "./app.js";
 import {
-  announce, command, count, cut, duration, el, emptyState, errorState, fill, heading,
-  plural, time, timeText, verdictBadge, visible,
+  announce, el, emptyState, errorState, fill, heading, plural, timeText,
 } from "./dom.js";
 import { fillFacets, filterForm, readFilters } from "./filters.js";
 import { arrange } from "./groups.js";
+import { COLUMNS, eventRow, groupRow, noEvents } from "./timeline_rows.js";
 import { VirtualRows } from "./virtual.js";
 
 const PAGE = 200;
 const NEAR_END = 60;
+const MOST_ROWS = 100_000;
 const ANNOUNCE_MS = 4000;
-const COLUMNS = [
-  { name: "Time", class: "c-time" },
-  { name: "Event", class: "c-event" },
-  { name: "Verdict", class: "c-verdict" },
-  { name: "Why", class: "c-why" },
-  { name: "Hooks", class: "c-hooks number" },
-  { name: "Took", class: "c-took number" },
-];
+const STEPS = { j: 1, k: -1 };
+const ROW_STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 };
 
 // What was shown last, so that going back shows the same.
 let kept = null;
@@ -39,6 +34,7 @@ class Timeline {
   constructor(root, url, signal) {
     this.root = root;
     this.signal = signal;
+    signal.addEventListener("abort", () => this.loading?.abort());
     this.filters = readFilters(url);
     this.isFlat = url.searchParams.get("flat") === "1";
     this.rows = [];
@@ -58,11 +54,11 @@ class Timeline {
 
   async start() {
     this.build();
-    const earlier = kept?.path === this.path ? kept : null;
+    const earlier = kept?.path === this.path && kept.isLoaded ? kept : null;
     kept = this;
     if (earlier) this.resume(earlier);
     else await this.reload();
-    this.listen();
+    if (!this.signal.aborted) this.listen();
     fillFacets(this.form, this.signal);
   }
 
@@ -75,8 +71,8 @@ class Timeline {
     this.pause = el("button", { type: "button", class: "quiet", "aria-pressed": "false",
       onclick: () => this.togglePause() }, "Pause");
     this.grouping = el("button", { type: "button", class: "quiet",
-      "aria-pressed": String(!this.isFlat), onclick: () => this.toggleGroups() },
-    "Group by session");
+      "aria-pressed": String(!this.isFlat), title: "By session, turn and tool call",
+      onclick: () => this.toggleGroups() }, "Groups");
     this.newer = el("button", { type: "button", class: "primary newer", hidden: true,
       "aria-keyshortcuts": "n", onclick: () => this.showFresh() });
     this.list = el("div", { class: "timeline-list" });
@@ -87,16 +83,21 @@ class Timeline {
     this.buildTable();
     document.addEventListener("keydown", (event) => this.pressKey(event),
       { signal: this.signal });
-    window.addEventListener("resize", () => this.virtual.later(),
-      { signal: this.signal });
+    window.addEventListener("resize", () => {
+      this.virtual.measure();
+      this.virtual.later();
+    }, { signal: this.signal });
   }
 
   buildTable() {
+    // The roles hold where the layout of a phone takes those of the elements away.
     const head = COLUMNS.map(({ name, class: kind }) =>
-      el("th", { scope: "col", class: kind }, name));
-    this.body = el("tbody", {});
-    this.table = el("table", { class: "timeline", "aria-label": "Events, newest first" },
-      el("thead", {}, el("tr", { "aria-rowindex": "1" }, head)), this.body);
+      el("th", { scope: "col", role: "columnheader", class: kind }, name));
+    this.body = el("tbody", { role: "rowgroup" });
+    this.table = el("table", { class: "timeline", role: "table",
+      "aria-label": "Events, newest first" },
+    el("thead", { role: "rowgroup" },
+      el("tr", { role: "row", "aria-rowindex": "1" }, head)), this.body);
     this.end = el("div", { class: "timeline-end" });
     this.scroller = el("div", { class: "timeline-scroller" }, this.table, this.end);
     this.virtual = new VirtualRows(this.scroller, this.body, COLUMNS.length,
@@ -109,82 +110,85 @@ class Timeline {
   // Loading
 
   async reload() {
-    this.loading?.abort();
+    const own = this.begin();
     this.rows = [];
     this.fresh = [];
-    this.ids.clear();
+    this.ids = new Set();
     this.next = null;
-    this.isComplete = true;
+    this.isLoaded = false;
     this.showNewer();
     try {
-      await this.noteNewest();
-      await this.load();
+      await this.noteNewest(own.signal);
+      await this.load(own.signal);
     } catch (error) {
-      if (error.name === "AbortError") return;
-      fill(this.list, errorState(error, () => this.restart()));
+      if (error.name !== "AbortError") {
+        fill(this.list, errorState(error, () => this.restart()));
+      }
       return;
+    } finally {
+      this.done(own);
     }
+    this.isLoaded = true;
     this.scroller.scrollTop = 0;
     this.arrange();
   }
 
+  // One request at a time; a later one replaces it.
+  begin() {
+    this.loading?.abort();
+    this.loading = new AbortController();
+    return this.loading;
+  }
+
+  done(own) {
+    if (this.loading === own) this.loading = null;
+  }
+
   // Where the stream starts: what comes after this is not in the list.
-  async noteNewest() {
-    const { events } = await get("/api/events", { limit: 1 }, this.signal);
+  async noteNewest(signal) {
+    const { events } = await get("/api/events", { limit: 1 }, signal);
     this.newest = events[0]?.id ?? 0;
   }
 
   async restart() {
-    fill(this.list, this.scroller);
     await this.reload();
     this.listen();
   }
 
   resume(earlier) {
-    for (const name of ["rows", "fresh", "ids", "closed", "next", "selected",
-      "isPaused", "isComplete", "searchedTo", "newest"]) this[name] = earlier[name];
+    for (const name of ["rows", "fresh", "ids", "closed", "next", "selected", "newest",
+      "isLoaded", "isPaused", "isComplete", "searchedTo"]) this[name] = earlier[name];
     this.arrange();
     this.scroller.scrollTop = earlier.top ?? 0;
     this.virtual.update();
     this.showNewer();
-    this.showState();
   }
 
-  async load() {
-    const own = new AbortController();
-    this.loading = own;
-    const both = AbortSignal.any([own.signal, this.signal]);
+  async load(signal) {
     const params = { ...this.filters, before: this.next, limit: PAGE };
-    try {
-      const page = await get("/api/events", params, both);
-      both.throwIfAborted();
-      this.add(page.events, "end");
-      this.next = page.next;
-      this.isComplete = page.complete;
-      this.searchedTo = page.searched_to;
-      return page.events.length;
-    } finally {
-      if (this.loading === own) this.loading = null;
-    }
+    const page = await get("/api/events", params, signal);
+    signal.throwIfAborted();
+    const unknown = page.events.filter((row) => !this.ids.has(row.id));
+    for (const row of unknown) this.ids.add(row.id);
+    this.rows = this.rows.concat(unknown);
+    this.next = page.next;
+    this.isComplete = page.complete;
+    this.searchedTo = page.searched_to;
   }
 
   async loadOlder() {
     if (this.loading || this.next === null) return;
-    this.showEnd("Loading older events…");
+    const own = this.begin();
+    fill(this.end, "Loading older events…");
     try {
-      await this.load();
+      await this.load(own.signal);
       this.arrange();
     } catch (error) {
       if (error.name === "AbortError") return;
       fill(this.end, el("p", {}, error.message), this.moreButton("Try again"));
+    } finally {
+      this.done(own);
     }
-  }
-
-  add(rows, where) {
-    const unknown = rows.filter((row) => !this.ids.has(row.id));
-    for (const row of unknown) this.ids.add(row.id);
-    if (where === "end") this.rows = this.rows.concat(unknown);
-    else this.rows = unknown.concat(this.rows);
   }
 
   // Live
@@ -219,18 +223,29 @@ class Timeline {
     });
   }
 
+  // Whether new rows would move what somebody looks at.
   get isReading() {
-    return this.isPaused || this.scroller.scrollTop > this.virtual.height / 2;
+    return this.isPaused || this.scroller.scrollTop > this.virtual.height / 2 ||
+      this.body.contains(document.activeElement);
   }
 
   showFresh() {
     const number = this.fresh.length;
     this.rows = this.fresh.concat(this.rows);
     this.fresh = [];
+    if (this.rows.length > MOST_ROWS) this.forgetOldest();
     this.scroller.scrollTop = 0;
     this.arrange();
     this.showNewer();
     this.say(number);
+  }
+
+  // A page that stays open for weeks must not grow forever.
+  forgetOldest() {
+    this.rows = this.rows.slice(0, MOST_ROWS / 2);
+    this.ids = new Set(this.rows.map((row) => row.id));
+    this.next = this.rows.at(-1).id;
+    this.isComplete = true;
   }
 
   showNewer() {
@@ -290,6 +305,7 @@ class Timeline {
   // What is shown
 
   arrange() {
+    const hadFocus = this.body.contains(document.activeElement);
     if (this.rows.length === 0 && this.next === null) return this.showNothing();
     if (!this.scroller.isConnected) fill(this.list, this.scroller);
     const items = arrange(this.rows, !this.isFlat, this.closed);
@@ -297,6 +313,9 @@ class Timeline {
       String(this.next === null ? items.length + 1 : -1));
     this.virtual.set(items);
     this.showEnd();
+    if (hadFocus && !this.body.contains(document.activeElement)) {
+      this.virtual.shown.get(this.selected)?.row.querySelector("a, button").focus();
+    }
     return undefined;
   }
 
@@ -311,10 +330,10 @@ class Timeline {
       el("a", { class: "button", href: "/" }, "Clear filters"));
   }
 
-  showEnd(text = null) {
-    if (text) return fill(this.end, text);
+  showEnd() {
     if (this.next === null) {
-      return fill(this.end, `No older events. ${plural(this.rows.length, "event")} shown.`);
+      const number = plural(this.rows.length, "event");
+      return fill(this.end, `No older events. ${number} shown.`);
     }
     if (this.isComplete) return fill(this.end, this.moreButton("Older events"));
     const until = this.searchedTo ? timeText(this.searchedTo.at) : "here";
@@ -353,15 +372,15 @@ class Timeline {
   // Keyboard
 
   pressKey(event) {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.defaultPrevented || !isPlain) return;
     if (event.target.closest?.("input, textarea, select, dialog")) return;
     if (this.act(event)) event.preventDefault();
   }
 
   act({ key, target }) {
     const isRow = target.closest?.("tr[data-key]") !== null;
-    const step = { j: 1, k: -1 }[key] ??
-      (isRow ? { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[key] : undefined);
+    const step = STEPS[key] ?? (isRow ? ROW_STEPS[key] : undefined);
     if (step) return this.move(step);
     if (key === "n" && this.fresh.length > 0) return this.showFresh() ?? true;
     if (isRow && key === "Home") return this.focusAt(0);
@@ -410,80 +429,4 @@ class Timeline {
       row.querySelector("a, button").tabIndex = row === chosen ? 0 : -1;
     }
   }
-}
-
-function eventRow({ key, row, depth, call }) {
-  const failed = row.failed && row.verdict !== "failed" && verdictBadge("failed");
-  const would = row.would_block && verdictBadge("would-block");
-  const target = row.target && el("code", {}, cut(row.target, 120));
-  const classes = `event depth-${depth} ${call ? `call-${call}` : ""}`;
-  const node = el("tr", { class: `${classes} verdict-${row.verdict}` },
-    el("td", { class: "c-time" }, time(row.at)),
-    el("td", { class: "c-event" },
-      el("a", { href: `/events/${row.id}` }, el("span", { class: "what" }, row.event),
-        target && " ", target),
-      el("span", { class: "second" }, whyText(row))),
-    el("td", { class: "c-verdict" }, verdictBadge(row.verdict), failed, would),
-    el("td", { class: "c-why", title: cut(visible(row.reason ?? ""), 300) },
-      whyParts(row)),
-    el("td", { class: "c-hooks number" }, row.hook_count || "–"),
-    el("td", { class: "c-took number" }, duration(row.duration_ms)));
-  node.dataset.key = key;
-  return node;
-}
-
-function whyParts(row) {
-  const hooks = row.blockers || (row.failed && row.failing);
-  return [
-    hooks && el("strong", {}, cut(hooks, 80)),
-    hooks && row.reason && " ",
-    row.reason && cut(row.reason.replace(/\s+/g, " "), 200),
-    row.recheck && el("span", { class: "tag" }, "re-checked"),
-  ];
-}
-
-function whyText(row) {
-  return cut([row.blockers, row.reason].filter(Boolean).join(": "), 160);
-}
-
-const NOTED = ["stopped", "blocked", "ask", "changed"];
-
-function groupRow(item) {
-  const { kind, key, isOpen, rows } = item;
-  const name = kind === "session"
-    ? [el("span", { class: "what" }, "Session"), " ", el("code", {}, cut(item.session, 60))]
-    : [el("span", { class: "what" }, "Turn")];
-  const button = el("button", { type: "button", class: "quiet toggle",
-    "aria-expanded": String(isOpen) }, el("span", { class: "arrow", "aria-hidden": "true" },
-    isOpen ? "▾" : "▸"), name);
-  const node = el("tr", { class: `group group-${kind}` },
-    el("th", { scope: "rowgroup", colspan: COLUMNS.length },
-      el("div", { class: "group-line" }, button, summary(item))));
-  node.dataset.key = key;
-  return node;
-}
-
-function summary({ kind, rows }) {
-  if (rows.length === 0) return null;
-  const parts = NOTED.map((verdict) => {
-    const number = rows.filter((row) => row.verdict === verdict).length;
-    return number > 0 && verdictBadge(verdict, `${count(number)} ${verdict}`);
-  });
-  const place = kind === "session" && rows[0].cwd.split("/").filter(Boolean).pop();
-  return [
-    el("span", { class: "muted" }, plural(rows.length, "event")),
-    el("span", { class: "muted" }, `from ${timeText(rows.at(-1).at)}`),
-    place && el("span", { class: "muted place-name", title: visible(rows[0].cwd) }, place),
-    el("span", { class: "group-verdicts" }, parts),
-  ];
-}
-
-function noEvents() {
-  return emptyState("No events are recorded yet",
-    el("p", {}, "Switch the journal on in the settings of the project or the user:"),
-    el("pre", { class: "text" }, '{ "hooksConfig": { "journal": true } }'),
-    el("p", {}, "Or record one event, or play the demo:"),
-    el("p", {}, command("hookline fire SessionStart --record")),
-    el("p", {}, command("hookline demo")),
-    el("p", {}, "Events show up here as they are recorded."));
 }

@@ -19,22 +19,24 @@ export class VirtualRows {
     this.below = spacer(columns);
     body.append(this.above, this.below);
     this.isWaiting = false;
+    this.height = 36;
   }
 
-  get height() {
-    return parseFloat(getComputedStyle(this.scroller).getPropertyValue("--row")) || 36;
+  // The height of a row is the style's, and another one at phone width.
+  measure() {
+    const given = getComputedStyle(this.scroller).getPropertyValue("--row");
+    this.height = parseFloat(given) || 36;
   }
 
   // Show other items; what is in sight stays where it is.
   set(items) {
+    this.measure();
     const top = this.scroller.scrollTop;
     const height = this.height;
     const anchor = top > 0 ? this.items[Math.floor(top / height)] : null;
     const rest = top % height;
     this.items = items;
     this.index = new Map(items.map((item, n) => [item.key, n]));
-    for (const row of this.shown.values()) row.remove();
-    this.shown.clear();
     this.update();
     const at = anchor ? this.index.get(anchor.key) : undefined;
     if (at !== undefined) {
@@ -67,24 +69,28 @@ export class VirtualRows {
   }
 
   keep(from, to) {
-    const wanted = new Set(this.items.slice(from, to));
-    for (const [item, row] of this.shown) {
-      if (wanted.has(item)) continue;
+    const wanted = new Map(this.items.slice(from, to).map((item) => [item.key, item]));
+    for (const [key, { item, row }] of this.shown) {
+      if (wanted.has(key) && isSame(item, wanted.get(key))) continue;
       row.remove();
-      this.shown.delete(item);
+      this.shown.delete(key);
     }
     let next = this.above.nextSibling;
     for (let n = from; n < to; n += 1) {
-      const item = this.items[n];
-      let row = this.shown.get(item);
-      if (!row) {
-        row = this.build(item);
-        row.setAttribute("aria-rowindex", String(n + 2));
-        this.shown.set(item, row);
-      }
+      const row = this.element(this.items[n]);
+      row.setAttribute("aria-rowindex", String(n + 2));
+      // A row that stays is not moved: that would take the focus away.
       if (row !== next) this.body.insertBefore(row, next);
       else next = next.nextSibling;
     }
+  }
+
+  element(item) {
+    const known = this.shown.get(item.key);
+    if (known) return known.row;
+    const row = this.build(item);
+    this.shown.set(item.key, { item, row });
+    return row;
   }
 
   // The element of an item, scrolled into sight.
@@ -100,8 +106,13 @@ export class VirtualRows {
       this.scroller.scrollTop = top + height - room;
     }
     this.update();
-    return this.shown.get(this.items[at]) ?? null;
+    return this.shown.get(key)?.row ?? null;
   }
+}
+
+function isSame(one, other) {
+  return one === other || (one.kind === "event" && one.row === other.row &&
+    one.depth === other.depth && one.call === other.call);
 }
 
 function spacer(columns) {
