@@ -14,7 +14,7 @@ from hookline.inspector.desk import Desk
 from hookline.inspector.hooks import MAX_RECORDED, list_hooks
 from tests.support.project import Project
 
-JOURNAL = {"hooksConfig": {"journal": True}}
+JOURNAL: dict[str, Any] = {"hooksConfig": {"journal": True}}
 
 
 def command(name: str, text: str = "true", **more: Any) -> dict[str, Any]:

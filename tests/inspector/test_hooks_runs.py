@@ -20,7 +20,7 @@ from hookline.inspector.hooks import (
 from tests.support.inspecting import Inspected
 from tests.support.project import Project
 
-JOURNAL = {"hooksConfig": {"journal": True}}
+JOURNAL: dict[str, Any] = {"hooksConfig": {"journal": True}}
 
 
 def keys(desk: Desk) -> dict[str, str]:
