@@ -2,6 +2,7 @@
 // settings, its last failures, and its expressions with the values of an event.
 
 import { address, get } from "./api.js";
+import { remember } from "./app.js";
 import {
   announce, appendInPieces, command, count, cut, duration, el, emptyState, errorState, fill, heading,
   loadingState, longText, plural, tag, time, verdictBadge,
@@ -96,11 +97,14 @@ function filters(view) {
 
 // The address keeps what is chosen, so that it can be sent to a colleague.
 function change(view, name, value) {
+  keep(view, name, value);
+  draw(view);
+}
+
+function keep(view, name, value) {
   if (value) view.query.set(name, value);
   else view.query.delete(name);
-  const chosen = Object.fromEntries(view.query);
-  history.replaceState(history.state, "", address("/hooks", chosen));
-  draw(view);
+  remember(address("/hooks", Object.fromEntries(view.query)), { replace: true });
 }
 
 function draw(view) {
@@ -213,7 +217,7 @@ function hookRows(view, hook, id) {
   const press = () => {
     const open = detail.hidden;
     toggle(open);
-    if (hook.key !== undefined) remember(view, open ? hook.key : null);
+    if (hook.key !== undefined) keep(view, "hook", open ? hook.key : "");
   };
   const button = el("button", {
     type: "button", class: "hook-name", "data-row": true, "aria-expanded": "false",
@@ -223,13 +227,6 @@ function hookRows(view, hook, id) {
   const row = el("tr", { role: "row", class: isIdle(hook) ? "idle" : null },
     cells(hook, button, () => detail.hidden && press()));
   return [row, detail];
-}
-
-function remember(view, key) {
-  if (key === null) view.query.delete("hook");
-  else view.query.set("hook", key);
-  const chosen = Object.fromEntries(view.query);
-  history.replaceState(history.state, "", address("/hooks", chosen));
 }
 
 function isIdle(hook) {
@@ -289,7 +286,7 @@ function stateOf(hook) {
   if (hook.kind) return { word: "recorded", kind: "other" };
   if (!hook.enabled) return { word: "disabled", kind: "other" };
   if (hook.trust === "untrusted") return { word: "not approved", kind: "ask" };
-  if (hook.trust === "changed") return { word: "changed since approval", kind: "failed" };
+  if (hook.trust === "changed") return { word: "changed", kind: "failed" };
   if (hook.breaker.state === "open") return { word: "skipped", kind: "failed" };
   if (hook.mode === "observe") return { word: "observes", kind: "would-block" };
   return { word: "on", kind: "allowed" };

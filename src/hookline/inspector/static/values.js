@@ -31,26 +31,38 @@ export function valuesPanel(hook, signal) {
       text && el("p", { class: "expression" }, el("span", { class: "muted" }, key),
         el("code", {}, text))),
     el("form", { class: "row", onsubmit: show },
-      el("label", { for: id }, `With the values of a ${hook.event} event`), select,
+      el("label", { for: id }, "With the values of"), select,
       el("label", { for: `${id}-number` }, "or event number"), number,
       el("button", {}, "Show")),
     result);
 }
 
 async function offerEvents(hook, select, result, signal) {
-  const wanted = { event: hook.event, limit: OFFERED };
   try {
-    const found = await get("/api/events", wanted, signal);
-    select.append(...found.events.map((row) => el("option", { value: row.id },
-      `${row.id} · ${timeText(row.at)} · ${cut(row.target ?? row.event, 40)} ` +
+    const events = await lastEvents(hook, signal);
+    select.append(...events.map((row) => el("option", { value: row.id },
+      `Event ${row.id} · ${timeText(row.at)} · ${cut(row.target ?? row.event, 40)} ` +
       `· ${row.verdict}`)));
-    if (found.events.length === 0) {
+    if (events.length === 0) {
       fill(result, el("p", { class: "muted" }, `No ${hook.event} event is recorded yet.`));
+    } else if (select.value === "" && result.childElementCount === 0) {
+      select.value = events[0].id;
+      await showValues(hook, select.value, result, signal);
     }
   } catch (error) {
     if (error.name === "AbortError") return;
     fill(result, el("p", { class: "muted" }, `No events to choose from: ${error.message}`));
   }
+}
+
+// Those on which it ran; any of its kind if there are none.
+async function lastEvents(hook, signal) {
+  const kind = { event: hook.event, limit: OFFERED };
+  const isPlain = !/[*?[\]]/.test(hook.name);
+  const ran = isPlain
+    ? await get("/api/events", { ...kind, hook: hook.name }, signal) : { events: [] };
+  if (ran.events.length > 0) return ran.events;
+  return (await get("/api/events", kind, signal)).events;
 }
 
 async function showValues(hook, event, result, signal) {
@@ -79,14 +91,14 @@ function valuesOf(found) {
   ];
 }
 
-function explained(key, { source, outcome, parts, values }) {
-  const rows = parts.length > 0 ? parts : [{ text: source, outcome }];
+function explained(key, { outcome, parts, values }) {
   return el("div", { class: "explained" },
     el("h4", {}, el("code", {}, key), " is ", outcomeBadge(outcome)),
-    el("table", {}, el("caption", { class: "hidden" }, `Parts of ${key}`),
+    parts.length > 0 && el("table", {},
+      el("caption", { class: "hidden" }, `Parts of ${key}`),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Part"),
         el("th", { scope: "col" }, "Outcome"))),
-      el("tbody", {}, rows.map((part) => el("tr", {},
+      el("tbody", {}, parts.map((part) => el("tr", {},
         el("th", { scope: "row" }, el("code", {}, part.text)),
         el("td", {}, outcomeBadge(part.outcome)))))),
     values.length > 0 && el("table", {},
