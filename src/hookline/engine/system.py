@@ -108,9 +108,9 @@ class HookSystem:
         if reload:
             self._reloader = self._make_reloader()
         self._start_workers = start_workers
+        self._handler: HookEventHandler | None = None
         self._telemetry = telemetry
         self._build_telemetry(config.settings)  # raises for what cannot be had
-        self._handler: HookEventHandler | None = None
         self._disposing: HookEventHandler | None = None
         self._subscribing: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

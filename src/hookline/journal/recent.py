@@ -36,8 +36,8 @@ FROM hooks CROSS JOIN events ON events.id = event_id
 WHERE name = ? ORDER BY event_id DESC, position DESC
 """
 _SAID = """
-SELECT exit_code, timed_out, truncated, recheck, hooks.duration_ms, stderr, error, target,
-       session, output_masked, output_cut
+SELECT exit_code, timed_out, truncated, recheck, hooks.duration_ms, stderr, error,
+       target, session, output_masked, output_cut
 FROM hooks JOIN events ON events.id = event_id WHERE event_id = ? AND position = ?
 """
 
