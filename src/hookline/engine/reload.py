@@ -33,13 +33,12 @@ class SettingsReloader:
 
     def __init__(
         self,
-        settings: Settings,
+        watch: SettingsWatch,
         apply: Callable[[Settings], bool],
         tell: Callable[[Reloaded], None],
     ) -> None:
         """``apply`` puts settings to use, and says whether they are others."""
-        self._watch = SettingsWatch(settings)
-        self._apply, self._tell = apply, tell
+        self._watch, self._apply, self._tell = watch, apply, tell
         self.last = Reloaded()
         """Of the settings as they are now, as far as somebody looked."""
         self._reset()

@@ -244,9 +244,12 @@ class HookSystem:
 
     def _make_reloader(self) -> SettingsReloader:
         # Most hosts load their settings once and need not load this module.
+        from hookline.settings.watch import SettingsWatch
+
         from .reload import SettingsReloader
 
-        return SettingsReloader(self._config.loaded, self._apply, self._tell)
+        watch = self._config.watch or SettingsWatch(self._config.loaded)
+        return SettingsReloader(watch, self._apply, self._tell)
 
     @property
     def last_reload(self) -> Reloaded | None:
