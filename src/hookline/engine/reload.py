@@ -92,9 +92,12 @@ class SettingsReloader:
         self._end(future, self._attempt())
 
     def _end(self, future: Future[Reloaded], outcome: Reloaded) -> None:
-        self.last, self._running = outcome, None
-        future.set_result(outcome)
-        self._tell(outcome)
+        self.last = outcome
+        try:
+            self._tell(outcome)
+        finally:
+            self._running = None
+            future.set_result(outcome)
 
     def _attempt(self) -> Reloaded:
         before = self._watch.settings
