@@ -274,13 +274,12 @@ async def test_options_of_the_system_apply(bench: Bench) -> None:
 
 
 async def test_the_journal_moves_with_the_settings(bench: Bench) -> None:
-    for name in ("a", "b", "a"):
-        path = bench.folder / f"{name}.sqlite"
-        bench.write(rule(name), hooksConfig={"journal": str(path)})
-        if name == "a" and not path.exists():
-            await bench.start().initialize()
-        await bench.fire(f"tool-{name}")
-    await bench.system.dispose()
+    bench.write()
+    async with bench.start():
+        for name in ("a", "b", "a"):
+            path = bench.folder / f"{name}.sqlite"
+            bench.write(rule(name), hooksConfig={"journal": str(path)})
+            await bench.fire(f"tool-{name}")
     assert _targets(bench.folder / "a.sqlite") == ["tool-a", "tool-a"]
     assert _targets(bench.folder / "b.sqlite") == ["tool-b"]
 
