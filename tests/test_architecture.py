@@ -106,6 +106,7 @@ BROAD = {
     "cli/log_format.py": 1,
     "script.py": 1,
     "settings/load.py": 1,
+    "engine/reload.py": 1,
     "telemetry/together.py": 5,
 }
 """Where everything is caught and not raised again, and how often."""

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from .errors import HookSystemExistsError
 from .protocol.inputs import checked_translator
-from .settings.load import Settings
+from .settings.load import Settings, SettingsOrigin
 from .settings.locations import absolute, find_workspace
 
 if TYPE_CHECKING:
     from .agent.session import Session
     from .engine.system import HookSystem
+    from .settings.watch import SettingsWatch
 
 _building = threading.RLock()
 """Threads that use a config for the first time at once share its system."""
@@ -55,6 +56,8 @@ class Config:
 
         Set it before the hook system is built.
         """
+        self.watch: SettingsWatch | None = None
+        """What has watched the settings since before they were loaded."""
         self._hook_system: HookSystem | None = None
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
@@ -73,14 +76,15 @@ class Config:
         The projects are those around ``project_dir``, which is the working directory.
         ``reload``: changed settings apply from the next event on.
         """
-        config = cls(
-            session_id,
-            project_dir,
-            Settings.load(project_dir),
-            translator,
-            transcript_path,
-        )
-        config.reload = reload
+        watch = None
+        if reload:
+            # Most hosts load their settings once and need not load this module.
+            from .settings.watch import SettingsWatch
+
+            watch = SettingsWatch.start(SettingsOrigin.around(project_dir))
+        settings = Settings.load(project_dir) if watch is None else watch.settings
+        config = cls(session_id, project_dir, settings, translator, transcript_path)
+        config.reload, config.watch = reload, watch
         return config
 
     def prepared(self, loaded: Settings) -> Settings:

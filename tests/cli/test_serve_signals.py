@@ -72,12 +72,10 @@ def command(text: str) -> dict[str, Any]:
 
 AT_ONCE = [
     (signal.SIGKILL,),
-    (signal.SIGHUP,),
     (signal.SIGINT, signal.SIGTERM),
     (signal.SIGTERM, signal.SIGINT),
     (signal.SIGTERM, signal.SIGTERM),
     (signal.SIGINT, signal.SIGINT),
-    (signal.SIGINT, signal.SIGHUP),
 ]
 
 
@@ -104,14 +102,11 @@ def await_draining(running: subprocess.Popen[Any]) -> None:
         pass
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
-async def test_hanging_worker_hook_ends_with_the_server(
-    serving: Serving, number: signal.Signals
-) -> None:
+async def test_hanging_worker_hook_ends_with_the_server(serving: Serving) -> None:
     serving.folder.joinpath("worker.py").write_text(WORKER)
     hook = {"type": "worker", "command": f"{sys.executable} worker.py"}
     running = await serving.start(hook)
-    running.send_signal(number)
+    running.kill()
     running.wait()
     assert await none_left(serving.mark)
 

@@ -38,7 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 async def bridge() -> AsyncIterator[Bridge]:
-    bridge = Bridge(one_shot=True)
+    bridge = Bridge(one_shot=False)
     yield bridge
     await bridge.close()
 

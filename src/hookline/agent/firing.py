@@ -112,7 +112,11 @@ class SessionEvents(EventFirer):
             if firer is None:
                 return False
             known = HookEventName.of(event)
-            return not isinstance(firer, HookEventHandler) or firer.has_hooks_for(known)
+            if not isinstance(firer, HookEventHandler):
+                return True
+            if firer.refresh is not None:
+                await firer.refresh()
+            return firer.has_hooks_for(known)
         # As above; the caller then waits for an answer before it shows anything.
         except Exception as error:  # noqa: BLE001
             logger.warning("cannot tell whether hooks listen: %r", error)

@@ -29,6 +29,7 @@ from .common import (
     logs_json,
 )
 from .log_format import json_line
+from .reload import following_settings
 from .terminal import plural
 
 if TYPE_CHECKING:
@@ -44,8 +45,12 @@ replies with the verdicts. Workers with the same --prefix and --queue share the 
   hookline serve --bus nats://bus:4222 --user worker --password-file /run/secrets/bus
 
 It prints one line when it is ready. On SIGTERM or Ctrl-C it accepts no new requests,
-finishes those in progress and exits. A second signal, or SIGHUP, kills the hooks that
-run and ends it at once.
+finishes those in progress and exits. A second signal kills the hooks that run and ends
+it at once.
+
+Changed settings apply within a second, or at once on SIGHUP: requests in progress are
+answered by the old ones, later requests by the new ones. If the new settings have
+errors, the old ones stay and the log says why.
 
 {connection.SAFE_PASSWORDS}
 
@@ -82,7 +87,7 @@ async def _serve(config: Config, options: Options) -> None:
     system = config.get_hook_system()
     if system is None:
         raise HooklineError("hooks are disabled: enableHooks is false in the settings")
-    async with system:
+    async with following_settings(system), system:
         server = RequestServer(system.event_handler, max_concurrent=options.concurrency)
         bus = await connection.connect(options, queue=options.queue)
         try:

@@ -39,10 +39,12 @@ class HookRegistry:
         self.serials: Iterator[int] = count(1) if previous is None else previous.serials
         self._known = _serials_of([] if previous is None else previous.all_hooks())
         self.switched: dict[str, bool] = {}
+        """What the host switched on or off, where the settings say otherwise."""
         self._hooks: dict[HookEventName, tuple[RegisteredHook, ...]] = {}
         for layer in settings.layers:
             self._add_layer(settings, layer)
         self._known.clear()
+        self._disabled = {one.name for one in self.all_hooks() if not one.enabled}
 
     def for_event(self, event: HookEventName) -> tuple[RegisteredHook, ...]:
         """All hooks on one event, highest priority first, disabled ones included."""
@@ -60,7 +62,10 @@ class HookRegistry:
         """Switch all hooks of a name on or off; managed ones stay on."""
         if not any(hook.name == name for hook in self.all_hooks()):
             raise UnknownHookError(name, {hook.name for hook in self.all_hooks()})
-        self.switched[name] = enabled
+        if enabled is (name not in self._disabled):
+            self.switched.pop(name, None)  # as the settings say
+        else:
+            self.switched[name] = enabled
         self._switch(name, enabled)
 
     def take_over(self, previous: HookRegistry, settings: Settings) -> None:

@@ -33,13 +33,12 @@ class SettingsReloader:
 
     def __init__(
         self,
-        settings: Settings,
+        watch: SettingsWatch,
         apply: Callable[[Settings], bool],
         tell: Callable[[Reloaded], None],
     ) -> None:
         """``apply`` puts settings to use, and says whether they are others."""
-        self._watch = SettingsWatch(settings)
-        self._apply, self._tell = apply, tell
+        self._watch, self._apply, self._tell = watch, apply, tell
         self.last = Reloaded()
         """Of the settings as they are now, as far as somebody looked."""
         self._reset()
@@ -93,9 +92,12 @@ class SettingsReloader:
         self._end(future, self._attempt())
 
     def _end(self, future: Future[Reloaded], outcome: Reloaded) -> None:
-        self.last, self._running = outcome, None
-        future.set_result(outcome)
-        self._tell(outcome)
+        self.last = outcome
+        try:
+            self._tell(outcome)
+        finally:
+            self._running = None
+            future.set_result(outcome)
 
     def _attempt(self) -> Reloaded:
         before = self._watch.settings

@@ -115,6 +115,7 @@ class HookSystem:
         self._subscribing: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._journals: dict[str, JournalRecorder] = {}
+        """By path; those of settings before a reload take what their hooks say late."""
         self._record: bool | str = False
         """Whether, or to which file, events are recorded whatever the settings say."""
         config.adopt(self)
@@ -244,9 +245,12 @@ class HookSystem:
 
     def _make_reloader(self) -> SettingsReloader:
         # Most hosts load their settings once and need not load this module.
+        from hookline.settings.watch import SettingsWatch
+
         from .reload import SettingsReloader
 
-        return SettingsReloader(self._config.loaded, self._apply, self._tell)
+        watch = self._config.watch or SettingsWatch(self._config.loaded)
+        return SettingsReloader(watch, self._apply, self._tell)
 
     @property
     def last_reload(self) -> Reloaded | None:
@@ -297,7 +301,7 @@ class HookSystem:
         return changed
 
     def _tell(self, outcome: Reloaded) -> None:
-        """Log the outcome of a reload; close the journals of settings before it."""
+        """Log the outcome of a reload."""
         handler = self._handler
         if outcome.problems:
             told = f"changed settings are not used: {'; '.join(outcome.problems)}"
@@ -307,10 +311,6 @@ class HookSystem:
         elif outcome.changed:
             count = self.status.total_hooks
             _reload_log.info("settings reloaded: %d hook%s", count, "s"[: count != 1])
-        in_use = None if handler is None else handler.pipeline.recorder
-        for journal in tuple(self._journals.values()):
-            if handler is not None and journal is not in_use:
-                journal.close()
 
     async def _finish_subscribing(self, subscribing: asyncio.Future[None]) -> None:
         try:

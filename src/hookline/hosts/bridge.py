@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 from msgspec import Struct, structs
 
+from hookline.agent.firing import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
 from hookline.engine.handler import HookEventHandler
@@ -24,11 +25,12 @@ from hookline.engine.on_error import BrokenSystem
 from hookline.errors import EncodingError, HooklineError
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
+from hookline.protocol.inputs import EventFirer
 from hookline.protocol.jsontext import TooDeepError, decode, describe, encode
 from hookline.protocol.results import ProcessedHookResult
-from hookline.settings.load import Settings
-from hookline.settings.locations import SettingsPlaces, record_path
+from hookline.settings.load import Settings, SettingsOrigin
 from hookline.settings.model import OnFailure
+from hookline.settings.watch import SettingsWatch
 
 from .catalog import host_of, real_host
 from .host import (
@@ -49,7 +51,6 @@ from .rejections import count_rejection, forget_rejections
 _ENDINGS = (HookEventName.AfterAgent, HookEventName.SubagentStop)
 _KEPT_CONFIGS = 16
 _LONGEST_INPUT = 4096
-_SUFFIXES = (".json", ".toml")
 MOST_FILES = 1000
 """How many files of one call are fired; a call that touches more is blocked."""
 _TOO_MANY = f"the call touches {{}} files: hooks check at most {MOST_FILES} in one call"
@@ -74,7 +75,7 @@ class Bridge:
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
         self._loaded: dict[tuple[str, str], _Loaded] = {}
-        self._retiring: set[asyncio.Task[None]] = set()
+        self._aside: set[asyncio.Task[None]] = set()
 
     async def answer(self, name: str, event: str | None, stdin: bytes) -> Reply:
         """Answer one event, given the name of the host and what it wrote."""
@@ -96,32 +97,37 @@ class Bridge:
             return Reply(host.write(read, Verdict()).stdout)
         loaded = self._load(_start(host, read.cwd), _existing(read.cwd))
         with loaded:
-            return await _fire(host, read, read.event, loaded)
+            now = await loaded.now()
+            return await _fire(host, read, read.event, now)
 
     async def close(self) -> None:
         """Release everything; hooks that nobody waits for have a moment to finish."""
         for loaded in self._loaded.values():
             await loaded.close()
         self._loaded.clear()
-        await asyncio.gather(*self._retiring)
+        await asyncio.gather(*self._aside)
 
     def _load(self, start: str, cwd: str) -> _Loaded:
-        """The config for a folder, loaded anew if its settings have changed."""
-        stamp = settings_stamp(start)
+        """The config for a folder, which follows changes of its settings."""
         known = self._loaded.pop((start, cwd), None)
-        if known is not None and known.stamp != stamp:
-            self._retire(known)
-            known = None
-        loaded = known or _Loaded(start, cwd, stamp, one_shot=self._one_shot)
+        loaded = known or _Loaded(start, cwd, one_shot=self._one_shot)
         self._loaded[start, cwd] = loaded
         if len(self._loaded) > _KEPT_CONFIGS:
             self._retire(self._loaded.pop(next(iter(self._loaded))))
         return loaded
 
+    def look_again(self) -> None:
+        """Reload the settings of all configs now, in the background."""
+        for loaded in self._loaded.values():
+            self._do_aside(loaded.reload())
+
+    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
     def _retire(self, loaded: _Loaded) -> None:
-        task = asyncio.ensure_future(loaded.close())
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        self._do_aside(loaded.close())
 
     async def _unreadable(
         self, host: Host, event: str | None, error: Exception
@@ -132,9 +138,9 @@ class Bridge:
         named = "an event" if event is None else describe(event)
         told = f"{host.title}: {named} could not be read: {error}"
         with loaded:
-            handler = await loaded.handler()
+            now = await loaded.now()
             unread = _Unread(host, event, error, told)
-            answer = handler and unread.answer(handler, loaded.config.settings)
+            answer = now.handler and unread.answer(now.handler, now.settings)
         answer = answer or host.write(_nothing(event), Verdict())
         stderr = answer.stderr.encode(errors="backslashreplace")
         return Reply(answer.stdout, stderr or _line(told), answer.status)
@@ -174,15 +180,13 @@ def _is_guarded(handler: HookEventHandler, event: HookEventName | None) -> bool:
 class _Loaded:
     """A config, and how many events use it now."""
 
-    def __init__(self, start: str, cwd: str, stamp: object, *, one_shot: bool) -> None:
-        settings = Settings.load(start)
-        self.config = Config(working_dir=cwd, settings=settings)
-        self.config.one_shot = one_shot
-        self.stamp = stamp
-        self.problems = [*map(str, settings.errors), *settings.warnings]
-        # Which files of hooks have changed is known at each event, and said there.
-        for layer in self.config.settings.layers:
-            self.problems += layer.warnings if layer.is_unapproved else ()
+    def __init__(self, start: str, cwd: str, *, one_shot: bool) -> None:
+        origin = SettingsOrigin.around(start)
+        watch = None if one_shot else SettingsWatch.start(origin)
+        settings = origin.load() if watch is None else watch.settings
+        self._config = Config(working_dir=cwd, settings=settings)
+        self._config.one_shot = one_shot
+        self._config.reload, self._config.watch = not one_shot, watch
         self._users = 0
         self._unused = asyncio.Event()
         self._unused.set()
@@ -196,29 +200,82 @@ class _Loaded:
         if not self._users:
             self._unused.set()
 
-    async def handler(self) -> HookEventHandler | None:
-        """What events are fired on; None where hooks are switched off."""
-        system = self.config.get_hook_system()
-        if system is None:
-            return None
-        await system.initialize()
-        return system.event_handler
+    async def now(self) -> _Now:
+        """The config as it is, for all that one event of a host fires."""
+        config = self._config
+        try:
+            system = config.get_hook_system()
+            if system is None:
+                return _Now(config, config.loaded, config.settings)
+            await system.initialize()
+        except HooklineError as error:
+            return _Now(config, config.loaded, config.settings, error=error)
+        handler = system.event_handler
+        if handler.refresh is not None:
+            await handler.refresh()
+        last, pipeline = system.last_reload, handler.pipeline
+        return _Now(
+            config,
+            config.loaded,
+            pipeline.settings,
+            HookEventHandler(pipeline),
+            refused=() if last is None else last.problems,
+        )
+
+    async def reload(self) -> None:
+        """Load the settings again."""
+        system = self._config.get_hook_system()
+        if system is not None:
+            await system.reload()
 
     async def close(self) -> None:
         """Dispose of the config once no event uses it."""
         await self._unused.wait()
-        system = self.config.get_hook_system()
+        system = self._config.get_hook_system()
         if system is not None:
             await system.dispose(background_s=BACKGROUND_S)
 
 
-async def _fire(
-    host: Host, read: HostEvent, event: HookEventName, loaded: _Loaded
-) -> Reply:
-    session = loaded.config.session(
-        read.session_id or loaded.config.session_id,
-        transcript_path=read.transcript_path,
-    )
+class _Now(Struct, frozen=True):
+    """What answers one event of a host: a reload meanwhile does not reach it."""
+
+    config: Config
+    loaded: Settings
+    settings: Settings
+    handler: HookEventHandler | None = None
+    """None where hooks are switched off, or cannot be had."""
+    error: HooklineError | None = None
+    """Why they cannot be had."""
+    refused: tuple[str, ...] = ()
+    """Why changed settings are not used."""
+
+    def problems(self) -> Iterator[str]:
+        """What the host's person should know about the settings."""
+        for problem in self.refused:
+            yield f"changed settings are not used: {problem}"
+        yield from map(str, self.loaded.errors)
+        yield from self.loaded.warnings
+        # Which files of hooks have changed is known at each event, and said there.
+        for layer in self.settings.layers:
+            yield from layer.warnings if layer.is_unapproved else ()
+
+
+class _HostEvents(SessionEvents):
+    """The events that one event of a host fires: all on the same hooks."""
+
+    def __init__(self, now: _Now, session_id: str, transcript_path: str) -> None:
+        super().__init__(now.config, session_id, transcript_path)
+        self._now = now
+
+    async def _firer(self) -> EventFirer | None:
+        if self._now.error is not None:
+            raise self._now.error  # the policies of the hooks decide what that means
+        return self._now.handler
+
+
+async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) -> Reply:
+    session_id = read.session_id or now.config.session_id
+    session = _HostEvents(now, session_id, read.transcript_path)
     inputs = read.inputs(host.name)
     shown = inputs[:MOST_FILES]
     results = await asyncio.gather(*(session.fire(event, one) for one in shown))
@@ -228,14 +285,14 @@ async def _fire(
         verdict = _blocking(verdict, _TOO_MANY.format(len(inputs)))
     if event in _ENDINGS:
         verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
-    on_ask = loaded.config.settings.global_options.on_ask
+    on_ask = now.settings.global_options.on_ask
     answer = host.write(read, _expressible(host, event, verdict, on_ask))
     losses = lost(host, event, verdict, answer)
-    if losses and (handler := await loaded.handler()) is not None:
+    if losses and now.handler is not None:
         about = {"host": host.name.value, "event": read.name}
         for loss in losses:
-            handler.note(session.session_id, loss, about)
-    return _reply(answer, [*loaded.problems, *_errors(results), *losses])
+            now.handler.note(session.session_id, loss, about)
+    return _reply(answer, [*now.problems(), *_errors(results), *losses])
 
 
 def _bounded(conversation: str, read: HostEvent, verdict: Verdict) -> Verdict:
@@ -361,29 +418,3 @@ def _existing(cwd: str) -> str:
 
 def _is_folder(path: str) -> bool:
     return os.path.isabs(path) and os.path.isdir(path)  # noqa: PTH112, PTH117
-
-
-def settings_stamp(start: str) -> tuple[object, ...]:
-    """Something that changes with the settings and approvals that apply in a folder."""
-    places = SettingsPlaces(project_dir=start)
-    workspace = places.workspace()
-    files = [
-        f"{os.path.join(place.folder, stem)}{suffix}"  # noqa: PTH118
-        for place in places.folders(workspace)
-        for stem in place.stems
-        for suffix in _SUFFIXES
-    ]
-    projects = workspace.projects if workspace else ()
-    files += filter(None, map(record_path, projects))
-    # Extensions are packages: installing one changes a folder of the import path.
-    return (projects, *map(_file_stamp, [*files, *sys.path]))
-
-
-def _file_stamp(path: str) -> object:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - a string
-    except OSError as error:
-        return error.errno
-    # Anybody can set the time of the last change of the text, but not the other.
-    times = found.st_mtime_ns, found.st_ctime_ns
-    return found.st_dev, found.st_ino, *times, found.st_size, found.st_mode

@@ -43,7 +43,7 @@ _STOP_S = 5.0
 _LOOK_S = 60.0
 """How often an idle helper looks whether its socket is still there."""
 _PRELOADED = (
-    *("agent.session", "config", "engine.system", "engine.background"),
+    *("agent.session", "config", "engine.system", "engine.background", "engine.reload"),
     *("executors.command", "executors.python", "executors.rule", "executors.standby"),
     *("executors.worker", "journal.record", "trust.gate", "trust.records"),
 )
@@ -118,6 +118,7 @@ class Front:
         self._pending: dict[socket.socket, Pending] = {}
         self._used = time.monotonic()
         self._serving, self._stop_requested, self._stop_by = True, False, 0.0
+        self._look_requested = False
         self._wake, self._wake_end = socket.socketpair()
         self._wake_end.setblocking(False)
         self._listener = self._listen()
@@ -149,8 +150,9 @@ class Front:
 
     def run(self) -> None:
         """Serve until there is nothing to do."""
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._request_stop)
+        signal.signal(signal.SIGHUP, self._request_look)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_end.fileno(), warn_on_full_buffer=False)
         while self._serving or self._pids:
@@ -172,6 +174,9 @@ class Front:
                 self._drop(pending.connection)
         if self._serving and (now - self._used >= IDLE_S or not self._is_current()):
             self._drain()
+        if self._look_requested:
+            self._look_requested = False
+            self._signal_engines(signal.SIGHUP)
         if self._stop_requested and not self._stop_by:
             self._stop()
         if self._stop_by and now > self._stop_by:
@@ -189,6 +194,9 @@ class Front:
 
     def _request_stop(self, *_: object) -> None:
         self._stop_requested = True  # a signal may come in the middle of anything
+
+    def _request_look(self, *_: object) -> None:
+        self._look_requested = True
 
     def _stop(self) -> None:
         """End everything now; clients answer by themselves."""
@@ -302,8 +310,9 @@ class Front:
     def _leave(self, *more: socket.socket) -> None:
         """In an engine: everything that is open here belongs to the front."""
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the engine looks itself
         self._selector.close()
         engines = (engine.control for engine in self._engines.values())
         own = (self._listener, self._wake, self._wake_end)

@@ -95,6 +95,7 @@ class EngineLoop:
         self._control.setblocking(False)
         self._loop.add_reader(self._control, self._take)
         self._loop.add_signal_handler(signal.SIGTERM, self._stop)
+        self._loop.add_signal_handler(signal.SIGHUP, self._bridge.look_again)
         await self._ended.wait()
         await self._bridge.close()
 

@@ -11,10 +11,10 @@ from typing import ParamSpec, TypeVar
 
 from hookline.config import Config
 from hookline.errors import HooklineError
-from hookline.hosts.bridge import settings_stamp
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
-from hookline.settings.load import Settings
+from hookline.settings.load import SettingsOrigin
+from hookline.settings.watch import SettingsWatch
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -32,9 +32,10 @@ class Desk:
         self.cwd = os.path.abspath(cwd)  # noqa: PTH100 - a string
         self._settings = settings and os.path.abspath(settings)  # noqa: PTH100
         self._journal = journal
-        self._stamp = self._look()
-        self.config = self._load()
+        self._watch = SettingsWatch.start(self._origin())
+        self.config = Config(None, self.cwd, self._watch.settings)
         """The settings in effect."""
+        self._asked = False
         self.reload_errors: list[str] = []
         """Why changed settings could not be loaded; the earlier ones are in effect."""
         self.reloads = 0
@@ -73,24 +74,21 @@ class Desk:
 
     def reload_soon(self) -> None:
         """Load the settings again at the next look, changed or not."""
-        self._stamp = ()
+        self._asked = True
 
     def refresh(self) -> None:
         """Load the settings if they have changed; keep the old ones on an error."""
-        stamp = self._look()
-        if stamp == self._stamp:
+        if not self._asked and not self._watch.has_changed():
             return
-        self._stamp = stamp
+        self._asked = False
         try:
-            self.config, self.reload_errors = self._load(), []
+            self.config = Config(None, self.cwd, self._watch.load())
+            self.reload_errors = []
         except HooklineError as error:
             self.reload_errors = [str(error)]
         self.reloads += 1
 
-    def _look(self) -> tuple[object, ...]:
-        return settings_stamp(self.cwd)
-
-    def _load(self) -> Config:
+    def _origin(self) -> SettingsOrigin:
         if self._settings is None:
-            return Config.load(self.cwd)
-        return Config(None, self.cwd, Settings.from_file(self._settings))
+            return SettingsOrigin.around(self.cwd)
+        return SettingsOrigin(file=self._settings, label=self._settings)

@@ -85,6 +85,12 @@ class SettingsOrigin(Struct, frozen=True, kw_only=True):
     """The file as it was named."""
     system_dir: str = SYSTEM_DIR
 
+    @classmethod
+    def around(cls, folder: str | PathLike[str] | None) -> SettingsOrigin:
+        """All places, with the projects that apply in a folder."""
+        start = None if folder is None else absolute(folder)
+        return cls(places=SettingsPlaces(project_dir=start))
+
     def load(self) -> Settings:
         """Load them again; raises ``SettingsError`` where the one file is unusable."""
         if self.file is None:
@@ -129,9 +135,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         The projects are those that apply in ``project_dir`` (PROTOCOL 2).
         """
-        if places is None:
-            start = None if project_dir is None else absolute(project_dir)
-            places = SettingsPlaces(project_dir=start)
+        around = SettingsOrigin.around(project_dir)
+        origin = around if places is None else SettingsOrigin(places=places)
+        places = origin.places or SettingsPlaces()
         workspace = places.workspace()
         errors: list[SettingsError] = []
         layers = [
@@ -146,7 +152,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             projects=workspace.projects if workspace else (),
             project_dir=workspace.project_dir if workspace else None,
             folder=workspace.folder if workspace else None,
-            origin=SettingsOrigin(places=places),
+            origin=origin,
         )
 
     @classmethod

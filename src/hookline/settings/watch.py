@@ -56,6 +56,14 @@ class SettingsWatch:
         self._origin = settings.origin
         self._seen: _Look | None = None
 
+    @classmethod
+    def start(cls, origin: SettingsOrigin) -> SettingsWatch:
+        """Load settings for the first time; raises ``SettingsError``."""
+        look = _Look(origin)
+        watch = cls(origin.load())
+        watch._seen = look
+        return watch
+
     def has_changed(self) -> bool:
         """Whether there is anything to load."""
         return self._seen is None or not self._seen.holds()

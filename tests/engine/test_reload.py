@@ -1,0 +1,414 @@
+"""Settings that change while events go on (issue 16: change without a restart)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline import Config, HooklineError, HookSystem, ProcessedHookResult, Settings
+from hookline.settings.model import TrustStatus
+from tests.support.project import Project
+
+WAIT_S = 60
+
+
+def rule(reason: str, name: str = "rule") -> dict[str, Any]:
+    then = {"decision": "deny", "reason": reason}
+    return {"type": "rule", "name": name, "when": "true", "then": then}
+
+
+def group(*hooks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"hooks": {"BeforeTool": [{"hooks": list(hooks)}]}, **more}
+
+
+class Bench:
+    """A settings file and a system that follows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "hooks.json"
+        self.system: HookSystem
+
+    def write(self, *hooks: dict[str, Any], **more: Any) -> None:
+        self.put(json.dumps(group(*hooks, **more)))
+
+    def put(self, text: str) -> None:
+        """Replace the file as programs do that take care."""
+        new = self.folder / f"new-{threading.get_ident()}"
+        new.write_text(text)
+        new.replace(self.file)
+
+    def start(self) -> HookSystem:
+        config = Config("s", self.folder, Settings.from_file(self.file))
+        self.system = HookSystem(config, reload=True)
+        return self.system
+
+    async def fire(self, tool: str = "x") -> ProcessedHookResult:
+        return await self.system.event_handler.fire_before_tool_event(tool, {})
+
+    async def reason(self, tool: str = "x") -> str | None:
+        return (await self.fire(tool)).reason
+
+    async def until(self, found: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not found():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def test_an_event_after_a_change_is_answered_by_the_new_settings(
+    bench: Bench,
+) -> None:
+    bench.write(rule("one"))
+    async with bench.start():
+        assert await bench.reason() == "one"
+        bench.write(rule("two"))
+        assert await bench.reason() == "two"
+        bench.write()
+        assert await bench.reason() is None
+        bench.write(rule("three"))
+        found = await asyncio.gather(*(bench.reason() for _ in range(20)))
+        assert set(found) == {"three"}
+
+
+async def test_nothing_is_loaded_without_the_option(bench: Bench) -> None:
+    bench.write(rule("one"))
+    config = Config("s", bench.folder, Settings.from_file(bench.file))
+    async with HookSystem(config) as bench.system:
+        bench.write(rule("two"))
+        assert await bench.reason() == "one"
+        assert bench.system.last_reload is None
+        outcome = await bench.system.reload()
+        assert (outcome.changed, outcome.problems) == (True, ())
+        assert await bench.reason() == "two"
+
+
+@pytest.mark.parametrize("reload", [True, False])
+async def test_settings_of_a_mapping_cannot_be_reloaded(reload: bool) -> None:
+    config = Config("s", "/", Settings.from_mapping({}))
+    with pytest.raises(HooklineError, match=r"use Config\.load\(\)"):
+        await HookSystem(config, reload=reload).reload()
+
+
+async def test_config_load_builds_a_system_that_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where hooks are switched off at first, and for sessions and plain code."""
+    user = tmp_path / "config" / "hookline"
+    user.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(user.parent))
+    file = user / "settings.json"
+    file.write_text(json.dumps(group(rule("one"), enableHooks=False)))
+    call = {"tool_name": "x", "tool_input": {}}
+    folder = tmp_path / "work"
+    folder.mkdir()
+    async with Config.load(folder, reload=True) as config:
+        session = config.session()
+        assert (await session.fire("BeforeTool", call)).reason is None
+        assert not await session.has_hooks("BeforeTool")
+        file.write_text(json.dumps(group(rule("one"))))
+        assert await session.has_hooks("BeforeTool")
+        assert (await session.fire("BeforeTool", call)).reason == "one"
+        file.write_text(json.dumps(group(rule("two"))))
+        found = await asyncio.to_thread(session.fire_sync, "BeforeTool", call)
+        assert found.reason == "two"
+        assert config.settings.layers[0].groups
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", r"hooks\.json:1:2: is not valid JSON"),
+        (None, r"hooks\.json: cannot be read: No such file"),
+        ('{"hooks": {"BeforTool": []}}', "unknown event 'BeforTool'"),
+        ('{"hooksConfig": {"maxProcesses": "many"}}', "hooksConfig.maxProcesses"),
+    ],
+    ids=["half a file", "no file", "a dropped event", "a wrong value"],
+)
+async def test_settings_with_errors_leave_the_old_ones_in_use(
+    bench: Bench, caplog: pytest.LogCaptureFixture, text: str | None, problem: str
+) -> None:
+    bench.write(rule("old"), hooksConfig={"journal": "journal.sqlite"})
+    async with bench.start() as system:
+        assert await bench.reason() == "old"
+        if text is None:
+            bench.file.unlink()
+        else:
+            bench.put(text)
+        assert await bench.reason() == "old"
+        assert await bench.reason() == "old"
+        assert system.last_reload is not None
+        (told,) = system.last_reload.problems
+        bench.write(rule("new"), hooksConfig={"journal": "journal.sqlite"})
+        assert await bench.reason() == "new"
+        assert system.last_reload.problems == ()
+    (error,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert error.getMessage() == f"changed settings are not used: {told}"
+    assert error.name == "hookline.reload"
+    caplog.clear()
+    assert re.search(problem, told)
+
+
+VERSIONS = 300
+
+
+def hooks_of(version: int) -> list[dict[str, Any]]:
+    return [rule(f"{version}.{number}", f"r{number}") for number in range(4)]
+
+
+def rewrite(bench: Bench, stop: threading.Event) -> None:
+    for version in range(1, VERSIONS):
+        # By turns as programs do that take care, and as others do.
+        if version % 2:
+            bench.write(*hooks_of(version))
+        else:
+            bench.file.write_text(json.dumps(group(*hooks_of(version))))
+    stop.set()
+
+
+async def test_every_verdict_belongs_to_one_version(bench: Bench) -> None:
+    """Issue 16: no event sees half of each, from whatever thread or event loop."""
+    stop, seen = threading.Event(), list[ProcessedHookResult]()
+    bench.write(*hooks_of(0))
+
+    async def hammer() -> None:
+        while not stop.is_set():
+            seen.append(await bench.fire())
+
+    def hammer_from_a_thread() -> None:
+        call = {"tool_name": "x", "tool_input": {}}
+        while not stop.is_set():
+            seen.append(bench.system.fire_sync("BeforeTool", call))
+
+    async with bench.start() as system:
+        await asyncio.gather(
+            asyncio.to_thread(rewrite, bench, stop),
+            *(hammer() for _ in range(4)),
+            *(asyncio.to_thread(hammer_from_a_thread) for _ in range(2)),
+        )
+        seen.append(await bench.fire())
+    await system._config.dispose()
+    found = [(one.reason or "").splitlines() for one in seen]
+    assert {len(reasons) for reasons in found} == {4}
+    assert all(len({one.split(".")[0] for one in reasons}) == 1 for reasons in found)
+    assert found[-1][0] == f"{VERSIONS - 1}.0"
+
+
+async def test_an_event_in_progress_ends_with_the_hooks_it_began_with(
+    bench: Bench,
+) -> None:
+    wait = "touch started; while [ ! -e go ]; do sleep 0.01; done"
+    first = {"type": "command", "name": "first", "command": wait}
+    chain = {"hooks": [first, rule("old", "second")], "sequential": True}
+    bench.put(json.dumps({"hooks": {"BeforeTool": [chain]}}))
+    async with bench.start():
+        slow = asyncio.create_task(bench.reason())
+        await bench.until((bench.folder / "started").exists)
+        bench.write(rule("new"))
+        assert await bench.reason() == "new"
+        (bench.folder / "go").touch()
+        assert await slow == "old"
+
+
+async def test_functions_and_switches_of_the_host_stay(bench: Bench) -> None:
+    bench.write(rule("a", "a"), rule("b", "b"))
+    async with bench.start() as system:
+
+        @system.on("BeforeTool", name="mine")
+        def mine(_: dict[str, Any]) -> dict[str, Any]:
+            return {"decision": "deny", "reason": "mine"}
+
+        system.set_hook_enabled("b", False)
+        assert await bench.reason() == "mine\na"
+        bench.write(rule("a2", "a"), rule("b", "b"), rule("c", "c"))
+        assert await bench.reason() == "mine\na2\nc"
+        system.set_hook_enabled("b", True)
+        system.off(mine)
+        assert await bench.reason() == "a2\nb\nc"
+
+
+async def test_hooks_are_switched_off_and_on_again(bench: Bench) -> None:
+    bench.write(rule("a"))
+    async with bench.start() as system:
+
+        @system.on("BeforeTool")
+        def mine(_: dict[str, Any]) -> dict[str, Any]:
+            return {"decision": "deny", "reason": "mine"}
+
+        assert await bench.reason() == "mine\na"
+        bench.write(rule("a"), enableHooks=False)
+        assert await bench.reason() is None
+        bench.write(rule("a"))
+        assert await bench.reason() == "mine\na"
+
+
+async def test_options_of_the_system_apply(bench: Bench) -> None:
+    bad = {"type": "command", "name": "bad", "command": "exit 7"}
+    bench.write(bad, rule("no"), hooksConfig={"disabled": ["rule"]})
+    async with bench.start() as system:
+        assert await bench.reason() is None
+        bench.write(bad, hooksConfig={"onError": "block"})
+        assert "onError says block" in (await bench.reason() or "")
+        bench.write(bad, hooksConfig={"maxProcesses": 3})
+        await bench.fire()
+        assert system._executors._slots.free == 3
+        bench.write(bad, hooksConfig={"toolSelection": "intersect"})
+        await bench.fire()
+        assert system.event_handler.pipeline.tool_selection == "intersect"
+
+
+async def test_the_journal_moves_with_the_settings(bench: Bench) -> None:
+    bench.write()
+    async with bench.start():
+        for name in ("a", "b", "a"):
+            path = bench.folder / f"{name}.sqlite"
+            bench.write(rule(name), hooksConfig={"journal": str(path)})
+            await bench.fire(f"tool-{name}")
+    assert _targets(bench.folder / "a.sqlite") == ["tool-a", "tool-a"]
+    assert _targets(bench.folder / "b.sqlite") == ["tool-b"]
+
+
+def _targets(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    try:
+        found = connection.execute("SELECT target FROM events ORDER BY id").fetchall()
+    finally:
+        connection.close()
+    return [target for (target,) in found]
+
+
+async def test_a_failed_reload_is_in_the_journal(bench: Bench) -> None:
+    path = bench.folder / "j.sqlite"
+    bench.write(rule("a"), hooksConfig={"journal": str(path)})
+    async with bench.start() as system:
+        await bench.fire()
+        bench.put("{")
+        await bench.fire()
+        assert system.last_reload is not None
+    assert _targets(path).count("Hookline") == 1
+
+
+async def test_late_results_go_to_the_journal_of_their_event(bench: Bench) -> None:
+    wait = "touch started; while [ ! -e go ]; do sleep 0.01; done; echo said >&2"
+    late = {"type": "command", "name": "late", "command": wait, "async": True}
+    first, second = bench.folder / "1.sqlite", bench.folder / "2.sqlite"
+    bench.write(late, hooksConfig={"journal": str(first)})
+    async with bench.start():
+        await bench.fire()
+        await bench.until((bench.folder / "started").exists)
+        bench.write(hooksConfig={"journal": str(second)})
+        await bench.fire()
+        (bench.folder / "go").touch()
+    connection = sqlite3.connect(first)
+    try:
+        (stderr,) = connection.execute("SELECT stderr FROM hooks").fetchone()
+    finally:
+        connection.close()
+    assert stderr == "said"
+
+
+async def test_a_breaker_that_is_open_stays_open(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(bench.folder / "state"))
+    slow = {"type": "command", "name": "slow", "command": "sleep 9", "timeout": 10}
+    bench.write(slow)
+    async with bench.start():
+        for _ in range(3):
+            await bench.fire()
+        bench.write(slow, rule("new"))
+        result = await bench.fire()
+        errors = [one.message for one in result.aggregated.errors]
+        assert result.reason == "new"
+        assert any("skipped: it timed out 3 times" in error for error in errors)
+
+
+async def test_dispose_waits_for_a_load_and_nothing_is_left(bench: Bench) -> None:
+    bench.write(rule("a"))
+    for number in range(10):
+        async with bench.start() as system:
+            await bench.fire()
+            bench.write(rule(f"b{number}"))
+            firing = asyncio.create_task(bench.reason())
+            await asyncio.sleep(0)
+        assert await firing in {f"b{number}", "a"} | {f"b{n}" for n in range(number)}
+        assert system._reloader is not None
+        assert system._reloader._running is None
+        await system.dispose()
+
+
+async def test_an_event_that_is_cancelled_leaves_the_load_to_others(
+    bench: Bench,
+) -> None:
+    bench.write(rule("a"))
+    async with bench.start():
+        await bench.fire()
+        bench.write(rule("b"))
+        first = asyncio.create_task(bench.reason())
+        second = asyncio.create_task(bench.reason())
+        await asyncio.sleep(0)
+        first.cancel()
+        assert await second == "b"
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+async def test_a_fork_during_a_load_does_not_wait_for_it(bench: Bench) -> None:
+    bench.write(rule("a"))
+    async with bench.start():
+        await bench.fire()
+        bench.write(rule("b"))
+        firing = asyncio.create_task(bench.reason())
+        await asyncio.sleep(0)
+        child = os.fork()
+        if child == 0:
+            os._exit(_fires_in_a_child(bench))
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        assert (await firing, status) == ("b", 0)
+
+
+def _fires_in_a_child(bench: Bench) -> int:
+    asyncio.events._set_running_loop(None)
+    return 0 if asyncio.run(bench.reason()) == "b" else 1
+
+
+async def test_project_hooks_are_checked_as_at_a_start(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 16: trust is checked as at a start."""
+    project.settings(rule("one", "guard"))
+    project.trust()
+    config = Config.load(project.folder, reload=True)
+    call = {"tool_name": "x", "tool_input": {}}
+    async with config:
+        session = config.session()
+        assert (await session.fire("BeforeTool", call)).reason == "one"
+        project.settings(rule("two", "guard"))
+        found = (await session.fire("BeforeTool", call)).reason or ""
+        assert "changed since it was approved" in found
+        system = config.get_hook_system()
+        assert system is not None
+        states = {hook.trust for hook in system.get_all_hooks()}
+        assert states == {TrustStatus.CHANGED, TrustStatus.UNTRUSTED}
+        project.trust()
+        assert (await session.fire("BeforeTool", call)).reason == "two"
+        project.trust("--revoke")
+        assert (await session.fire("BeforeTool", call)).reason is None
