@@ -12,9 +12,10 @@ import pytest
 from hookline import Config, HooklineError, HookSystem, Settings
 from hookline.settings.model import TelemetryOptions
 from hookline.telemetry.choice import choose_telemetry
+from hookline.telemetry.otel import OtelTelemetry
 from hookline.telemetry.together import Together
 
-from .recorded import TOOL, Recorded
+from .recorded import TOOL, Failing, Recorded
 
 
 def chosen(choice: Any, options: TelemetryOptions | None) -> Any:
@@ -23,7 +24,7 @@ def chosen(choice: Any, options: TelemetryOptions | None) -> Any:
     if found is None:
         return None
     assert isinstance(found, Together)
-    (backend,) = found._backends
+    (backend,) = found.backends
     return backend
 
 
@@ -65,6 +66,19 @@ def test_config_is_free_for_another_system_after_a_wrong_choice() -> None:
 def test_backend_of_the_host_is_used_as_it_is(host: Recorded) -> None:
     own = host.telemetry()
     assert chosen(own, None) is own
+
+
+def test_backend_of_the_host_is_beside_what_settings_say(host: Recorded) -> None:
+    """Figures for Prometheus do not turn the spans off; no span is made twice."""
+    own = Failing("nowhere")
+    for choice in (own, Together(own)):
+        found = choose_telemetry(choice, WITH_CONTENT)
+        assert isinstance(found, Together)
+        first, second = found.backends
+        assert first is own
+        assert isinstance(second, OtelTelemetry)
+        assert second.content
+    assert chosen(host.telemetry(), WITH_CONTENT).content is False
 
 
 def run(code: str, folder: Path) -> str:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from opentelemetry.context import Context
 from opentelemetry.metrics import Observation
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider
 
 Value = str | bool | int | float
@@ -30,10 +30,13 @@ BUCKETS_S = (
     *(0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 SCOPE = "hookline"
-MANY = 1024
-"""So many durations wait at most to be collected."""
-_MOST = 64 * MANY
+MANY = 32 * 1024
+"""So many durations wait to be collected, about 3 MB of them."""
+_MOST = 4 * MANY
 """What cannot be handed over is dropped at last."""
+_TRACED = 1024
+"""So many of them keep the spans that an exemplar leads to."""
+_nowhere = Context()
 
 _known: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -51,6 +54,11 @@ def instruments_of(provider: MeterProvider) -> Instruments | None:
         if found is None:
             found = _known[provider] = Instruments(provider)
         return found
+
+
+@lru_cache(maxsize=1024)
+def _attributes(labels: Labels) -> Mapping[str, Value]:
+    return dict(labels)
 
 
 class _Counts:
@@ -84,8 +92,10 @@ class _Times:
         attributes: Mapping[str, Value],
         context: Context,
     ) -> None:
-        self._waiting.append((histogram, seconds, attributes, context))
-        if len(self._waiting) >= MANY:
+        count = len(self._waiting)
+        kept = context if count < _TRACED else _nowhere
+        self._waiting.append((histogram, seconds, attributes, kept))
+        if count >= MANY:
             self._hand_over_soon()
 
     def hand_over(self) -> None:
@@ -142,7 +152,7 @@ class Instruments:
     def add_event(self, labels: Labels, seconds: float, context: Context) -> None:
         """Count an event."""
         self._events.add(labels)
-        self._times.add(self._event_time, seconds, dict(labels), context)
+        self._times.add(self._event_time, seconds, _attributes(labels), context)
 
     def add_hook(
         self, labels: Mapping[str, Value], seconds: float, context: Context
