@@ -204,6 +204,18 @@ print("sdk", "opentelemetry.sdk" in sys.modules)
     assert run(code, tmp_path) == "blocked True\nsdk False\n"
 
 
+def test_command_of_ours_without_a_provider_loads_nothing(tmp_path: Path) -> None:
+    """``hookline fire`` must not pay for an exporter that nobody has set up."""
+    code = f"""{FIRE}
+settings = Settings.from_mapping({{"hooksConfig": {{"telemetry": "otel"}}}})
+config = Config(settings=settings)
+config.one_shot = True
+asyncio.run(fire(HookSystem(config)))
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+    assert run(code, tmp_path) == "blocked True\n[]\n"
+
+
 async def test_settings_say_so_and_the_argument_overrules_them(tmp_path: Path) -> None:
     settings = Settings.from_mapping({"hooksConfig": {"telemetry": "otel"}})
     for choice, has in ((None, True), (False, False)):

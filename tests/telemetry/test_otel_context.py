@@ -47,7 +47,7 @@ def script(host: Recorded, **more: Any) -> dict[str, Any]:
 async def said(hooks: Any) -> str:
     result = await hooks.event_handler.fire("BeforeTool", TOOL)
     assert result.aggregated.success, result
-    return str(result.system_message)
+    return str(result.system_message or result.user_message)
 
 
 async def test_span_of_a_python_hook_is_a_child_of_the_hooks_span(
@@ -148,12 +148,16 @@ async def test_event_loops_in_several_threads_keep_their_traces_apart(
     assert len(host.named("inside")) == len(host.named("hookline hook look")) == 15
 
 
-@pytest.mark.parametrize("policy", ["inherit", "clean"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"envPolicy": "clean"}, {"dialect": "gemini"}],
+    ids=["inherit", "clean", "dialect"],
+)
 async def test_command_gets_the_context_of_its_span(
-    host: Recorded, policy: str
+    host: Recorded, options: dict[str, Any]
 ) -> None:
     """Issue 16: TRACEPARENT, whatever the policy for the host's environment."""
-    async with host.system(script(host, envPolicy=policy)) as hooks:
+    async with host.system(script(host, **options)) as hooks:
         found = await said(hooks)
     assert found == f"{traceparent(host.hook('show'))} -"
 
