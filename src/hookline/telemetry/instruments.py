@@ -8,10 +8,12 @@ nothing that a model or a session chooses.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -65,6 +67,10 @@ class _Counts:
     """How often something happened, by its labels."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from nothing, with a lock that nobody holds."""
         self._counts: dict[Labels, int] = {}
         self._lock = threading.Lock()
 
@@ -82,6 +88,10 @@ class _Times:
     """Durations on their way to the histograms."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from nothing."""
         self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST)
         self._thread: threading.Thread | None = None
 
@@ -108,7 +118,6 @@ class _Times:
             histogram.record(seconds, attributes, context)
 
     def _hand_over_soon(self) -> None:
-        # In a fork it is not alive.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(
                 target=self.hand_over, name="hookline-figures", daemon=True
@@ -120,7 +129,7 @@ class Instruments:
     """The instruments of one meter provider."""
 
     def __init__(self, provider: MeterProvider) -> None:
-        meter = provider.get_meter(SCOPE)
+        meter = provider.get_meter(SCOPE, version("hookline"))
         histogram = partial(
             meter.create_histogram,
             unit="s",
@@ -160,7 +169,23 @@ class Instruments:
         """Count a run of a hook."""
         self._times.add(self._hook_time, seconds, labels, context)
 
+    def reset(self) -> None:
+        """Forget what is not handed over: after a fork it is the parent's to do so."""
+        self._events.reset()
+        self.failures.reset()
+        self._times.reset()
+
     def _observe_events(self, options: CallbackOptions) -> Iterable[Observation]:
         # The SDK asks for these before it collects its histograms.
         self._times.hand_over()
         return self._events.observe(options)
+
+
+def _reset_after_fork() -> None:
+    global _lock  # noqa: PLW0603 - another thread may have held it
+    _lock = threading.Lock()
+    for found in list(_known.values()):
+        found.reset()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)

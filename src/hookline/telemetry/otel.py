@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import Token
 from functools import lru_cache
+from importlib.metadata import version
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -70,7 +71,7 @@ class OtelTelemetry:
     ) -> None:
         """Use the global providers, also those that are set later, or these."""
         self.content = content
-        self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self.tracer = trace.get_tracer(SCOPE, version("hookline"), tracer_provider)
         self._meter_provider = meter_provider
         self._instruments: Instruments | None = None
         self._known: dict[RegisteredHook, _HookFacts] = {}
