@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Tracer
 
-from hookline import Config, HookSystem, Settings
+from hookline import Config, HookSystem, ProcessedHookResult, Settings
 from hookline.telemetry.otel import OtelTelemetry
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
@@ -106,4 +106,37 @@ def traceparent(span: Any) -> str:
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-03"
 
 
-Says = Callable[[dict[str, Any]], Any]
+class Failing:
+    """A backend that raises at one of its methods; all of its parts are one object."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.calls: list[str] = []
+
+    def _take(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self._where:
+            raise RuntimeError("the backend broke")
+
+    def start_event(self, *_: Any) -> Any:
+        self._take("start_event")
+        return self
+
+    def start_hook(self, *_: Any) -> Any:
+        self._take("start_hook")
+        return _Run(self)
+
+    def end(self, result: ProcessedHookResult | None) -> None:
+        self._take("end")
+
+    def carrier(self) -> Mapping[str, str]:
+        self._take("carrier")
+        return {}
+
+
+class _Run:
+    def __init__(self, owner: Failing) -> None:
+        self._owner = owner
+
+    def end(self, result: Any) -> None:
+        self._owner._take("end of hook")

@@ -12,9 +12,10 @@ import pytest
 from hookline import Config, HooklineError, HookSystem, Settings
 from hookline.settings.model import TelemetryOptions
 from hookline.telemetry.choice import choose_telemetry
+from hookline.telemetry.otel import OtelTelemetry
 from hookline.telemetry.together import Together
 
-from .recorded import TOOL, Recorded
+from .recorded import TOOL, Failing, Recorded
 
 
 def chosen(choice: Any, options: TelemetryOptions | None) -> Any:
@@ -23,7 +24,7 @@ def chosen(choice: Any, options: TelemetryOptions | None) -> Any:
     if found is None:
         return None
     assert isinstance(found, Together)
-    (backend,) = found._backends
+    (backend,) = found.backends
     return backend
 
 
@@ -65,6 +66,19 @@ def test_config_is_free_for_another_system_after_a_wrong_choice() -> None:
 def test_backend_of_the_host_is_used_as_it_is(host: Recorded) -> None:
     own = host.telemetry()
     assert chosen(own, None) is own
+
+
+def test_backend_of_the_host_is_beside_what_settings_say(host: Recorded) -> None:
+    """Figures for Prometheus do not turn the spans off; no span is made twice."""
+    own = Failing("nowhere")
+    for choice in (own, Together(own)):
+        found = choose_telemetry(choice, WITH_CONTENT)
+        assert isinstance(found, Together)
+        first, second = found.backends
+        assert first is own
+        assert isinstance(second, OtelTelemetry)
+        assert second.content
+    assert chosen(host.telemetry(), WITH_CONTENT).content is False
 
 
 def run(code: str, folder: Path) -> str:
@@ -188,6 +202,18 @@ asyncio.run(fire(HookSystem(Config(), telemetry="otel")))
 print("sdk", "opentelemetry.sdk" in sys.modules)
 """
     assert run(code, tmp_path) == "blocked True\nsdk False\n"
+
+
+def test_command_of_ours_without_a_provider_loads_nothing(tmp_path: Path) -> None:
+    """``hookline fire`` must not pay for an exporter that nobody has set up."""
+    code = f"""{FIRE}
+settings = Settings.from_mapping({{"hooksConfig": {{"telemetry": "otel"}}}})
+config = Config(settings=settings)
+config.one_shot = True
+asyncio.run(fire(HookSystem(config)))
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+    assert run(code, tmp_path) == "blocked True\n[]\n"
 
 
 async def test_settings_say_so_and_the_argument_overrules_them(tmp_path: Path) -> None:

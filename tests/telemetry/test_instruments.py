@@ -6,6 +6,8 @@ import asyncio
 import threading
 from typing import Any
 
+import pytest
+
 from hookline.telemetry import instruments
 
 from .recorded import TOOL, Recorded
@@ -73,19 +75,21 @@ async def test_systems_of_one_host_share_their_counts(host: Recorded) -> None:
 
 
 async def test_many_durations_are_handed_over_before_anybody_collects(
-    host: Recorded,
+    host: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(instruments, "MANY", 64)
+    many = 10 * instruments.MANY
     async with host.system() as hooks:
-        for _ in range(3 * instruments.MANY):
+        for _ in range(many):
             await hooks.event_handler.fire("BeforeTool", TOOL)
     found = instruments.instruments_of(host.meters)
     assert found is not None
     for thread in threading.enumerate():
         if thread.name == "hookline-figures":
             await asyncio.to_thread(thread.join)
-    assert len(found._times._waiting) < instruments.MANY
+    assert len(found._times._waiting) < many
     (point,) = host.points("hookline.event.duration")
-    assert point.count == 3 * instruments.MANY
+    assert point.count == many
 
 
 async def test_threads_lose_no_count(host: Recorded) -> None:

@@ -312,6 +312,25 @@ async def test_hostile_tool_name_is_cut_to_a_valid_attribute(
     assert type(found["gen_ai.tool.name"]) is str
 
 
+class Incomparable:
+    """A value of the host's, as arrays are."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = object.__hash__
+
+
+async def test_value_that_cannot_be_compared_ends_its_spans(host: Recorded) -> None:
+    async with host.system() as hooks:
+        change = {"hookSpecificOutput": {"tool_input": {"path": "b.txt"}}}
+        hooks.on("BeforeTool", name="change")(lambda _: change)
+        given = {"path": Incomparable()}
+        result = await fire(hooks, tool_name="t", tool_input=given)
+    assert result.aggregated.success
+    assert attributes(host.event())["hookline.verdict"] == "changed"
+
+
 async def test_command_with_a_secret_is_no_name(host: Recorded) -> None:
     """The name of a command without one is the command itself."""
     command = "true --api-key=sk-1234567890abcdef1234 token=abcdefgh12345678xyz"

@@ -44,7 +44,6 @@ async def test_content_is_exported_masked_if_asked_for(host: Recorded) -> None:
     event = attributes(host.event())
     masked = {"url": "https://example.org/hush", "password": "[masked]"}
     assert json.loads(event["gen_ai.tool.call.arguments"]) == masked
-    assert json.loads(event["hookline.input"])["tool_input"] == masked
     assert event["hookline.reason"] == "hush"
     warning = "hush\nWarning: hush token=[masked]"
     assert event["hookline.system_message"] == warning
@@ -83,6 +82,15 @@ async def test_any_value_is_valid_content(host: Recorded, value: Any) -> None:
     text = attributes(host.event())["gen_ai.tool.call.arguments"]
     assert "value" in json.loads(text)
     text.encode()
+
+
+async def test_other_fields_of_an_event_are_content(host: Recorded) -> None:
+    for content in (False, True):
+        async with host.system(content=content) as hooks:
+            await hooks.event_handler.fire("BeforeAgent", {"prompt": "hush"})
+    without, shown = map(attributes, host.named("hookline BeforeAgent"))
+    assert json.loads(shown["hookline.input"]) == {"prompt": "hush"}
+    assert "hush" not in str(without)
 
 
 async def test_result_of_a_tool_is_content(host: Recorded) -> None:

@@ -47,7 +47,7 @@ def script(host: Recorded, **more: Any) -> dict[str, Any]:
 async def said(hooks: Any) -> str:
     result = await hooks.event_handler.fire("BeforeTool", TOOL)
     assert result.aggregated.success, result
-    return str(result.system_message)
+    return str(result.system_message or result.user_message)
 
 
 async def test_span_of_a_python_hook_is_a_child_of_the_hooks_span(
@@ -148,12 +148,16 @@ async def test_event_loops_in_several_threads_keep_their_traces_apart(
     assert len(host.named("inside")) == len(host.named("hookline hook look")) == 15
 
 
-@pytest.mark.parametrize("policy", ["inherit", "clean"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"envPolicy": "clean"}, {"dialect": "gemini"}],
+    ids=["inherit", "clean", "dialect"],
+)
 async def test_command_gets_the_context_of_its_span(
-    host: Recorded, policy: str
+    host: Recorded, options: dict[str, Any]
 ) -> None:
     """Issue 16: TRACEPARENT, whatever the policy for the host's environment."""
-    async with host.system(script(host, envPolicy=policy)) as hooks:
+    async with host.system(script(host, **options)) as hooks:
         found = await said(hooks)
     assert found == f"{traceparent(host.hook('show'))} -"
 
@@ -259,11 +263,12 @@ async def test_http_hook_gets_the_headers(host: Recorded) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_fork_of_the_host_has_spans_of_its_own(tmp_path: Path) -> None:
+def test_fork_of_the_host_has_spans_and_figures_of_its_own(tmp_path: Path) -> None:
     """In a process of its own: a fork of pytest would run its exit handlers."""
     code = f"""
 import asyncio, os, sys
 from pathlib import Path
+from hookline.telemetry.instruments import instruments_of
 from tests.telemetry.recorded import Recorded, TOOL
 host = Recorded(Path({str(tmp_path)!r}))
 
@@ -273,15 +278,23 @@ async def main():
         await hooks.event_handler.fire("BeforeTool", TOOL)
     return sorted(span.name for span in host.spans)
 
+found = instruments_of(host.meters)
+held = found._events._lock
 parent = asyncio.run(main())
+held.acquire()  # as another thread might at this moment
 pid = os.fork()
 if pid == 0:
-    host = Recorded(Path({str(tmp_path)!r}))
-    os._exit(asyncio.run(main()) != parent)
+    assert asyncio.run(main()) == sorted(2 * parent)
+    (events,) = host.points("hookline.events")
+    (times,) = host.points("hookline.hook.duration")
+    os._exit(0 if (events.value, times.count) == (1, 1) else 5)
+held.release()
 assert os.waitpid(pid, 0)[1] == 0
-print(parent)
+(events,) = host.points("hookline.events")
+print(parent, events.value)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert done.stdout == "['hookline BeforeTool', 'hookline hook look']\n", done.stderr
+    expected = "['hookline BeforeTool', 'hookline hook look'] 1\n"
+    assert done.stdout == expected, done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,44 +18,7 @@ from opentelemetry.sdk.trace.export import (
 from hookline import Config, HookSystem, ProcessedHookResult
 from hookline.telemetry.together import Together
 
-from .recorded import TOOL, Recorded
-
-
-class Failing:
-    """A backend that raises at one of its methods; all of its parts are one object."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self.calls: list[str] = []
-
-    def _take(self, name: str) -> None:
-        self.calls.append(name)
-        if name == self._where:
-            raise RuntimeError("the backend broke")
-
-    def start_event(self, *_: Any) -> Any:
-        self._take("start_event")
-        return self
-
-    def start_hook(self, *_: Any) -> Any:
-        self._take("start_hook")
-        return _Run(self)
-
-    def end(self, result: ProcessedHookResult | None) -> None:
-        self._take("end")
-
-    def carrier(self) -> Mapping[str, str]:
-        self._take("carrier")
-        return {}
-
-
-class _Run:
-    def __init__(self, owner: Failing) -> None:
-        self._owner = owner
-
-    def end(self, result: Any) -> None:
-        self._owner._take("end of hook")
-
+from .recorded import TOOL, Failing, Recorded
 
 STEPS = ["start_event", "start_hook", "carrier", "end of hook", "end"]
 

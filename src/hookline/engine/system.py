@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -218,7 +219,7 @@ class HookSystem:
 
     def _build_telemetry(self, settings: Settings) -> Telemetry | None:
         options = settings.global_options.telemetry
-        if self._telemetry is None and options is None:
+        if self._telemetry is None and (options is None or self._has_no_exporter):
             return None
         known = None if self._handler is None else self._handler.pipeline
         if known is not None and known.settings.global_options.telemetry == options:
@@ -227,6 +228,11 @@ class HookSystem:
         from hookline.telemetry.choice import choose_telemetry
 
         return choose_telemetry(self._telemetry, options)
+
+    @property
+    def _has_no_exporter(self) -> bool:
+        """Whether it is a command of ours, and nothing has set OpenTelemetry up."""
+        return self._config.one_shot and "opentelemetry.trace" not in sys.modules
 
     def _journal(self, settings: Settings) -> JournalRecorder | None:
         option = settings.global_options.journal or self._record

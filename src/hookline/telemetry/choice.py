@@ -20,30 +20,34 @@ def choose_telemetry(
 ) -> Telemetry | None:
     """Build the telemetry of a hook system; raises for a choice that cannot be had.
 
-    What settings ask for and cannot be had is a warning: the hooks work without it.
+    A backend of the host stands beside what settings ask for. What they ask for and
+    cannot be had is a warning: the hooks work without it.
     """
     if choice is False or choice == "off":
         return None
-    content = options is not None and options.content
-    if choice is None:
-        return None if options is None else _from_settings(content)
     if choice == Exporter.OTEL.value:
-        return _otel(content)
+        return Together(_otel(options))
     if isinstance(choice, str | bool):
         expected = "expected 'otel', 'off', False, None or a Telemetry"
         raise HooklineError(f"telemetry={choice!r}: {expected}")
-    return choice if isinstance(choice, Together) else Together(choice)
+    given: tuple[Telemetry, ...] = () if choice is None else (choice,)
+    if isinstance(choice, Together):
+        given = choice.backends
+    asked = [] if options is None else _from_settings(options)
+    kinds = {type(one) for one in given}
+    backends = (*given, *(one for one in asked if type(one) not in kinds))
+    return Together(*backends) if backends else None
 
 
-def _from_settings(content: bool) -> Telemetry | None:
+def _from_settings(options: TelemetryOptions) -> list[Telemetry]:
     try:
-        return _otel(content)
+        return [_otel(options)]
     except MissingExtraError as error:
         logger.warning("hooksConfig.telemetry is ignored: %s", error)
-        return None
+        return []
 
 
-def _otel(content: bool) -> Telemetry:
+def _otel(options: TelemetryOptions | None) -> Telemetry:
     from .otel import OtelTelemetry
 
-    return Together(OtelTelemetry(content=content))
+    return OtelTelemetry(content=options is not None and options.content)

@@ -13,6 +13,7 @@ from hookline.executors.contract import (
     HookTelemetry,
 )
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
+from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 
@@ -59,7 +60,8 @@ def _changes(
 ) -> bool:
     traits, given = TRAITS[event], final.modified_tool_input
     if given is not None and traits.chain is Chain.TOOL_INPUT:
-        return bool(given != fields.get("tool_input"))
+        # As JSON: the caller's own objects may raise when they are compared.
+        return encode(given) != encode(fields.get("tool_input"))
     return bool(
         (final.llm_request is not None and traits.chain is Chain.LLM_REQUEST)
         or (final.llm_response is not None and traits.merge is Merge.FIELDS)

@@ -8,17 +8,19 @@ nothing that a model or a session chooses.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from opentelemetry.context import Context
 from opentelemetry.metrics import Observation
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider
 
 Value = str | bool | int | float
@@ -30,10 +32,13 @@ BUCKETS_S = (
     *(0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 SCOPE = "hookline"
-MANY = 1024
-"""So many durations wait at most to be collected."""
-_MOST = 64 * MANY
+MANY = 32 * 1024
+"""So many durations wait to be collected, about 3 MB of them."""
+_MOST = 4 * MANY
 """What cannot be handed over is dropped at last."""
+_TRACED = 1024
+"""So many of them keep the spans that an exemplar leads to."""
+_nowhere = Context()
 
 _known: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -53,10 +58,19 @@ def instruments_of(provider: MeterProvider) -> Instruments | None:
         return found
 
 
+@lru_cache(maxsize=1024)
+def _attributes(labels: Labels) -> Mapping[str, Value]:
+    return dict(labels)
+
+
 class _Counts:
     """How often something happened, by its labels."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from nothing, with a lock that nobody holds."""
         self._counts: dict[Labels, int] = {}
         self._lock = threading.Lock()
 
@@ -74,6 +88,10 @@ class _Times:
     """Durations on their way to the histograms."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start from nothing."""
         self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST)
         self._thread: threading.Thread | None = None
 
@@ -84,8 +102,10 @@ class _Times:
         attributes: Mapping[str, Value],
         context: Context,
     ) -> None:
-        self._waiting.append((histogram, seconds, attributes, context))
-        if len(self._waiting) >= MANY:
+        count = len(self._waiting)
+        kept = context if count < _TRACED else _nowhere
+        self._waiting.append((histogram, seconds, attributes, kept))
+        if count >= MANY:
             self._hand_over_soon()
 
     def hand_over(self) -> None:
@@ -98,7 +118,6 @@ class _Times:
             histogram.record(seconds, attributes, context)
 
     def _hand_over_soon(self) -> None:
-        # In a fork it is not alive.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(
                 target=self.hand_over, name="hookline-figures", daemon=True
@@ -110,7 +129,7 @@ class Instruments:
     """The instruments of one meter provider."""
 
     def __init__(self, provider: MeterProvider) -> None:
-        meter = provider.get_meter(SCOPE)
+        meter = provider.get_meter(SCOPE, version("hookline"))
         histogram = partial(
             meter.create_histogram,
             unit="s",
@@ -142,7 +161,7 @@ class Instruments:
     def add_event(self, labels: Labels, seconds: float, context: Context) -> None:
         """Count an event."""
         self._events.add(labels)
-        self._times.add(self._event_time, seconds, dict(labels), context)
+        self._times.add(self._event_time, seconds, _attributes(labels), context)
 
     def add_hook(
         self, labels: Mapping[str, Value], seconds: float, context: Context
@@ -150,7 +169,23 @@ class Instruments:
         """Count a run of a hook."""
         self._times.add(self._hook_time, seconds, labels, context)
 
+    def reset(self) -> None:
+        """Forget what is not handed over: after a fork it is the parent's to do so."""
+        self._events.reset()
+        self.failures.reset()
+        self._times.reset()
+
     def _observe_events(self, options: CallbackOptions) -> Iterable[Observation]:
         # The SDK asks for these before it collects its histograms.
         self._times.hand_over()
         return self._events.observe(options)
+
+
+def _reset_after_fork() -> None:
+    global _lock  # noqa: PLW0603 - another thread may have held it
+    _lock = threading.Lock()
+    for found in list(_known.values()):
+        found.reset()
+
+
+os.register_at_fork(after_in_child=_reset_after_fork)

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import Token
 from functools import lru_cache
+from importlib.metadata import version
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
 
 from hookline.errors import MissingExtraError
 from hookline.executors.contract import HookCall, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.results import (
-    FailureCause,
-    HookExecutionResult,
-    ProcessedHookResult,
-)
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.settings.model import HookType
 
 from .content import content_json, content_text, short_text, shown_name
@@ -54,6 +53,7 @@ _CONTENT_NAMES = {
     "tool_response": "gen_ai.tool.call.result",
 }
 _MODEL = "gen_ai.request.model"
+_MAX_KNOWN = 1024
 _HAS_EXIT_CODE = (HookType.COMMAND, HookType.WORKER)
 _EVENTS = {event: (f"hookline {event.value}", event.value) for event in HookEventName}
 _propagator = TraceContextTextMapPropagator()
@@ -71,9 +71,10 @@ class OtelTelemetry:
     ) -> None:
         """Use the global providers, also those that are set later, or these."""
         self.content = content
-        self.tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self.tracer = trace.get_tracer(SCOPE, version("hookline"), tracer_provider)
         self._meter_provider = meter_provider
         self._instruments: Instruments | None = None
+        self._known: dict[RegisteredHook, _HookFacts] = {}
 
     @property
     def instruments(self) -> Instruments | None:
@@ -82,6 +83,15 @@ class OtelTelemetry:
             provider = self._meter_provider or metrics.get_meter_provider()
             self._instruments = instruments_of(provider)
         return self._instruments
+
+    def facts_of(self, hook: RegisteredHook) -> _HookFacts:
+        """What is the same for all runs of a hook."""
+        found = self._known.get(hook)
+        if found is None:
+            if len(self._known) >= _MAX_KNOWN:  # a host that shares it between systems
+                self._known.clear()
+            found = self._known[hook] = _HookFacts.of(hook)
+        return found
 
     def start_event(
         self,
@@ -137,19 +147,19 @@ class _Event:
         """Start the span of a hook, and make it the current one."""
         if not self._target and TRAITS[hook.event].model_fields:
             self._name_model(call)
-        name, kind, known = _hook_span(hook)
-        attributes = known | self._target
+        facts = self._owner.facts_of(hook)
+        attributes = facts.attributes | self._target
         if call.recheck:
             attributes["hookline.hook.recheck"] = True
-        span = self._owner.tracer.start_span(name, self._context, kind, attributes)
-        return _Hook(self._owner, hook, span, set_span_in_context(span, self._context))
+        start = self._owner.tracer.start_span
+        span = start(facts.name, self._context, facts.kind, attributes)
+        return _Hook(self._owner, facts, span, set_span_in_context(span, self._context))
 
     def end(self, result: ProcessedHookResult | None) -> None:
         """End the span with the verdict, and count it."""
-        took_s = perf_counter() - self._started
-        labels = self._labels(result)
-        span = self._span
+        took_s, span = perf_counter() - self._started, self._span
         try:
+            labels = self._labels(result)
             if span.is_recording():
                 self._describe(span, result, labels)
         finally:
@@ -197,16 +207,49 @@ class _Event:
             span.set_attributes(_event_content(self._fields, result))
 
 
+class _HookFacts(Struct, frozen=True):
+    """What is the same for all runs of a hook."""
+
+    name: str
+    kind: SpanKind
+    attributes: Attributes
+    labels: Attributes
+    has_exit_code: bool
+
+    @classmethod
+    def of(cls, hook: RegisteredHook) -> Self:
+        config = hook.config
+        labels: Attributes = {
+            "hookline.event": hook.event.value,
+            "hookline.hook.name": (name := shown_name(config.name)),
+            "hookline.hook.type": config.type.value,
+        }
+        attributes = labels | {
+            "hookline.hook.source": hook.source.value,
+            "hookline.hook.mode": config.mode.value,
+        }
+        if config.is_async:
+            attributes["hookline.hook.async"] = True
+        is_request = config.type is HookType.HTTP
+        return cls(
+            name=f"hookline hook {name}",
+            kind=SpanKind.CLIENT if is_request else SpanKind.INTERNAL,
+            attributes=attributes,
+            labels=labels,
+            has_exit_code=config.type in _HAS_EXIT_CODE,
+        )
+
+
 class _Hook:
     """The span of one run of a hook; the current one until its end."""
 
-    __slots__ = ("_context", "_hook", "_owner", "_span", "_token")
+    __slots__ = ("_context", "_facts", "_owner", "_span", "_token")
 
     def __init__(
-        self, owner: OtelTelemetry, hook: RegisteredHook, span: Span, context: Context
+        self, owner: OtelTelemetry, facts: _HookFacts, span: Span, context: Context
     ) -> None:
         self._owner = owner
-        self._hook = hook
+        self._facts = facts
         self._span = span
         self._context = context
         self._token: Token[Context] = attach(context)
@@ -221,9 +264,10 @@ class _Hook:
         finally:
             span.end()
         if (figures := self._owner.instruments) is not None and result is not None:
+            labels = self._facts.labels
             if result.cause is not None:
-                figures.failures.add(_failure_labels(self._hook, result.cause))
-            labels = _hook_labels(self._hook)
+                cause = ("error.type", result.cause.value)
+                figures.failures.add((*labels.items(), cause))
             figures.add_hook(labels, result.duration / 1000, self._context)
 
     def _describe(self, span: Span, result: HookExecutionResult | None) -> None:
@@ -234,7 +278,7 @@ class _Hook:
         output = result.output
         if output is not None and output.decision is not None:
             attributes["hookline.hook.decision"] = output.decision.value
-        if result.exit_code is not None and self._hook.config.type in _HAS_EXIT_CODE:
+        if result.exit_code is not None and self._facts.has_exit_code:
             attributes["process.exit.code"] = result.exit_code
         for name in ("would_block", "truncated", "reran", "standby"):
             if getattr(result, name):
@@ -248,34 +292,6 @@ class _Hook:
         if result.cause is not None:
             error = attributes.get("hookline.hook.error", result.cause.value)
             span.set_status(StatusCode.ERROR, str(error))
-
-
-@lru_cache(maxsize=1024)
-def _hook_span(hook: RegisteredHook) -> tuple[str, SpanKind, Attributes]:
-    """Name, kind and attributes that are the same for all runs of a hook."""
-    found = _hook_labels(hook) | {
-        "hookline.hook.source": hook.source.value,
-        "hookline.hook.mode": hook.config.mode.value,
-    }
-    if hook.config.is_async:
-        found["hookline.hook.async"] = True
-    is_request = hook.config.type is HookType.HTTP
-    kind = SpanKind.CLIENT if is_request else SpanKind.INTERNAL
-    return f"hookline hook {found['hookline.hook.name']}", kind, found
-
-
-@lru_cache(maxsize=1024)
-def _hook_labels(hook: RegisteredHook) -> Attributes:
-    return {
-        "hookline.event": hook.event.value,
-        "hookline.hook.name": shown_name(hook.config.name),
-        "hookline.hook.type": hook.config.type.value,
-    }
-
-
-@lru_cache(maxsize=1024)
-def _failure_labels(hook: RegisteredHook, cause: FailureCause) -> Labels:
-    return (*_hook_labels(hook).items(), ("error.type", cause.value))
 
 
 @lru_cache(maxsize=1024)
@@ -299,10 +315,13 @@ def _failed_stage(result: ProcessedHookResult | None) -> str | None:
 def _event_content(
     fields: Mapping[str, Any], result: ProcessedHookResult
 ) -> Attributes:
-    found: Attributes = {"hookline.input": content_json(fields)}
+    found: Attributes = {}
     for field, name in _CONTENT_NAMES.items():
         if field in fields:
             found[name] = content_json(fields[field])
+    known = _GEN_AI_NAMES.keys() | _CONTENT_NAMES.keys()
+    if rest := {name: fields[name] for name in fields if name not in known}:
+        found["hookline.input"] = content_json(rest)
     for name in ("reason", "stop_reason", "system_message"):
         if text := getattr(result, name):
             found[f"hookline.{name}"] = content_text(text)

@@ -17,7 +17,7 @@ class Together:
     """Several backends as one; what they raise is logged once, and goes no further."""
 
     def __init__(self, *backends: Telemetry) -> None:
-        self._backends = backends
+        self.backends = backends
         self._has_warned = False
 
     def start_event(
@@ -29,7 +29,7 @@ class Together:
     ) -> EventTelemetry:
         """Tell all of them."""
         events = []
-        for backend in self._backends:
+        for backend in self.backends:
             try:
                 started = backend.start_event(event, fields, session_id, carrier)
             # A backend calls exporters and processors of the host.
