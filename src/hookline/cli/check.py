@@ -24,23 +24,25 @@ from .terminal import paint, plural, print_json, printable
 
 SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
-Check settings files for invalid JSON or TOML, unknown events and keys (with the nearest
-known one), wrong types, scripts that are missing or not executable, matchers that never
-match, timeouts that look like seconds, and files that every user can write. Hints say
-what would be faster. Also checked are the coding agents that 'hookline install' has set
-up: whether they find the command, ask for all events that have hooks, and wait long
-enough. No hook is run, so you can check a project that you do not trust.
+Check settings files for invalid JSON or TOML, unknown events and keys (with the
+nearest known one), wrong types, scripts that are missing or not executable,
+matchers that never match, timeouts that look like seconds, and files that every
+user can write. Hints say what would be faster. Also checked are the coding
+agents that 'hookline install' has set up: whether they find the command, ask
+for all events that have hooks, and wait long enough. No hook is run, so you can
+check a project that you do not trust.
 
   hookline check                          all settings files of this directory
   hookline check .hookline/settings.json  one file
-  hookline check --strict --format github for GitHub Actions: marks lines of a change
+  hookline check --strict --format github for GitHub Actions, at changed lines
   hookline check --format sarif > x.sarif for code scanning, SARIF 2.1.0
   hookline check --json                   for other programs
 
-Each finding is one line, 'file:line: error|warning|hint: field: message'. With github
-and sarif the summary is on stderr, and paths start at the root of the repository.
+Each finding is one line, 'file:line: error|warning|hint: field: message'. With
+github and sarif the summary is on stderr, and paths start at the root of the
+repository.
 
-exit status: 0 no errors, 1 errors (with --strict also warnings, or no settings)"""
+exit status: 0 no errors, 1 errors (with --strict also warnings or no settings)"""
 
 _STYLES = {"error": "red", "warning": "yellow", "hint": "blue"}
 
