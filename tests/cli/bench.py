@@ -48,14 +48,14 @@ class Bench:
         return [sys.executable, "-m", "hookline.cli.main", *words]
 
     def run(
-        self, *words: str, cwd: Path | None = None
+        self, *words: str, cwd: Path | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         return subprocess.run(
             self.argv(*words),
             cwd=cwd or self.project,
             env=self.env,
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,

@@ -6,6 +6,11 @@ import json
 import subprocess
 import sys
 import textwrap
+from typing import Any
+
+import pytest
+
+from hookline.protocol.events import TRAITS, HookEventName
 
 from .bench import GUARD, Bench, before_tool, command, group, on_terminal
 
@@ -25,6 +30,48 @@ def test_fire_gives_its_verdict_though_it_cannot_record(bench: Bench) -> None:
     assert json.loads(done.stdout)["blocked"] is True
     assert str(bench.project / "notes") in done.stderr
     assert (bench.project / "notes").read_text() == "precious"
+
+
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "né"}]}
+FIELDS: dict[str, Any] = {
+    "tool_name": "t",
+    "tool_input": {"path": "é\n"},
+    "tool_response": {"ok": True},
+    "prompt": "p",
+    "prompt_response": "r",
+    "llm_request": REQUEST,
+    "llm_response": {"text": "x"},
+    "source": "startup",
+    "reason": "exit",
+    "trigger": "auto",
+    "notification_type": "ToolPermission",
+    "message": "m",
+    "details": {},
+    "agent_type": "a",
+    "agent_id": "1",
+}
+
+
+@pytest.mark.parametrize("event", HookEventName)
+def test_a_recorded_input_fires_again_from_standard_input(
+    bench: Bench, event: HookEventName
+) -> None:
+    """Issue 16: the inspector runs events through ``fire --json --input -``."""
+    see = command('cat > seen.json; echo \'{"systemMessage": "seen"}\'', "see")
+    settings = bench.settings("s.json", {"hooks": {event: [group(see)]}})
+    fire = ("fire", event, "--settings", settings, "--json", "--input", "-")
+    first = bench.run(*fire, "--record", stdin=json.dumps(FIELDS))
+    assert first.returncode == 0, first.stderr
+    recorded = bench.json("log", "1")["input"]
+    if field := TRAITS[event].matched_field:
+        assert recorded[field] == FIELDS[field]
+    again = bench.run(*fire, stdin=json.dumps(recorded))
+    assert (again.returncode, again.stderr) == (0, "")
+    seen = json.loads((bench.project / "seen.json").read_text())
+    assert {**seen, "timestamp": ""} == {**recorded, "timestamp": ""}
+    for done in (first, again):
+        result = json.loads(done.stdout)
+        assert (result["event"], result["system_message"]) == (event, "seen")
 
 
 def test_fire_records_only_when_asked_to(bench: Bench) -> None:

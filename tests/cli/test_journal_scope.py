@@ -217,3 +217,11 @@ def test_hostile_folders_are_shown_on_one_line(bench: Bench) -> None:
     assert len(bench.run("log", cwd=folder).stdout.splitlines()) == 1
     found = json.loads(bench.run("log", "--json", cwd=folder).stdout)
     assert found[0]["project"] == str(folder)
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "list", "check"])
+def test_help_fits_on_a_terminal_of_80_columns(bench: Bench, name: str) -> None:
+    bench.env["COLUMNS"] = "80"
+    lines = bench.run(name, "--help").stdout.splitlines()
+    assert lines
+    assert [line for line in lines if len(line) > 80] == []

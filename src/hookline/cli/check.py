@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import msgspec
@@ -9,28 +10,39 @@ import msgspec
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
 from hookline.settings.fields import Severity
-from hookline.settings.lint import Checked, check_file, check_places
-from hookline.settings.locations import PROJECT_FOLDER, SettingsPlaces, absolute
+from hookline.settings.lint import Checked, Finding, check_file, check_places
+from hookline.settings.locations import (
+    FILE_STEM,
+    PROJECT_FOLDER,
+    SettingsPlaces,
+    absolute,
+    find_workspace,
+)
 
 from .common import Options, Parser
 from .terminal import paint, plural, print_json, printable
 
 SUMMARY = "find mistakes in settings files"
 DESCRIPTION = """\
-Check settings files for invalid JSON or TOML, unknown events and keys (with the nearest
-known one), wrong types, scripts that are missing or not executable, matchers that never
-match, timeouts that look like seconds, and files that every user can write. Hints say
-what would be faster. Also checked are the coding agents that 'hookline install' has set
-up: whether they find the command, ask for all events that have hooks, and wait long
-enough. No hook is run, so you can check a project that you do not trust.
+Check settings files for invalid JSON or TOML, unknown events and keys (with the
+nearest known one), wrong types, scripts that are missing or not executable,
+matchers that never match, timeouts that look like seconds, and files that every
+user can write. Hints say what would be faster. Also checked are the coding
+agents that 'hookline install' has set up: whether they find the command, ask
+for all events that have hooks, and wait long enough. No hook is run, so you can
+check a project that you do not trust.
 
   hookline check                          all settings files of this directory
   hookline check .hookline/settings.json  one file
-  hookline check --strict --json          for continuous integration
+  hookline check --strict --format github for GitHub Actions, at changed lines
+  hookline check --format sarif > x.sarif for code scanning, SARIF 2.1.0
+  hookline check --json                   for other programs
 
-Each finding is one line, 'file:line: error|warning|hint: field: message'.
+Each finding is one line, 'file:line: error|warning|hint: field: message'. With
+github and sarif the summary is on stderr, and paths start at the root of the
+repository.
 
-exit status: 0 no errors, 1 errors (with --strict also warnings)"""
+exit status: 0 no errors, 1 errors (with --strict also warnings or no settings)"""
 
 _STYLES = {"error": "red", "warning": "yellow", "hint": "blue"}
 
@@ -41,8 +53,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=text)
     text = "project directory; relative paths in commands start there"
     parser.add_cwd(text, default=None)
-    parser.add_flag("--strict", "exit with 1 for warnings too")
-    parser.add_flag("--json", "print a JSON list of the findings")
+    text = "exit with 1 for warnings too, and if there are no settings"
+    parser.add_flag("--strict", text)
+    text = f"{', '.join(_PRINTERS)} (default: text)"
+    parser.add_option("--format FORMAT", text, choices=list(_PRINTERS), default="text")
+    text = "print a JSON list of the findings, as --format json"
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help=text
+    )
 
 
 def run(options: Options) -> int:
@@ -50,17 +68,16 @@ def run(options: Options) -> int:
     cwd = None if options.cwd is None else Path(options.cwd)
     places = SettingsPlaces(project_dir=absolute(cwd or "."))
     file = options.file
-    checked = _check_all(places) if file is None else check_file(file, cwd)
-    if options.json:
-        print_json(msgspec.to_builtins(checked.findings))
+    if file is None:
+        checked = _check_all(places, strict=options.strict)
     else:
-        _print_findings(checked)
-        print(printable(_summary(checked, places)))
+        checked = check_file(file, cwd)
+    _PRINTERS[options.format](checked, places)
     counted = [Severity.ERROR, *([Severity.WARNING] if options.strict else [])]
     return 1 if any(checked.count(severity) for severity in counted) else 0
 
 
-def _check_all(places: SettingsPlaces) -> Checked:
+def _check_all(places: SettingsPlaces, *, strict: bool) -> Checked:
     from hookline.hosts.installed import find_installed
 
     checked = check_places(places)
@@ -68,23 +85,77 @@ def _check_all(places: SettingsPlaces) -> Checked:
     workspace = places.workspace()
     installed = find_installed(workspace, hooks) if workspace else []
     files = (file for one in installed for file in one.files)
-    findings = (finding for one in installed for finding in one.findings)
+    findings = [finding for one in installed for finding in one.findings]
+    if strict and not checked.files:
+        findings.append(_nothing_to_check(places))
     return Checked((*checked.files, *files), (*checked.findings, *findings))
 
 
-def _print_findings(checked: Checked) -> None:
+def _nothing_to_check(places: SettingsPlaces) -> Finding:
+    folders = _folders(places)
+    hint = "run 'hookline init' to set up a first hook, or name a FILE"
+    return Finding(
+        file=f"{folders[0]}/{FILE_STEM}.json",
+        severity=Severity.ERROR,
+        message=f"no settings files in {', '.join(folders)}: {hint}",
+        rule="no-settings",
+    )
+
+
+def _folders(places: SettingsPlaces) -> list[str]:
+    """Where settings are looked for, the project's own folder first."""
+    folders = [place.folder for place in places.folders(places.workspace())]
+    return list(dict.fromkeys((f"{places.project_dir}/{PROJECT_FOLDER}", *folders)))
+
+
+def _print_text(checked: Checked, places: SettingsPlaces) -> None:
     for finding in checked.findings:
         severity = finding.severity.value
         before, mark, after = printable(str(finding)).partition(f": {severity}: ")
         place = before.removeprefix(f"{absolute('.')}/")
         print(f"{place}{paint(mark, _STYLES[severity])}{after}")
+    print(_summary(checked, places))
+
+
+def _print_json(checked: Checked, _places: SettingsPlaces) -> None:
+    print_json(msgspec.to_builtins(checked.findings))
+
+
+def _print_github(checked: Checked, places: SettingsPlaces) -> None:
+    from .check_formats import github_lines
+
+    for line in github_lines(checked.findings, _root(places)):
+        print(line)
+    _print_summary(checked, places)
+
+
+def _print_sarif(checked: Checked, places: SettingsPlaces) -> None:
+    from .check_formats import sarif_log
+
+    print_json(sarif_log(checked.findings, _root(places)), pretty=True)
+    _print_summary(checked, places)
+
+
+_PRINTERS = {
+    "text": _print_text,
+    "json": _print_json,
+    "github": _print_github,
+    "sarif": _print_sarif,
+}
+
+
+def _root(places: SettingsPlaces) -> str:
+    return find_workspace(places.project_dir or ".").root
+
+
+def _print_summary(checked: Checked, places: SettingsPlaces) -> None:
+    sys.stdout.flush()
+    print(f"hookline: {_summary(checked, places)}", file=sys.stderr)
 
 
 def _summary(checked: Checked, places: SettingsPlaces) -> str:
-    if not checked.files:
-        folders = [place.folder for place in places.folders(places.workspace())]
-        own = f"{places.project_dir}/{PROJECT_FOLDER}"
-        return f"no settings files in {', '.join(dict.fromkeys((own, *folders)))}"
+    if not checked.files and not checked.findings:
+        return printable(f"no settings files in {', '.join(_folders(places))}")
     found = {one: checked.count(one) for one in Severity}
     shown = (one for one in found if found[one] or one is not Severity.HINT)
     counts = ", ".join(plural(found[one], one) for one in shown)

@@ -17,7 +17,7 @@ DESCRIPTION = """\
 Play a short agent session in a temporary project: a scripted model drives the real
 agent loop, and every hook is a real script in its own process. Shows one line per hook
 that ran, then a summary. Needs no network and no API key. The events are recorded in
-your journal, for 'hookline inspect' and 'hookline log'.
+your journal, for 'hookline inspect' and 'hookline log --everywhere'.
 
   hookline demo
   hookline demo --plain            for logs: one line per fact, in ASCII
@@ -41,7 +41,8 @@ def run(options: Options) -> None:
         project = Project(Path(folder).resolve())
         project.create()
         asyncio.run(play(project, timeline))
-    print("\nrecorded: look at it with 'hookline inspect' or 'hookline log'")
+    commands = "'hookline inspect' or 'hookline log --everywhere'"
+    print(f"\nrecorded: look at it with {commands}")
 
 
 def _new_folder(name: str | None) -> AbstractContextManager[str]:

@@ -18,10 +18,11 @@ from .terminal import one_line, print_json, print_table
 
 SUMMARY = "show the configured hooks"
 DESCRIPTION = """\
-Show every configured hook: event, matcher, name, source, type, whether it is enabled,
-and its mode: a hook in observe mode runs, and its verdict is only recorded. Below them,
-the coding agents that 'hookline install' has set up to ask these hooks, and whether
-that would work. No hook is run.
+Show every configured hook: event, matcher, name, source, type, whether it is
+enabled, and its mode: a hook in observe mode runs, and its verdict is only
+recorded ('hookline log --would-block' shows them). Below them, the coding
+agents that 'hookline install' has set up to ask these hooks, and whether that
+would work. No hook is run.
 
   hookline list
   hookline list --settings other.json --json"""

@@ -36,20 +36,21 @@ Show recorded events, one per line, newest last; or all details of one event.
   hookline log                            the last 50 events of this project
   hookline log --everywhere               of all projects
   hookline log --blocked --since 2h       blocked in the last two hours
-  hookline log --would-block              what hooks in observe mode would have blocked
+  hookline log --would-block              what hooks in observe mode would block
   hookline log --tool 'write_*' --hook secrets
   hookline log 17                         all details of event 17
   hookline log --follow                   show new events until Ctrl-C
   hookline log --json -n 0                all events as one JSON list
   hookline log --move-aside               rename a damaged journal
 
-Without --journal and --settings the events of this project are shown: those in the
-folder with .hookline or in the repository around --cwd, and below it. --here and
---everywhere override that; stderr says how many are left out. An ID is found anywhere.
+Without --journal and --settings the events of this project are shown: of the
+folder with .hookline, or of the repository, around --cwd, and below it. --here
+and --everywhere override that; stderr says how many events are left out. An ID
+is found in every project.
 
-Events are recorded if the settings have "hooksConfig": {"journal": true}, and by
-'hookline fire --record'. Values under keys that look like credentials are masked.
-With --follow, --json prints one object per line."""
+Events are recorded if the settings have "hooksConfig": {"journal": true}, and
+by 'hookline fire --record'. Values under keys that look like credentials are
+masked. With --follow, --json prints one object per line."""
 
 _POLL_S = 0.25
 _STYLES = {"blocked": "red", "stopped": "red", "ask": "yellow", "changed": "blue"}

@@ -41,22 +41,24 @@ from .terminal import Progress, plural
 
 SUMMARY = "fire recorded events again and show which verdicts change"
 DESCRIPTION = """\
-Fire recorded events again, with the current settings or others, and show the verdicts
-that change: blocked, ask, stop, a changed input, request or response, restricted tools,
-a withheld result. It answers "what would this new rule have blocked last week?".
+Fire recorded events again, with the current settings or others, and show the
+verdicts that change: blocked, ask, stop, a changed input, request or response,
+restricted tools, a withheld result. It answers "what would this new rule have
+blocked last week?".
 
   hookline replay --since 7d --settings new.json
   hookline replay --event BeforeTool --tool 'write_*'
   hookline replay --since today --dry-run        count events, run no hooks
   hookline replay --json                         one JSON object
-  hookline replay --progress json                and its progress, one object per line
+  hookline replay --progress json                progress as JSON lines too
 
-Without --settings the events of this project are replayed; with --settings those of all
-projects. --here and --everywhere override that. Hooks really run, in --cwd, with
-HOOKLINE_REPLAY=1. Untrusted hooks do not run, and nothing is recorded.
+Without --settings the events of this project are replayed; with --settings
+those of all projects. --here and --everywhere override that. Hooks really run,
+in --cwd, with HOOKLINE_REPLAY=1. Untrusted hooks do not run, and nothing is
+recorded.
 
-An event cannot be replayed exactly if its input was masked or truncated, or if a hook
-in the host's code took part. Such events are listed separately.
+An event cannot be replayed exactly if its input was masked or truncated, or if
+a hook in the host's code took part. Such events are listed separately.
 
 exit status: 0 no verdict changes, 1 a verdict changes (exact replays only)"""
 

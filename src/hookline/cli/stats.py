@@ -27,15 +27,15 @@ from .terminal import (
 
 SUMMARY = "show runs, blocks, failures and times per hook"
 DESCRIPTION = """\
-Show how often each hook ran, blocked and failed, and how long it took: p50, p95 and
-p99 are percentiles. The bar shows them on one scale for all hooks: solid up to p50,
-shaded up to p95, light up to p99; on a narrow terminal there is none.
+Show how often each hook ran, blocked and failed, and how long it took: p50, p95
+and p99 are percentiles. The bar shows them on one scale for all hooks: solid up
+to p50, shaded up to p95, light up to p99; on a narrow terminal there is none.
 
 More columns appear where they say something:
-  project             the runs are of several projects, each counted separately
-  mode, would block   a hook is in observe mode, or was
-  rechecks            runs in which a hook was asked again about the final input
-  hits, misses        events that found a process of "standby" started ahead, or did not
+  project            the runs are of several projects, each counted separately
+  mode, would block  a hook is in observe mode, or was
+  rechecks           runs in which a hook was asked again about the final input
+  hits, misses       events that a process of "standby" answered, or did not
 
   hookline stats                          the hooks of this project
   hookline stats --everywhere             of all projects

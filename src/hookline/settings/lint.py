@@ -26,6 +26,7 @@ from .fields import (
     OPTION_FIELDS,
     ROOT_FIELDS,
     Field,
+    KeyPath,
     Report,
     Severity,
     path_text,
@@ -173,6 +174,49 @@ def _regex_problem(pattern: str) -> str | None:
     return None
 
 
+_GENERAL_RULES = {
+    "unusable-file": "The file is not valid JSON or TOML, or is not used.",
+    "unknown-key": "The key is unknown, so it has no effect.",
+    "unknown-event": "The event is unknown, so its hooks never run.",
+    "no-settings": "There are no settings.",
+    "hooks": "Hooks are a list of groups for each event.",
+    "coding-agent": "A coding agent is set up to ask the hooks.",
+}
+_RULE_LEVELS = {
+    "settings": ROOT_FIELDS,
+    "group": GROUP_FIELDS,
+    "hook": HOOK_FIELDS,
+    "config": OPTION_FIELDS,
+}
+
+
+def rules() -> dict[str, str]:
+    """What findings are about: one rule for each key of settings, and general ones."""
+    keys = {
+        f"{level}-{key}": f"{key}: {field.description}"
+        for level, fields in _RULE_LEVELS.items()
+        for key, field in fields.items()
+    }
+    return _GENERAL_RULES | keys
+
+
+def _rule_of(path: KeyPath) -> str:
+    match path:
+        case ("hooksConfig", str() as key, *_):
+            level = "config"
+        case ("hooks", _, int(), "hooks", int(), str() as key, *_):
+            level = "hook"
+        case ("hooks", _, int(), str() as key, *_):
+            level = "group"
+        case ("hooks", str() as event):
+            return "hooks" if event in list(HookEventName) else "unknown-event"
+        case ("hooks", *_) | ():
+            return "hooks"
+        case (key, *_):
+            level = "settings"
+    return f"{level}-{key}" if key in _RULE_LEVELS[level] else "unknown-key"
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """One problem in one file."""
 
@@ -182,12 +226,20 @@ class Finding(Struct, frozen=True, kw_only=True):
     severity: Severity
     where: str = ""
     message: str
+    rule: str = "coding-agent"
+    """What it is about, a key of ``rules()``."""
+
+    @property
+    def text(self) -> str:
+        """Where in the file, and the message."""
+        return f"{self.where}: {self.message}" if self.where else self.message
 
     def __str__(self) -> str:
         line = "" if self.line is None else f":{self.line}"
-        where = f"{self.where}: " if self.where else ""
-        column = "" if self.column is None else f" (column {self.column})"
-        return f"{self.file}{line}: {self.severity}: {where}{self.message}{column}"
+        # Where a field is named, the line is enough to find it.
+        is_named = self.column is None or self.where
+        column = "" if is_named else f" (column {self.column})"
+        return f"{self.file}{line}: {self.severity}: {self.text}{column}"
 
 
 class Checked(Struct, frozen=True):
@@ -252,9 +304,11 @@ def _findings(
         Finding(
             file=str(file),
             line=positions.line_of(problem.path),
+            column=positions.column_of(problem.path),
             severity=problem.severity,
             where=path_text(problem.path),
             message=problem.message,
+            rule=_rule_of(problem.path),
         )
         for problem in report.problems
     ]
@@ -268,4 +322,5 @@ def _unusable(error: SettingsError, file: str) -> Finding:
         column=error.column,
         severity=Severity.ERROR,
         message=error.problem,
+        rule="unusable-file",
     )

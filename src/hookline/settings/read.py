@@ -183,18 +183,26 @@ def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class Positions(Struct, frozen=True):
-    """The line of each value in one file."""
+    """The line and column of each value in one file, or of its key."""
 
-    lines: dict[KeyPath, int] = {}
+    lines: dict[KeyPath, int]
+    columns: dict[KeyPath, int]
+    """In characters."""
     repeated: tuple[KeyPath, ...] = ()
     """Keys that an object has more than once: only the last value counts."""
 
     def line_of(self, path: KeyPath) -> int | None:
         """The line of a value, or of the nearest value around it."""
-        for length in range(len(path), 0, -1):
-            if line := self.lines.get(path[:length]):
-                return line
-        return self.lines.get(())
+        return _nearest(self.lines, path)
+
+    def column_of(self, path: KeyPath) -> int | None:
+        """The column of what ``line_of`` finds."""
+        return _nearest(self.columns, path)
+
+
+def _nearest(numbers: dict[KeyPath, int], path: KeyPath) -> int | None:
+    around = (path[:length] for length in range(len(path), -1, -1))
+    return next((numbers[one] for one in around if one in numbers), None)
 
 
 class _Container(Struct):
@@ -211,13 +219,13 @@ class _Container(Struct):
 
 
 def scan_json(text: str) -> Positions:
-    """Find the line of every value in a valid JSON file."""
+    """Find the position of every value in a valid JSON file."""
     import json
 
-    lines: dict[KeyPath, int] = {}
+    found = Positions({}, {})
     repeated: list[KeyPath] = []
     inside: list[_Container] = []
-    for lexeme, line in _json_lexemes(without_comments(text)):
+    for lexeme, line, column in _json_lexemes(without_comments(text)):
         top = inside[-1] if inside else None
         if lexeme in ("}", "]"):
             inside.pop()
@@ -225,24 +233,26 @@ def scan_json(text: str) -> Positions:
             top.key, top.index = None, top.index + 1
         elif top and top.is_object and top.key is None:
             top.key = json.loads(lexeme)
-            if top.child() in lines:
+            if top.child() in found.lines:
                 repeated.append(top.child())
-            lines[top.child()] = line
+            found.lines[top.child()], found.columns[top.child()] = line, column
         elif lexeme != ":":
             path = top.child() if top else ()
             if top is None or not top.is_object:
-                lines[path] = line
+                found.lines[path], found.columns[path] = line, column
             if lexeme in ("{", "["):
                 inside.append(_Container(path, is_object=lexeme == "{"))
-    return Positions(lines, tuple(_outermost(repeated)))
+    return Positions(found.lines, found.columns, tuple(_outermost(repeated)))
 
 
-def _json_lexemes(text: str) -> Iterator[tuple[str, int]]:
-    line, seen = 1, 0
+def _json_lexemes(text: str) -> Iterator[tuple[str, int, int]]:
+    line, seen, line_start = 1, 0, 0
     for match in re.finditer(JSON_LEXEME, text):
-        line += text.count("\n", seen, match.start())
-        seen = match.start()
-        yield match[0], line
+        start = match.start()
+        if breaks := text.count("\n", seen, start):
+            line, line_start = line + breaks, text.rindex("\n", seen, start) + 1
+        seen = start
+        yield match[0], line, start - line_start + 1
 
 
 def _outermost(repeated: list[KeyPath]) -> Iterator[KeyPath]:
@@ -255,8 +265,8 @@ def _outermost(repeated: list[KeyPath]) -> Iterator[KeyPath]:
 
 
 def scan_toml(text: str) -> Positions:
-    """Find the lines of tables and plain keys in valid TOML."""
-    lines: dict[KeyPath, int] = {}
+    """Find the positions of tables and plain keys in valid TOML."""
+    found = Positions({}, {})
     counts: dict[KeyPath, int] = {}
     table: KeyPath = ()
     in_long_string = False
@@ -265,11 +275,14 @@ def scan_toml(text: str) -> Positions:
         if not in_long_string:
             if header := re.match(_TOML_HEADER, line):
                 table = _table_path(_keys(header[2]), len(header[1]) == 2, counts)
-                lines.setdefault(table, number)
+                found.lines.setdefault(table, number)
+                found.columns.setdefault(table, header.start(1) + 1)
             elif pair := re.match(_TOML_PAIR, line):
-                lines.setdefault((*table, *_keys(pair[1])), number)
+                path = (*table, *_keys(pair[1]))
+                found.lines.setdefault(path, number)
+                found.columns.setdefault(path, pair.start(1) + 1)
         in_long_string ^= opens
-    return Positions(lines)
+    return found
 
 
 def _keys(dotted: str) -> list[str]:
