@@ -81,7 +81,9 @@ function literal(name) {
 
 function actionsOf(found) {
   const { row, fire_command: text, case: made } = found;
-  const reasons = made?.inexact ?? ["the input is too large to be copied"];
+  const reasons = made?.inexact.join("; ");
+  const note = made ? reasons && `A copy is not exact: ${reasons}.`
+    : "The input is too large to be copied.";
   return el("div", { class: "event-actions" },
     text && copyButton(text, "Copy as hookline fire"),
     made && el("button", { type: "button", onclick: () => openMade("make-test") },
@@ -89,8 +91,7 @@ function actionsOf(found) {
     el("a", { class: "button", href: address("/try", { from: row.id }) },
       "Try with this input"),
     command(`hookline log ${row.id}`),
-    reasons.length > 0 && el("p", { class: "why" },
-      `A copy is not exact: ${reasons.join("; ")}.`));
+    note && el("p", { class: "why" }, note));
 }
 
 function openMade(id) {
@@ -232,8 +233,8 @@ function fieldItem({ field, value, said }) {
 }
 
 function shortJson(value) {
-  if (typeof value === "object") return jsonView({ value }, "Value");
-  return el("code", {}, shortText(value));
+  const isLong = typeof value === "object" && !JSON.isRawJSON?.(value);
+  return isLong ? jsonView(value, "Value") : el("code", {}, shortText(value));
 }
 
 function shortText(value) {
