@@ -45,7 +45,9 @@ def routes(desk: Desk) -> list[BaseRoute]:
     """The routes of this view."""
 
     async def event(request: Request) -> Response:
-        return reply(await desk.in_thread(describe_event, desk, request.path_params["id"]))
+        return reply(
+            await desk.in_thread(describe_event, desk, request.path_params["id"])
+        )
 
     return [Route("/api/events/{id:int}", event)]
 
