@@ -5,7 +5,7 @@ import { navigate } from "./app.js";
 import { diffView } from "./diff.js";
 import {
   appendInPieces, command, copyButton, cut, duration, el, emptyState, fill, heading,
-  jsonView, longText, plural, size, tag, time, verdictBadge,
+  jsonView, longText, plural, size, tag, time, verdictBadge, visible,
 } from "./dom.js";
 import { backToTimeline } from "./timeline.js";
 
@@ -42,7 +42,7 @@ function headOf(found) {
   const target = row.target && el("code", {}, cut(row.target, 200));
   const title = heading(row.event, " ", target, verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
     row.would_block && verdictBadge("would-block"));
-  title.dataset.title = cut(`${row.event} ${row.target ?? ""}`.trim(), 80);
+  title.dataset.title = visible(cut(`${row.event} ${row.target ?? ""}`.trim(), 80));
   return el("header", { class: "event-head" },
     wayOf(found), title, factsOf(row),
     row.reason && el("div", { class: `reason verdict-${verdict.word}` },

@@ -1,7 +1,7 @@
 // The filters of the timeline: in the address, and as fields with what there is.
 
 import { get } from "./api.js";
-import { VERDICTS, count, el, fill } from "./dom.js";
+import { VERDICTS, count, el, fill, plural } from "./dom.js";
 
 export const NAMES = [
   "text", "event", "verdict", "tool", "hook", "session", "project", "since", "until",
@@ -110,7 +110,7 @@ export async function fillFacets(form, signal) {
 
 function options(found) {
   return found.slice(0, MOST_OPTIONS).map(({ value, count: times }) =>
-    el("option", { value, label: `${count(times)} ×` }));
+    el("option", { value, label: plural(times, "event") }));
 }
 
 function labelChoices(select, found) {
