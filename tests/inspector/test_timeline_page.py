@@ -171,6 +171,11 @@ def test_filters_are_in_the_address_and_back_takes_them_away(
         expect(rows(page).first).to_contain_text("blocked")
         options = page.locator("#filter-hook-list option")
         expect(options.first).to_have_attribute("label", "400 events")
+        page.goto(f"{inspected.base}/?since=4000000000")
+        expect(page.get_by_role("heading", name="No matching events")).to_be_visible()
+        page.get_by_role("button", name="Remove the filter: since").click()
+        rows(page).first.wait_for()
+        assert query(page) == {}
 
 
 def test_the_keyboard_is_enough(

@@ -4,7 +4,7 @@ import { address, get } from "./api.js";
 import { navigate } from "./app.js";
 import { diffView } from "./diff.js";
 import {
-  appendInPieces, command, copyButton, cut, duration, el, emptyState, fill, heading,
+  appendInPieces, command, copyButton, cut, duration, el, fill, heading,
   jsonView, longText, plural, size, tag, time, verdictBadge, visible,
 } from "./dom.js";
 import { backToTimeline } from "./timeline.js";
