@@ -45,12 +45,15 @@ def routes(desk: Desk) -> list[BaseRoute]:
     """The routes of this view."""
 
     async def event(request: Request) -> Response:
-        return reply(await desk.in_thread(_describe, desk, request.path_params["id"]))
+        return reply(
+            await desk.in_thread(describe_event, desk, request.path_params["id"])
+        )
 
     return [Route("/api/events/{id:int}", event)]
 
 
-def _describe(desk: Desk, event_id: int) -> dict[str, Any]:
+def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
+    """Everything about one event, for its page."""
     with desk.read() as reader:
         full = _find(reader, event_id)
         previous, following = _neighbours(reader, full)

@@ -84,7 +84,7 @@ async function fillView(view, url, signal) {
 function arrive(view, moveFocus) {
   const title = main.querySelector("h1");
   const text = title?.dataset.title ?? title?.textContent ?? view?.name ?? "";
-  document.title = `${text} · Hookline`;
+  document.title = visible(`${text} · Hookline`);
   if (moveFocus && !main.contains(document.activeElement)) {
     (title ?? main).focus({ preventScroll: true });
   }

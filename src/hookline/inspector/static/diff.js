@@ -49,7 +49,7 @@ function isLongText(before, after) {
 }
 
 function value(tag, sign, shown) {
-  const text = typeof shown === "string" ? shown : jsonText(shown);
+  const text = typeof shown === "string" && shown ? shown : jsonText(shown);
   return el(tag, { class: "diff-value" },
     el("span", { class: "diff-sign" }, sign), longText(text, "Value"));
 }

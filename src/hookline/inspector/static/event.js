@@ -4,8 +4,8 @@ import { address, get } from "./api.js";
 import { navigate } from "./app.js";
 import { diffView } from "./diff.js";
 import {
-  appendInPieces, command, copyButton, cut, duration, el, emptyState, fill, heading,
-  jsonView, longText, plural, size, tag, time, verdictBadge,
+  appendInPieces, command, copyButton, cut, duration, el, fill, heading,
+  jsonView, longText, plural, size, tag, time, verdictBadge, visible,
 } from "./dom.js";
 import { backToTimeline } from "./timeline.js";
 
@@ -42,7 +42,7 @@ function headOf(found) {
   const target = row.target && el("code", {}, cut(row.target, 200));
   const title = heading(row.event, " ", target, verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
     row.would_block && verdictBadge("would-block"));
-  title.dataset.title = cut(`${row.event} ${row.target ?? ""}`.trim(), 80);
+  title.dataset.title = visible(cut(`${row.event} ${row.target ?? ""}`.trim(), 80));
   return el("header", { class: "event-head" },
     wayOf(found), title, factsOf(row),
     row.reason && el("div", { class: `reason verdict-${verdict.word}` },
@@ -81,7 +81,9 @@ function literal(name) {
 
 function actionsOf(found) {
   const { row, fire_command: text, case: made } = found;
-  const reasons = made?.inexact ?? ["the input is too large to be copied"];
+  const reasons = made?.inexact.join("; ");
+  const note = made ? reasons && `A copy is not exact: ${reasons}.`
+    : "The input is too large to be copied.";
   return el("div", { class: "event-actions" },
     text && copyButton(text, "Copy as hookline fire"),
     made && el("button", { type: "button", onclick: () => openMade("make-test") },
@@ -89,8 +91,7 @@ function actionsOf(found) {
     el("a", { class: "button", href: address("/try", { from: row.id }) },
       "Try with this input"),
     command(`hookline log ${row.id}`),
-    reasons.length > 0 && el("p", { class: "why" },
-      `A copy is not exact: ${reasons.join("; ")}.`));
+    note && el("p", { class: "why" }, note));
 }
 
 function openMade(id) {
@@ -232,8 +233,8 @@ function fieldItem({ field, value, said }) {
 }
 
 function shortJson(value) {
-  if (typeof value === "object") return jsonView({ value }, "Value");
-  return el("code", {}, shortText(value));
+  const isLong = typeof value === "object" && !JSON.isRawJSON?.(value);
+  return isLong ? jsonView(value, "Value") : el("code", {}, shortText(value));
 }
 
 function shortText(value) {

@@ -1,7 +1,7 @@
 // The filters of the timeline: in the address, and as fields with what there is.
 
 import { get } from "./api.js";
-import { VERDICTS, count, el, fill } from "./dom.js";
+import { VERDICTS, count, el, fill, plural, timeText } from "./dom.js";
 
 export const NAMES = [
   "text", "event", "verdict", "tool", "hook", "session", "project", "since", "until",
@@ -36,13 +36,17 @@ export function filterForm(filters, changed, signal) {
     el("summary", {}, "Filters"), el("div", { class: "filters-fields" },
       fields.slice(1)));
   more.open = matchMedia("(min-width: 46rem)").matches || activeCount(filters) > 0;
+  const times = { since: filters.since, until: filters.until };
   const form = el("form", { role: "search", class: "filters", autocomplete: "off" },
     fields[0], more);
   let timer = null;
   const apply = (isTyping) => {
     clearTimeout(timer);
-    changed(valuesOf(form, filters), isTyping);
+    changed(valuesOf(form, times), isTyping);
   };
+  for (const name of ["since", "until"]) {
+    if (times[name]) form.append(timeChip(name, times, apply));
+  }
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     apply(false);
@@ -60,8 +64,20 @@ function activeCount(filters) {
   return Object.keys(filters).filter((name) => name !== "text").length;
 }
 
-function valuesOf(form, earlier) {
-  const { since, until } = earlier;
+// Times come with an address, such as a shared one; here they can be taken away.
+function timeChip(name, times, apply) {
+  const label = `${name} ${timeText(Number(times[name]))}`;
+  const chip = el("button", { type: "button", class: "chip",
+    "aria-label": `Remove the filter: ${label}` }, label, el("span", {}, "✕"));
+  chip.addEventListener("click", () => {
+    delete times[name];
+    chip.remove();
+    apply(false);
+  });
+  return chip;
+}
+
+function valuesOf(form, { since, until }) {
   const given = Object.keys(LABELS).map((name) =>
     [name, form.elements[name].value.trim()]);
   const values = { ...Object.fromEntries(given), since, until };
@@ -110,7 +126,7 @@ export async function fillFacets(form, signal) {
 
 function options(found) {
   return found.slice(0, MOST_OPTIONS).map(({ value, count: times }) =>
-    el("option", { value, label: `${count(times)} ×` }));
+    el("option", { value, label: plural(times, "event") }));
 }
 
 function labelChoices(select, found) {

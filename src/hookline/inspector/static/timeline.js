@@ -200,7 +200,8 @@ class Timeline {
       open: () => this.connection(true),
       lost: () => this.connection(false),
       event: (row) => this.receive(row),
-      reset: () => this.restart(),
+      // There is another journal, perhaps the first one.
+      reset: () => this.restart().then(() => this.say(this.rows.length)),
       settings: (data) => notice(data?.errors ?? [], "error"),
     }, this.signal);
   }
