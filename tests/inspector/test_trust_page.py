@@ -51,9 +51,9 @@ def test_what_waits_is_shown_with_its_diff_and_the_command(
         assert copied == f"hookline trust {project.folder}"
         words = re.compile("approve|trust", re.IGNORECASE)
         assert page.locator("main").get_by_role("button", name=words).count() == 0
-        # Approved on the command line, the page says so.
+        # Approved on the command line: back in the browser, the page says so.
         assert project.trust() == 0
-        page.reload()
+        page.evaluate("() => window.dispatchEvent(new Event('focus'))")
         expect(page.locator("main")).to_contain_text("nothing waits")
         expect(page.locator("main")).to_contain_text("Trusted since")
         assert problems.found == []

@@ -9,6 +9,7 @@ fit are listed apart.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from hashlib import sha256
 from sqlite3 import Row
@@ -49,6 +50,8 @@ from .desk import Desk
 MAX_RECORDED = 200
 """Hooks that are in the journal only; a journal may hold any number of names."""
 MAX_FAILURES = 20
+MAX_HOOKS = 2_000
+MAX_PROBLEMS = 50
 _MAX_TEXT = 4_000
 _MAX_NAME = 300
 
@@ -108,18 +111,20 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
     listed = configured_hooks(config)
     figures, reach, problem = _figures(desk, Owners(config, listed))
     breaker = CircuitBreaker(config.working_dir)
+    problems = [*map(str, config.settings.errors), *config.settings.warnings]
     found = [(k, its) for k, its in figures.items() if isinstance(k, Recorded)]
     found.sort(key=lambda one: -one[1].runs)
-    owners = [one.identity for one in listed]
+    owners = Counter(one.identity for one in listed)
     return {
         "hooks": [
             _facts(one, breaker)
             | {
                 "figures": _shown_figures(figures.get(one.key)),
-                "namesakes": owners.count(one.identity) - 1,
+                "namesakes": owners[one.identity] - 1,
             }
-            for one in listed
+            for one in listed[:MAX_HOOKS]
         ],
+        "hooks_left_off": max(0, len(listed) - MAX_HOOKS),
         "recorded": [
             _recorded_facts(one) | {"figures": _shown_figures(its)}
             for one, its in found[:MAX_RECORDED]
@@ -131,7 +136,8 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
         "journal_problem": problem,
         "cwd": config.working_dir,
         "switched_off": not config.settings.hooks_enabled,
-        "problems": [*map(str, config.settings.errors), *config.settings.warnings],
+        "problems": problems[:MAX_PROBLEMS],
+        "problems_left_off": max(0, len(problems) - MAX_PROBLEMS),
     }
 
 
@@ -392,7 +398,10 @@ def explain_values(desk: Desk, key: str, event_id: int | None) -> dict[str, Any]
 def _call(event: HookEventName, full: FullEntry) -> HookCall:
     """The event as it was recorded: its own folder, session and time."""
     known = {"cwd": full.entry.cwd, "session_id": full.entry.session}
-    given = {k: v for k, v in full.input.items() if k not in known or type(v) is str}
+    # A journal is a file: what it holds may have another shape.
+    whole: Any = full.input
+    items = whole.items() if isinstance(whole, dict) else ()
+    given = {k: v for k, v in items if k not in known or isinstance(v, str)}
     return HookCall(event, known | given)
 
 

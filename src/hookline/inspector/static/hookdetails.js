@@ -63,7 +63,8 @@ function approvalOf(hook) {
 function breakerOf(breaker) {
   if (breaker.state === "off") return "Off: it runs however often it times out.";
   const rule = `${plural(breaker.timeouts, "timeout")} in a row for one tool: ` +
-    `skipped for ${duration(breaker.cooldown_ms)}.`;
+    `skipped for ${duration(breaker.cooldown_ms)}. ` +
+    "All processes that work in this folder count together.";
   if (breaker.state === "closed") return `Closed. ${rule}`;
   const open = breaker.skipped.map(({ tool, timeouts, until }) => el("li", {},
     "Skipped ", tool ? ["for ", el("code", {}, tool)] : "", " until ", time(until),

@@ -4,8 +4,8 @@
 import { address, get } from "./api.js";
 import { remember } from "./app.js";
 import {
-  announce, command, count, cut, duration, el, emptyState, fill, heading, plural, tag,
-  time, verdictBadge,
+  announce, appendInPieces, command, count, cut, duration, el, emptyState, fill,
+  heading, plural, tag, time, verdictBadge,
 } from "./dom.js";
 import { histogram } from "./histogram.js";
 import { hookDetails } from "./hookdetails.js";
@@ -21,6 +21,8 @@ const COLUMNS = [
   { key: "p95", title: "p95", number: true, of: (hook) => hook.figures?.p95_ms ?? -1 },
   { key: "times", title: "Times", fixed: true },
 ];
+
+const AT_ONCE = 200;
 
 const APART = {
   code: ["Registered in code",
@@ -54,6 +56,10 @@ function notices(answer) {
   const problems = answer.problems.map((text) => el("p", {}, text));
   if (answer.switched_off) {
     problems.unshift(el("p", {}, "Hooks are switched off: enableHooks is false."));
+  }
+  if (answer.problems_left_off > 0) {
+    problems.push(el("p", {}, `${plural(answer.problems_left_off, "more problem")}: `,
+      "run ", el("code", {}, "hookline check")));
   }
   if (answer.journal_problem !== null) {
     problems.push(el("p", {}, `There are no figures: ${answer.journal_problem}. `,
@@ -118,6 +124,10 @@ function draw(view) {
     shown += found.length;
     if (found.length > 0) parts.push(apart(view, found, kind, title, text));
   }
+  if (answer.hooks_left_off > 0) {
+    const more = plural(answer.hooks_left_off, "more configured hook");
+    parts.splice(1, 0, el("p", { class: "muted" }, `${more}: see 'hookline list'.`));
+  }
   if (answer.recorded_left_off > 0) {
     const more = plural(answer.recorded_left_off, "more recorded hook");
     parts.push(el("p", { class: "muted" }, `${more} with fewer runs not shown.`));
@@ -169,8 +179,9 @@ function hookTable(view, hooks, caption, part) {
       "Clear the filters");
     return emptyState("No configured hook matches", el("p", {}, clear));
   }
-  const body = el("tbody", { role: "rowgroup" },
-    hooks.map((hook, n) => hookRows(view, hook, `${part}-${n}`)));
+  const body = el("tbody", { role: "rowgroup" });
+  const entry = (n) => hookRows(view, hooks[n], `${part}-${n}`);
+  appendInPieces(body, hooks.length, entry, AT_ONCE);
   // With its roles: on a narrow page the rows are laid out as cards.
   return el("table", { class: "hooks", role: "table" },
     el("caption", { class: "hidden" }, caption),
@@ -227,7 +238,9 @@ function hookRows(view, hook, id) {
   if (opened) toggle(true);
   const row = el("tr", { role: "row", class: isIdle(hook) ? "idle" : null },
     cells(hook, button, () => detail.hidden && press()));
-  return [row, detail];
+  const both = document.createDocumentFragment();
+  both.append(row, detail);
+  return both;
 }
 
 function isIdle(hook) {

@@ -3,8 +3,8 @@
 
 import { get } from "./api.js";
 import {
-  command, count, el, emptyState, errorState, fill, heading, loadingState, plural, size,
-  tag, time, verdictBadge,
+  announce, command, count, el, emptyState, errorState, fill, heading, loadingState,
+  plural, size, tag, time, verdictBadge,
 } from "./dom.js";
 
 const STATES = {
@@ -22,6 +22,19 @@ const CHANGES = {
 
 export async function show(root, url, signal) {
   const answer = await get("/api/trust", {}, signal);
+  let known = JSON.stringify(answer);
+  // Back from the terminal, where the approval is given.
+  window.addEventListener("focus", async () => {
+    const now = await get("/api/trust", {}, signal).catch(() => null);
+    if (now === null || JSON.stringify(now) === known) return;
+    known = JSON.stringify(now);
+    draw(root, now, signal);
+    announce("What waits for approval has changed");
+  }, { signal });
+  draw(root, answer, signal);
+}
+
+function draw(root, answer, signal) {
   const waiting = answer.projects.filter((one) => one.state === "waiting").length;
   fill(root, heading("Trust"),
     el("p", { class: "muted lead" },
@@ -181,7 +194,7 @@ function fileItem(file) {
   const body = fileBody(file);
   if (body === null) return el("li", {}, el("p", { class: "row" }, head));
   return el("li", {}, el("details", { open: file.change === "changed" },
-    el("summary", { class: "row" }, head), body));
+    el("summary", { class: "row", "data-row": true }, head), body));
 }
 
 function fileBody({ withheld, text, diff: changed, path, digest }) {
