@@ -1,31 +1,22 @@
 """The Hooks view: what is configured, how it ran, and what an expression saw.
 
-Nothing is run here, and nothing of a hook's environment or headers is sent. A run in
-the journal says the event, the name, the source and the type of its hook, and where it
-happened: it counts for each configured hook that all of this fits. Hooks that no longer
-fit are listed apart.
+Nothing is run here, and nothing of a hook's environment or headers is sent.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Hashable, Iterator
-from hashlib import sha256
+from collections.abc import Hashable
 from sqlite3 import Row
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from hookline.config import Config
 from hookline.engine.admission import CircuitBreaker
-from hookline.engine.explanation import disabled_where, switched_off
-from hookline.engine.registry import HookRegistry
 from hookline.errors import JournalError
 from hookline.executors.contract import HookCall, RegisteredHook
 from hookline.executors.rule import scope_of
@@ -41,11 +32,11 @@ from hookline.journal.recent import (
 from hookline.journal.redact import Masker
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
-from hookline.settings.locations import is_within
-from hookline.settings.model import HookSource, HookType, TrustStatus
+from hookline.settings.model import HookType, TrustStatus
 
 from .answers import number_of, reply
 from .desk import Desk
+from .inventory import ListedHook, Owners, Recorded, configured_hooks
 
 MAX_RECORDED = 200
 """Hooks that are in the journal only; a journal may hold any number of names."""
@@ -75,34 +66,6 @@ def routes(desk: Desk) -> list[BaseRoute]:
         Route("/api/hooks/failures", failures, methods=["GET"]),
         Route("/api/hooks/values", values, methods=["GET"]),
     ]
-
-
-class ListedHook(Struct, frozen=True):
-    """One configured hook, and why it does not run if it is switched off."""
-
-    key: str
-    hook: RegisteredHook
-    why: str | None = None
-
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        """What the journal says of its runs."""
-        hook = self.hook
-        kind = hook.config.type.value
-        return (hook.event.value, hook.name, hook.source.value, kind)
-
-
-class Recorded(Struct, frozen=True):
-    """A hook that the journal knows and the settings do not."""
-
-    kind: str
-    """``code``, ``elsewhere`` or ``gone``."""
-    event: str
-    name: str
-    source: str
-    type: str
-    folder: str | None
-    """Where it ran, for a hook of another project."""
 
 
 def list_hooks(desk: Desk) -> dict[str, Any]:
@@ -139,97 +102,6 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
         "problems": problems[:MAX_PROBLEMS],
         "problems_left_off": max(0, len(problems) - MAX_PROBLEMS),
     }
-
-
-def configured_hooks(config: Config) -> list[ListedHook]:
-    """All hooks of the settings, also those that ``enableHooks`` switches off."""
-    hooks: list[tuple[RegisteredHook, str | None]] = [
-        (hook, None if hook.enabled else disabled_where(config.settings, hook))
-        for hook in HookRegistry(config.settings).all_hooks()
-    ]
-    hooks += _switched_off(config)
-    seen: dict[str, int] = {}
-    listed = []
-    for hook, why in hooks:
-        digest = _digest(hook)
-        seen[digest] = number = seen.get(digest, 0) + 1
-        listed.append(ListedHook(f"{digest}-{number}", hook, why))
-    return listed
-
-
-def _switched_off(config: Config) -> Iterator[tuple[RegisteredHook, str]]:
-    settings = config.settings
-    for event in HookEventName:
-        for hook, group, layer, why in switched_off(settings, event):
-            trust = TrustStatus.TRUSTED
-            registered = RegisteredHook(
-                config=hook,
-                event=event,
-                source=layer.source,
-                options=settings.hook_options(layer, hook),
-                matcher=group.matcher,
-                sequential=group.sequential,
-                file=layer.file,
-                project=layer.project,
-                enabled=False,
-                trust=TrustStatus.UNTRUSTED if layer.is_unapproved else trust,
-            )
-            yield registered, why
-
-
-def _digest(hook: RegisteredHook) -> str:
-    """Names a hook while it stays as it is; equal ones are numbered."""
-    place = (hook.event, hook.source, hook.file, hook.matcher, hook.sequential)
-    text = repr((place, hook.config)).encode("utf-8", "surrogatepass")
-    return sha256(text).hexdigest()[:16]
-
-
-class Owners:
-    """Tells which hooks a run counts for."""
-
-    def __init__(self, config: Config, listed: list[ListedHook]) -> None:
-        here = os.path.realpath(config.working_dir)
-        self._places = {here, *config.settings.projects}
-        self._listed: dict[tuple[str, str, str, str], list[ListedHook]] = {}
-        for one in listed:
-            self._listed.setdefault(one.identity, []).append(one)
-        self._known: dict[tuple[str, ...], list[Hashable]] = {}
-        self._folders: dict[str, str] = {}
-
-    def of(self, run: Row) -> list[Hashable]:
-        """The keys of configured hooks, or one ``Recorded``."""
-        identity = (run["event"], run["name"], run["source"], run["type"])
-        place = (*identity, run["cwd"])
-        if place not in self._known:
-            self._known[place] = self._find(identity, run["cwd"])
-        return self._known[place]
-
-    def _find(self, identity: tuple[str, str, str, str], cwd: str) -> list[Hashable]:
-        folder = self._resolved(cwd)
-        found = [one for one in self._listed.get(identity, ()) if _ran_in(one, folder)]
-        if found:
-            return [one.key for one in found]
-        if identity[2] == HookSource.RUNTIME:
-            return [Recorded("code", *identity, None)]
-        if identity[2] == HookSource.PROJECT and not self._covers(folder):
-            return [Recorded("elsewhere", *identity, cwd)]
-        return [Recorded("gone", *identity, None)]
-
-    def _covers(self, folder: str) -> bool:
-        return any(is_within(folder, place) for place in self._places)
-
-    def _resolved(self, cwd: str) -> str:
-        if cwd not in self._folders:
-            # A NUL cannot be part of a path, but of a text in a journal.
-            valid = os.path.isabs(cwd) and "\0" not in cwd  # noqa: PTH117
-            self._folders[cwd] = os.path.realpath(cwd) if valid else cwd
-        return self._folders[cwd]
-
-
-def _ran_in(listed: ListedHook, folder: str) -> bool:
-    """A project's hooks run in that project only, all others everywhere."""
-    project = listed.hook.project
-    return project is None or is_within(folder, project)
 
 
 def _figures(

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from .query import JournalReader, percentile
 
 MAX_RUNS = 50_000
-BUDGET_S = 0.5
+BUDGET_S = 0.4
 EDGES_MS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 2, 5))
 """The upper ends of the histogram's buckets; one more holds what is longer."""
 _FLAGS = ("blocked", "would_block", "failed", "timed_out", "recheck")
