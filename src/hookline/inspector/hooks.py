@@ -192,13 +192,15 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
     name = _found(listed, key).hook.name if key else wanted.get("name")
     if not name:
         raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
-    same = {k: wanted[k] for k in ("source", "event", "type") if wanted.get(k)}
-    if wanted.get("folder"):
-        same["cwd"] = wanted["folder"]
+    same = {k: wanted[k] for k in ("source", "event", "type", "cwd") if wanted.get(k)}
 
     def is_wanted(run: Row) -> bool:
+        found = owners.of(run)
         if key:
-            return key in owners.of(run)
+            return key in found
+        kinds = [one.kind for one in found if isinstance(one, Recorded)]
+        if wanted.get("kind") and wanted["kind"] not in kinds:
+            return False
         return all(run[k] == value for k, value in same.items())
 
     with desk.read() as reader:

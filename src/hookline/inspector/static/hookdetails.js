@@ -119,8 +119,8 @@ async function showFailures(hook, section, signal, asked = false) {
     return;
   }
   fill(section, title, loadingState());
-  const { key, name, source, event, type, folder } = hook;
-  const wanted = key ? { key } : { name, source, event, type, folder };
+  const { key, kind, name, source, event, type, folder: cwd } = hook;
+  const wanted = key ? { key } : { kind, name, source, event, type, cwd };
   try {
     const found = await get("/api/hooks/failures", wanted, signal);
     fill(section, title, failureList(found));

@@ -117,7 +117,8 @@ function draw(view) {
   const kept = (hooks) => sorted(hooks.filter((hook) => isWanted(hook, query)), query);
   const configured = kept(answer.hooks);
   const parts = answer.hooks.length > 0
-    ? [hookTable(view, configured, "Configured hooks", "hooks")] : [];
+    ? [el("h2", { class: "hidden" }, "Configured hooks"),
+      hookTable(view, configured, "Configured hooks", "hooks")] : [];
   let shown = configured.length;
   for (const [kind, [title, text]] of Object.entries(APART)) {
     const found = kept(answer.recorded.filter((hook) => hook.kind === kind));
@@ -126,7 +127,7 @@ function draw(view) {
   }
   if (answer.hooks_left_off > 0) {
     const more = plural(answer.hooks_left_off, "more configured hook");
-    parts.splice(1, 0, el("p", { class: "muted" }, `${more}: see 'hookline list'.`));
+    parts.splice(2, 0, el("p", { class: "muted" }, `${more}: see 'hookline list'.`));
   }
   if (answer.recorded_left_off > 0) {
     const more = plural(answer.recorded_left_off, "more recorded hook");
