@@ -10,6 +10,7 @@ import os
 from collections.abc import Hashable, Iterator
 from hashlib import sha256
 from sqlite3 import Row
+from threading import Lock
 
 from msgspec import Struct
 
@@ -20,6 +21,9 @@ from hookline.executors.contract import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.locations import is_within
 from hookline.settings.model import HookSource, TrustStatus
+
+_checking = Lock()
+"""Approvals keep what they have seen, and are not made for several threads."""
 
 
 class ListedHook(Struct, frozen=True):
@@ -52,9 +56,11 @@ class Recorded(Struct, frozen=True):
 
 def configured_hooks(config: Config) -> list[ListedHook]:
     """All hooks of the settings, also those that ``enableHooks`` switches off."""
+    with _checking:
+        registered = HookRegistry(config.settings).all_hooks()
     hooks: list[tuple[RegisteredHook, str | None]] = [
         (hook, None if hook.enabled else disabled_where(config.settings, hook))
-        for hook in HookRegistry(config.settings).all_hooks()
+        for hook in registered
     ]
     hooks += _switched_off(config)
     seen: dict[str, int] = {}

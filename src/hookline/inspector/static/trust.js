@@ -157,6 +157,8 @@ function reviewedHook(hook) {
       hook.files.map((path, n) => [n > 0 && ", ", el("code", {}, path)])),
     hook.keys.length > 0 && el("dl", { class: "keys" }, hook.keys.map((one) =>
       el("div", {}, el("dt", {}, one.key), el("dd", {}, el("code", {}, one.value))))),
+    hook.keys_left_off > 0 && el("p", { class: "muted" },
+      `${plural(hook.keys_left_off, "more key")}: the command shows them.`),
     hook.diff.lines.length > 0 && diff(hook.diff, `What changed in ${hook.name}`));
 }
 
