@@ -302,3 +302,13 @@ async def test_a_journal_with_any_number_of_names_gives_a_bounded_answer(
     assert len(answer["recorded"]) == MAX_RECORDED
     assert answer["recorded_left_off"] == 5
     assert max(len(one["label"]) for one in answer["recorded"]) < 400
+
+
+def test_settings_with_any_number_of_hooks_give_a_bounded_answer(
+    project: Project,
+) -> None:
+    """A clone is listed before anybody approved it."""
+    many = ({"type": "rule", "name": f"r{n}", "when": "true"} for n in range(2_100))
+    project.settings(*many)
+    answer = list_hooks(Desk(str(project.folder)))
+    assert (len(answer["hooks"]), answer["hooks_left_off"]) == (2_000, 100)

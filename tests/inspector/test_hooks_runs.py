@@ -92,10 +92,11 @@ async def test_failures_of_other_hooks_of_the_name_stay_apart(
         desk = await write(one, {"path": "a"})
     here = list_failures(desk, {"key": keys(desk)["same"]})["failures"]
     assert [run["stderr"].strip() for run in here] == ["other"]
-    wanted = {"name": "same", "source": "project", "folder": str(project.folder)}
+    wanted = {"name": "same", "source": "project", "kind": "elsewhere"}
     there = list_failures(desk, wanted)["failures"]
     assert [run["stderr"].strip() for run in there] == ["project"]
-    assert list_failures(desk, {**wanted, "type": "rule"})["failures"] == []
+    for more in ({"type": "rule"}, {"kind": "gone"}, {"cwd": str(other.folder)}):
+        assert list_failures(desk, {**wanted, **more})["failures"] == []
 
 
 async def test_an_expression_is_shown_with_the_values_of_an_event(

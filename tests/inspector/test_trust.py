@@ -153,6 +153,17 @@ async def test_other_projects_are_those_trusted_and_those_in_the_journal(
         describe_known(desk, str(tmp_path / "moved"))
 
 
+def test_each_project_around_the_folder_is_shown_by_itself(project: Project) -> None:
+    project.write(".git/HEAD", "")
+    project.guarded()
+    project.trust()
+    inner = Project(project.folder / "inner", project.state)
+    inner.guarded()
+    found = list_projects(Desk(str(inner.folder)))["projects"]
+    states = {Path(one["project"]).name: one["state"] for one in found}
+    assert states == {"project": "trusted", "inner": "waiting"}
+
+
 @pytest.mark.parametrize(
     "name",
     [

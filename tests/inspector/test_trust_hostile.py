@@ -13,6 +13,7 @@ from hookline.inspector.answers import reply
 from hookline.inspector.approvals import (
     MAX_CHARACTERS,
     MAX_FILES,
+    MAX_ITEMS,
     MAX_LINE,
     MAX_LINES,
     list_projects,
@@ -134,7 +135,6 @@ def test_what_a_link_shows_after_a_change_stays_out_too(
         f'{{"client_secret": "{SECRET}"}}',
         f"curl https://user:{SECRET}@example.invalid/",
         f"curl 'https://example.invalid/?a=1&token={SECRET}'",
-        f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----",
     ],
 )
 def test_credentials_in_files_are_masked(project: Project, text: str) -> None:
@@ -148,6 +148,32 @@ def test_credentials_in_files_are_masked(project: Project, text: str) -> None:
     project.trust()
     project.write(".hookline/hooks/extra.sh", f"# before\n{text}\n# later\n")
     assert SECRET not in sent(project)
+
+
+def test_lines_of_a_private_key_are_masked_wherever_a_diff_starts(
+    project: Project,
+) -> None:
+    lines = [f"{n:02}" + "kEy+/" * 12 for n in range(40)]
+    key = "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n"
+    project.guarded()
+    path = ".hookline/hooks/id.pem"
+    project.write(path, key.format("\n".join(lines)))
+    assert "kEy+/" not in sent(project)
+    project.trust()
+    project.write(path, key.format("\n".join([*lines[:20], "x" * 62, *lines[21:]])))
+    found = files(project)[path]["diff"]["lines"]
+    assert "-[masked]" in found
+    assert "kEy+/" not in sent(project)
+
+
+def test_a_hook_with_any_number_of_keys_gives_a_bounded_answer(
+    project: Project,
+) -> None:
+    project.guarded(**{f"key {n}": "v" * 500 for n in range(5_000)})
+    (found,) = json.loads(sent(project))["projects"]
+    (hook,) = found["hooks"]
+    assert len(hook["keys"]) == MAX_ITEMS
+    assert hook["keys_left_off"] > 4_900
 
 
 def test_odd_kinds_of_files_are_named(project: Project) -> None:

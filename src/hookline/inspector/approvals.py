@@ -42,13 +42,19 @@ MAX_LINES = 400
 MAX_LINE = 1_000
 MAX_FILES = 300
 MAX_HOOKS = 300
+MAX_ITEMS = 60
+"""Of one hook: keys, notes, files."""
 MAX_CHARACTERS = 400_000
 """Of all texts of one project."""
 MAX_OTHERS = 100
 MAX_FOLDERS = 50
 _CHECK_S = 0.4
 """For the trusted projects elsewhere: the others are listed without a check."""
-_KEY_START, _KEY_END, _KEY = "-----BEGIN ", "-----END ", "PRIVATE KEY-----"
+_KEY_LINE = re.compile(
+    r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z])"
+    r"[-+ ]?\s*[\"']?[A-Za-z0-9+/=]{32,}(?:\\n)?[\"',]*\s*"
+)
+"""Of a private key, say: of a diff, not all of it need be there."""
 _URL_USER = re.compile(r"(https?://)[^\s/\"'@]+@")
 _URL_VALUE = re.compile(r"(?<=[?&])[\w.-]{1,64}=[^\s&\"'#]+")
 _reading = Lock()
@@ -83,7 +89,8 @@ def describe_known(desk: Desk, project: str) -> dict[str, Any]:
     """One of the projects that the view lists: no other folder is read."""
     here, others = _known_projects(desk)
     if project not in here and project not in others:
-        raise HTTPException(404, f"unknown project: run 'hookline trust' in {project}")
+        hint = f"run 'hookline trust' in {_short(project)}"
+        raise HTTPException(404, f"unknown project: {hint}")
     with _reading:
         return describe(project)
 
@@ -226,7 +233,7 @@ class _Pages:
         warnings = (text for layer in self._now.layers for text in layer.warnings)
         found = {
             "removed": not self._now.layers,
-            "warnings": [_short(text) for text in warnings],
+            "warnings": [_short(text) for text in islice(warnings, MAX_ITEMS)],
             "hooks": [self._hook(one) for one in hooks[:MAX_HOOKS]],
             "hooks_left_off": max(0, len(hooks) - MAX_HOOKS),
             "options": list(self._options()),
@@ -251,17 +258,20 @@ class _Pages:
             "runs": next((self._clean(text) for text in runs), None),
             "keys": [
                 {"key": _short(key), "value": self._json(key, value)}
-                for key, value in definition.other_keys()
+                for key, value in islice(definition.other_keys(), MAX_ITEMS)
             ],
+            "keys_left_off": max(0, len(definition.raw) - MAX_ITEMS),
             "cautions": [
                 {"name": _short(name), "text": text}
-                for name, text in definition.cautions()
+                for name, text in islice(definition.cautions(), MAX_ITEMS)
             ],
             "notes": [
                 {"path": _short(self._inside(path)), "text": _short(text)}
-                for path, text in reviewed.notes()
+                for path, text in islice(reviewed.notes(), MAX_ITEMS)
             ],
-            "files": [_short(self._inside(path)) for path in reviewed.files],
+            "files": [
+                _short(self._inside(path)) for path in reviewed.files[:MAX_ITEMS]
+            ],
             "diff": self._text(diff),
         }
 
@@ -314,25 +324,22 @@ class _Pages:
     def _text(self, lines: list[str]) -> Text:
         """The first lines, without credentials."""
         shown: list[str] = []
-        for line in self._masked(lines[:MAX_LINES]):
-            if self._left < len(line):
+        for whole in lines[:MAX_LINES]:
+            # Masked before it is cut: half a credential must not look like none.
+            cut = self._masked(whole[: 10 * MAX_LINE])[:MAX_LINE]
+            if self._left < len(cut):
                 break
-            cut = line[:MAX_LINE]
             self._left -= len(cut)
-            more = len(line) - len(cut)
-            shown.append(f"{cut}…[{more} more characters]" if more else cut)
+            more = len(whole) - MAX_LINE
+            shown.append(f"{cut}…[{more} more characters]" if more > 0 else cut)
         return Text(shown, len(lines) - len(shown))
 
-    def _masked(self, lines: list[str]) -> Iterator[str]:
-        in_key = False
-        for line in lines:
-            starts = _KEY_START in line and _KEY in line
-            if in_key and not starts and _KEY_END not in line:
-                self._masker.masked = True
-                yield MASK
-            else:
-                yield self._mask(line)
-            in_key = (in_key or starts) and _KEY_END not in line
+    def _masked(self, line: str) -> str:
+        """A line of a file or a diff."""
+        if _KEY_LINE.fullmatch(line):
+            self._masker.masked = True
+            return f"{line[:1] if line[:1] in '+- ' else ''}{MASK}"
+        return self._mask(line)
 
     def _mask(self, text: str) -> str:
         """Without credentials, also where they are in an address."""

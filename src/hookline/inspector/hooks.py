@@ -1,30 +1,22 @@
 """The Hooks view: what is configured, how it ran, and what an expression saw.
 
-Nothing is run here, and nothing of a hook's environment or headers is sent. A run in
-the journal says the event, the name, the source and the type of its hook, and where it
-happened: it counts for each configured hook that all of this fits. Hooks that no longer
-fit are listed apart.
+Nothing is run here, and nothing of a hook's environment or headers is sent.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Iterator
-from hashlib import sha256
+from collections import Counter
+from collections.abc import Hashable
 from sqlite3 import Row
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from hookline.config import Config
 from hookline.engine.admission import CircuitBreaker
-from hookline.engine.explanation import disabled_where, switched_off
-from hookline.engine.registry import HookRegistry
 from hookline.errors import JournalError
 from hookline.executors.contract import HookCall, RegisteredHook
 from hookline.executors.rule import scope_of
@@ -40,15 +32,17 @@ from hookline.journal.recent import (
 from hookline.journal.redact import Masker
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
-from hookline.settings.locations import is_within
-from hookline.settings.model import HookSource, HookType, TrustStatus
+from hookline.settings.model import HookType, TrustStatus
 
 from .answers import number_of, reply
 from .desk import Desk
+from .inventory import ListedHook, Owners, Recorded, configured_hooks
 
 MAX_RECORDED = 200
 """Hooks that are in the journal only; a journal may hold any number of names."""
 MAX_FAILURES = 20
+MAX_HOOKS = 2_000
+MAX_PROBLEMS = 50
 _MAX_TEXT = 4_000
 _MAX_NAME = 300
 
@@ -74,52 +68,26 @@ def routes(desk: Desk) -> list[BaseRoute]:
     ]
 
 
-class ListedHook(Struct, frozen=True):
-    """One configured hook, and why it does not run if it is switched off."""
-
-    key: str
-    hook: RegisteredHook
-    why: str | None = None
-
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        """What the journal says of its runs."""
-        hook = self.hook
-        kind = hook.config.type.value
-        return (hook.event.value, hook.name, hook.source.value, kind)
-
-
-class Recorded(Struct, frozen=True):
-    """A hook that the journal knows and the settings do not."""
-
-    kind: str
-    """``code``, ``elsewhere`` or ``gone``."""
-    event: str
-    name: str
-    source: str
-    type: str
-    folder: str | None
-    """Where it ran, for a hook of another project."""
-
-
 def list_hooks(desk: Desk) -> dict[str, Any]:
     """Everything the view shows at first."""
     config = desk.config
     listed = configured_hooks(config)
     figures, reach, problem = _figures(desk, Owners(config, listed))
     breaker = CircuitBreaker(config.working_dir)
+    problems = [*map(str, config.settings.errors), *config.settings.warnings]
     found = [(k, its) for k, its in figures.items() if isinstance(k, Recorded)]
     found.sort(key=lambda one: -one[1].runs)
-    owners = [one.identity for one in listed]
+    owners = Counter(one.identity for one in listed)
     return {
         "hooks": [
             _facts(one, breaker)
             | {
                 "figures": _shown_figures(figures.get(one.key)),
-                "namesakes": owners.count(one.identity) - 1,
+                "namesakes": owners[one.identity] - 1,
             }
-            for one in listed
+            for one in listed[:MAX_HOOKS]
         ],
+        "hooks_left_off": max(0, len(listed) - MAX_HOOKS),
         "recorded": [
             _recorded_facts(one) | {"figures": _shown_figures(its)}
             for one, its in found[:MAX_RECORDED]
@@ -131,99 +99,9 @@ def list_hooks(desk: Desk) -> dict[str, Any]:
         "journal_problem": problem,
         "cwd": config.working_dir,
         "switched_off": not config.settings.hooks_enabled,
-        "problems": [*map(str, config.settings.errors), *config.settings.warnings],
+        "problems": problems[:MAX_PROBLEMS],
+        "problems_left_off": max(0, len(problems) - MAX_PROBLEMS),
     }
-
-
-def configured_hooks(config: Config) -> list[ListedHook]:
-    """All hooks of the settings, also those that ``enableHooks`` switches off."""
-    hooks: list[tuple[RegisteredHook, str | None]] = [
-        (hook, None if hook.enabled else disabled_where(config.settings, hook))
-        for hook in HookRegistry(config.settings).all_hooks()
-    ]
-    hooks += _switched_off(config)
-    seen: dict[str, int] = {}
-    listed = []
-    for hook, why in hooks:
-        digest = _digest(hook)
-        seen[digest] = number = seen.get(digest, 0) + 1
-        listed.append(ListedHook(f"{digest}-{number}", hook, why))
-    return listed
-
-
-def _switched_off(config: Config) -> Iterator[tuple[RegisteredHook, str]]:
-    settings = config.settings
-    for event in HookEventName:
-        for hook, group, layer, why in switched_off(settings, event):
-            trust = TrustStatus.TRUSTED
-            registered = RegisteredHook(
-                config=hook,
-                event=event,
-                source=layer.source,
-                options=settings.hook_options(layer, hook),
-                matcher=group.matcher,
-                sequential=group.sequential,
-                file=layer.file,
-                project=layer.project,
-                enabled=False,
-                trust=TrustStatus.UNTRUSTED if layer.is_unapproved else trust,
-            )
-            yield registered, why
-
-
-def _digest(hook: RegisteredHook) -> str:
-    """Names a hook while it stays as it is; equal ones are numbered."""
-    place = (hook.event, hook.source, hook.file, hook.matcher, hook.sequential)
-    text = repr((place, hook.config)).encode("utf-8", "surrogatepass")
-    return sha256(text).hexdigest()[:16]
-
-
-class Owners:
-    """Tells which hooks a run counts for."""
-
-    def __init__(self, config: Config, listed: list[ListedHook]) -> None:
-        here = os.path.realpath(config.working_dir)
-        self._places = {here, *config.settings.projects}
-        self._listed: dict[tuple[str, str, str, str], list[ListedHook]] = {}
-        for one in listed:
-            self._listed.setdefault(one.identity, []).append(one)
-        self._known: dict[tuple[str, ...], list[Hashable]] = {}
-        self._folders: dict[str, str] = {}
-
-    def of(self, run: Row) -> list[Hashable]:
-        """The keys of configured hooks, or one ``Recorded``."""
-        identity = (run["event"], run["name"], run["source"], run["type"])
-        place = (*identity, run["cwd"])
-        if place not in self._known:
-            self._known[place] = self._find(identity, run["cwd"])
-        return self._known[place]
-
-    def _find(self, identity: tuple[str, str, str, str], cwd: str) -> list[Hashable]:
-        folder = self._resolved(cwd)
-        found = [one for one in self._listed.get(identity, ()) if _ran_in(one, folder)]
-        if found:
-            return [one.key for one in found]
-        if identity[2] == HookSource.RUNTIME:
-            return [Recorded("code", *identity, None)]
-        if identity[2] == HookSource.PROJECT and not self._covers(folder):
-            return [Recorded("elsewhere", *identity, cwd)]
-        return [Recorded("gone", *identity, None)]
-
-    def _covers(self, folder: str) -> bool:
-        return any(is_within(folder, place) for place in self._places)
-
-    def _resolved(self, cwd: str) -> str:
-        if cwd not in self._folders:
-            # A NUL cannot be part of a path, but of a text in a journal.
-            valid = os.path.isabs(cwd) and "\0" not in cwd  # noqa: PTH117
-            self._folders[cwd] = os.path.realpath(cwd) if valid else cwd
-        return self._folders[cwd]
-
-
-def _ran_in(listed: ListedHook, folder: str) -> bool:
-    """A project's hooks run in that project only, all others everywhere."""
-    project = listed.hook.project
-    return project is None or is_within(folder, project)
 
 
 def _figures(
@@ -314,13 +192,15 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
     name = _found(listed, key).hook.name if key else wanted.get("name")
     if not name:
         raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
-    same = {k: wanted[k] for k in ("source", "event", "type") if wanted.get(k)}
-    if wanted.get("folder"):
-        same["cwd"] = wanted["folder"]
+    same = {k: wanted[k] for k in ("source", "event", "type", "cwd") if wanted.get(k)}
 
     def is_wanted(run: Row) -> bool:
+        found = owners.of(run)
         if key:
-            return key in owners.of(run)
+            return key in found
+        kinds = [one.kind for one in found if isinstance(one, Recorded)]
+        if wanted.get("kind") and wanted["kind"] not in kinds:
+            return False
         return all(run[k] == value for k, value in same.items())
 
     with desk.read() as reader:
@@ -392,7 +272,10 @@ def explain_values(desk: Desk, key: str, event_id: int | None) -> dict[str, Any]
 def _call(event: HookEventName, full: FullEntry) -> HookCall:
     """The event as it was recorded: its own folder, session and time."""
     known = {"cwd": full.entry.cwd, "session_id": full.entry.session}
-    given = {k: v for k, v in full.input.items() if k not in known or type(v) is str}
+    # A journal is a file: what it holds may have another shape.
+    whole: Any = full.input
+    items = whole.items() if isinstance(whole, dict) else ()
+    given = {k: v for k, v in items if k not in known or isinstance(v, str)}
     return HookCall(event, known | given)
 
 

@@ -4,11 +4,11 @@
 import { address, get } from "./api.js";
 import { remember } from "./app.js";
 import {
-  announce, appendInPieces, command, count, cut, duration, el, emptyState, errorState, fill, heading,
-  loadingState, longText, plural, tag, time, verdictBadge,
+  announce, appendInPieces, command, count, cut, duration, el, emptyState, fill,
+  heading, plural, tag, time, verdictBadge,
 } from "./dom.js";
 import { histogram } from "./histogram.js";
-import { valuesPanel } from "./values.js";
+import { hookDetails } from "./hookdetails.js";
 
 const COLUMNS = [
   { key: "name", title: "Hook", of: (hook) => (hook.label ?? hook.name).toLowerCase() },
@@ -22,7 +22,7 @@ const COLUMNS = [
   { key: "times", title: "Times", fixed: true },
 ];
 
-const AT_ONCE = 5;
+const AT_ONCE = 200;
 
 const APART = {
   code: ["Registered in code",
@@ -57,6 +57,10 @@ function notices(answer) {
   if (answer.switched_off) {
     problems.unshift(el("p", {}, "Hooks are switched off: enableHooks is false."));
   }
+  if (answer.problems_left_off > 0) {
+    problems.push(el("p", {}, `${plural(answer.problems_left_off, "more problem")}: `,
+      "run ", el("code", {}, "hookline check")));
+  }
   if (answer.journal_problem !== null) {
     problems.push(el("p", {}, `There are no figures: ${answer.journal_problem}. `,
       "To record events, set ", el("code", {}, '"hooksConfig": {"journal": true}'),
@@ -76,7 +80,8 @@ function noHooks(answer) {
 
 function filters(view) {
   const { query, answer } = view;
-  const events = [...new Set([...answer.hooks, ...answer.recorded].map((h) => h.event))];
+  const all = [...answer.hooks, ...answer.recorded];
+  const events = [...new Set(all.map((hook) => hook.event))].sort();
   const search = el("input", {
     type: "search", "data-search": true, id: "hook-text", autocomplete: "off",
     placeholder: "Name, file, matcher, command…", value: query.get("q") ?? "",
@@ -86,7 +91,7 @@ function filters(view) {
   const select = el("select", {
     id: "hook-event", onchange: () => change(view, "event", select.value),
   }, el("option", { value: "" }, "All events"),
-    events.sort().map((name) =>
+    events.map((name) =>
       el("option", { value: name, selected: name === chosen }, name)));
   return el("form", {
     class: "row hook-filters", role: "search", onsubmit: (e) => e.preventDefault(),
@@ -112,12 +117,17 @@ function draw(view) {
   const kept = (hooks) => sorted(hooks.filter((hook) => isWanted(hook, query)), query);
   const configured = kept(answer.hooks);
   const parts = answer.hooks.length > 0
-    ? [hookTable(view, configured, "Configured hooks", "hooks")] : [];
+    ? [el("h2", { class: "hidden" }, "Configured hooks"),
+      hookTable(view, configured, "Configured hooks", "hooks")] : [];
   let shown = configured.length;
   for (const [kind, [title, text]] of Object.entries(APART)) {
     const found = kept(answer.recorded.filter((hook) => hook.kind === kind));
     shown += found.length;
     if (found.length > 0) parts.push(apart(view, found, kind, title, text));
+  }
+  if (answer.hooks_left_off > 0) {
+    const more = plural(answer.hooks_left_off, "more configured hook");
+    parts.splice(2, 0, el("p", { class: "muted" }, `${more}: see 'hookline list'.`));
   }
   if (answer.recorded_left_off > 0) {
     const more = plural(answer.recorded_left_off, "more recorded hook");
@@ -125,7 +135,8 @@ function draw(view) {
   }
   fill(list, parts);
   const all = answer.hooks.length + answer.recorded.length;
-  const text = shown === all ? plural(all, "hook") : `${shown} of ${plural(all, "hook")}`;
+  const hooks = plural(all, "hook");
+  const text = shown === all ? hooks : `${shown} of ${hooks}`;
   const counter = document.getElementById("hook-count");
   if (counter.textContent !== text) announce(text);
   counter.textContent = text;
@@ -169,8 +180,9 @@ function hookTable(view, hooks, caption, part) {
       "Clear the filters");
     return emptyState("No configured hook matches", el("p", {}, clear));
   }
-  const body = el("tbody", { role: "rowgroup" },
-    hooks.map((hook, n) => hookRows(view, hook, `${part}-${n}`)));
+  const body = el("tbody", { role: "rowgroup" });
+  const entry = (n) => hookRows(view, hooks[n], `${part}-${n}`);
+  appendInPieces(body, hooks.length, entry, AT_ONCE);
   // With its roles: on a narrow page the rows are laid out as cards.
   return el("table", { class: "hooks", role: "table" },
     el("caption", { class: "hidden" }, caption),
@@ -190,7 +202,8 @@ function columnHead(view, { key, title, number, fixed }) {
   const current = view.query.get("sort");
   const order = { [key]: "ascending", [`-${key}`]: "descending" }[current] ?? "none";
   const kind = `col-${key}${number ? " number" : ""}`;
-  if (fixed) return el("th", { scope: "col", role: "columnheader", class: kind }, title);
+  const head = { scope: "col", role: "columnheader", class: kind };
+  if (fixed) return el("th", head, title);
   // The first click sorts by what people look for: the most, or A to Z.
   const steps = number ? [`-${key}`, key, ""] : [key, `-${key}`, ""];
   const next = steps[(steps.indexOf(current) + 1) % steps.length];
@@ -199,10 +212,9 @@ function columnHead(view, { key, title, number, fixed }) {
     document.querySelector(`[data-sort="${key}"]`)?.focus();
   };
   const sign = { ascending: "▲", descending: "▼", none: "" }[order];
-  return el("th", {
-    scope: "col", role: "columnheader", class: kind, "aria-sort": order,
-  }, el("button", { type: "button", class: "sort", "data-sort": key, onclick: sort },
-    title, el("span", { "aria-hidden": "true" }, sign)));
+  return el("th", { ...head, "aria-sort": order }, el("button", {
+    type: "button", class: "sort", "data-sort": key, onclick: sort,
+  }, title, el("span", { "aria-hidden": "true" }, sign)));
 }
 
 function hookRows(view, hook, id) {
@@ -212,7 +224,8 @@ function hookRows(view, hook, id) {
   const toggle = (open) => {
     button.setAttribute("aria-expanded", String(open));
     detail.hidden = !open;
-    if (open && panel.childElementCount === 0) fill(panel, details(view, hook));
+    if (!open || panel.childElementCount > 0) return;
+    fill(panel, hookDetails(hook, view.signal));
   };
   const press = () => {
     const open = detail.hidden;
@@ -226,7 +239,9 @@ function hookRows(view, hook, id) {
   if (opened) toggle(true);
   const row = el("tr", { role: "row", class: isIdle(hook) ? "idle" : null },
     cells(hook, button, () => detail.hidden && press()));
-  return [row, detail];
+  const both = document.createDocumentFragment();
+  both.append(row, detail);
+  return both;
 }
 
 function isIdle(hook) {
@@ -295,148 +310,4 @@ function stateOf(hook) {
 function stateBadge(hook) {
   const { word, kind } = stateOf(hook);
   return hook.kind ? "–" : verdictBadge(kind, word);
-}
-
-function details(view, hook) {
-  const failures = el("section", { class: "failures-list" });
-  const expressions = hook.condition || hook.expression;
-  const parts = [
-    hook.description && el("p", {}, hook.description),
-    facts(hook),
-    hook.figures && figuresOf(view, hook),
-    expressions && valuesPanel(hook, view.signal),
-    failures,
-  ];
-  showFailures(view, hook, failures);
-  return el("div", { class: "hook-detail" }, parts);
-}
-
-function facts(hook) {
-  const why = el("p", {}, hook.why ?? hook.trust_problem);
-  const rows = [
-    ["File", hook.file && el("code", {}, hook.file)],
-    ["Project", hook.project && el("code", {}, hook.project)],
-    ["Folder", hook.folder && el("code", {}, hook.folder)],
-    ["Runs", hook.runs && longText(hook.runs, "What it runs")],
-    ["Matcher", hook.kind ? null : el("code", {}, hook.matcher || "*")],
-    ["Disabled", hook.enabled === false && why],
-    ["Approval", hook.trust && approvalOf(hook)],
-    ["Breaker", hook.breaker && breakerOf(hook.breaker)],
-    ["Mode", hook.mode && modeOf(hook)],
-    ["Timeout", hook.timeout_ms && duration(hook.timeout_ms)],
-    ["On error", hook.on_error && policyOf(hook.on_error)],
-    ["Dialect", hook.dialect],
-    ["Namesakes", hook.namesakes > 0 && `${plural(hook.namesakes, "other hook")} of ` +
-      "this event, name, source and type: their runs may be counted here too."],
-  ];
-  const shown = rows.filter(([, value]) => value);
-  return shown.length > 0 && el("dl", { class: "facts" }, shown.map(([name, value]) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-}
-
-function approvalOf(hook) {
-  const link = el("a", { href: "/trust" }, "Trust view");
-  if (hook.trust === "untrusted") return ["Not approved: it does not run. See the ", link];
-  if (hook.trust === "changed") {
-    return [`${hook.trust_problem ?? "It changed"}: its onError decides. See the `, link];
-  }
-  return hook.source === "project" && hook.project ? "Approved" : "Needs none";
-}
-
-function breakerOf(breaker) {
-  if (breaker.state === "off") return "Off: it runs however often it times out.";
-  const rule = `${plural(breaker.timeouts, "timeout")} in a row for one tool: ` +
-    `skipped for ${duration(breaker.cooldown_ms)}.`;
-  if (breaker.state === "closed") return `Closed. ${rule}`;
-  const open = breaker.skipped.map(({ tool, timeouts, until }) => el("li", {},
-    "Skipped ", tool ? ["for ", el("code", {}, tool)] : "", " until ", time(until),
-    ` after ${plural(timeouts, "timeout")}.`));
-  return [el("ul", {}, open), el("p", { class: "muted" }, rule)];
-}
-
-function modeOf(hook) {
-  const words = [hook.mode === "observe"
-    ? "Observe: its verdict is recorded and counts for nothing" : "Enforce"];
-  if (hook.async) words.push("not waited for");
-  if (hook.sequential) words.push("one after the other with its group");
-  if (hook.managed) words.push("managed: nobody else can switch it off");
-  if (hook.standby > 0) words.push(`${hook.standby} started ahead`);
-  return words.join(", ");
-}
-
-function policyOf(policy) {
-  const causes = Object.entries(policy).filter(([, value]) => value);
-  const words = new Set(causes.map(([, value]) => value));
-  if (words.size === 1) return `${[...words][0]}, whatever the cause`;
-  return causes.map(([cause, value]) => `${cause}: ${value}`).join(", ");
-}
-
-function figuresOf(view, hook) {
-  const its = hook.figures;
-  const rows = [
-    ["Runs", count(its.runs)], ["Blocks", count(its.blocks)],
-    ["Would block", count(its.would_block)], ["Failures", count(its.failures)],
-    ["Timeouts", count(its.timeouts)], ["Asked again", count(its.rechecks)],
-    ["p50", duration(its.p50_ms)], ["p95", duration(its.p95_ms)],
-    ["Longest", duration(its.max_ms)],
-    ["Last run", el("a", { href: `/events/${its.last_event}` }, time(its.last_at))],
-  ];
-  return el("section", { class: "figures" },
-    el("dl", { class: "numbers" }, rows.map(([name, value]) =>
-      el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    el("div", {}, histogram(its.histogram, its.runs, { large: true }),
-      el("p", {}, el("a", {
-        href: address("/", { hook: hook.name, event: hook.event }),
-      }, "Its events on the timeline"))));
-}
-
-async function showFailures(view, hook, section, asked = false) {
-  const title = el("h3", {}, "Last failures");
-  if (!asked && !(hook.figures?.failures > 0)) {
-    const further = el("button", {
-      type: "button", onclick: () => showFailures(view, hook, section, true),
-    }, "Look further back");
-    const none = hook.figures ? "None in the runs that were counted. " : "No runs. ";
-    fill(section, title, el("p", { class: "muted" }, none, hook.figures && further));
-    return;
-  }
-  fill(section, title, loadingState());
-  const { key, name, source, event, type, folder } = hook;
-  const wanted = key ? { key } : { name, source, event, type, folder };
-  try {
-    const found = await get("/api/hooks/failures", wanted, view.signal);
-    fill(section, title, failureList(found));
-  } catch (error) {
-    if (error.name === "AbortError") return;
-    const again = () => showFailures(view, hook, section, true);
-    fill(section, title, errorState(error, again));
-  }
-}
-
-function failureList(found) {
-  const reach = found.complete ? "all runs" : plural(found.of_runs, "run");
-  const since = found.since === null ? "" : [" since ", time(found.since)];
-  if (found.failures.length === 0) {
-    return el("p", { class: "muted" }, `None in ${reach}`, since, ".");
-  }
-  const list = el("ol", { class: "failed-runs" });
-  const entry = (n) => failureItem(found.failures[n]);
-  appendInPieces(list, found.failures.length, entry, AT_ONCE);
-  return list;
-}
-
-function failureItem(run) {
-  const cuts = [
-    run.masked && "credentials are masked", run.cut && "the recorded output was cut",
-  ].filter(Boolean).join(", ");
-  const stderr = run.stderr.trim() === ""
-    ? el("p", { class: "muted" }, "Nothing on stderr.") : longText(run.stderr, "stderr");
-  return el("li", {},
-    el("p", { class: "row" }, verdictBadge("failed", run.cause),
-      el("a", { href: `/events/${run.event_id}` }, `Event ${run.event_id}`),
-      run.recheck && tag("asked again"), run.target && el("code", {}, cut(run.target, 60)),
-      el("span", { class: "muted" }, time(run.at), ` · ${duration(run.duration_ms)}`)),
-    run.error !== `exited with status ${run.exit_code}` &&
-      el("p", { class: "failed-error" }, run.error), stderr,
-    cuts && el("p", { class: "muted small" }, `In the event: ${cuts}.`));
 }

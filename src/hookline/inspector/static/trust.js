@@ -3,8 +3,8 @@
 
 import { get } from "./api.js";
 import {
-  command, count, el, emptyState, errorState, fill, heading, loadingState, plural, size,
-  tag, time, verdictBadge,
+  announce, command, count, el, emptyState, errorState, fill, heading, loadingState,
+  plural, size, tag, time, verdictBadge,
 } from "./dom.js";
 
 const STATES = {
@@ -22,6 +22,19 @@ const CHANGES = {
 
 export async function show(root, url, signal) {
   const answer = await get("/api/trust", {}, signal);
+  let known = JSON.stringify(answer);
+  // Back from the terminal, where the approval is given.
+  window.addEventListener("focus", async () => {
+    const now = await get("/api/trust", {}, signal).catch(() => null);
+    if (now === null || JSON.stringify(now) === known) return;
+    known = JSON.stringify(now);
+    draw(root, now, signal);
+    announce("What waits for approval has changed");
+  }, { signal });
+  draw(root, answer, signal);
+}
+
+function draw(root, answer, signal) {
   const waiting = answer.projects.filter((one) => one.state === "waiting").length;
   fill(root, heading("Trust"),
     el("p", { class: "muted lead" },
@@ -44,7 +57,7 @@ function nothingWaits({ cwd, projects }) {
   }
   return emptyState("Nothing waits for approval",
     el("p", {}, "There are no hooks of a project in ", el("code", {}, cwd), "."),
-    el("p", {}, "Hooks in your own settings, and those of the system, need no approval."),
+    el("p", {}, "Hooks in your own settings and in those of the system need none."),
     el("p", {}, "Set up a first hook of this project:"),
     el("p", {}, command("hookline init")));
 }
@@ -106,8 +119,8 @@ function review(project) {
   return [
     el("p", {}, was),
     problem && el("p", { class: "caution" }, problem),
-    removed && el("p", { class: "caution" }, "Its settings are gone; approving removes ",
-      "the record of its hooks."),
+    removed && el("p", { class: "caution" }, "Its settings are gone: approving ",
+      "that removes the record of its hooks."),
     el("section", { class: "commands" },
       el("h3", {}, "To review and approve, type"), toType(project)),
     warnings.map((text) => el("p", { class: "caution" }, text)),
@@ -142,8 +155,10 @@ function reviewedHook(hook) {
       path && [el("code", {}, path), " "], text)),
     hook.files.length > 0 && el("p", { class: "muted" }, "Pins ",
       hook.files.map((path, n) => [n > 0 && ", ", el("code", {}, path)])),
-    hook.keys.length > 0 && el("dl", { class: "keys" }, hook.keys.map(({ key, value }) =>
-      el("div", {}, el("dt", {}, key), el("dd", {}, el("code", {}, value))))),
+    hook.keys.length > 0 && el("dl", { class: "keys" }, hook.keys.map((one) =>
+      el("div", {}, el("dt", {}, one.key), el("dd", {}, el("code", {}, one.value))))),
+    hook.keys_left_off > 0 && el("p", { class: "muted" },
+      `${plural(hook.keys_left_off, "more key")}: the command shows them.`),
     hook.diff.lines.length > 0 && diff(hook.diff, `What changed in ${hook.name}`));
 }
 
@@ -181,7 +196,7 @@ function fileItem(file) {
   const body = fileBody(file);
   if (body === null) return el("li", {}, el("p", { class: "row" }, head));
   return el("li", {}, el("details", { open: file.change === "changed" },
-    el("summary", { class: "row" }, head), body));
+    el("summary", { class: "row", "data-row": true }, head), body));
 }
 
 function fileBody({ withheld, text, diff: changed, path, digest }) {
@@ -208,7 +223,9 @@ function lines({ lines: shown, left_off: left }, label, kindOf = () => undefined
     return el("span", { class: kind ? `line ${kind}` : "line" }, line, "\n");
   });
   return el("div", { class: "lines" },
-    el("pre", { class: "text", tabindex: "0", role: "region", "aria-label": label }, rows),
+    el("pre", {
+      class: "text", tabindex: "0", role: "region", "aria-label": label,
+    }, rows),
     left > 0 && el("p", { class: "muted small" },
       `${count(left)} more ${left === 1 ? "line" : "lines"}: the command shows them.`));
 }

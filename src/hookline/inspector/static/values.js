@@ -8,6 +8,7 @@ import {
 } from "./dom.js";
 
 const OFFERED = 20;
+const UNSURE = "With what the hook saw, the outcome may have been another one.";
 
 export function valuesPanel(hook, signal) {
   const result = el("div", { class: "values", "aria-live": "polite" });
@@ -44,14 +45,16 @@ async function offerEvents(hook, select, result, signal) {
       `Event ${row.id} · ${timeText(row.at)} · ${cut(row.target ?? row.event, 40)} ` +
       `· ${row.verdict}`)));
     if (events.length === 0) {
-      fill(result, el("p", { class: "muted" }, `No ${hook.event} event is recorded yet.`));
+      const none = `No ${hook.event} event is recorded yet.`;
+      fill(result, el("p", { class: "muted" }, none));
     } else if (select.value === "" && result.childElementCount === 0) {
       select.value = events[0].id;
       await showValues(hook, select.value, result, signal);
     }
   } catch (error) {
     if (error.name === "AbortError") return;
-    fill(result, el("p", { class: "muted" }, `No events to choose from: ${error.message}`));
+    const none = `No events to choose from: ${error.message}`;
+    fill(result, el("p", { class: "muted" }, none));
   }
 }
 
@@ -83,9 +86,9 @@ function valuesOf(found) {
     el("p", {}, el("a", { href: `/events/${found.id}` }, `Event ${found.id}`),
       el("span", { class: "muted" }, ` · ${timeText(found.at)} · `), ran),
     found.cut && el("p", { class: "caution" }, "The recorded input was cut (it had ",
-      `${plural(found.bytes, "byte")}): what the hook saw may have given another result.`),
-    found.masked && el("p", { class: "caution" }, "Credentials in the recorded input are ",
-      "masked: what the hook saw may have given another result."),
+      `${plural(found.bytes, "byte")}). `, UNSURE),
+    found.masked && el("p", { class: "caution" },
+      "Credentials in the recorded input are masked. ", UNSURE),
     found.condition && explained("if", found.condition),
     found.rule && explained("when", found.rule),
   ];

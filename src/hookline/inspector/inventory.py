@@ -1,0 +1,147 @@
+"""Which hooks there are, and which of them a run in the journal counts for.
+
+A run says the event, the name, the source and the type of its hook, and where it
+happened. It counts for each configured hook that all of this fits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from hashlib import sha256
+from sqlite3 import Row
+from threading import Lock
+
+from msgspec import Struct
+
+from hookline.config import Config
+from hookline.engine.explanation import disabled_where, switched_off
+from hookline.engine.registry import HookRegistry
+from hookline.executors.contract import RegisteredHook
+from hookline.protocol.events import HookEventName
+from hookline.settings.locations import is_within
+from hookline.settings.model import HookSource, TrustStatus
+
+_checking = Lock()
+"""Approvals keep what they have seen, and are not made for several threads."""
+
+
+class ListedHook(Struct, frozen=True):
+    """One configured hook, and why it does not run if it is switched off."""
+
+    key: str
+    hook: RegisteredHook
+    why: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What the journal says of its runs."""
+        hook = self.hook
+        kind = hook.config.type.value
+        return (hook.event.value, hook.name, hook.source.value, kind)
+
+
+class Recorded(Struct, frozen=True):
+    """A hook that the journal knows and the settings do not."""
+
+    kind: str
+    """``code``, ``elsewhere`` or ``gone``."""
+    event: str
+    name: str
+    source: str
+    type: str
+    folder: str | None
+    """Where it ran, for a hook of another project."""
+
+
+def configured_hooks(config: Config) -> list[ListedHook]:
+    """All hooks of the settings, also those that ``enableHooks`` switches off."""
+    with _checking:
+        registered = HookRegistry(config.settings).all_hooks()
+    hooks: list[tuple[RegisteredHook, str | None]] = [
+        (hook, None if hook.enabled else disabled_where(config.settings, hook))
+        for hook in registered
+    ]
+    hooks += _switched_off(config)
+    seen: dict[str, int] = {}
+    listed = []
+    for hook, why in hooks:
+        digest = _digest(hook)
+        seen[digest] = number = seen.get(digest, 0) + 1
+        listed.append(ListedHook(f"{digest}-{number}", hook, why))
+    return listed
+
+
+def _switched_off(config: Config) -> Iterator[tuple[RegisteredHook, str]]:
+    settings = config.settings
+    for event in HookEventName:
+        for hook, group, layer, why in switched_off(settings, event):
+            trust = TrustStatus.TRUSTED
+            registered = RegisteredHook(
+                config=hook,
+                event=event,
+                source=layer.source,
+                options=settings.hook_options(layer, hook),
+                matcher=group.matcher,
+                sequential=group.sequential,
+                file=layer.file,
+                project=layer.project,
+                enabled=False,
+                trust=TrustStatus.UNTRUSTED if layer.is_unapproved else trust,
+            )
+            yield registered, why
+
+
+def _digest(hook: RegisteredHook) -> str:
+    """Names a hook while it stays as it is; equal ones are numbered."""
+    place = (hook.event, hook.source, hook.file, hook.matcher, hook.sequential)
+    text = repr((place, hook.config)).encode("utf-8", "surrogatepass")
+    return sha256(text).hexdigest()[:16]
+
+
+class Owners:
+    """Tells which hooks a run counts for."""
+
+    def __init__(self, config: Config, listed: list[ListedHook]) -> None:
+        here = os.path.realpath(config.working_dir)
+        self._places = {here, *config.settings.projects}
+        self._listed: dict[tuple[str, str, str, str], list[ListedHook]] = {}
+        for one in listed:
+            self._listed.setdefault(one.identity, []).append(one)
+        self._known: dict[tuple[str, ...], list[Hashable]] = {}
+        self._folders: dict[str, str] = {}
+
+    def of(self, run: Row) -> list[Hashable]:
+        """The keys of configured hooks, or one ``Recorded``."""
+        identity = (run["event"], run["name"], run["source"], run["type"])
+        place = (*identity, run["cwd"])
+        if place not in self._known:
+            self._known[place] = self._find(identity, run["cwd"])
+        return self._known[place]
+
+    def _find(self, identity: tuple[str, str, str, str], cwd: str) -> list[Hashable]:
+        folder = self._resolved(cwd)
+        found = [one for one in self._listed.get(identity, ()) if _ran_in(one, folder)]
+        if found:
+            return [one.key for one in found]
+        if identity[2] == HookSource.RUNTIME:
+            return [Recorded("code", *identity, None)]
+        if identity[2] == HookSource.PROJECT and not self._covers(folder):
+            return [Recorded("elsewhere", *identity, cwd)]
+        return [Recorded("gone", *identity, None)]
+
+    def _covers(self, folder: str) -> bool:
+        return any(is_within(folder, place) for place in self._places)
+
+    def _resolved(self, cwd: str) -> str:
+        if cwd not in self._folders:
+            # A NUL cannot be part of a path, but of a text in a journal.
+            valid = os.path.isabs(cwd) and "\0" not in cwd  # noqa: PTH117
+            self._folders[cwd] = os.path.realpath(cwd) if valid else cwd
+        return self._folders[cwd]
+
+
+def _ran_in(listed: ListedHook, folder: str) -> bool:
+    """A project's hooks run in that project only, all others everywhere."""
+    project = listed.hook.project
+    return project is None or is_within(folder, project)
