@@ -3,10 +3,11 @@
 import { get, post } from "./api.js";
 import { remember } from "./app.js";
 import {
-  announce, copyButton, el, errorState, fill, heading, loadingState, plural, visible,
+  announce, appendInPieces, copyButton, cut, duration, el, errorState, fill, heading,
+  loadingState, longText, plural, tag, verdictBadge, visible,
 } from "./dom.js";
+import { changesOf, errorsOf, expression, hooksOf, mergeOf } from "./event.js";
 import { indented, jsonMistake } from "./jsontext.js";
-import { showExplanation, showResult } from "./verdict.js";
 
 const PAUSE_MS = 250;
 const LONGEST_IN_URL = 1500;
@@ -120,7 +121,7 @@ class TryView {
   get event() { return this.events.get(this.eventChoice.value); }
 
   async start(params) {
-    const event = params.get("event") ?? "BeforeTool";
+    const event = params.get("from") ?? params.get("event") ?? "BeforeTool";
     if (/^\d+$/.test(event)) await this.fillRecorded(event);
     else this.fillGiven(event, params.get("tool"), params.get("input"));
   }
@@ -131,6 +132,7 @@ class TryView {
     this.toolName.value = tool ?? (this.event.takes_tool ? "write_file" : "");
     this.input.value = input ?? this.sample();
     if (!isKnown) this.tell(`There is no event named ${visible(event)}.`);
+    this.recordedText = this.input.value;
     this.shownTool = this.toolName.value;
     this.showEvent();
     this.changed(0);
@@ -139,8 +141,9 @@ class TryView {
   async fillRecorded(id) {
     try {
       const found = await get(`/api/try/${id}`, {}, this.signal);
-      this.fillGiven(found.event, found.tool ?? "", found.text);
       this.recorded = id;
+      // What cannot be seen is written out, which means the same in JSON.
+      this.fillGiven(found.event, found.tool ?? "", visible(found.text));
       this.tell(
         el("span", {}, "The input of ", el("a", { href: `/events/${id}` }, `event ${id}`), "."),
         found.inexact.map((reason) => el("span", {}, ` Not as it was: ${reason}.`)));
@@ -243,8 +246,9 @@ class TryView {
 
   writeAddress() {
     const params = new URLSearchParams({ event: this.event.name });
-    if (this.recorded) params.set("event", this.recorded);
-    else {
+    if (this.recorded && this.input.value === this.recordedText) {
+      params.set("event", this.recorded);
+    } else {
       if (this.event.takes_tool) params.set("tool", this.toolName.value);
       const text = this.input.value;
       const isShort = text.length <= LONGEST_IN_URL;
@@ -263,7 +267,8 @@ class TryView {
     try {
       const found = await post("/api/explain", this.body(), this.signal);
       if (asked !== this.asked) return;
-      fill(this.explanation, showExplanation(found));
+      this.sequential = found.sequential;
+      fill(this.explanation, explanationOf(found));
       announce(found.summary);
     } catch (error) {
       if (this.signal.aborted || asked !== this.asked) return;
@@ -280,7 +285,7 @@ class TryView {
     try {
       const body = { ...this.body(), run, record: this.record.checked && !this.known.records };
       const result = await post("/api/fire", body, this.running.signal);
-      fill(this.outcome, showResult(result));
+      fill(this.outcome, resultOf(result, this.sequential));
       announce(this.outcome.querySelector("h3")?.textContent ?? "The hooks have run");
     } catch (error) {
       if (this.signal.aborted) return;
@@ -309,4 +314,76 @@ class TryView {
     if (isRunning) this.cancelButton.focus();
     else if (document.activeElement === document.body) this.runButton.focus();
   }
+}
+
+const JUDGEMENTS = {
+  runs: "allowed",
+  untrusted: "ask",
+  changed: "ask",
+  skipped: "ask",
+  "condition false": "ask",
+};
+
+// The answer of /api/explain, in the words of `hookline explain`.
+function explanationOf({ hooks, summary, warnings }) {
+  const list = el("ol", { class: "explained" });
+  appendInPieces(list, hooks.length, (n) => explained(hooks[n]));
+  return [
+    el("p", { class: "summary" }, `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`),
+    warnings.map((text) => el("p", { class: "small warning-text" }, text)),
+    hooks.length === 0 && el("p", { class: "muted" },
+      "Add a hook for it to the settings, or choose another event. ",
+      el("a", { href: "/hooks" }, "See all hooks")),
+    list,
+  ];
+}
+
+function explained(hook) {
+  const { judgement, order } = hook;
+  const badge = judgement in JUDGEMENTS
+    ? verdictBadge(JUDGEMENTS[judgement], judgement) : tag(judgement);
+  return el("li", { tabindex: "-1", "data-row": true },
+    el("p", { class: "row" },
+      el("span", { class: "muted" }, order === null ? "–" : `${order}.`),
+      el("strong", {}, cut(hook.name, 200)), badge),
+    el("p", {}, cut(hook.why, 1000)),
+    el("p", { class: "small muted" }, factsOf(hook)),
+    hook.if && expression("if", hook.if), hook.rule && expression("when", hook.rule));
+}
+
+function factsOf(hook) {
+  const facts = [
+    `${hook.source} ${hook.type}`,
+    hook.observes && "observes only: its verdict has no effect",
+    hook.managed && "managed",
+    hook.dialect !== "hookline" && `dialect ${hook.dialect}`,
+    hook.sequential && "sequential",
+    hook.async && "not waited for",
+  ];
+  return `${facts.filter(Boolean).join(", ")}; ${hook.file ?? "registered in code"}`;
+}
+
+// The answer of /api/fire, in the parts of the view of one event.
+function resultOf(result, sequential) {
+  const { word } = result.verdict;
+  const reason = result.stop_reason ?? result.reason ?? result.final_output?.reason;
+  const took = duration(result.total_duration_ms);
+  const ran = result.hooks.length > 0
+    ? `${plural(result.hooks.length, "hook run")} in ${took}` : "no hook ran";
+  const plan = result.hooks.length > 0 ? { sequential } : null;
+  const row = { duration_ms: result.total_duration_ms };
+  const said = [
+    ["Message for the model", result.system_message],
+    ["Message for the user", result.user_message],
+  ].filter(([, text]) => text);
+  return el("div", { class: "event-column result" },
+    el("h3", { class: "row" }, "Verdict: ", verdictBadge(word),
+      el("span", { class: "small muted" }, ran)),
+    reason && el("div", { class: `reason verdict-${word}` }, longText(reason, "Reason")),
+    said.map(([label, text]) => el("div", {}, el("h3", {}, label), longText(text, label))),
+    changesOf(result), errorsOf(result), hooksOf({ ...result, plan, row }),
+    mergeOf(result),
+    result.messages.length > 0 && el("details", {},
+      el("summary", {}, "Messages of the command"),
+      longText(result.messages.join("\n"), "Messages")));
 }
