@@ -24,7 +24,7 @@ from hookline.journal.query import FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS
 from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.outputs import HookOutput, read_output
+from hookline.protocol.outputs import CHANGING, HookOutput, read_output
 
 from .answers import reply
 from .desk import Desk
@@ -36,9 +36,6 @@ _NEAR = "SELECT id FROM events WHERE session = ? AND "
 _BEFORE = f"{_NEAR} id < ? AND id >= ? - ? ORDER BY id DESC LIMIT 1"
 _AFTER = f"{_NEAR} id > ? AND id <= ? + ? ORDER BY id LIMIT 1"
 _LONGEST_TEXT = 2000
-_CHANGING = frozenset(
-    {"tool_input", "llm_request", "llm_response", "toolConfig", "withholdResult"}
-)
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
@@ -143,7 +140,7 @@ def verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
         return "stopped"
     if output.asks:
         return "ask"
-    return "allowed" if _CHANGING.isdisjoint(output.hook_specific_output) else "changed"
+    return "allowed" if CHANGING.isdisjoint(output.hook_specific_output) else "changed"
 
 
 def _output_of(hook: dict[str, Any], event: HookEventName) -> HookOutput | None:

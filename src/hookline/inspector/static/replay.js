@@ -2,8 +2,9 @@
 
 import { address, get, post } from "./api.js";
 import { remember } from "./app.js";
-import { announce, el, errorState, fill, heading, loadingState, plural } from "./dom.js";
-import { count, time } from "./dom.js";
+import {
+  announce, count, el, errorState, fill, heading, loadingState, plural, time,
+} from "./dom.js";
 import { ReplayJob, stateBadge } from "./replay_job.js";
 
 const HOUR = 3600;
@@ -72,7 +73,7 @@ class ReplayView {
     this.everywhere = el("input", { type: "checkbox", id: "replay-everywhere" });
     return el("form", {
       class: "card replay-form", "aria-label": "What to replay",
-      oninput: () => this.edited(),
+      oninput: (event) => this.edited(event),
       onsubmit: (event) => { event.preventDefault(); this.count(); },
     },
       el("fieldset", {}, el("legend", {}, "Time"),
@@ -134,13 +135,12 @@ class ReplayView {
     this.everywhere.checked = params.get("everywhere") === "true";
     this.path.value = params.get("settings") ?? "";
     this.choose(params.get("settings") ? "file" : "now");
-    if (!["since", "until", "replay"].some((name) => params.has(name))) {
-      this.pickRange(RANGES.at(-1));
-    }
     this.showEarlier(jobs);
     const running = jobs.find(({ state }) => state === "running");
     const wanted = params.get("replay") ?? running?.id;
-    if (wanted) this.watch(Number(wanted));
+    this.watched = wanted ? Number(wanted) : null;
+    this.edited();
+    if (wanted) this.watch(this.watched);
     else this.invite();
   }
 
@@ -170,18 +170,27 @@ class ReplayView {
   pickRange(range) {
     setMoment(this.since.input, range.since());
     setMoment(this.until.input, null);
+    this.range = range.name;
     this.edited();
-    this.ranges.forEach((button) => button.setAttribute("aria-pressed",
-      String(button.textContent === range.name)));
   }
 
-  edited() {
+  edited(event = null) {
+    if (event?.target.type === "datetime-local") this.range = null;
+    const isAll = !this.since.input.value && !this.until.input.value;
+    for (const button of this.ranges) {
+      const isPressed = button.textContent === (isAll ? RANGES.at(-1).name : this.range);
+      button.setAttribute("aria-pressed", String(isPressed));
+    }
     this.choose(this.chosen);
-    this.ranges.forEach((button) => button.setAttribute("aria-pressed", "false"));
     fill(this.counted);
-    const { settings_text: _, ...shown } = this.body();
-    remember(address("/replay", { ...shown, everywhere: shown.everywhere || null }),
-      { replace: true });
+    this.writeAddress();
+  }
+
+  // Settings that were pasted stay out of it.
+  writeAddress() {
+    const { settings_text: _, everywhere, ...shown } = this.body();
+    const params = { ...shown, everywhere: everywhere || null, replay: this.watched };
+    remember(address("/replay", params), { replace: true });
   }
 
   body() {
@@ -228,6 +237,7 @@ class ReplayView {
     try {
       const found = await post("/api/replays/count", body, stop.signal);
       fill(this.counted, this.countedCard(found, body));
+      if (!this.watched) fill(this.job);
       this.counted.querySelector("button")?.focus();
     } catch (error) {
       if (this.signal.aborted) return null;
@@ -266,6 +276,7 @@ class ReplayView {
       const { id } = await post("/api/replays", body, this.signal);
       fill(this.counted);
       this.watch(id);
+      this.job.scrollIntoView({ block: "nearest" });
     } catch (error) {
       if (!this.signal.aborted) fill(this.counted, errorState(error));
     }
@@ -274,7 +285,8 @@ class ReplayView {
   watch(id) {
     this.watching.abort();
     this.watching = new AbortController();
-    remember(address("/replay", { replay: id }), { replace: true });
+    this.watched = id;
+    this.writeAddress();
     const job = new ReplayJob(id, this.watching.signal, () => this.listAgain());
     fill(this.job, job.node);
     job.start();

@@ -2,8 +2,8 @@
 
 import { get, post, stream } from "./api.js";
 import {
-  announce, count, cut, duration, el, errorState, fill, loadingState, longText, plural,
-  tag, time, verdictBadge,
+  announce, count, cut, duration, el, errorState, fill, longText, plural, tag, time,
+  verdictBadge,
 } from "./dom.js";
 import { diffView } from "./diff.js";
 
@@ -14,7 +14,7 @@ const INEXACT = { cut: "not exact: input truncated", masked: "not exact: input m
 const STATES = { running: "changed", done: "allowed", failed: "failed", cancelled: "ask" };
 
 export function stateBadge(state) {
-  return verdictBadge(STATES[state] ?? "other", state);
+  return el("span", { class: `badge verdict-${STATES[state] ?? "other"}` }, state);
 }
 
 export class ReplayJob {
@@ -229,6 +229,16 @@ function failuresOf(failed, failures) {
       `The first ${count(failures.length)} are shown.`));
 }
 
+// Which hooks decide now, or who blocked it then.
+function whose({ hooks, blockers, reason }) {
+  const isNow = hooks.length > 0;
+  const names = isNow ? hooks.join(", ") : blockers;
+  if (!names && !reason) return null;
+  return el("p", { class: "small" },
+    names && [isNow ? "Now by " : "Was blocked by ", el("strong", {}, cut(names, 200))],
+    names && reason && ": ", reason && cut(reason, 400));
+}
+
 function changeRow(change) {
   const details = change.changes.filter(({ before, after }) =>
     typeof before !== "boolean" && typeof after !== "boolean");
@@ -240,10 +250,7 @@ function changeRow(change) {
         change.target && el("code", {}, cut(change.target, 120))),
       change.apart && tag(INEXACT[change.apart] ?? change.apart),
       el("span", { class: "small muted when" }, time(Date.parse(change.at) / 1000))),
-    (change.reason || change.hooks?.length > 0) && el("p", { class: "small" },
-      change.hooks?.length > 0 && el("strong", {}, cut(change.hooks.join(", "), 200)),
-      change.hooks?.length > 0 && change.reason && ": ",
-      change.reason && cut(change.reason, 400)),
+    whose(change),
     details.length > 0 && el("details", {},
       el("summary", { class: "small" }, details.map(({ what }) => what).join(", ")),
       details.map(({ before, after }) => diffView(before, after))));

@@ -217,6 +217,7 @@ class TryView {
     clearTimeout(this.pause);
     const isValid = this.showMistake();
     this.runButton.disabled = !isValid || this.running !== null;
+    this.explanation.classList.toggle("stale", !isValid);
     this.pause = setTimeout(() => {
       this.writeAddress();
       if (isValid) this.explain();
