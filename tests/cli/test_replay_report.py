@@ -133,6 +133,23 @@ async def test_sigterm_ends_a_replay_and_its_hooks(bench: Bench, text: str) -> N
 
 
 @needs_proc
+async def test_sigterm_ends_a_hook_that_is_just_being_started(bench: Bench) -> None:
+    """Its number is not known yet, and it closes the pipe it could be found by."""
+    old = settings_of(bench, "old.json", ALLOW)
+    for _ in range(3):  # each in a session of its own, so all at once
+        bench.fire(old, "t")
+    text = STUBBORN["never reads stdin"]
+    new = settings_of(bench, "new.json", command(text, "stubborn"))
+    for _ in range(5):
+        with start(bench, "--settings", new, "--jobs", "3") as running:
+            await until(str(bench.project / "started"))
+            running.terminate()
+            running.communicate(timeout=PATIENCE_S)
+        assert marked(f"REPLAY_TEST={bench.project}") == []
+        (bench.project / "started").unlink()
+
+
+@needs_proc
 def test_replay_ends_when_nobody_reads_its_progress(three: Bench) -> None:
     new = settings_of(three, "new.json", command("exit 2", "all"))
     read, write = os.pipe()
