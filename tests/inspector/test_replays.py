@@ -35,20 +35,35 @@ NO_ENV = command(
 )
 
 
-@pytest.fixture
-def client(
-    inspected: Inspected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[httpx.Client]:
-    """An inspector of a project where three events of two sessions are recorded."""
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setenv("REPLAY_TEST", str(inspected.folder))
-    inspected.settings({})
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Inspected:
+    """A project where three events of two sessions are recorded."""
+    project = Inspected(tmp_path_factory.mktemp("replayed"))
+    project.settings({})
     for session, path in (("s-1", "a"), ("s-1", "b/.env"), ("s-2", "c")):
         given = {"tool_name": "write_file", "tool_input": {"path": path}}
-        inspected.fire("BeforeTool", session, **given)
-    (inspected.folder / "new.json").write_text(settings_with(NO_ENV))
-    with inspected.running() as server, entered(inspected.address) as client:
+        project.fire("BeforeTool", session, **given)
+    (project.folder / "new.json").write_text(settings_with(NO_ENV))
+    return project
+
+
+@pytest.fixture(scope="module")
+def shared(project: Inspected) -> Iterator[httpx.Client]:
+    """One server for the tests that start no hooks."""
+    with project.running(), entered(project.address) as client:
+        yield client
+
+
+@pytest.fixture
+def client(
+    project: Inspected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[httpx.Client]:
+    """An inspector of its own, with a folder for temporary files."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("REPLAY_TEST", str(tmp_path))
+    for name in ("started", "go"):
+        (project.folder / name).unlink(missing_ok=True)
+    with project.running() as server, entered(project.address) as client:
         client.headers["X-Server"] = str(server.pid)
         yield client
 
@@ -98,18 +113,18 @@ async def none_but(mark: str, *known: int) -> bool:
 
 
 def test_the_events_are_counted_before_anything_runs(
-    inspected: Inspected, client: httpx.Client
+    project: Inspected, shared: httpx.Client
 ) -> None:
     body = {"settings_text": settings_with(command("touch ran"))}
-    found = client.post("/api/replays/count", json=body).json()
+    found = shared.post("/api/replays/count", json=body).json()
     assert (found["events"], found["hook_runs"]) == (3, 3)
     assert found["by_event"] == {"BeforeTool": 3}
-    assert not (inspected.folder / "ran").exists()
-    assert client.get("/api/replays").json() == {"replays": []}
+    assert not (project.folder / "ran").exists()
+    assert shared.get("/api/replays").json() == {"replays": []}
 
 
 def test_a_replay_finds_what_the_command_finds(
-    inspected: Inspected, client: httpx.Client
+    project: Inspected, client: httpx.Client
 ) -> None:
     """Issue 16: "choose a time range and other settings, watch the progress"."""
     number = start(client, settings="new.json")
@@ -124,8 +139,8 @@ def test_a_replay_finds_what_the_command_finds(
     ]
     (change,) = [data for kind, data in events if kind == "change"]
     assert change["hooks"] == ["no-env"]
-    words = ("--journal", str(inspected.journal), "--cwd", str(inspected.folder))
-    file = str(inspected.folder / "new.json")
+    words = ("--journal", str(project.journal), "--cwd", str(project.folder))
+    file = str(project.folder / "new.json")
     told = hookline("replay", *words, "--settings", file, "--json", "--here").stdout
     assert json.loads(told)["changed"] == [
         {key: value for key, value in change.items() if key != "n"}
@@ -135,28 +150,28 @@ def test_a_replay_finds_what_the_command_finds(
 
 
 def test_hooks_know_that_it_is_a_replay_and_nothing_is_recorded(
-    inspected: Inspected, client: httpx.Client
+    project: Inspected, client: httpx.Client
 ) -> None:
     hook = command('echo "$HOOKLINE_REPLAY" >> replayed')
     finished(client, start(client, settings_text=settings_with(hook)))
-    assert (inspected.folder / "replayed").read_text() == "1\n" * 3
+    assert (project.folder / "replayed").read_text() == "1\n" * 3
     assert len(client.get("/api/events").json()["events"]) == 3
 
 
 async def test_pasted_settings_are_a_private_file_that_goes_away(
-    inspected: Inspected, client: httpx.Client, tmp_path: Path
+    project: Inspected, client: httpx.Client, tmp_path: Path
 ) -> None:
     number = start(client, settings_text=settings_with(command(WAITS)))
-    await until(str(inspected.folder / "started"))
+    await until(str(project.folder / "started"))
     # The hooks run, so the settings were read.
     for _ in range(1000):
-        if not list((tmp_path / "tmp").glob("hookline-settings-*")):
+        if not list(tmp_path.glob("hookline-settings-*")):
             break
         await asyncio.sleep(0.01)
-    assert not list((tmp_path / "tmp").glob("hookline-*"))
+    assert not list(tmp_path.glob("hookline-*"))
     listed = await asyncio.to_thread(client.get, "/api/replays")
     assert "sleep" not in listed.text
-    (inspected.folder / "go").touch()
+    (project.folder / "go").touch()
     status = await asyncio.to_thread(finished, client, number)
     assert (status["state"], status["wanted"]["pasted"]) == ("done", True)
 
@@ -178,7 +193,7 @@ def test_mistakes_in_pasted_settings_come_out_as_the_command_says_them(
     counted = client.post("/api/replays/count", json={"settings_text": text})
     assert counted.status_code == 400
     assert problem in said(counted)
-    assert not list((tmp_path / "tmp").glob("hookline-settings-*"))
+    assert not list(tmp_path.glob("hookline-settings-*"))
 
 
 PROBLEMS = {
@@ -193,21 +208,21 @@ PROBLEMS = {
 
 @pytest.mark.parametrize(("body", "problem"), PROBLEMS.values(), ids=list(PROBLEMS))
 def test_a_mistake_comes_out_as_the_command_says_it(
-    client: httpx.Client, body: Wire, problem: str
+    shared: httpx.Client, body: Wire, problem: str
 ) -> None:
-    response = client.post("/api/replays/count", json=body)
+    response = shared.post("/api/replays/count", json=body)
     assert response.status_code == 400
     assert problem in said(response)
 
 
-def test_events_are_chosen_by_time_tool_session_and_hook(client: httpx.Client) -> None:
+def test_events_are_chosen_by_time_tool_session_and_hook(shared: httpx.Client) -> None:
     def events(**body: Any) -> int:
-        response = client.post("/api/replays/count", json=body)
+        response = shared.post("/api/replays/count", json=body)
         assert response.status_code == 200, response.text
         number: int = response.json()["events"]
         return number
 
-    rows = client.get("/api/events").json()["events"][::-1]
+    rows = shared.get("/api/events").json()["events"][::-1]
     second = rows[1]["at"]
     assert events(since=second - 0.001) == 2
     assert events(until=second - 0.001) == 1
@@ -241,30 +256,30 @@ def test_a_replay_can_be_looked_at_again(client: httpx.Client) -> None:
 
 
 async def test_one_replay_runs_at_a_time(
-    inspected: Inspected, client: httpx.Client
+    project: Inspected, client: httpx.Client
 ) -> None:
     number = start(client, settings_text=settings_with(command(WAITS)))
-    await until(str(inspected.folder / "started"))
+    await until(str(project.folder / "started"))
     second = await asyncio.to_thread(client.post, "/api/replays", json={})
     assert second.status_code == 409
     assert said(second) == "a replay is running: wait for it, or cancel it"
-    (inspected.folder / "go").touch()
+    (project.folder / "go").touch()
     await asyncio.to_thread(finished, client, number)
     assert finished(client, start(client))["state"] == "done"
 
 
 @pytest.mark.parametrize("text", STUBBORN.values(), ids=list(STUBBORN))
 async def test_cancel_ends_a_replay_and_its_hooks(
-    inspected: Inspected, client: httpx.Client, text: str
+    project: Inspected, client: httpx.Client, tmp_path: Path, text: str
 ) -> None:
     """Issue 16: no process stays behind."""
     number = start(client, settings_text=settings_with(command(text)))
-    await until(str(inspected.folder / "started"))
+    await until(str(project.folder / "started"))
     path = f"/api/replays/{number}/cancel"
     done = await asyncio.to_thread(client.post, path, json={})
     assert done.json()["state"] == "cancelled"
     assert finished(client, number)["state"] == "cancelled"
-    assert await none_but(f"REPLAY_TEST={inspected.folder}", pid_of(client))
+    assert await none_but(f"REPLAY_TEST={tmp_path}", pid_of(client))
     # What has ended cannot be cancelled, and that is no mistake.
     again = await asyncio.to_thread(client.post, path, json={})
     assert again.json()["state"] == "cancelled"
@@ -276,24 +291,24 @@ def look_once(client: httpx.Client, number: int) -> None:
 
 
 async def test_a_replay_goes_on_when_nobody_watches_it(
-    inspected: Inspected, client: httpx.Client
+    project: Inspected, client: httpx.Client
 ) -> None:
     number = start(client, settings_text=settings_with(command(WAITS)))
     await asyncio.to_thread(look_once, client, number)
-    await until(str(inspected.folder / "started"))
-    (inspected.folder / "go").touch()
+    await until(str(project.folder / "started"))
+    (project.folder / "go").touch()
     assert (await asyncio.to_thread(finished, client, number))["state"] == "done"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 async def test_a_replay_ends_with_the_server(
-    inspected: Inspected, client: httpx.Client, number: signal.Signals
+    project: Inspected, client: httpx.Client, tmp_path: Path, number: signal.Signals
 ) -> None:
     """Issue 16: "ended with the server", however it dies."""
     start(client, settings_text=settings_with(command(STUBBORN["ignores SIGTERM"])))
-    await until(str(inspected.folder / "started"))
+    await until(str(project.folder / "started"))
     os.kill(pid_of(client), number)
-    assert await none_but(f"REPLAY_TEST={inspected.folder}")
+    assert await none_but(f"REPLAY_TEST={tmp_path}")
 
 
 def test_nothing_is_started_by_get(client: httpx.Client) -> None:
