@@ -228,6 +228,7 @@ def _hook(hook: Wire, event: HookEventName) -> Wire:
     blocked = output.is_blocking and hook["mode"] != "observe"
     flags = {"blocked": blocked, "failed": hook["error"] is not None}
     more: Wire = {"warnings": [], "standby": None, "ended": False}
+    more["observed"] = hook["mode"] == "observe"
     return {**hook, **more, "verdict": verdict_word({**hook, **flags}, event)}
 
 
