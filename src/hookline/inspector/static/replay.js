@@ -52,7 +52,8 @@ class ReplayView {
     this.node = el("div", { class: "view replay" },
       heading("Replay"),
       el("p", { class: "muted lead" },
-        "Fire recorded events again with other settings, and see which verdicts change."),
+        "Fire recorded events again with other settings, and see which verdicts " +
+        "change."),
       el("div", { class: "replay-columns" },
         el("div", {}, this.form, this.earlier),
         el("div", { class: "replay-right" }, this.counted, this.job)));
@@ -64,7 +65,8 @@ class ReplayView {
     this.ranges = RANGES.map((range) => el("button",
       { type: "button", "aria-pressed": "false", onclick: () => this.pickRange(range) },
       range.name));
-    this.event = el("select", { id: "replay-event" }, el("option", { value: "" }, "All"),
+    this.event = el("select", { id: "replay-event" },
+      el("option", { value: "" }, "All"),
       known.events.map(({ name }) => el("option", { value: name }, name)));
     this.filters = new Map(FILTERS.map(({ name, hint }) => [name, el("input", {
       id: `replay-${name}`, placeholder: hint, autocomplete: "off", spellcheck: "false",
@@ -100,14 +102,16 @@ class ReplayView {
   buildSettings() {
     const { files } = this.overview.settings;
     this.path = el("input", { id: "replay-path", placeholder: "new-hooks.json",
-      autocomplete: "off", spellcheck: "false", "aria-label": "Path of the settings file" });
+      autocomplete: "off", spellcheck: "false",
+      "aria-label": "Path of the settings file" });
     this.text = el("textarea", { id: "replay-text", rows: "8", spellcheck: "false",
       placeholder: '{"hooks": {"BeforeTool": [...]}}', "aria-label": "Settings" });
     const about = {
       now: el("p", { class: "small muted" },
         files.length > 0 ? files.join(", ") : "There are no settings files here."),
       file: el("div", { class: "grid" }, this.path, el("p", { class: "small muted" },
-        "In place of all other settings. Relative to ", el("code", {}, this.overview.cwd))),
+        "In place of all other settings. Relative to ",
+        el("code", {}, this.overview.cwd))),
       text: el("div", { class: "grid" }, this.text, el("p", { class: "small muted" },
         "In place of all other settings. Kept in a private file until the hooks have " +
         "been loaded. Commands in it really run, as you: paste only what you trust.")),
@@ -148,12 +152,13 @@ class ReplayView {
     const { journal } = this.overview;
     const isEmpty = !journal?.events;
     fill(this.job, el("section", { class: "state" },
-      el("h2", {}, isEmpty ? "Nothing is recorded yet" : "What would other settings do?"),
+      el("h2", {}, isEmpty ? "Nothing is recorded yet"
+        : "What would other settings do?"),
       el("p", {}, isEmpty
-        ? "Set hooksConfig.journal to true in the settings and use the agent, then come " +
-          "back. Or run hookline demo, which records a few events."
-        : "Choose a time range and settings, then count the events. Nothing runs before " +
-          "you say so.")));
+        ? "Set hooksConfig.journal to true in the settings and use the agent, then " +
+          "come back. Or run hookline demo, which records a few events."
+        : "Choose a time range and settings, then count the events. Nothing runs " +
+          "before you say so.")));
   }
 
   choose(value) {
@@ -178,8 +183,8 @@ class ReplayView {
     if (event?.target.type === "datetime-local") this.range = null;
     const isAll = !this.since.input.value && !this.until.input.value;
     for (const button of this.ranges) {
-      const isPressed = button.textContent === (isAll ? RANGES.at(-1).name : this.range);
-      button.setAttribute("aria-pressed", String(isPressed));
+      const pressed = isAll ? RANGES.at(-1).name : this.range;
+      button.setAttribute("aria-pressed", String(button.textContent === pressed));
     }
     this.choose(this.chosen);
     fill(this.counted);
@@ -249,14 +254,16 @@ class ReplayView {
   }
 
   countedCard(found, body) {
-    const { events, hook_runs: runs, by_event: kinds, apart, elsewhere, messages } = found;
-    const kindList = Object.entries(kinds).sort(([, one], [, other]) => other - one);
+    const { events, hook_runs: runs, apart, elsewhere, messages } = found;
+    const kindList = Object.entries(found.by_event)
+      .sort(([, one], [, other]) => other - one);
     const start = events > 0 && el("button",
       { type: "button", class: "primary", onclick: () => this.replay(body) },
       `Replay ${plural(events, "event")}`);
     return el("section", { class: "card grid", "aria-labelledby": "counted" },
       el("h2", { id: "counted" }, events === 0 ? "No events to replay"
-        : `${plural(events, "event")} would be replayed, with ${plural(runs, "hook run")}`),
+        : `${plural(events, "event")} would be replayed, ` +
+          `with ${plural(runs, "hook run")}`),
       el("ul", { class: "tallies" }, kindList.map(([name, number]) =>
         el("li", {}, el("strong", {}, count(number)), " ", name))),
       Object.entries(apart).map(([why, number]) => el("p", { class: "small muted" },
@@ -265,7 +272,8 @@ class ReplayView {
         `${plural(elsewhere, "event")} of other projects left out.`),
       messages.map((text) => el("p", { class: "small warning-text" }, text)),
       events > 0 && el("p", { class: "warning-text" },
-        el("strong", {}, "Hooks really run"), ", in ", el("code", {}, this.overview.cwd),
+        el("strong", {}, "Hooks really run"), ", in ",
+        el("code", {}, this.overview.cwd),
         ", with ", el("code", {}, "HOOKLINE_REPLAY=1"),
         ". Untrusted hooks do not run, and nothing is recorded."),
       start && el("div", { class: "row" }, start));
@@ -307,7 +315,8 @@ class ReplayView {
       stateBadge(job.state),
       el("span", { class: "small muted" }, time(job.started), " · ",
         plural(job.total, "event"))));
-    return fill(this.earlier, el("section", { class: "card", "aria-labelledby": "earlier" },
+    return fill(this.earlier, el("section",
+      { class: "card", "aria-labelledby": "earlier" },
       el("h2", { id: "earlier" }, "Replays"),
       el("p", { class: "small muted" },
         "One at a time. The last five are kept until the inspector ends."),

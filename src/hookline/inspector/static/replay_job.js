@@ -11,10 +11,12 @@ const PAGE = 100;
 const ANNOUNCE_MS = 5000;
 const INEXACT = { cut: "not exact: input truncated", masked: "not exact: input masked",
   "hook in code": "not exact: a hook in code took part" };
-const STATES = { running: "changed", done: "allowed", failed: "failed", cancelled: "ask" };
+const TONES = {
+  running: "changed", done: "allowed", failed: "failed", cancelled: "ask",
+};
 
 export function stateBadge(state) {
-  return el("span", { class: `badge verdict-${STATES[state] ?? "other"}` }, state);
+  return el("span", { class: `badge verdict-${TONES[state] ?? "other"}` }, state);
 }
 
 export class ReplayJob {
@@ -132,7 +134,8 @@ export class ReplayJob {
         el("button", { type: "button", onclick: () => this.load() },
           `Show ${count(Math.min(PAGE, wanted - shown))} more`),
         `${count(shown)} of ${plural(wanted, "change")} shown`),
-      lost > 0 && el("p", {}, `${plural(lost, "further change")} counted but not kept: ` +
+      lost > 0 && el("p", {},
+        `${plural(lost, "further change")} counted but not kept: ` +
         "choose a shorter time range to see them."));
   }
 
@@ -145,7 +148,8 @@ export class ReplayJob {
 
   async load() {
     try {
-      const params = { start: this.next ?? 0, limit: PAGE, kinds: [...this.kinds].join(",") };
+      const kinds = [...this.kinds].join(",");
+      const params = { start: this.next ?? 0, limit: PAGE, kinds };
       const found = await get(`/api/replays/${this.id}/changes`, params, this.signal);
       const first = this.rows.childElementCount;
       this.rows.append(...found.changes.map(changeRow));
@@ -177,13 +181,16 @@ function progressText({ done, total, rate, left_s: left }) {
   return `${count(done)} of ${plural(total, "event")}${speed}${rest}`;
 }
 
-function exactCount({ kinds }) {
-  return kinds.filter(({ apart }) => !apart).reduce((sum, { count: n }) => sum + n, 0);
+// How many changes count, or how many do not: those of inexact replays.
+function changesIn({ kinds }, { apart }) {
+  const wanted = kinds.filter((kind) => kind.apart === apart);
+  return wanted.reduce((sum, kind) => sum + kind.count, 0);
 }
 
 function headline(status) {
-  const changed = exactCount(status);
-  const found = changed === 0 ? "no verdict changes" : `${plural(changed, "verdict")} changed`;
+  const changed = changesIn(status, { apart: false });
+  const found = changed === 0 ? "no verdict changes"
+    : `${plural(changed, "verdict")} changed`;
   const done = `${plural(status.done, "event")} replayed`;
   if (status.state === "failed") return "The replay failed.";
   if (status.state === "cancelled") return `Cancelled: ${done}, ${found} so far.`;
@@ -191,13 +198,13 @@ function headline(status) {
 }
 
 function summaryOf(status) {
-  const { report, failed_events: failed, failures, messages, kinds } = status;
-  const apart = kinds.filter((kind) => kind.apart).reduce((sum, kind) => sum + kind.count, 0);
+  const { report, failed_events: failed, failures, messages } = status;
+  const apart = changesIn(status, { apart: true });
   const took = status.ended - status.started;
   return [
     el("p", { class: "summary" }, headline(status)),
-    el("p", { class: "small muted" }, time(status.started), `, took ${duration(took * 1000)}`,
-      wantedText(status.wanted)),
+    el("p", { class: "small muted" }, time(status.started),
+      `, took ${duration(took * 1000)}`, wantedText(status.wanted)),
     apart > 0 && el("p", { class: "small" },
       `${plural(apart, "more change")} on events that could not be replayed exactly: ` +
       "not counted."),
@@ -206,7 +213,8 @@ function summaryOf(status) {
     report?.elsewhere > 0 && el("p", { class: "small muted" },
       `${plural(report.elsewhere, "event")} of other projects left out.`),
     failed > 0 && failuresOf(failed, failures),
-    messages.length > 0 && el("div", { class: status.state === "failed" ? "failure" : null },
+    messages.length > 0 && el("div",
+      { class: status.state === "failed" ? "failure" : null },
       longText(messages.join("\n"), "Messages of the command")),
   ];
 }
@@ -214,17 +222,19 @@ function summaryOf(status) {
 function wantedText({ settings, pasted, event, tool, hook, session, everywhere }) {
   const parts = [
     pasted ? "with pasted settings" : settings && `with ${settings}`,
-    event, tool && `tool ${tool}`, hook && `hook ${hook}`, session && `session ${session}`,
-    everywhere && "all projects",
+    event, tool && `tool ${tool}`, hook && `hook ${hook}`,
+    session && `session ${session}`, everywhere && "all projects",
   ].filter(Boolean);
   return parts.length > 0 ? ` · ${parts.join(", ")}` : "";
 }
 
 function failuresOf(failed, failures) {
   return el("details", {},
-    el("summary", { class: "warning-text" }, `Hooks failed on ${plural(failed, "event")}`),
-    el("ul", { class: "grid" }, failures.map(({ id, errors }) => el("li", { class: "small" },
-      el("a", { href: `/events/${id}` }, `Event ${id}`), ": ", cut(errors.join("; "), 500)))),
+    el("summary", { class: "warning-text" },
+      `Hooks failed on ${plural(failed, "event")}`),
+    el("ul", { class: "grid small" }, failures.map(({ id, errors }) => el("li", {},
+      el("a", { href: `/events/${id}` }, `Event ${id}`), ": ",
+      cut(errors.join("; "), 500)))),
     failed > failures.length && el("p", { class: "small muted" },
       `The first ${count(failures.length)} are shown.`));
 }

@@ -56,7 +56,8 @@ class TryView {
   }
 
   buildForm(tools) {
-    this.eventChoice = el("select", { id: "try-event", onchange: () => this.pickEvent() },
+    this.eventChoice = el("select",
+      { id: "try-event", onchange: () => this.pickEvent() },
       this.known.events.map(({ name }) => el("option", { value: name }, name)));
     this.about = el("p", { class: "small muted", id: "try-about" });
     this.fields = el("p", { class: "small fields" });
@@ -67,7 +68,8 @@ class TryView {
     this.toolField = el("div", { class: "field" },
       el("label", { for: "try-tool" }, "Tool"),
       this.toolName,
-      el("datalist", { id: "try-tools" }, tools.map((name) => el("option", { value: name }))));
+      el("datalist", { id: "try-tools" },
+        tools.map((name) => el("option", { value: name }))));
     this.input = el("textarea", {
       id: "try-input", rows: "14", spellcheck: "false", autocomplete: "off",
       autocapitalize: "off", "aria-describedby": "try-check", "data-search": true,
@@ -114,7 +116,8 @@ class TryView {
         "what they write, send or delete is not undone. The tool itself is not run."),
       el("div", { class: "row" }, this.runButton, this.cancelButton,
         el("label", { class: "row check-label", for: "try-record" }, this.record,
-          records ? "Recorded in the journal, as the settings say" : "Record in the journal")),
+          records ? "Recorded in the journal, as the settings say"
+            : "Record in the journal")),
       this.outcome);
   }
 
@@ -145,8 +148,8 @@ class TryView {
       // What cannot be seen is written out, which means the same in JSON.
       this.fillGiven(found.event, found.tool ?? "", visible(found.text));
       this.tell(
-        el("span", {}, "The input of ", el("a", { href: `/events/${id}` }, `event ${id}`), "."),
-        found.inexact.map((reason) => el("span", {}, ` Not as it was: ${reason}.`)));
+        "The input of ", el("a", { href: `/events/${id}` }, `event ${id}`), ".",
+        found.inexact.map((reason) => ` Not as it was: ${reason}.`));
     } catch (error) {
       if (this.signal.aborted) return;
       this.fillGiven("BeforeTool", null, null);
@@ -162,7 +165,8 @@ class TryView {
   sample() {
     const { sample, takes_tool: takesTool } = this.event;
     const toolInput = this.known.tool_inputs[this.toolName.value] ?? {};
-    return JSON.stringify(takesTool ? { ...sample, tool_input: toolInput } : sample, null, 2);
+    const given = takesTool ? { ...sample, tool_input: toolInput } : sample;
+    return JSON.stringify(given, null, 2);
   }
 
   showEvent() {
@@ -174,7 +178,8 @@ class TryView {
       shown.map(({ name, required, choices }, n) => [
         n > 0 && ", ",
         el("code", {}, name),
-        choices.length > 0 && el("span", { class: "muted" }, ` (${choices.join(", ")})`),
+        choices.length > 0
+          && el("span", { class: "muted" }, ` (${choices.join(", ")})`),
         !required && el("span", { class: "muted" }, " (optional)"),
       ]));
     this.shownEvent = this.event.name;
@@ -183,7 +188,7 @@ class TryView {
   pickEvent() {
     this.drafts.set(this.shownEvent, this.input.value);
     this.recorded = null;
-    if (this.event.takes_tool && !this.toolName.value) this.toolName.value = "write_file";
+    if (this.event.takes_tool) this.toolName.value ||= "write_file";
     this.shownTool = this.toolName.value;
     this.showEvent();
     this.input.value = this.drafts.get(this.event.name) ?? this.sample();
@@ -238,7 +243,8 @@ class TryView {
       this.input.setSelectionRange(at, Math.min(at + 1, this.input.value.length));
     };
     fill(this.check,
-      at !== null && el("button", { type: "button", class: "quiet place-of", onclick: goTo },
+      at !== null && el("button",
+        { type: "button", class: "quiet place-of", onclick: goTo },
         `Line ${line}, column ${column}`),
       at !== null && ": ", message);
     if (isAsked && at !== null) goTo();
@@ -260,7 +266,8 @@ class TryView {
 
   body() {
     const tool = this.event.takes_tool ? this.toolName.value.trim() : "";
-    return { event: this.event.name, tool: tool || null, input: this.input.value || "{}" };
+    const input = this.input.value.trim() || "{}";
+    return { event: this.event.name, tool: tool || null, input };
   }
 
   async explain() {
@@ -284,7 +291,8 @@ class TryView {
     this.setRunning(true);
     fill(this.outcome, loadingState("The hooks are running…"));
     try {
-      const body = { ...this.body(), run, record: this.record.checked && !this.known.records };
+      const record = this.record.checked && !this.known.records;
+      const body = { ...this.body(), run, record };
       const result = await post("/api/fire", body, this.running.signal);
       fill(this.outcome, resultOf(result, this.sequential));
       announce(this.outcome.querySelector("h3")?.textContent ?? "The hooks have run");
@@ -330,13 +338,17 @@ function explanationOf({ hooks, summary, warnings }) {
   const list = el("ol", { class: "explained" });
   appendInPieces(list, hooks.length, (n) => explained(hooks[n]));
   return [
-    el("p", { class: "summary" }, `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`),
+    el("p", { class: "summary" }, sentence(summary)),
     warnings.map((text) => el("p", { class: "small warning-text" }, text)),
     hooks.length === 0 && el("p", { class: "muted" },
       "Add a hook for it to the settings, or choose another event. ",
       el("a", { href: "/hooks" }, "See all hooks")),
     list,
   ];
+}
+
+function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 function explained(hook) {
@@ -380,8 +392,10 @@ function resultOf(result, sequential) {
   return el("div", { class: "event-column result" },
     el("h3", { class: "row" }, "Verdict: ", verdictBadge(word),
       el("span", { class: "small muted" }, ran)),
-    reason && el("div", { class: `reason verdict-${word}` }, longText(reason, "Reason")),
-    said.map(([label, text]) => el("div", {}, el("h3", {}, label), longText(text, label))),
+    reason && el("div", { class: `reason verdict-${word}` },
+      longText(reason, "Reason")),
+    said.map(([label, text]) =>
+      el("div", {}, el("h3", {}, label), longText(text, label))),
     changesOf(result), errorsOf(result), hooksOf({ ...result, plan, row }),
     mergeOf(result),
     result.messages.length > 0 && el("details", {},
