@@ -44,7 +44,8 @@ def test_progress_lines_lead_from_nothing_to_the_report(three: Bench) -> None:
     assert lines[0] == {"type": "progress", "done": 0, "total": 3}
     assert lines[-2] == {"type": "progress", "done": 3, "total": 3}
     report = three.json("replay", "--settings", new)
-    assert lines[-1] == {"type": "report", **report}
+    counted = {k: len(v) if isinstance(v, list) else v for k, v in report.items()}
+    assert lines[-1] == {"type": "report", **counted}
     (change,) = report["changed"]
     assert [line for line in lines if line["type"] == "change"] == [
         {"type": "change", **change}
@@ -129,6 +130,23 @@ async def test_sigterm_ends_a_replay_and_its_hooks(bench: Bench, text: str) -> N
     assert problems == b""
     assert out == b'{"type":"progress","done":0,"total":1}\n'
     assert marked(f"REPLAY_TEST={bench.project}") == []
+
+
+@needs_proc
+async def test_sigterm_ends_a_hook_that_is_just_being_started(bench: Bench) -> None:
+    """Its number is not known yet, and it closes the pipe it could be found by."""
+    old = settings_of(bench, "old.json", ALLOW)
+    for _ in range(3):  # each in a session of its own, so all at once
+        bench.fire(old, "t")
+    text = STUBBORN["never reads stdin"]
+    new = settings_of(bench, "new.json", command(text, "stubborn"))
+    for _ in range(5):
+        with start(bench, "--settings", new, "--jobs", "3") as running:
+            await until(str(bench.project / "started"))
+            running.terminate()
+            running.communicate(timeout=PATIENCE_S)
+        assert marked(f"REPLAY_TEST={bench.project}") == []
+        (bench.project / "started").unlink()
 
 
 @needs_proc

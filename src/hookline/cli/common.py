@@ -154,6 +154,8 @@ def end_hooks_on_signals(*numbers: signal.Signals) -> None:
 
 
 def _end_by_signal(number: int, _frame: object) -> None:
+    if watcher.postpone(lambda: os.kill(os.getpid(), number)):
+        return  # in the middle of starting a hook, which would outlive us
     watcher.kill_all()
     # The status that shells and supervisors expect of a signal.
     signal.signal(number, signal.SIG_DFL)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -24,6 +25,7 @@ from hookline.journal.store import REPLAY_VARIABLE
 from hookline.log import logger
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import decode
+from hookline.protocol.outputs import CHANGING, HookOutput
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
 from . import journal
@@ -31,8 +33,10 @@ from .common import Options, Parser, at_least, load_config, log_to_stderr
 from .replay_report import (
     INEXACT,
     Change,
+    Found,
     ProgressLines,
     Replayed,
+    Selection,
     inexact,
     print_report,
     print_report_json,
@@ -86,14 +90,16 @@ def run(options: Options) -> int:
     config = load_config(options)
     with journal.open_journal(options) as reader:
         if reader is None:
-            return print_report(options, [], [], 0)
+            return print_report(options, Selection(), Found(options), 0)
         here = options.settings is None
         scope = journal.find_scope(reader, wanted, options, here=here)
-        entries = list(reader.oldest(scope.wanted))
         if options.dry_run:
-            return _report_dry_run(options, config, reader, entries, scope.elsewhere)
-        found = _replay(reader, config, entries, options)
-    return print_report(options, entries, found, scope.elsewhere)
+            return _report_dry_run(options, config, reader, scope)
+        selection = Selection()
+        for entry in reader.oldest(scope.wanted):
+            selection.add(entry)
+        found = _replay(reader, config, selection, options)
+    return print_report(options, selection, found, scope.elsewhere)
 
 
 def _log_messages_once() -> None:
@@ -112,12 +118,12 @@ def _log_messages_once() -> None:
 
 
 def _replay(
-    reader: JournalReader, config: Config, entries: list[Entry], options: Options
-) -> list[Replayed]:
+    reader: JournalReader, config: Config, selection: Selection, options: Options
+) -> Found:
     """Fire the events again; returns those with changes or failures."""
     os.environ[REPLAY_VARIABLE] = "1"  # tells hooks, and closes every journal
     try:
-        return asyncio.run(_replay_sessions(reader, config, entries, options))
+        return asyncio.run(_replay_sessions(reader, config, selection, options))
     except ExceptionGroup as group:
         # Output that nobody reads, or a damaged journal: the caller handles both.
         raise group.exceptions[0] from group
@@ -126,32 +132,28 @@ def _replay(
 
 
 async def _replay_sessions(
-    reader: JournalReader, config: Config, entries: list[Entry], options: Options
-) -> list[Replayed]:
-    sessions: dict[str, list[Entry]] = {}
-    for entry in entries:
-        sessions.setdefault(entry.session, []).append(entry)
-    slots = asyncio.Semaphore(options.jobs)
-    lines = ProgressLines(options, len(entries))
-    found: list[Replayed] = []
+    reader: JournalReader, config: Config, selection: Selection, options: Options
+) -> Found:
+    lines = ProgressLines(options, selection.events)
+    found = Found(options)
+    sessions = iter(selection.sessions.values())
 
-    async def replay_session(session: list[Entry]) -> None:
-        for entry in session:
-            async with slots:
-                full = reader.find(entry.id)
+    async def replay_sessions() -> None:
+        for session in sessions:
+            for event_id in session:
+                full = reader.find(event_id)
                 # None: deleted from the journal since it was listed.
                 replayed = None if full is None else await _replay_event(full, system)
-            progress.step()
-            lines.step(replayed)
-            if replayed is not None and (replayed.changes or replayed.failures):
-                found.append(replayed)
+                progress.step()
+                lines.step(replayed)
+                found.add(replayed)
 
     system = config.get_hook_system()
-    with Progress("replaying", len(entries)) as progress:
+    with Progress("replaying", selection.events) as progress:
         async with system or nullcontext(), asyncio.TaskGroup() as group:
-            for session in sessions.values():
-                group.create_task(replay_session(session))
-    return sorted(found, key=lambda replayed: replayed.entry.id)
+            for _ in range(min(options.jobs, len(selection.sessions))):
+                group.create_task(replay_sessions())
+    return found
 
 
 async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
@@ -166,8 +168,24 @@ async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
         after=after,
         changes=_compare(full.decided, after),
         reason=result.stop_reason or result.reason,
+        hooks=list(_deciding(result)),
         failures=[error.message for error in result.aggregated.errors],
     )
+
+
+def _deciding(result: ProcessedHookResult) -> Iterator[str]:
+    """The hooks that block, ask, stop or change something, each once."""
+    names = (
+        hook.hook_name
+        for hook in result.aggregated.hook_results
+        if hook.output is not None and not hook.observed and _decides(hook.output)
+    )
+    return iter(dict.fromkeys(names))
+
+
+def _decides(output: HookOutput) -> bool:
+    decides = output.is_blocking or output.asks or output.stops
+    return decides or not CHANGING.isdisjoint(output.hook_specific_output)
 
 
 def _compare(before: Verdict, after: Verdict) -> list[Change]:
@@ -194,35 +212,33 @@ def _decoded(value: Any) -> Any:
 
 
 def _report_dry_run(
-    options: Options,
-    config: Config,
-    reader: JournalReader,
-    entries: list[Entry],
-    elsewhere: int,
+    options: Options, config: Config, reader: JournalReader, scope: journal.Scope
 ) -> int:
     registry = HookRegistry(config.settings)
-    runs = sum(_planned_hooks(registry, reader, entry) for entry in entries)
-    reasons = Counter(why for entry in entries if (why := inexact(entry)))
-    events = Counter(entry.event for entry in entries)
+    runs, reasons, events = 0, Counter[str](), Counter[str]()
+    for entry in reader.oldest(scope.wanted):
+        runs += _planned_hooks(registry, reader, entry)
+        reasons.update(filter(None, [inexact(entry)]))
+        events[entry.event] += 1
     if options.json:
         print_report_json(
             options,
             {
-                "events": len(entries),
+                "events": events.total(),
                 "by_event": dict(events),
                 "hook_runs": runs,
                 "apart": dict(reasons),
-                "elsewhere": elsewhere,
+                "elsewhere": scope.elsewhere,
             },
         )
         return 0
     hook_runs = plural(runs, "hook run")
-    print(f"{plural(len(entries), 'event')} would be replayed, with {hook_runs}")
+    print(f"{plural(events.total(), 'event')} would be replayed, with {hook_runs}")
     for event, count in events.most_common():
         print(f"  {count:>7,}  {event}")
     for reason, count in reasons.items():
         print(f"{count:,} of them not exactly: {INEXACT[reason]}")
-    journal.print_elsewhere(elsewhere, options)
+    journal.print_elsewhere(scope.elsewhere, options)
     return 0
 
 

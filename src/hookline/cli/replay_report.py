@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections import Counter
 from typing import Any
 
@@ -43,6 +44,8 @@ class Replayed(Struct, frozen=True, kw_only=True):
     changes: list[Change]
     reason: str | None
     """Why it is blocked, stopped or asked about now."""
+    hooks: list[str]
+    """The hooks that decide now."""
     failures: list[str]
     """The errors of hooks in this run."""
 
@@ -70,6 +73,44 @@ def inexact(entry: Entry) -> str | None:
     if entry.input_masked:
         return "masked"
     return "hook in code" if entry.in_code else None
+
+
+class Selection:
+    """The events to replay: only their ids are kept, for journals of any size."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, array[int]] = {}
+        self.events = 0
+        self.inexact_events = 0
+
+    def add(self, entry: Entry) -> None:
+        """Take one more event, in the order of its session."""
+        self.sessions.setdefault(entry.session, array("q")).append(entry.id)
+        self.events += 1
+        self.inexact_events += inexact(entry) is not None
+
+
+class Found:
+    """What a replay found; not kept where it is printed while it runs."""
+
+    def __init__(self, options: Options) -> None:
+        self._keeps = options.progress is None
+        self._kept: list[Replayed] = []
+        self.counts = {"changed": 0, "apart": 0, "failures": 0}
+
+    def add(self, one: Replayed | None) -> None:
+        """Take one event; None if it was deleted from the journal meanwhile."""
+        if one is None or not (one.changes or one.failures):
+            return
+        self.counts["changed"] += bool(one.changes) and one.inexact is None
+        self.counts["apart"] += bool(one.changes) and one.inexact is not None
+        self.counts["failures"] += bool(one.failures)
+        if self._keeps:
+            self._kept.append(one)
+
+    def kept(self) -> list[Replayed]:
+        """All of them, in the order of the journal."""
+        return sorted(self._kept, key=lambda one: one.entry.id)
 
 
 class ProgressLines:
@@ -109,33 +150,45 @@ def print_report_json(options: Options, report: dict[str, Any]) -> None:
 
 
 def print_report(
-    options: Options, entries: list[Entry], found: list[Replayed], elsewhere: int
+    options: Options, selection: Selection, found: Found, elsewhere: int
 ) -> int:
     """Print what changed and return the exit status."""
-    changed = [one for one in found if one.changes]
-    exact = [one for one in changed if one.inexact is None]
-    separate = [one for one in changed if one.inexact is not None]
-    failed = [one for one in found if one.failures]
-    inexact_events = sum(inexact(entry) is not None for entry in entries)
     if options.json:
         report = {
-            "events": len(entries),
-            "changed": [_as_json(one) for one in exact],
-            "apart": [_as_json(one) for one in separate],
-            "apart_events": inexact_events,
-            "failures": [_failure(one) for one in failed],
+            "events": selection.events,
+            **(_lists(found) if options.progress is None else found.counts),
+            "apart_events": selection.inexact_events,
             "elsewhere": elsewhere,
         }
         print_report_json(options, report)
-        return 1 if exact else 0
+    else:
+        _print_text(options, selection, found.kept(), elsewhere)
+    return 1 if found.counts["changed"] else 0
+
+
+def _lists(found: Found) -> dict[str, Any]:
+    kept = found.kept()
+    changed = [one for one in kept if one.changes]
+    return {
+        "changed": [_as_json(one) for one in changed if one.inexact is None],
+        "apart": [_as_json(one) for one in changed if one.inexact is not None],
+        "failures": [_failure(one) for one in kept if one.failures],
+    }
+
+
+def _print_text(
+    options: Options, selection: Selection, found: list[Replayed], elsewhere: int
+) -> None:
+    changed = [one for one in found if one.changes]
+    exact = [one for one in changed if one.inexact is None]
     for one in exact:
         _print_change(one)
-    _print_inexact(separate)
-    _print_failures(failed)
-    note = f" ({inexact_events:,} not exactly)" if inexact_events else ""
-    print(f"{plural(len(entries), 'event')} replayed{note}: {_summary(exact)}")
+    _print_inexact([one for one in changed if one.inexact is not None])
+    _print_failures([one for one in found if one.failures])
+    number = selection.inexact_events
+    note = f" ({number:,} not exactly)" if number else ""
+    print(f"{plural(selection.events, 'event')} replayed{note}: {_summary(exact)}")
     journal.print_elsewhere(elsewhere, options)
-    return 1 if exact else 0
 
 
 def _as_json(one: Replayed) -> dict[str, Any]:
@@ -148,6 +201,8 @@ def _as_json(one: Replayed) -> dict[str, Any]:
         "after": one.after.word,
         "changes": msgspec.to_builtins(one.changes),
         "reason": one.reason,
+        "hooks": one.hooks,
+        "blockers": one.entry.blockers,
         "apart": one.inexact,
     }
 

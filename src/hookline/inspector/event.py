@@ -24,7 +24,7 @@ from hookline.journal.query import FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS
 from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS
-from hookline.protocol.outputs import HookOutput, read_output
+from hookline.protocol.outputs import CHANGING, HookOutput, read_output
 
 from .answers import reply
 from .desk import Desk
@@ -36,9 +36,6 @@ _NEAR = "SELECT id FROM events WHERE session = ? AND "
 _BEFORE = f"{_NEAR} id < ? AND id >= ? - ? ORDER BY id DESC LIMIT 1"
 _AFTER = f"{_NEAR} id > ? AND id <= ? + ? ORDER BY id LIMIT 1"
 _LONGEST_TEXT = 2000
-_CHANGING = frozenset(
-    {"tool_input", "llm_request", "llm_response", "toolConfig", "withholdResult"}
-)
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
@@ -55,7 +52,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
 def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
     """Everything about one event, for its page."""
     with desk.read() as reader:
-        full = _find(reader, event_id)
+        full = find_event(reader, event_id)
         previous, following = _neighbours(reader, full)
     event = known_event(full.entry.event)
     words = desk.command()
@@ -72,7 +69,8 @@ def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
     }
 
 
-def _find(reader: JournalReader, event_id: int) -> FullEntry:
+def find_event(reader: JournalReader, event_id: int) -> FullEntry:
+    """One event; raises if it is not recorded."""
     try:
         # A larger number is no id that SQLite can hold.
         full = reader.find(event_id) if event_id < 1 << 63 else None
@@ -122,12 +120,12 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
 
 def _hook(hook: dict[str, Any], event: HookEventName | None) -> dict[str, Any]:
     return hook | {
-        "verdict": _verdict_word(hook, event),
+        "verdict": verdict_word(hook, event),
         "mode": "observe" if hook["observed"] else "enforce",
     }
 
 
-def _verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
+def verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
     """What one hook decided, in the words of the timeline."""
     for flag, word in (
         ("would_block", "would-block"),
@@ -145,7 +143,7 @@ def _verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
         return "stopped"
     if output.asks:
         return "ask"
-    return "allowed" if _CHANGING.isdisjoint(output.hook_specific_output) else "changed"
+    return "allowed" if CHANGING.isdisjoint(output.hook_specific_output) else "changed"
 
 
 def _output_of(hook: dict[str, Any], event: HookEventName) -> HookOutput | None:
@@ -154,24 +152,36 @@ def _output_of(hook: dict[str, Any], event: HookEventName) -> HookOutput | None:
     return read_output(hook["output"], event)[0]
 
 
-def _counted(full: FullEntry, event: HookEventName) -> Iterator[tuple[str, HookOutput]]:
+def _counted(
+    hooks: list[dict[str, Any]], event: HookEventName, event_input: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The outputs that took part in the merge, each with the name of its hook."""
-    for hook in full.hooks:
+    for hook in hooks:
         output = None
         if not hook["observed"] and not hook["async"]:
             output = _output_of(hook, event)
         if output is not None and event is HookEventName.AfterModel:
-            output = with_one_answer(output, full.input)
+            output = with_one_answer(output, event_input)
         if hook["recheck"]:
             output = verdict_part(output)
         if output is not None:
-            yield hook["name"], output
+            yield hook["name"], output.to_wire()
 
 
 def _provenance(full: FullEntry, event: HookEventName) -> list[Any]:
-    said = ((name, output.to_wire()) for name, output in _counted(full, event))
     final = full.final_output if isinstance(full.final_output, dict) else {}
-    found = msgspec.to_builtins(trace_fields(final, said))
+    return trace_merge(final, full.hooks, event, full.input)
+
+
+def trace_merge(
+    final_output: dict[str, Any],
+    hooks: list[dict[str, Any]],
+    event: HookEventName,
+    event_input: dict[str, Any],
+) -> list[Any]:
+    """Which hook gave which field of the merged output."""
+    said = _counted(hooks, event, event_input)
+    found = msgspec.to_builtins(trace_fields(final_output, said))
     return [_shortened(field) for field in found]
 
 
@@ -196,25 +206,35 @@ def _sent_changes(full: FullEntry, event: HookEventName) -> Iterator[dict[str, A
 
 
 def _changes(full: FullEntry, event: HookEventName) -> list[dict[str, Any]]:
-    """What hooks changed, as a value before and after."""
     if not isinstance(full.final_output, dict):
         return []
-    final, _ = read_output(full.final_output, event)
-    chain = TRAITS[event].chain
     ended = full.decided.blocked or full.decided.stop
+    return changes_by(full.final_output, event, full.input, ended=ended)
+
+
+def changes_by(
+    final_output: dict[str, Any],
+    event: HookEventName,
+    event_input: dict[str, Any],
+    *,
+    ended: bool,
+) -> list[dict[str, Any]]:
+    """What hooks changed, as a value before and after; void if the event ``ended``."""
+    final, _ = read_output(final_output, event)
+    chain = TRAITS[event].chain
     found = []
     if chain is not Chain.NOTHING:
-        before, after = full.input.get(chain), _after(full.input, final, chain)
+        before, after = event_input.get(chain), _after(event_input, final, chain)
         if before != after:
             # Blocked: nobody applied the change.
             void = ended and chain is not Chain.LLM_RESPONSE
             found.append(_change(chain.value, before, after, void=void))
     if final.tool_config is not None and event is HookEventName.BeforeToolSelection:
-        request = full.input.get("llm_request")
+        request = event_input.get("llm_request")
         before = request.get("toolConfig") if isinstance(request, dict) else None
         found.append(_change("tools", before, final.tool_config, void=ended))
     if final.withholds_result and event is HookEventName.AfterTool:
-        found.append(_change("tool_response", full.input.get("tool_response"), None))
+        found.append(_change("tool_response", event_input.get("tool_response"), None))
     if final.additional_context and chain not in (Chain.PROMPT, Chain.LLM_REQUEST):
         found.append(_change("additionalContext", None, final.additional_context))
     return found

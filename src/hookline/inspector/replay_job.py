@@ -248,7 +248,8 @@ class PastedSettings:
     """Settings that were pasted into the page, as a file that only its owner reads."""
 
     def __init__(self, text: str) -> None:
-        suffix = ".json" if text.lstrip()[:1] in {"{", "/", "["} else ".toml"
+        # Settings are an object; in JSON a comment may come before it.
+        suffix = ".json" if text.lstrip()[:1] in {"{", "/"} else ".toml"
         descriptor, self.path = mkstemp(prefix="hookline-settings-", suffix=suffix)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(text.encode("utf-8", "replace"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         yield "--everywhere" if self.everywhere else "--here"
         for name, at in (("since", self.since), ("until", self.until)):
             if at not in {None, ""}:
-                yield f"--{name}={at if isinstance(at, str) else _time(at)}"
+                yield f"--{name}={at}" if isinstance(at, str) else f"--{name}=@{at}"
         for name in _FILTERS:
             if value := getattr(self, name):
                 yield f"--{name}={value}"
@@ -68,13 +67,6 @@ class ReplayRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """What the page shows of it: not the settings that were pasted."""
         given: Wire = msgspec.to_builtins(self)
         return {**given, "settings_text": None, "pasted": bool(self.settings_text)}
-
-
-def _time(at: float | None) -> str:
-    try:
-        return datetime.fromtimestamp(at or 0, UTC).isoformat()
-    except (ValueError, OverflowError, OSError) as error:
-        raise HooklineError(f"{at} is not a time: {error}") from error
 
 
 def routes(desk: Desk) -> list[BaseRoute]:

@@ -19,23 +19,29 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.engine.explanation import Explainer, summarize, to_json
-from hookline.engine.provenance import trace_fields
 from hookline.errors import HooklineError
 from hookline.protocol.events import HookEventName
+from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.outputs import read_output
 from hookline.settings.load import Settings
 
 from .answers import read_body, reply
 from .desk import Desk
+from .event import changes_by, find_event, trace_merge, verdict_word
 from .own_command import MAX_OUTPUT_BYTES, CommandEnd, OwnCommand, finish
+from .reproduction import reasons_inexact
 from .samples import TOOL_INPUTS, describe_events
 
 MAX_RUNS = 4
 """Events that can be run at the same time."""
 _TOOL_EVENTS = (HookEventName.BeforeTool, HookEventName.AfterTool)
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*")
-_FIRED = (0, 2)
+_BLOCKED = 2
+_FIRED = (0, _BLOCKED)
 """The exit statuses of ``hookline fire`` with a verdict."""
+
+Wire = dict[str, Any]
 
 
 class Trial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,7 +56,7 @@ class Trial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     run: str | None = None
     """A name that the page chose, to cancel the run by."""
 
-    def event_input(self) -> dict[str, Any]:
+    def event_input(self) -> Wire:
         """The event's fields, as from ``--input``, ``--tool`` and ``--tool-input``."""
         fields = dict(_object(self.input, "the input"))
         if self.tool:
@@ -67,6 +73,10 @@ def routes(desk: Desk) -> list[BaseRoute]:
     async def describe(_: Request) -> Response:
         return reply(_describe(desk.config.settings))
 
+    async def recorded(request: Request) -> Response:
+        found = desk.in_thread(_recorded, desk, request.path_params["id"])
+        return reply(await found)
+
     async def explain(request: Request) -> Response:
         trial = await read_trial(request)
         return reply(await desk.in_thread(_explain, desk, trial))
@@ -80,6 +90,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     return [
         Route("/api/try", describe),
+        Route("/api/try/{id:int}", recorded),
         Route("/api/explain", explain, methods=["POST"]),
         Route("/api/fire", fire, methods=["POST"]),
         Route("/api/fire/cancel", cancel, methods=["POST"]),
@@ -96,7 +107,7 @@ async def read_trial(request: Request) -> Trial:
     return trial
 
 
-def _object(given: dict[str, Any] | str | None, what: str) -> dict[str, Any]:
+def _object(given: dict[str, Any] | str | None, what: str) -> Wire:
     if given is None or isinstance(given, dict):
         return given or {}
     try:
@@ -108,7 +119,7 @@ def _object(given: dict[str, Any] | str | None, what: str) -> dict[str, Any]:
     return value
 
 
-def _describe(settings: Settings) -> dict[str, Any]:
+def _describe(settings: Settings) -> Wire:
     """The events with samples of their inputs, and the tools that are known."""
     return {
         "events": describe_events(),
@@ -127,7 +138,20 @@ def _matched_tools(settings: Settings) -> Iterator[str]:
                 yield from filter(_PLAIN_NAME.fullmatch, names)
 
 
-def _explain(desk: Desk, trial: Trial) -> dict[str, Any]:
+def _recorded(desk: Desk, event_id: int) -> Wire:
+    """The input of a recorded event as text, so that no number loses digits."""
+    with desk.read() as reader:
+        full = find_event(reader, event_id)
+    fields = {k: v for k, v in full.input.items() if k not in BASE_FIELDS}
+    return {
+        "event": full.entry.event,
+        "tool": fields.pop("tool_name", None),
+        "text": msgspec.json.format(encode(fields), indent=2).decode(),
+        "inexact": reasons_inexact(full),
+    }
+
+
+def _explain(desk: Desk, trial: Trial) -> Wire:
     """What ``hookline explain --json`` says, with its summary and its warnings."""
     event, settings = HookEventName.of(trial.event), desk.config.settings
     explainer = Explainer(desk.config, event, trial.event_input())
@@ -146,20 +170,21 @@ class Runs:
         self._desk = desk
         self._commands: dict[str, OwnCommand] = {}
 
-    async def fire(self, trial: Trial, request: Request) -> dict[str, Any]:
+    async def fire(self, trial: Trial, request: Request) -> Wire:
         """Run the hooks of an event; what ``hookline fire --json`` says, and more."""
-        given = encode(trial.event_input())
+        event, given = HookEventName.of(trial.event), trial.event_input()
         name = trial.run or str(uuid.uuid4())
         if len(self._commands) >= MAX_RUNS:
             problem = f"{MAX_RUNS} events are being run: wait for one, or cancel it"
             raise HTTPException(429, problem)
         if name in self._commands:
             raise HTTPException(409, "this run has started already")
-        self._commands[name] = command = OwnCommand(self._words(trial), given)
+        self._commands[name] = command = OwnCommand(self._words(trial), encode(given))
         try:
-            return _result(await finish(command, self._desk.stopping, request))
+            end = await finish(command, self._desk.stopping, request)
         finally:
             del self._commands[name]
+        return _result(end, event, given)
 
     async def cancel(self, name: str) -> bool:
         """End a run and its hooks; False if there is none of this name."""
@@ -174,7 +199,7 @@ class Runs:
         return desk.command("fire", trial.event, "--input=-", "--json", *recorded)
 
 
-def _result(end: CommandEnd) -> dict[str, Any]:
+def _result(end: CommandEnd, event: HookEventName, given: Wire) -> Wire:
     if end.cancelled:
         raise HTTPException(409, "the run was cancelled: its hooks were ended")
     if end.truncated:
@@ -182,16 +207,34 @@ def _result(end: CommandEnd) -> dict[str, Any]:
         raise HooklineError(f"the hooks said more than {limit}: use 'hookline fire'")
     if end.status not in _FIRED:
         raise HooklineError(end.message)
-    found: dict[str, Any] = decode(end.stdout)
-    said = [
-        (hook["name"], hook["output"])
-        for hook in found["hooks"]
-        if hook["output"] is not None and hook["mode"] != "observe"
-    ]
-    origins = trace_fields(found["final_output"] or {}, said)
+    found: Wire = decode(end.stdout)
+    final, ended = found["final_output"] or {}, end.status == _BLOCKED
+    changes = changes_by(final, event, given, ended=ended)
+    hooks = [_hook(hook, event) for hook in found["hooks"]]
     return {
         **found,
         "exit_status": end.status,
         "messages": end.messages,
-        "origins": msgspec.to_builtins(origins),
+        "hooks": hooks,
+        "changes": changes,
+        "provenance": trace_merge(final, hooks, event, given),
+        "verdict": {"word": _word(found, changes), "effects": []},
     }
+
+
+def _hook(hook: Wire, event: HookEventName) -> Wire:
+    """A hook as the view of one event shows it."""
+    output = read_output(hook["output"] or {}, event)[0]
+    blocked = output.is_blocking and hook["mode"] != "observe"
+    flags = {"blocked": blocked, "failed": hook["error"] is not None}
+    more: Wire = {"warnings": [], "standby": None, "ended": False}
+    more["observed"] = hook["mode"] == "observe"
+    return {**hook, **more, "verdict": verdict_word({**hook, **flags}, event)}
+
+
+def _word(found: Wire, changes: list[Wire]) -> str:
+    """The verdict in one word, as the journal has it."""
+    words = {"should_stop": "stopped", "blocked": "blocked", "ask": "ask"}
+    decided = (word for flag, word in words.items() if found[flag])
+    changed = any(one["field"] != "additionalContext" for one in changes)
+    return next(decided, "changed" if changed else "allowed")

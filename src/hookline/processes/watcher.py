@@ -17,7 +17,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from hookline.log import logger
@@ -78,6 +78,7 @@ class Watcher:
         self._shell = 0
         self._shell_end: int | None = None
         self._keepers: set[int] = set()
+        self._on_started: Callable[[], None] | None = None
 
     def expect(self, stdin: int) -> int:
         """Reserve a row for a process about to start, known by its stdin alone."""
@@ -95,11 +96,34 @@ class Watcher:
         """Fill in the number of the group that has started."""
         self._rows[group] = row
         self._write(row, _RUNNING, group)
+        if self._on_started is not None:
+            self._tell_started()
 
     def clear(self, row: int) -> None:
         """Free the row of a process that did not start or has ended."""
         self._write(row, _FREE)
         self._free.append(row)
+        if self._on_started is not None:
+            self._tell_started()
+
+    def postpone(self, action: Callable[[], None]) -> bool:
+        """Call it when the process that is being started is known; False if none is.
+
+        For signal handlers: until its number is known, ``kill_all`` cannot kill it.
+        Who asks a second time has waited long enough.
+        """
+        if self._on_started is not None:
+            return False
+        self._on_started = action
+        if len(self._rows) + len(self._free) == self._total:
+            self._on_started = None
+            return False
+        return True
+
+    def _tell_started(self) -> None:
+        action, self._on_started = self._on_started, None
+        if action is not None:
+            action()
 
     def release(self, group: int) -> None:
         """Leave a group alone from now on; its number may be reused."""

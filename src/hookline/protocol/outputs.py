@@ -80,6 +80,12 @@ _ASK = (
 )  # on Python 3.11 finding a member in its enum costs more than a call
 
 
+CHANGING = frozenset(
+    {"tool_input", "llm_request", "llm_response", "toolConfig", "withholdResult"}
+)
+"""The fields of ``hookSpecificOutput`` that change something."""
+
+
 class HookOutput(Struct, frozen=True, kw_only=True):
     """The fields of one output, or of several merged, each of the right type."""
 

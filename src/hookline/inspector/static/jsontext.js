@@ -6,8 +6,9 @@ export function jsonMistake(text) {
   if (text.trim() === "") return null;
   try {
     const value = JSON.parse(text);
-    const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
-    return isObject ? null : placed(text, 0, "The input has to be a JSON object");
+    const isObject = typeof value === "object" && value !== null;
+    if (isObject && !Array.isArray(value)) return null;
+    return placed(text, 0, "The input has to be a JSON object");
   } catch (error) {
     return placed(text, position(text, error.message), plain(error.message));
   }

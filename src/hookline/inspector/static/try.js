@@ -3,10 +3,11 @@
 import { get, post } from "./api.js";
 import { remember } from "./app.js";
 import {
-  announce, copyButton, el, errorState, fill, heading, loadingState, plural, visible,
+  announce, appendInPieces, copyButton, cut, duration, el, errorState, fill, heading,
+  loadingState, longText, plural, tag, verdictBadge, visible,
 } from "./dom.js";
+import { changesOf, errorsOf, expression, hooksOf, mergeOf } from "./event.js";
 import { indented, jsonMistake } from "./jsontext.js";
-import { showExplanation, showResult } from "./verdict.js";
 
 const PAUSE_MS = 250;
 const LONGEST_IN_URL = 1500;
@@ -55,7 +56,8 @@ class TryView {
   }
 
   buildForm(tools) {
-    this.eventChoice = el("select", { id: "try-event", onchange: () => this.pickEvent() },
+    this.eventChoice = el("select",
+      { id: "try-event", onchange: () => this.pickEvent() },
       this.known.events.map(({ name }) => el("option", { value: name }, name)));
     this.about = el("p", { class: "small muted", id: "try-about" });
     this.fields = el("p", { class: "small fields" });
@@ -66,7 +68,8 @@ class TryView {
     this.toolField = el("div", { class: "field" },
       el("label", { for: "try-tool" }, "Tool"),
       this.toolName,
-      el("datalist", { id: "try-tools" }, tools.map((name) => el("option", { value: name }))));
+      el("datalist", { id: "try-tools" },
+        tools.map((name) => el("option", { value: name }))));
     this.input = el("textarea", {
       id: "try-input", rows: "14", spellcheck: "false", autocomplete: "off",
       autocapitalize: "off", "aria-describedby": "try-check", "data-search": true,
@@ -113,14 +116,15 @@ class TryView {
         "what they write, send or delete is not undone. The tool itself is not run."),
       el("div", { class: "row" }, this.runButton, this.cancelButton,
         el("label", { class: "row check-label", for: "try-record" }, this.record,
-          records ? "Recorded in the journal, as the settings say" : "Record in the journal")),
+          records ? "Recorded in the journal, as the settings say"
+            : "Record in the journal")),
       this.outcome);
   }
 
   get event() { return this.events.get(this.eventChoice.value); }
 
   async start(params) {
-    const event = params.get("event") ?? "BeforeTool";
+    const event = params.get("from") ?? params.get("event") ?? "BeforeTool";
     if (/^\d+$/.test(event)) await this.fillRecorded(event);
     else this.fillGiven(event, params.get("tool"), params.get("input"));
   }
@@ -131,6 +135,7 @@ class TryView {
     this.toolName.value = tool ?? (this.event.takes_tool ? "write_file" : "");
     this.input.value = input ?? this.sample();
     if (!isKnown) this.tell(`There is no event named ${visible(event)}.`);
+    this.recordedText = this.input.value;
     this.shownTool = this.toolName.value;
     this.showEvent();
     this.changed(0);
@@ -139,11 +144,12 @@ class TryView {
   async fillRecorded(id) {
     try {
       const found = await get(`/api/try/${id}`, {}, this.signal);
-      this.fillGiven(found.event, found.tool ?? "", found.text);
       this.recorded = id;
+      // What cannot be seen is written out, which means the same in JSON.
+      this.fillGiven(found.event, found.tool ?? "", visible(found.text));
       this.tell(
-        el("span", {}, "The input of ", el("a", { href: `/events/${id}` }, `event ${id}`), "."),
-        found.inexact.map((reason) => el("span", {}, ` Not as it was: ${reason}.`)));
+        "The input of ", el("a", { href: `/events/${id}` }, `event ${id}`), ".",
+        found.inexact.map((reason) => ` Not as it was: ${reason}.`));
     } catch (error) {
       if (this.signal.aborted) return;
       this.fillGiven("BeforeTool", null, null);
@@ -159,7 +165,8 @@ class TryView {
   sample() {
     const { sample, takes_tool: takesTool } = this.event;
     const toolInput = this.known.tool_inputs[this.toolName.value] ?? {};
-    return JSON.stringify(takesTool ? { ...sample, tool_input: toolInput } : sample, null, 2);
+    const given = takesTool ? { ...sample, tool_input: toolInput } : sample;
+    return JSON.stringify(given, null, 2);
   }
 
   showEvent() {
@@ -171,7 +178,8 @@ class TryView {
       shown.map(({ name, required, choices }, n) => [
         n > 0 && ", ",
         el("code", {}, name),
-        choices.length > 0 && el("span", { class: "muted" }, ` (${choices.join(", ")})`),
+        choices.length > 0
+          && el("span", { class: "muted" }, ` (${choices.join(", ")})`),
         !required && el("span", { class: "muted" }, " (optional)"),
       ]));
     this.shownEvent = this.event.name;
@@ -180,7 +188,7 @@ class TryView {
   pickEvent() {
     this.drafts.set(this.shownEvent, this.input.value);
     this.recorded = null;
-    if (this.event.takes_tool && !this.toolName.value) this.toolName.value = "write_file";
+    if (this.event.takes_tool) this.toolName.value ||= "write_file";
     this.shownTool = this.toolName.value;
     this.showEvent();
     this.input.value = this.drafts.get(this.event.name) ?? this.sample();
@@ -214,6 +222,7 @@ class TryView {
     clearTimeout(this.pause);
     const isValid = this.showMistake();
     this.runButton.disabled = !isValid || this.running !== null;
+    this.explanation.classList.toggle("stale", !isValid);
     this.pause = setTimeout(() => {
       this.writeAddress();
       if (isValid) this.explain();
@@ -234,7 +243,8 @@ class TryView {
       this.input.setSelectionRange(at, Math.min(at + 1, this.input.value.length));
     };
     fill(this.check,
-      at !== null && el("button", { type: "button", class: "quiet place-of", onclick: goTo },
+      at !== null && el("button",
+        { type: "button", class: "quiet place-of", onclick: goTo },
         `Line ${line}, column ${column}`),
       at !== null && ": ", message);
     if (isAsked && at !== null) goTo();
@@ -243,8 +253,9 @@ class TryView {
 
   writeAddress() {
     const params = new URLSearchParams({ event: this.event.name });
-    if (this.recorded) params.set("event", this.recorded);
-    else {
+    if (this.recorded && this.input.value === this.recordedText) {
+      params.set("event", this.recorded);
+    } else {
       if (this.event.takes_tool) params.set("tool", this.toolName.value);
       const text = this.input.value;
       const isShort = text.length <= LONGEST_IN_URL;
@@ -255,7 +266,8 @@ class TryView {
 
   body() {
     const tool = this.event.takes_tool ? this.toolName.value.trim() : "";
-    return { event: this.event.name, tool: tool || null, input: this.input.value || "{}" };
+    const input = this.input.value.trim() || "{}";
+    return { event: this.event.name, tool: tool || null, input };
   }
 
   async explain() {
@@ -263,7 +275,8 @@ class TryView {
     try {
       const found = await post("/api/explain", this.body(), this.signal);
       if (asked !== this.asked) return;
-      fill(this.explanation, showExplanation(found));
+      this.sequential = found.sequential;
+      fill(this.explanation, explanationOf(found));
       announce(found.summary);
     } catch (error) {
       if (this.signal.aborted || asked !== this.asked) return;
@@ -278,9 +291,10 @@ class TryView {
     this.setRunning(true);
     fill(this.outcome, loadingState("The hooks are running…"));
     try {
-      const body = { ...this.body(), run, record: this.record.checked && !this.known.records };
+      const record = this.record.checked && !this.known.records;
+      const body = { ...this.body(), run, record };
       const result = await post("/api/fire", body, this.running.signal);
-      fill(this.outcome, showResult(result));
+      fill(this.outcome, resultOf(result, this.sequential));
       announce(this.outcome.querySelector("h3")?.textContent ?? "The hooks have run");
     } catch (error) {
       if (this.signal.aborted) return;
@@ -309,4 +323,82 @@ class TryView {
     if (isRunning) this.cancelButton.focus();
     else if (document.activeElement === document.body) this.runButton.focus();
   }
+}
+
+const JUDGEMENTS = {
+  runs: "allowed",
+  untrusted: "ask",
+  changed: "ask",
+  skipped: "ask",
+  "condition false": "ask",
+};
+
+// The answer of /api/explain, in the words of `hookline explain`.
+function explanationOf({ hooks, summary, warnings }) {
+  const list = el("ol", { class: "explained" });
+  appendInPieces(list, hooks.length, (n) => explained(hooks[n]));
+  return [
+    el("p", { class: "summary" }, sentence(summary)),
+    warnings.map((text) => el("p", { class: "small warning-text" }, text)),
+    hooks.length === 0 && el("p", { class: "muted" },
+      "Add a hook for it to the settings, or choose another event. ",
+      el("a", { href: "/hooks" }, "See all hooks")),
+    list,
+  ];
+}
+
+function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+function explained(hook) {
+  const { judgement, order } = hook;
+  const badge = judgement in JUDGEMENTS
+    ? verdictBadge(JUDGEMENTS[judgement], judgement) : tag(judgement);
+  return el("li", { tabindex: "-1", "data-row": true },
+    el("p", { class: "row" },
+      el("span", { class: "muted" }, order === null ? "–" : `${order}.`),
+      el("strong", {}, cut(hook.name, 200)), badge),
+    el("p", {}, cut(hook.why, 1000)),
+    el("p", { class: "small muted" }, factsOf(hook)),
+    hook.if && expression("if", hook.if), hook.rule && expression("when", hook.rule));
+}
+
+function factsOf(hook) {
+  const facts = [
+    `${hook.source} ${hook.type}`,
+    hook.observes && "observes only: its verdict has no effect",
+    hook.managed && "managed",
+    hook.dialect !== "hookline" && `dialect ${hook.dialect}`,
+    hook.sequential && "sequential",
+    hook.async && "not waited for",
+  ];
+  return `${facts.filter(Boolean).join(", ")}; ${hook.file ?? "registered in code"}`;
+}
+
+// The answer of /api/fire, in the parts of the view of one event.
+function resultOf(result, sequential) {
+  const { word } = result.verdict;
+  const reason = result.stop_reason ?? result.reason ?? result.final_output?.reason;
+  const took = duration(result.total_duration_ms);
+  const ran = result.hooks.length > 0
+    ? `${plural(result.hooks.length, "hook run")} in ${took}` : "no hook ran";
+  const plan = result.hooks.length > 0 ? { sequential } : null;
+  const row = { duration_ms: result.total_duration_ms };
+  const said = [
+    ["Message for the model", result.system_message],
+    ["Message for the user", result.user_message],
+  ].filter(([, text]) => text);
+  return el("div", { class: "event-column result" },
+    el("h3", { class: "row" }, "Verdict: ", verdictBadge(word),
+      el("span", { class: "small muted" }, ran)),
+    reason && el("div", { class: `reason verdict-${word}` },
+      longText(reason, "Reason")),
+    said.map(([label, text]) =>
+      el("div", {}, el("h3", {}, label), longText(text, label))),
+    changesOf(result), errorsOf(result), hooksOf({ ...result, plan, row }),
+    mergeOf(result),
+    result.messages.length > 0 && el("details", {},
+      el("summary", {}, "Messages of the command"),
+      longText(result.messages.join("\n"), "Messages")));
 }
