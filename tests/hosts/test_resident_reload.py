@@ -1,0 +1,100 @@
+"""The resident helper follows changed settings (issue 16: change without a restart)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.support.resident import WHO, Desk
+
+WORKER = """
+import os
+from hookline.script import block, run
+run(lambda event: block(str(os.getpid())))
+"""
+
+
+def denies(reason: str) -> dict[str, Any]:
+    return {"type": "rule", "name": "r", "when": "true", "description": reason}
+
+
+def worker(desk: Desk, name: str, **more: Any) -> dict[str, Any]:
+    script = desk.runtime.parent / "w.py"
+    if not script.exists():
+        script.write_text(WORKER)
+    command = f"{sys.executable} {script}"
+    return {"type": "worker", "name": name, "command": command, **more}
+
+
+def test_settings_with_errors_leave_the_old_ones_in_use(desk: Desk) -> None:
+    """The error is on stderr of each call, and once in the journal."""
+    journal = desk.runtime.parent / "journal.sqlite"
+    file = desk.user_settings(denies("old"))
+    whole = json.loads(file.read_text())
+    whole["hooksConfig"] = {"journal": str(journal)}
+    file.write_text(json.dumps(whole))
+    desk.warm_up()
+    file.write_text("{ no")
+    for _ in range(3):
+        status, stdout, stderr = desk.bridge()
+        assert (status, b"old" in stdout) == (0, True)
+        told = f"hookline: changed settings are not used: {file}:1:3: is not valid JSON"
+        assert stderr.decode().startswith(told)
+        assert stderr.count(b"\n") == 1
+    desk.user_settings(denies("new"))
+    assert desk.reason() == "new"
+    assert desk.until(lambda: _noted(journal)) == 1
+
+
+def _noted(journal: Path) -> int:
+    """How often the journal says that settings are not used."""
+    connection = sqlite3.connect(journal)
+    try:
+        query = "SELECT count(*) FROM events WHERE reason LIKE 'changed settings are%'"
+        (found,) = connection.execute(query).fetchone()
+    finally:
+        connection.close()
+    return int(found)
+
+
+def test_workers_of_hooks_that_did_not_change_stay(desk: Desk) -> None:
+    same = worker(desk, "same")
+    desk.user_settings(same)
+    desk.warm_up()
+    before = desk.reason()
+    desk.user_settings(same, worker(desk, "other", env={"A": "1"}))
+    first, second = desk.reason().split()
+    assert first == before
+    desk.user_settings(worker(desk, "other", env={"A": "1"}))
+    assert desk.reason() == second
+    desk.until(lambda: not Path(f"/proc/{first}").exists())
+
+
+def test_sighup_makes_it_look_and_kills_nothing(desk: Desk) -> None:
+    same = worker(desk, "same")
+    desk.user_settings(same, worker(desk, "other"))
+    helper = desk.warm_up()
+    first, second = desk.reason().split()
+    engines = desk.engines()
+    desk.user_settings(same)
+    os.kill(helper, signal.SIGHUP)
+    # No event asks for it: the worker of the hook that went ends all the same.
+    desk.until(lambda: not Path(f"/proc/{second}").exists())
+    assert (desk.pid(), desk.engines()) == (helper, engines)
+    assert desk.reason() == first
+
+
+def test_many_sighups_kill_neither_the_helper_nor_its_engines(desk: Desk) -> None:
+    desk.python_hook(WHO)
+    helper = desk.warm_up()
+    engine = desk.reason()
+    for _ in range(50):
+        os.kill(helper, signal.SIGHUP)
+        os.kill(int(engine), signal.SIGHUP)
+    assert desk.reason() == engine
+    assert desk.pid() == helper
