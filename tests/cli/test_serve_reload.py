@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -38,23 +40,28 @@ class Serving:
         self.server, self.prefix, self.folder = server, prefix, folder
         self.file = folder / "hooks.json"
         self.process: subprocess.Popen[str]
+        self._started = False
 
     def write(self, *hooks: dict[str, Any], **more: Any) -> None:
         text = json.dumps({"hooks": {"BeforeTool": [{"hooks": list(hooks)}]}, **more})
         (self.folder / "new").write_text(text)
         (self.folder / "new").replace(self.file)
 
-    def start(self, *words: str) -> None:
+    def words(self) -> list[str]:
+        return [
+            *(sys.executable, "-m", "hookline.cli.main", "serve"),
+            *("--bus", self.server.url, "--prefix", self.prefix),
+            *("--settings", str(self.file), "--cwd", str(self.folder)),
+        ]
+
+    def start(self, *more: str) -> None:
         self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "hookline.cli.main", "serve"),
-                *("--bus", self.server.url, "--prefix", self.prefix),
-                *("--settings", str(self.file), "--cwd", str(self.folder), *words),
-            ],
+            [*self.words(), *more],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        self._started = True
         assert self.process.stdout is not None
         assert "ready" in self.process.stdout.readline()
 
@@ -81,8 +88,9 @@ class Serving:
         return self.process.returncode, errors
 
     def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        if self._started:
+            self.process.kill()
+            self.process.communicate()
 
 
 @pytest.fixture
@@ -175,3 +183,27 @@ async def test_sighup_while_it_stops_does_not_kill_hooks_that_finish(
     (serving.folder / "go").touch()
     assert await slow == "old"
     assert serving.process.wait(WAIT_S) == 0
+
+
+async def test_a_closed_terminal_ends_it_and_hangup_alone_does_not(
+    serving: Serving,
+) -> None:
+    serving.write(rule("no"))
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, serving.words())
+    try:
+        await asyncio.to_thread(read_until, terminal, b"ready")
+        os.kill(child, signal.SIGHUP)
+        await asyncio.to_thread(read_until, terminal, b"settings have not changed")
+        assert await serving.reason() == "no"
+    finally:
+        os.close(terminal)
+    _, status = await asyncio.to_thread(os.waitpid, child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def read_until(terminal: int, wanted: bytes) -> None:
+    shown = b""
+    while wanted not in shown:
+        shown += os.read(terminal, 65536)

@@ -172,6 +172,24 @@ async def test_slots_are_handed_out_in_order() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
+async def test_a_changed_limit_reaches_those_who_wait_and_those_who_come() -> None:
+    """Issue 16: ``maxProcesses`` after a reload."""
+    slots = ProcessSlots(1)
+    await slots.acquire()
+    waiting = [asyncio.create_task(slots.acquire()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.to_thread(slots.resize, 2)
+    await waiting[1]
+    slots.resize(1)
+    slots.release()
+    assert (slots.free, waiting[2].done()) == (0, False)
+    slots.release()
+    await waiting[2]
+    slots.release()
+    assert slots.free == 1
+
+
 async def test_a_slot_survives_a_cancelled_waiter() -> None:
     """Also one that is cancelled and handed a slot in the same moment."""
     slots = ProcessSlots(1)

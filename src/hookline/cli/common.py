@@ -153,6 +153,15 @@ def end_hooks_on_signals(*numbers: signal.Signals) -> None:
             signal.signal(number, _end_by_signal)
 
 
+def has_terminal() -> bool:
+    """Whether this process is in a window that is still open."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
 def _end_by_signal(number: int, _frame: object) -> None:
     if watcher.postpone(lambda: os.kill(os.getpid(), number)):
         return  # in the middle of starting a hook, which would outlive us

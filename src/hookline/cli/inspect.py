@@ -19,6 +19,7 @@ from .common import (
     Parser,
     at_least,
     end_hooks_on_signals,
+    has_terminal,
     log_to_stderr,
     note,
 )
@@ -94,7 +95,7 @@ def _listen(port: int) -> socket.socket:
 
 async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
-    had_terminal = _has_terminal()
+    had_terminal = has_terminal()
 
     def stop(_number: int, _frame: object) -> None:
         # Not in the loop, which may be late: the next signal is not lost then.
@@ -102,7 +103,7 @@ async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -
         loop.call_soon_threadsafe(server.stop)
 
     def reload(number: int, frame: object) -> None:
-        if had_terminal and not _has_terminal():
+        if had_terminal and not has_terminal():
             stop(number, frame)  # its window was closed
         else:
             loop.call_soon_threadsafe(desk.reload_soon)
@@ -112,14 +113,6 @@ async def _serve(server: InspectorServer, desk: Desk, listener: socket.socket) -
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, reload)
     await server.serve([listener])
-
-
-def _has_terminal() -> bool:
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
 
 
 def _tell(options: Options, guard: Guard, address: str) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from hookline.engine.system import HookSystem
+
+from .common import has_terminal
 
 LOOK_S = 1.0
 """How often the settings are looked at."""
@@ -18,9 +21,20 @@ _log = logging.getLogger("hookline.reload")
 
 @asynccontextmanager
 async def following_settings(system: HookSystem) -> AsyncIterator[None]:
-    """Reload settings that have changed, and whenever SIGHUP arrives."""
+    """Reload settings that have changed, and whenever SIGHUP arrives.
+
+    SIGHUP of a window that was closed ends the command as SIGTERM does.
+    """
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGHUP, asked.set)
+    had_terminal = has_terminal()
+
+    def receive() -> None:
+        if had_terminal and not has_terminal():
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            asked.set()
+
+    loop.add_signal_handler(signal.SIGHUP, receive)
     _log.setLevel(logging.INFO)  # also without --verbose: it is rare, and matters
     following = loop.create_task(_follow(system, asked))
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -102,8 +103,7 @@ class HookSystem:
         self._executors.provide_for(self._registry.all_hooks())
         self._breaker = CircuitBreaker(config.working_dir)
         self._background = BackgroundHooks(self._executors.by_type, self._breaker)
-        self._changing = threading.RLock()
-        """Held while hooks are added, removed, switched or reloaded."""
+        self._lock, self._host = threading.RLock(), os.getpid()
         self._reloader: SettingsReloader | None = None
         self._follows = reload
         if reload:
@@ -163,6 +163,14 @@ class HookSystem:
                         self._start()
         if self._subscribing is not None:
             await self._finish_subscribing(self._subscribing)
+
+    @property
+    def _changing(self) -> threading.RLock:
+        """Held while hooks are added, removed, switched or reloaded."""
+        if self._host != os.getpid():
+            # A fork while it was held: whoever held it is not there.
+            self._lock, self._host = threading.RLock(), os.getpid()
+        return self._lock
 
     def _start(self) -> None:
         settings = self._config.settings

@@ -352,7 +352,8 @@ class WorkerExecutor:
         """End the workers of all other hooks, from any thread; busy ones finish."""
         kept = {hook.serial: hook for hook in hooks}
         self._kept = frozenset(kept)
-        self._retired = [pool for pool in self._retired if not pool.has_ended]
+        for pool in [pool for pool in self._retired if pool.has_ended]:
+            self._retired.remove(pool)
         for key, pool in list(self._pools.items()):
             if key[0] in kept:
                 pool.keep_for(kept[key[0]])
