@@ -232,6 +232,56 @@ def test_a_hook_that_blocks_the_loop_is_seen(
     assert serving.ask("/healthz")[0] == 200
 
 
+def test_after_a_failed_reload_it_is_ready_with_the_previous_settings(
+    serve: Callable[..., Serving], tmp_path: Path
+) -> None:
+    serving = serve(command("first", "true"))
+    settings = tmp_path / "settings.json"
+    settings.write_text("{ not JSON hunter2")
+    wait_until(lambda: serving.metric("settings_reload_success") == 0)
+    status, checks = serving.ready()
+    assert status == 200
+    assert "the last reload failed" in checks["settings"]["message"]
+    assert "hunter2" not in serving.ask("/readyz")[1]
+    assert serving.metric("hooks", state="enabled") == 1
+    before = serving.metric("settings_load_timestamp_seconds")
+    hooks = [command("first", "true"), command("second", "true")]
+    text = json.dumps({"hooks": {"BeforeTool": [{"hooks": hooks}]}})
+    settings.write_text(text)
+    wait_until(lambda: serving.metric("hooks", state="enabled") == 2)
+    wait_until(lambda: serving.metric("settings_reload_success") == 1)
+    after = serving.metric("settings_load_timestamp_seconds")
+    assert before is not None
+    assert after is not None
+    assert after > before
+    assert serving.ready()[1]["settings"] == {"ok": True}
+
+
+def test_a_failed_reload_is_an_object_in_the_log(
+    own_server: NatsServer, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text("{}")
+    url = own_server.url.replace("//", "//me:hunter2@")
+    words = ("serve", "--bus", url, "--settings", str(settings))
+    with subprocess.Popen(
+        [*MAIN, *words, "--cwd", str(tmp_path), "--log-format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as serving:
+        assert "ready" in opened(serving.stdout).readline()
+        settings.write_text("{ not JSON")
+        for line in opened(serving.stderr):
+            found = json.loads(line)
+            if "settings" in found:
+                break
+        serving.kill()
+    assert (found["level"], found["logger"]) == ("error", "hookline.reload")
+    assert found["settings"] == {"reloaded": False}
+    assert str(settings) in found["message"]
+
+
 def run(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:
     main = [sys.executable, "-c", code] if code else [*MAIN]
     return subprocess.run([*main, *words], capture_output=True, text=True, check=False)
