@@ -314,10 +314,12 @@ async def test_requests_beyond_the_limit_wait_and_are_not_dropped() -> None:
     wire.server.subscribe()
     await wire.ask(*(f"c-{n}" for n in range(20)))
     await handler.until_inside(3)
+    assert (wire.server.in_flight, wire.server.waiting) == (3, 17)
     handler.gate.set()
     await wire.server.finished()
     assert handler.most_inside == 3
     assert len(wire.responses) == 20
+    assert (wire.server.in_flight, wire.server.waiting) == (0, 0)
 
 
 def test_limit_below_one_raises() -> None:

@@ -158,7 +158,7 @@ def test_json_is_asked_for_by_arguments(words: list[str], expected: bool) -> Non
     assert asks_for_json(words) is expected
 
 
-LONG_RUNNING = ["serve", "log", "replay"]
+LONG_RUNNING = ["serve", "inspect", "log", "replay"]
 
 
 @pytest.mark.parametrize("command", LONG_RUNNING)

@@ -29,6 +29,7 @@ from .common import (
     logs_json,
 )
 from .log_format import json_line
+from .monitor import Monitor, parse_address
 from .reload import following_settings
 from .terminal import plural
 
@@ -69,6 +70,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("--queue Q", text, default="hookline-workers")
     text = "requests handled at the same time; others wait (default: 64)"
     parser.add_option("--concurrency N", text, type=at_least(1), default=64)
+    text = "serve /metrics, /healthz and /readyz there (default host: 127.0.0.1)"
+    parser.add_option("--metrics [HOST:]PORT", text, type=parse_address)
     parser.add_settings()
     text = "log each request, and what happens to the connection"
     parser.add_flag("-v --verbose", text)
@@ -84,23 +87,28 @@ def run(options: Options) -> None:
 
 
 async def _serve(config: Config, options: Options) -> None:
-    system = config.get_hook_system()
-    if system is None:
+    from hookline.engine.system import HookSystem
+
+    if not config.settings.hooks_enabled:
         raise HooklineError("hooks are disabled: enableHooks is false in the settings")
+    monitor = Monitor(options)
+    system = HookSystem(config, start_workers=True, telemetry=monitor.figures)
     async with following_settings(system), system:
         server = RequestServer(system.event_handler, max_concurrent=options.concurrency)
-        bus = await connection.connect(options, queue=options.queue)
-        try:
-            bus.serve(_logged(server.handle_request))
-            await bus.ready()
-            _tune_garbage_collection()
-            hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
-            _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
-            await _wait_for_signal(bus)
-            _log.info("stopping: finishing requests in progress")
-            await bus.drain()
-        finally:
-            await bus.close()
+        with monitor.watch(config, system, server):
+            monitor.bus = bus = await connection.connect(options, queue=options.queue)
+            try:
+                bus.serve(_logged(server.handle_request))
+                await bus.ready()
+                _tune_garbage_collection()
+                hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
+                _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
+                await _wait_for_signal(bus)
+                monitor.stopping = True
+                _log.info("stopping: finishing requests in progress")
+                await bus.drain()
+            finally:
+                await bus.close()
 
 
 def _print_ready(message: str, options: Options) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,6 +74,10 @@ class HookSystemHealth(Struct, frozen=True):
     """Processes of worker hooks that live."""
     lost: tuple[str, ...]
     """Worker hooks whose process is gone and was not replaced yet."""
+    settings_loaded_at: float
+    """When those in use were loaded, in seconds since the epoch."""
+    reload_failed: bool
+    """Whether changed settings could not be used."""
 
 
 class HookSystem:
@@ -109,6 +114,7 @@ class HookSystem:
         if reload:
             self._reloader = self._make_reloader()
         self._start_workers = start_workers
+        self._settings_loaded_at = time.time()
         self._handler: HookEventHandler | None = None
         self._telemetry = telemetry
         self._build_telemetry(config.settings)  # raises for what cannot be had
@@ -130,11 +136,13 @@ class HookSystem:
     def health(self) -> HookSystemHealth:
         """What monitoring wants to know; call it on the event loop of the events."""
         hooks = self._registry.all_hooks()
-        workers = self._executors.workers
+        workers, last = self._executors.workers, self.last_reload
         return HookSystemHealth(
             skipped=tuple(hook for hook in hooks if self._breaker.open_for(hook)),
             processes=0 if workers is None else workers.processes(),
             lost=() if workers is None else tuple(workers.lost_hooks()),
+            settings_loaded_at=self._settings_loaded_at,
+            reload_failed=last is not None and bool(last.problems),
         )
 
     @property
@@ -303,6 +311,7 @@ class HookSystem:
             changed = loaded != config.loaded or registry.state() != old.state()
             before, config.settings, config.loaded = config.settings, settings, loaded
             self._registry, self._broken = registry, None
+            self._settings_loaded_at = time.time()
             self._executors.limit_processes(settings.global_options.max_processes)
             self._executors.retain(registry.all_hooks())
         known = {*map(str, before.errors), *before.warnings}
@@ -319,12 +328,15 @@ class HookSystem:
         handler = self._handler
         if outcome.problems:
             told = f"changed settings are not used: {'; '.join(outcome.problems)}"
-            _reload_log.error("%s", told)
+            failed = {"settings": {"reloaded": False}}
+            _reload_log.error("%s", told, extra=failed)
             if handler is not None:
                 handler.note("", told, {"problems": list(outcome.problems)})
         elif outcome.changed:
             count = self.status.total_hooks
-            _reload_log.info("settings reloaded: %d hook%s", count, "s"[: count != 1])
+            text, ending = "settings reloaded: %d hook%s", "s"[: count != 1]
+            worked = {"settings": {"reloaded": True, "hooks": count}}
+            _reload_log.info(text, count, ending, extra=worked)
 
     async def _finish_subscribing(self, subscribing: asyncio.Future[None]) -> None:
         try:

@@ -339,7 +339,7 @@ class WorkerExecutor:
 
     def lost_hooks(self) -> list[str]:
         """The hooks whose worker is gone; the next event starts another."""
-        names = (pool.lost_hook for pool in self._pools.values())
+        names = (pool.lost_hook for pool in list(self._pools.values()))
         return [name for name in names if name is not None]
 
     async def close(self) -> None:

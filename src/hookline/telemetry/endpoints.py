@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
@@ -27,6 +28,7 @@ REQUEST_S = 10.0
 MAX_CLIENTS = 64
 _MAX_HEAD = 8 * 1024
 _STOP_S = 5.0
+_PAUSE_S = 0.1
 
 Answer = tuple[HTTPStatus, str, bytes]
 
@@ -65,39 +67,52 @@ class Endpoints:
         if self._own_loop is not None and self._thread is not None:
             self._own_loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(_STOP_S)
+            self._own_loop = None
 
     async def _run(self, listener: socket.socket, started: threading.Event) -> None:
         self._own_loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(
-            self._take, sock=listener, limit=_MAX_HEAD, backlog=MAX_CLIENTS
-        )
+        accepting = asyncio.create_task(self._accept(listener))
         started.set()
         await self._stopping.wait()
-        server.close()
-        for client in self._clients:
-            client.cancel()
-        await asyncio.gather(*self._clients, return_exceptions=True)
+        ending = {accepting, *self._clients}
+        for task in ending:
+            task.cancel()
+        await asyncio.wait(ending)
+        listener.close()
 
-    async def _take(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        client = asyncio.current_task()
-        assert client is not None
-        if len(self._clients) >= MAX_CLIENTS:
-            # The newest one is served: those that are slow cannot shut others out.
-            next(iter(self._clients)).cancel()
-        self._clients[client] = None
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(listener)
+            except OSError:  # the client is gone, or no descriptor is left
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if len(self._clients) >= MAX_CLIENTS:
+                # The newest one is served: those that are slow shut nobody out.
+                oldest = next(iter(self._clients))
+                del self._clients[oldest]
+                oldest.cancel()
+            task = asyncio.create_task(self._serve(client))
+            self._clients[task] = None
+            task.add_done_callback(partial(self._forget, client))
+
+    def _forget(self, client: socket.socket, task: asyncio.Task[None]) -> None:
+        client.close()  # also where the task was cancelled before it began
+        self._clients.pop(task, None)
+
+    async def _serve(self, client: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=client, limit=_MAX_HEAD)
         try:
             async with asyncio.timeout(REQUEST_S):
                 writer.write(await self._response(reader))
                 await writer.drain()
                 writer.close()
                 await writer.wait_closed()
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client is gone, too slow, or one of too many
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the client is gone, or too slow
         finally:
             writer.transport.abort()
-            del self._clients[client]
 
     async def _response(self, reader: asyncio.StreamReader) -> bytes:
         try:
@@ -146,11 +161,13 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=MAX_CLIENTS)
+        listener = socket.create_server(address[:2], family=family, backlog=MAX_CLIENTS)
     except OSError as error:
-        raise HooklineError(
-            f"--metrics {_shown(host, port)}: {error.strerror}"
-        ) from error
+        # asyncio and socket add the address to it, which the message has already.
+        why = str(error.strerror).partition(" (while")[0]
+        raise HooklineError(f"--metrics {_shown(host, port)}: {why}") from error
+    listener.setblocking(False)
+    return listener
 
 
 def _shown(host: str, port: int) -> str:

@@ -278,7 +278,9 @@ class _StateCollector(Collector):
             "python",
         )
         state = self.state
-        yield _gauge("hookline_event_loop_up", "The loop answers", state is not None)
+        yield _gauge(
+            "hookline_event_loop_up", "The event loop answers", state is not None
+        )
         if state is not None:
             yield from _plain_gauges(state)
             yield from _labelled_gauges(state)
@@ -287,13 +289,13 @@ class _StateCollector(Collector):
 def _plain_gauges(state: WorkerState) -> Iterator[Metric]:
     for name, text, value in (
         ("bus_connected", "The bus is connected", state.bus_connected),
-        ("stopping", "Requests in progress are finished", state.stopping),
-        ("requests_in_flight", "Requests that run", state.in_flight),
+        ("stopping", "No new requests are taken", state.stopping),
+        ("requests_in_flight", "Requests whose hooks run", state.in_flight),
         ("requests_waiting", "Requests that wait for others", state.waiting),
         ("worker_processes", "Processes of worker hooks", state.processes),
         ("workers_lost", "Worker hooks whose process is gone", len(state.lost)),
         ("settings_errors", "Errors in the settings in use", state.settings_errors),
-        ("settings_reload_success", "The last load of settings", state.reloaded),
+        ("settings_reload_success", "The last load of settings worked", state.reloaded),
         (
             "settings_load_timestamp_seconds",
             "When the settings in use were loaded",

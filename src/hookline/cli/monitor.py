@@ -1,0 +1,117 @@
+"""``hookline serve --metrics``: what the worker is asked for while it runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hookline.bus.server import RequestServer
+from hookline.config import Config
+from hookline.executors.contract import RegisteredHook
+from hookline.settings.model import TrustStatus
+from hookline.telemetry.health import WorkerState
+
+from .common import Options, note
+
+if TYPE_CHECKING:
+    from hookline.bus.nats import NatsBus
+    from hookline.engine.system import HookSystem
+    from hookline.telemetry.prometheus import PrometheusTelemetry
+
+Address = tuple[str, int]
+
+_HOST = "127.0.0.1"
+_HOOK_STATES = (
+    "enabled",
+    "disabled",
+    *(s.value for s in TrustStatus if s != "trusted"),
+)
+
+
+def parse_address(text: str) -> Address:
+    """Parse ``PORT``, ``HOST:PORT`` or ``[IPv6]:PORT``."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else _HOST
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected PORT or HOST:PORT")
+    return host, int(port)
+
+
+class Monitor:
+    """Counts what a worker does, and says whether it is ready; idle without a port."""
+
+    def __init__(self, options: Options) -> None:
+        self.bus: NatsBus | None = None
+        self.stopping = False
+        self._options = options
+        self.figures: PrometheusTelemetry | None = None
+        """What the hook system tells about its events."""
+        if options.metrics is not None:
+            # Most workers have no port for this, and need not have the package.
+            from hookline.telemetry.prometheus import PrometheusTelemetry
+
+            self.figures = PrometheusTelemetry()
+
+    @contextmanager
+    def watch(
+        self, config: Config, system: HookSystem, server: RequestServer
+    ) -> Iterator[None]:
+        """Answer at the port until the end of the block."""
+        if self.figures is None:
+            yield
+            return
+        from hookline.telemetry.endpoints import Endpoints
+
+        worker = _Worker(self, config, system, server)
+        endpoints = Endpoints(self.figures, worker.state)
+        address = endpoints.start(*self._options.metrics)
+        note(f"hookline: metrics on http://{address}/metrics", self._options)
+        try:
+            yield
+        finally:
+            endpoints.stop()
+
+
+class _Worker:
+    """Finds the state of the worker, on its event loop."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        config: Config,
+        system: HookSystem,
+        server: RequestServer,
+    ) -> None:
+        self._monitor = monitor
+        self._config = config
+        self._system = system
+        self._server = server
+
+    def state(self) -> WorkerState:
+        """The state now."""
+        settings, bus = self._config.settings, self._monitor.bus
+        hooks, health = self._system.get_all_hooks(), self._system.health()
+        counts = Counter(map(_hook_state, hooks))
+        skipped = {hook.name for hook in health.skipped}
+        return WorkerState(
+            bus_connected=bus is not None and bus.is_connected,
+            stopping=self._monitor.stopping,
+            settings_errors=len(settings.errors),
+            settings_loaded_at=health.settings_loaded_at,
+            reloaded=not health.reload_failed,
+            hooks={state: counts[state] for state in _HOOK_STATES},
+            breakers={hook.name: hook.name in skipped for hook in hooks},
+            processes=health.processes,
+            lost=health.lost,
+            in_flight=self._server.in_flight,
+            waiting=self._server.waiting,
+        )
+
+
+def _hook_state(hook: RegisteredHook) -> str:
+    if not hook.enabled:
+        return "disabled"
+    return "enabled" if hook.trust is TrustStatus.TRUSTED else hook.trust.value
