@@ -12,7 +12,7 @@ def test_many_tabs_of_one_browser_all_work(page: Page, inspected: Inspected) -> 
     make_journal(inspected.journal, 3)
     with inspected.running():
         page.goto(inspected.address)
-        tabs = [page] + [page.context.new_page() for _ in range(9)]
+        tabs = [page] + [page.context.new_page() for _ in range(7)]
         for tab in tabs[1:]:
             tab.goto(f"{inspected.base}/")
         for tab in tabs:
