@@ -242,39 +242,47 @@ class FacetCounts(Struct, frozen=True, kw_only=True):
 
 def count_values(reader: JournalReader, newest: int) -> FacetCounts:
     """Count the values of the newest events; very long ones are left out."""
-    first = reader.last_id() - newest + 1
-    connection = reader.connection
-
-    # With a plus the names' indexes are not used, which hold all events.
-    def count(column: str, table: str = "events", key: str = "id") -> Counts:
-        query = (
-            f"SELECT +{column}, count(*) FROM {table} WHERE {key} >= ? "  # noqa: S608 - ours
-            f"AND length({column}) <= {_LONGEST_VALUE} "
-            f"GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_MOST_VALUES}"
-        )
-        return [tuple(row) for row in connection.execute(query, (first,))]
-
-    of, failed = connection.execute(
-        "SELECT count(*), sum(failed) FROM events WHERE id >= ?", (first,)
-    ).fetchone()
-    (would_block,) = connection.execute(
-        "SELECT count(DISTINCT event_id) FROM hooks "
-        "WHERE event_id >= ? AND would_block",
-        (first,),
-    ).fetchone()
-    projects: Counter[str] = Counter()
-    for cwd, times in count("cwd"):
-        projects[reader.project_of(cwd)] += times
+    first, connection = reader.last_id() - newest + 1, reader.connection
+    of, failed = connection.execute(_COUNT_FAILED, (first,)).fetchone()
+    (would_block,) = connection.execute(_COUNT_WOULD_BLOCK, (first,)).fetchone()
     more = {"failed": failed, "would-block": would_block}
+    projects: Counter[str] = Counter()
+    for cwd, times in _count(connection, "cwd", first):
+        projects[reader.project_of(cwd)] += times
     return FacetCounts(
         of=of,
         projects=projects.most_common(),
-        sessions=count("session"),
-        events=count("event"),
-        tools=count("target"),
-        hooks=count("name", "hooks", "event_id"),
-        verdicts=[*count("verdict"), *((k, n) for k, n in more.items() if n)],
+        sessions=_count(connection, "session", first),
+        events=_count(connection, "event", first),
+        tools=_count(connection, "target", first),
+        hooks=_count(connection, "name", first, "hooks", "event_id"),
+        verdicts=[
+            *_count(connection, "verdict", first),
+            *((verdict, count) for verdict, count in more.items() if count),
+        ],
     )
+
+
+_COUNT_FAILED = "SELECT count(*), sum(failed) FROM events WHERE id >= ?"
+_COUNT_WOULD_BLOCK = (
+    "SELECT count(DISTINCT event_id) FROM hooks WHERE event_id >= ? AND would_block"
+)
+
+
+def _count(
+    connection: Connection,
+    column: str,
+    first: int,
+    table: str = "events",
+    key: str = "id",
+) -> Counts:
+    # With the plus SQLite does not use the index of a name, which holds all events.
+    query = (
+        f"SELECT +{column}, count(*) FROM {table} WHERE {key} >= ? "  # noqa: S608 - ours
+        f"AND length({column}) <= {_LONGEST_VALUE} "
+        f"GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_MOST_VALUES}"
+    )
+    return [tuple(row) for row in connection.execute(query, (first,))]
 
 
 class _Walk:
