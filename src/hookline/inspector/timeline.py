@@ -16,14 +16,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.errors import JournalError
+from hookline.journal.counts import FacetCounts, count_events, count_values
 from hookline.journal.search import (
     VERDICTS,
     EventRow,
     EventSearch,
-    FacetCounts,
     Found,
-    count_events,
-    count_values,
     search_after,
     search_back,
 )
