@@ -161,6 +161,30 @@ def test_a_journal_of_version_1_is_read_and_written_on(tmp_path: Path) -> None:
     assert len(entries(path)) == 2
 
 
+def test_an_upgraded_journal_is_like_a_new_one(tmp_path: Path) -> None:
+    """Version 4 finds the events of a session by an index (issue 16)."""
+    old, new = tmp_path / "old.sqlite", tmp_path / "new.sqlite"
+    for path in (old, new):
+        open_for_writing(str(path)).close()
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute("DROP INDEX events_session")
+        for column in ("observed", "warnings"):
+            connection.execute(f"ALTER TABLE hooks DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version=3")
+    open_for_writing(str(old)).close()
+    assert _shape(old) == _shape(new)
+
+
+def _shape(path: Path) -> list[object]:
+    with closing(sqlite3.connect(path)) as connection:
+        columns = connection.execute("SELECT * FROM pragma_table_info('hooks')")
+        named = {row[1]: row[2:5] for row in columns}
+        indexes = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name"
+        )
+        return [named, indexes.fetchall()]
+
+
 def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "j.sqlite"
     recorder = JournalRecorder(str(path))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -18,12 +17,12 @@ from starlette.routing import BaseRoute, Route
 from hookline.errors import HooklineError, JournalError
 from hookline.log import logger
 
+from . import approvals, event, hooks, replays, timeline, trial
 from .answers import refuse
 from .desk import Desk
 from .guard import Guard
 
-_VIEWS = ("timeline", "event", "hooks", "approvals", "trial", "replays")
-"""Modules of this package; each has ``routes(desk) -> list[Route]``."""
+_VIEWS = (timeline, event, hooks, approvals, trial, replays)
 _PAGES = ("/", "/events/{id:int}", "/hooks", "/try", "/replay", "/trust")
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {
@@ -33,28 +32,22 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _REFRESH_S = 1.0
+_THREADS = 16
 
 
 def build_app(desk: Desk, token: str, port: int) -> Guard:
     """The whole application; every request needs the token."""
     app = Starlette(
-        routes=[*_static_routes(), *_view_routes(desk)],
+        routes=[*_static_routes(), *(one for v in _VIEWS for one in v.routes(desk))],
         exception_handlers={
             HTTPException: _refused,
             HooklineError: _failed,
+            OSError: _failed,
             Exception: _crashed,
         },
         lifespan=lambda _: _watch_settings(desk),
     )
     return Guard(app, token, port)
-
-
-def _view_routes(desk: Desk) -> list[BaseRoute]:
-    found: list[BaseRoute] = []
-    for name in _VIEWS:
-        if find_spec(f"{__package__}.{name}"):
-            found += import_module(f"{__package__}.{name}").routes(desk)
-    return found
 
 
 def _static_routes() -> list[BaseRoute]:
@@ -88,7 +81,9 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 async def _failed(_: Request, error: Exception) -> Response:
-    return refuse(503 if isinstance(error, JournalError) else 400, str(error))
+    """What is wrong with a file or with the request, not with us."""
+    status = 503 if isinstance(error, JournalError | OSError) else 400
+    return refuse(status, str(error))
 
 
 async def _crashed(request: Request, error: Exception) -> Response:
@@ -98,6 +93,8 @@ async def _crashed(request: Request, error: Exception) -> Response:
 
 @asynccontextmanager
 async def _watch_settings(desk: Desk) -> AsyncIterator[None]:
+    # A search may take half a second, and people type faster than that.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
     task = asyncio.create_task(_keep_fresh(desk))
     try:
         yield

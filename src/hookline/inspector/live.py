@@ -80,7 +80,7 @@ def _look(desk: Desk) -> JournalState:
             return JournalState()
         with desk.read() as reader:
             return JournalState(file, reader.last_id())
-    except JournalError:
+    except (JournalError, OSError):
         return JournalState()
 
 

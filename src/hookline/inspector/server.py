@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from socket import socket
@@ -33,6 +34,8 @@ class InspectorServer(uvicorn.Server):
                 timeout_graceful_shutdown=_LAST_ANSWERS_S,
             )
         )
+        # It tells of what a client did wrong, and of nothing that is ours.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self._desk = desk
         self._ready = ready
 

@@ -16,14 +16,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hookline.errors import JournalError
+from hookline.journal.counts import FacetCounts, count_events, count_values
 from hookline.journal.search import (
     VERDICTS,
     EventRow,
     EventSearch,
-    FacetCounts,
     Found,
-    count_events,
-    count_values,
     search_after,
     search_back,
 )
@@ -37,6 +35,7 @@ _LIMIT, _LARGEST_LIMIT = 100, 500
 _LONGEST_FILTER = 500
 _STREAM_BATCH = 200
 _MOST_STREAMS = 64
+_MOST_BROWSER_STREAMS = 4
 _WAKE_S = 0.1
 _KEEP_ALIVE_S = 15.0
 _FACET_EVENTS = 10_000
@@ -45,7 +44,7 @@ _FACET_EVENTS = 10_000
 def routes(desk: Desk) -> list[BaseRoute]:
     """The routes of this view."""
     live = Live(desk)
-    streams: set[object] = set()
+    streams: list[_EventStream] = []
 
     async def overview(_: Request) -> Response:
         return reply(await desk.in_thread(_overview, desk))
@@ -60,8 +59,9 @@ def routes(desk: Desk) -> list[BaseRoute]:
     async def stream(request: Request) -> Response:
         if len(streams) >= _MOST_STREAMS:
             raise HTTPException(503, "too many pages are open: close some")
-        wanted, after = _wanted(request), _after(request)
-        return event_stream(_EventStream(desk, live, wanted, after).run(streams))
+        made = _EventStream(desk, live, _wanted(request), _after(request))
+        made.is_of_browser = "sec-fetch-site" in request.headers
+        return event_stream(made.run(streams))
 
     return [
         Route("/api/overview", overview, methods=["GET"]),
@@ -170,13 +170,16 @@ class _EventStream:
         self._from_now = after is None
         self._file: tuple[int, int] | None = None
         self._reloads = desk.reloads
+        self.is_of_browser = False
+        self.has_ended = False
 
-    async def run(self, streams: set[object]) -> AsyncIterator[bytes]:
+    async def run(self, streams: list[_EventStream]) -> AsyncIterator[bytes]:
         """Bytes to send until the page or the server ends.
 
         The next ones are made when the last are sent: a slow page fills no memory.
         """
-        streams.add(self)
+        streams.append(self)
+        _end_oldest(streams)
         try:
             state = await self._live.start()
             self._file = state.file
@@ -192,7 +195,7 @@ class _EventStream:
                 if parts:
                     yield b"".join(parts)
         finally:
-            streams.discard(self)
+            streams.remove(self)
             self._live.stop()
 
     async def _ended(self) -> bool:
@@ -200,7 +203,7 @@ class _EventStream:
             async with asyncio.timeout(_WAKE_S):
                 return await self._desk.stopping.wait()
         except TimeoutError:
-            return False
+            return self.has_ended
 
     async def _news(self) -> list[bytes]:
         parts = []
@@ -224,6 +227,16 @@ class _EventStream:
             return []  # the next look finds out what happened to it
         self._after = max(seen, self._after)
         return [server_event("event", asdict(row), row.id) for row in rows]
+
+
+def _end_oldest(streams: list[_EventStream]) -> None:
+    """Leave a browser connections for other requests: it has six for one server.
+
+    A page whose stream ends connects again, and misses nothing.
+    """
+    of_browsers = [one for one in streams if one.is_of_browser and not one.has_ended]
+    for one in of_browsers[:-_MOST_BROWSER_STREAMS]:
+        one.has_ended = True
 
 
 def _settings(desk: Desk) -> dict[str, Any]:

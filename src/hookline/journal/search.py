@@ -12,7 +12,6 @@ import sqlite3
 import sys
 import time
 from bisect import bisect_right
-from collections import Counter
 from sqlite3 import Connection, Row
 from typing import Any
 
@@ -21,7 +20,7 @@ from msgspec import Struct
 
 from hookline.protocol.jsontext import encode
 
-from .query import HOOKS_OF_EVENT, EventFilter, JournalReader
+from .query import HOOKS_OF_EVENT, JournalReader
 
 VERDICTS = ("allowed", "changed", "ask", "blocked", "stopped", "failed", "would-block")
 """Values of a search's verdict; the last two are about hooks."""
@@ -30,17 +29,17 @@ _FIRST_RANGE = 256
 _TARGET_S = 0.04
 _LONGEST_S = 0.15
 """A range that takes longer is given up for a smaller one."""
-_TICK_STEPS = 2000
+_ROWS_S = 0.25
+_TURNS_S = 0.3
+_TICK_STEPS = 200
 _LONGEST_NAME = 1000
 _CUT = {
     **dict.fromkeys(("target", "session", "cwd"), _LONGEST_NAME),
     "reason": 300,
 }
+_LARGEST_INPUT = 1_000_000
+"""Larger ones are not read for the id of a tool call."""
 _MOST_AFTER = 2000
-_LONGEST_VALUE = 300
-_MOST_VALUES = 100
-_MOST_COUNTED = 2_000_000
-"""SQLite counts about 60 events in a microsecond."""
 _TURN_IDS = 2000
 """How far back the start of a turn is searched."""
 
@@ -177,9 +176,12 @@ def search_back(
         ids += found
         is_full, is_late = len(ids) >= limit, walk.is_late
         high = (ids[-1] if is_full else start) - 1
+    rows = _rows(reader, ids)
+    if rows and len(rows) < len(ids):
+        high, is_full = rows[-1].id - 1, False
     rest = high >= low
     return Found(
-        events=_rows(reader, ids),
+        events=rows,
         next=high + 1 if rest else None,
         searched_to=_place(reader.connection, high + 1) if rest else None,
         complete=is_full or not rest,
@@ -200,80 +202,10 @@ def search_after(
     _add_functions(reader)
     values |= {"low": after + 1, "high": last, "limit": limit}
     ids = [row[0] for row in reader.connection.execute(query, values)]
-    seen = ids[-1] if len(ids) == limit else last
-    return _rows(reader, ids[::-1])[::-1], seen
-
-
-def count_events(reader: JournalReader) -> dict[str, Any]:
-    """How many events there are, and when the oldest and the newest happened.
-
-    ``about`` says that the number is an estimate: to count them would take too long.
-    """
-    edge = "SELECT id, at FROM events ORDER BY id"
-    oldest = reader.connection.execute(f"{edge} LIMIT 1").fetchone()
-    newest = reader.connection.execute(f"{edge} DESC LIMIT 1").fetchone()
-    if oldest is None:
-        return {"events": 0, "about": False, "oldest": None, "newest": None}
-    count = newest["id"] - oldest["id"] + 1
-    about = count > _MOST_COUNTED
-    return {
-        "events": count if about else reader.count(EventFilter()),
-        "about": about,
-        "oldest": oldest["at"],
-        "newest": newest["at"],
-    }
-
-
-Counts = list[tuple[str, int]]
-
-
-class FacetCounts(Struct, frozen=True, kw_only=True):
-    """The values that the newest events have, the most frequent first."""
-
-    of: int = 0
-    """How many events were looked at."""
-    projects: Counts = []
-    sessions: Counts = []
-    events: Counts = []
-    tools: Counts = []
-    hooks: Counts = []
-    verdicts: Counts = []
-
-
-def count_values(reader: JournalReader, newest: int) -> FacetCounts:
-    """Count the values of the newest events; very long ones are left out."""
-    first = reader.last_id() - newest + 1
-    connection = reader.connection
-
-    def count(column: str, table: str = "events", key: str = "id") -> Counts:
-        query = (
-            f"SELECT {column}, count(*) FROM {table} WHERE {key} >= ? "  # noqa: S608 - ours
-            f"AND length({column}) <= {_LONGEST_VALUE} "
-            f"GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_MOST_VALUES}"
-        )
-        return [tuple(row) for row in connection.execute(query, (first,))]
-
-    of, failed = connection.execute(
-        "SELECT count(*), sum(failed) FROM events WHERE id >= ?", (first,)
-    ).fetchone()
-    (would_block,) = connection.execute(
-        "SELECT count(DISTINCT event_id) FROM hooks "
-        "WHERE event_id >= ? AND would_block",
-        (first,),
-    ).fetchone()
-    projects: Counter[str] = Counter()
-    for cwd, times in count("cwd"):
-        projects[reader.project_of(cwd)] += times
-    more = {"failed": failed, "would-block": would_block}
-    return FacetCounts(
-        of=of,
-        projects=projects.most_common(),
-        sessions=count("session"),
-        events=count("event"),
-        tools=count("target"),
-        hooks=count("name", "hooks", "event_id"),
-        verdicts=[*count("verdict"), *((k, n) for k, n in more.items() if n)],
-    )
+    rows = _rows(reader, ids)
+    if rows and len(rows) < len(ids):
+        return rows, rows[-1].id
+    return rows, ids[-1] if len(ids) == limit else last
 
 
 class _Walk:
@@ -325,7 +257,7 @@ class _Walk:
         started = time.monotonic()
         values = {**self._values, "low": low, "high": high, "limit": limit}
         longest = _LONGEST_S if self._size > 1 else None
-        rows = _fetch_within(longest, self._connection, self._query, values)
+        rows = fetch_within(longest, self._connection, self._query, values)
         took = time.monotonic() - started
         if took < _TARGET_S / 2:
             self._size *= 4
@@ -337,14 +269,14 @@ class _Walk:
         """The first or last id of a time; the given one if that is not soon found."""
         # The plus makes SQLite use the index of times, not the order of ids.
         query = f"SELECT {which}(+id) FROM events WHERE {condition}"  # noqa: S608 - ours
-        rows = _fetch_within(_TARGET_S, self._connection, query, (at,))
+        rows = fetch_within(_TARGET_S, self._connection, query, (at,))
         if rows is None:
             return otherwise
         nothing = sys.maxsize if which == "min" else -1
         return nothing if rows[0][0] is None else int(rows[0][0])
 
 
-def _fetch_within(
+def fetch_within(
     seconds: float | None,
     connection: Connection,
     query: str,
@@ -364,23 +296,33 @@ def _fetch_within(
         connection.set_progress_handler(None, 0)
 
 
+_INPUT_OF_TOOL = (
+    f"CASE WHEN target IS NOT NULL AND input_bytes <= {_LARGEST_INPUT} "
+    "THEN input END AS input"
+)
 _ROW = ", ".join(
     [
         *("id", "at", "event", "verdict", "failed", "duration_ms", "hook_count"),
         *(f"substr({name}, 1, {size}) AS {name}" for name, size in _CUT.items()),
         *HOOKS_OF_EVENT.values(),
-        "CASE WHEN target IS NULL THEN NULL ELSE input END AS input",
+        _INPUT_OF_TOOL,
     ]
 )
 
 
+_SELECT_ROW = f"SELECT {_ROW} FROM events WHERE id = ?"  # noqa: S608 - our names
+
+
 def _rows(reader: JournalReader, ids: list[int]) -> list[EventRow]:
-    """The rows of events, which are given newest first."""
-    if not ids:
-        return []
-    marks = ", ".join("?" * len(ids))
-    query = f"SELECT {_ROW} FROM events WHERE id IN ({marks}) ORDER BY id DESC"  # noqa: S608 - our names
-    found = [_row(row, reader) for row in reader.connection.execute(query, ids)]
+    """The rows of events, the first ones that there is time for: one can be huge."""
+    deadline = time.monotonic() + _ROWS_S
+    found: list[EventRow] = []
+    for event_id in ids:
+        row = reader.connection.execute(_SELECT_ROW, (event_id,)).fetchone()
+        if row is not None:  # old events may be deleted meanwhile
+            found.append(_row(row, reader))
+        if found and time.monotonic() > deadline:
+            break
     return _with_turns(reader.connection, found)
 
 
@@ -413,20 +355,23 @@ def _tool_use_id(text: str) -> str | None:
 
 def _with_turns(connection: Connection, rows: list[EventRow]) -> list[EventRow]:
     """Add the starts of turns, as far as they are near."""
-    starts: dict[str, list[int]] = {}
-    query = (
-        "SELECT id, session FROM events "
-        "WHERE id BETWEEN ? AND ? AND event = 'BeforeAgent' ORDER BY id"
-    )
-    span = rows[-1].id - _TURN_IDS, rows[0].id
-    if span[1] - span[0] > 2 * _TURN_IDS:
+    ids = [row.id for row in rows]
+    if not ids or max(ids) - min(ids) > _TURN_IDS:
         return rows
-    for event_id, session in connection.execute(query, span):
+    span = min(ids) - _TURN_IDS, max(ids)
+    starts: dict[str, list[int]] = {}
+    for event_id, session in fetch_within(_TURNS_S, connection, _TURNS, span) or ():
         starts.setdefault(session, []).append(event_id)
     return [
         msgspec.structs.replace(row, turn=_last_before(starts.get(row.session), row.id))
         for row in rows
     ]
+
+
+_TURNS = (
+    f"SELECT id, substr(session, 1, {_LONGEST_NAME}) FROM events "  # noqa: S608 - ours
+    "WHERE id BETWEEN ? AND ? AND event = 'BeforeAgent' ORDER BY id"
+)
 
 
 def _last_before(ids: list[int] | None, event_id: int) -> int | None:

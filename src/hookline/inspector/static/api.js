@@ -84,10 +84,23 @@ export function stream(path, params, handlers, signal) {
     source?.close();
   }
 
-  if (signal?.aborted) return close;
-  signal?.addEventListener("abort", close, { once: true });
+  // A browser has six connections for one server: a page that nobody sees needs none.
+  function pause() {
+    close();
+    if (!document.hidden) connect();
+  }
+
+  function stop() {
+    document.removeEventListener("visibilitychange", pause);
+    close();
+  }
+
+  if (signal?.aborted) return stop;
+  signal?.addEventListener("abort", stop, { once: true });
+  // Only where it can go on after the last event.
+  if ("after" in params) document.addEventListener("visibilitychange", pause);
   connect();
-  return close;
+  return stop;
 }
 
 function parsed(text) {
