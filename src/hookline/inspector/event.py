@@ -65,6 +65,7 @@ def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
         "changes": [] if event is None else list(_sent_changes(full, event)),
         "provenance": [] if event is None else _provenance(full, event),
         "explanation": None if event is None else _explanation(desk, full, event),
+        "explained_in": desk.config.working_dir,
         **reproductions(full, options),
     }
 

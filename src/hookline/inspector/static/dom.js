@@ -268,18 +268,22 @@ function pieceEnd(text, wanted) {
 
 const ENTRIES = 100;
 const LINE = 300;
+const OPENED = 200;
+const OPENED_AT_ONCE = 30;
+const OPENED_DEPTH = 6;
 
 // A JSON value as a tree: what is deep or long is built when it is opened.
 export function jsonView(value, label = "JSON") {
   const attributes = { class: "json", role: "group", "aria-label": label };
-  return el("div", attributes, treeOf(value, 0));
+  return el("div", attributes, treeOf(value, { left: OPENED }, 0));
 }
 
 function isLeaf(value) {
   return value === null || typeof value !== "object" || JSON.isRawJSON?.(value);
 }
 
-function treeOf(value, depth) {
+// `room`: how many values may still be opened from the start.
+function treeOf(value, room, depth) {
   if (isLeaf(value)) return leaf(value);
   const isList = Array.isArray(value);
   const keys = isList ? null : Object.keys(value);
@@ -290,23 +294,26 @@ function treeOf(value, depth) {
     const key = isList ? n : keys[n];
     const name = el("span", { class: "json-key" }, cut(String(key), 200));
     return el("li", {}, name, el("span", { class: "json-colon" }, ": "),
-      branch(value[key], depth + 1));
+      branch(value[key], room, depth + 1));
   };
   appendInPieces(list, length, entry);
   return list;
 }
 
-function branch(value, depth) {
+function branch(value, room, depth) {
   if (isLeaf(value)) return leaf(value);
   const isList = Array.isArray(value);
   const length = isList ? value.length : Object.keys(value).length;
   if (length === 0) return el("span", { class: "json-empty" }, isList ? "[ ]" : "{ }");
   const noun = isList ? plural(length, "item") : plural(length, "field");
-  const details = el("details", { open: depth < 3 && length <= 30 },
+  const isShort = length <= Math.min(room.left, OPENED_AT_ONCE);
+  const isOpen = isShort && depth < OPENED_DEPTH;
+  if (isOpen) room.left -= length;
+  const details = el("details", { open: isOpen },
     el("summary", {}, el("span", { class: "json-count" }, noun)));
   const build = () => {
     if (details.open && details.childElementCount === 1) {
-      details.append(treeOf(value, depth));
+      details.append(treeOf(value, room, depth));
     }
   };
   details.addEventListener("toggle", build);

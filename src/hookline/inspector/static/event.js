@@ -248,10 +248,11 @@ function inputOf({ input, input_masked: masked, input_cut: isCut, ...found }) {
     el("div", { class: "card" }, jsonView(input, "Input")));
 }
 
-function explanationOf({ explanation }) {
+function explanationOf({ explanation, explained_in: folder, row }) {
   if (explanation === null) return null;
-  const why = "As hookline explain says for this input, with the settings of now. " +
-    "Nothing was run.";
+  const place = folder === row.cwd ? "" : ` in ${cut(folder, 120)}`;
+  const why = "As hookline explain says for this input, with the settings of now" +
+    `${place}. Nothing was run.`;
   if (explanation.length === 0) {
     return part("Explain", why, el("p", { class: "card muted" },
       "No hooks are configured for this event."));

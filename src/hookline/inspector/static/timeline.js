@@ -115,10 +115,11 @@ class Timeline {
     this.fresh = [];
     this.ids = new Set();
     this.next = null;
+    this.newest = 0;
     this.isLoaded = false;
     this.showNewer();
     try {
-      await this.noteNewest(own.signal);
+      if (Object.keys(this.filters).length > 0) await this.noteNewest(own.signal);
       await this.load(own.signal);
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -144,7 +145,7 @@ class Timeline {
     if (this.loading === own) this.loading = null;
   }
 
-  // Where the stream starts: what comes after this is not in the list.
+  // Where the stream starts, if perhaps no event matches: later ones are not listed.
   async noteNewest(signal) {
     const { events } = await get("/api/events", { limit: 1 }, signal);
     this.newest = events[0]?.id ?? 0;
