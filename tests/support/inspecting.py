@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.support import showcase
 from tests.support.commandline import hookline
 
 
@@ -79,3 +81,9 @@ def entered(address: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=base, follow_redirects=True, timeout=60) as client:
         assert client.get(f"/?{parts.query}").status_code == 200
         yield client
+
+
+def build_showcase(inspected: Inspected) -> None:
+    """Build the showcase in a thread: a browser's test has an event loop already."""
+    with ThreadPoolExecutor() as thread:
+        thread.submit(showcase.build, inspected.folder, inspected.journal).result()

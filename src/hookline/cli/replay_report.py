@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from array import array
 from collections import Counter
 from typing import Any
@@ -120,21 +120,38 @@ class ProgressLines:
         self._wanted = options.progress is not None
         self._total = total
         self._done = 0
-        self._due = 0.0
-        self._print_progress()
+        self._timer: asyncio.TimerHandle | None = None
+        self._problem: OSError | None = None
+        if self._wanted:
+            self._print_progress()
 
     def step(self, replayed: Replayed | None) -> None:
         """Count one event; None if it was deleted from the journal meanwhile."""
         self._done += 1
-        if replayed is not None and self._wanted:
+        if not self._wanted:
+            return
+        if self._problem is not None:
+            raise self._problem
+        if replayed is not None:
             _print_found(replayed)
-        if self._done == self._total or time.monotonic() >= self._due:
+        if self._done == self._total:
             self._print_progress()
+        elif self._timer is None:
+            # Later, also if the next event takes its time.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_INTERVAL_S, self._print_in_time)
+
+    def _print_in_time(self) -> None:
+        try:
+            self._print_progress()
+        except OSError as error:
+            self._problem = error  # nobody would see it here
 
     def _print_progress(self) -> None:
-        self._due = time.monotonic() + _INTERVAL_S
-        if self._wanted:
-            print_json({"type": "progress", "done": self._done, "total": self._total})
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        print_json({"type": "progress", "done": self._done, "total": self._total})
 
 
 def _print_found(one: Replayed) -> None:

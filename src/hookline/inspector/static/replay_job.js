@@ -60,12 +60,13 @@ export class ReplayJob {
       await get(`/api/replays/${this.id}`, {}, this.signal);
     } catch (error) {
       if (this.signal.aborted) return;
-      if (!error.offline) close();
-      fill(this.label, error.message);
-      if (!error.offline) {
-        this.progress.hidden = true;
-        fill(this.summary, errorState(error));
+      if (error.offline) {
+        fill(this.label, error.message);
+        return;
       }
+      close();
+      this.progress.hidden = true;
+      fill(this.summary, errorState(error));
     }
   }
 
