@@ -60,6 +60,9 @@ class PrometheusTelemetry:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry(auto_describe=True)
         self._hooks: dict[tuple[str, str], _HookFigures] = {}
+        self._verdicts: dict[
+            tuple[HookEventName | None, str], tuple[Counter, Histogram]
+        ] = {}
         self._state = _StateCollector()
         self._events = Counter(
             "hookline_events",
@@ -96,9 +99,15 @@ class PrometheusTelemetry:
         seconds: float,
     ) -> None:
         """Count an event that has its verdict, or was cancelled."""
-        name = "unknown" if event is None else event.value
-        self._events.labels(name, _verdict(event, fields, result)).inc()
-        self._event_seconds.labels(name).observe(seconds)
+        verdict = _verdict(event, fields, result)
+        found = self._verdicts.get((event, verdict))
+        if found is None:
+            # To find a series by its labels costs more than to count.
+            name = "unknown" if event is None else event.value
+            found = self._events.labels(name, verdict), self._event_seconds.labels(name)
+            self._verdicts[event, verdict] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def figures_of(self, hook: RegisteredHook) -> _HookFigures:
         """The series of a hook; those beyond the limit share theirs."""
