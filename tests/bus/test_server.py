@@ -372,3 +372,16 @@ async def test_bus_that_cannot_publish_does_not_break_the_server(
     bus.handler(asking())
     await server.finished()
     assert "the line is dead" in caplog.text
+
+
+async def test_a_correlation_id_cannot_forge_a_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bus = DeadBus()
+    server = RequestServer(RecordingHandler(), bus)
+    server.subscribe()
+    bus.handler(asking() | {"correlationId": "c\nhookline: allowed" + "x" * 1000})
+    await server.finished()
+    (record,) = caplog.records
+    assert "\n" not in record.getMessage()
+    assert len(record.getMessage()) < 200

@@ -525,7 +525,9 @@ class _Service:
             data = encode_response(response, self._connection.client.max_payload)
             await self._connection.publish(message.reply, data)
         except (Error, OSError, EncodingError) as error:
-            _log.warning("no response to %s: %s", response["correlationId"], error)
+            request = {"correlation_id": response["correlationId"]}
+            text, extra = "no response to %.80r: %s", {"request": request}
+            _log.warning(text, *request.values(), error, extra=extra)
 
     async def _handled(self, payload: Any) -> HookExecutionResponse:
         try:

@@ -123,7 +123,8 @@ class RequestServer:
             (code, problem), stage = error.args, Stage.VALIDATION
         # The edge of the handler: any error becomes a response.
         except Exception as error:  # noqa: BLE001
-            _log.exception("request %s failed", correlation_id)
+            extra = {"request": {"correlation_id": correlation_id}}
+            _log.exception("request %.80r failed", correlation_id, extra=extra)
             code, problem, stage = ResponseCode.INTERNAL_ERROR, error, Stage.INTERNAL
         name = payload.get("eventName") if isinstance(payload, dict) else None
         name = name[:_LONGEST_NAME] if isinstance(name, str) else None
@@ -175,7 +176,7 @@ class RequestServer:
             await bus.publish(MessageBusType.HOOK_EXECUTION_RESPONSE, response)
         # A bus of the host is foreign code and may raise anything.
         except Exception:  # noqa: BLE001
-            _log.exception("no response to request %s", response["correlationId"])
+            _log.exception("no response to request %.80r", response["correlationId"])
 
 
 def _checked(payload: Any) -> tuple[HookEventName, HookInput]:
