@@ -152,7 +152,7 @@ def test_missing_extra_is_named(tmp_path: Path) -> None:
 
 
 def test_browser_opens_with_a_token_that_works_once(
-    inspected: Inspected, tmp_path: Path
+    inspected: Inspected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every user of the machine can read the arguments of a browser."""
     opened = tmp_path / "opened"
@@ -160,6 +160,9 @@ def test_browser_opens_with_a_token_that_works_once(
     browser.write_text(f'#!/bin/sh\necho "chatter"; printf %s "$1" > {opened}\n')
     browser.chmod(0o755)
     ways = {"BROWSER": f"{browser} %s", "SSH_CONNECTION": "", "SSH_TTY": ""}
+    # A project's own module of this name is not what opens it.
+    (tmp_path / "webbrowser.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
     with started("--journal", str(inspected.journal), **ways) as process:
         printed = read_line(process)
         wait_until(lambda: opened.exists() and "token=" in opened.read_text())

@@ -140,7 +140,8 @@ def _no_browser() -> str | None:
 def _open_browser(address: str) -> None:
     """Open it in a process of its own, which may print and take its time."""
     subprocess.Popen(
-        [sys.executable, "-m", "webbrowser", address],
+        # Isolated: no module of the current directory, which may be a stranger's.
+        [sys.executable, "-Im", "webbrowser", address],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

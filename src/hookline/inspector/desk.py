@@ -13,6 +13,7 @@ from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
+from hookline.log import logger
 from hookline.settings.load import SettingsOrigin
 from hookline.settings.watch import SettingsWatch
 
@@ -86,6 +87,7 @@ class Desk:
             self.reload_errors = []
         except HooklineError as error:
             self.reload_errors = [str(error)]
+            logger.warning("settings not reloaded: %s", error)
         self.reloads += 1
 
     def _origin(self) -> SettingsOrigin:
