@@ -57,8 +57,13 @@ function wayOf({ previous, next_event: next }) {
   return el("nav", { class: "event-way", "aria-label": "Events of this session" },
     el("a", { href: backToTimeline() }, "← Timeline"),
     el("span", { class: "spacer" }),
-    step(previous, "‹ Previous in session", "["),
-    step(next, "Next in session ›", "]"));
+    step(previous, ["‹ Previous", wide(" in session")], "["),
+    step(next, ["Next", wide(" in session"), " ›"], "]"));
+}
+
+// Words that a phone has no room for.
+function wide(text) {
+  return el("span", { class: "wide" }, text);
 }
 
 function factsOf(row) {
