@@ -412,3 +412,22 @@ async def test_project_hooks_are_checked_as_at_a_start(
         assert (await session.fire("BeforeTool", call)).reason == "two"
         project.trust("--revoke")
         assert (await session.fire("BeforeTool", call)).reason is None
+
+
+async def test_a_project_that_appears_is_closed_where_the_user_says_so(
+    project: Project,
+) -> None:
+    """``"untrusted": "block"`` holds for what comes with a reload."""
+    user = project.folder.parent / "config" / "hookline" / "settings.json"
+    user.parent.mkdir(parents=True)
+    user.write_text(json.dumps({"hooksConfig": {"untrusted": "block"}}))
+    call = {"tool_name": "x", "tool_input": {}}
+    async with Config.load(project.folder, reload=True) as config:
+        session = config.session()
+        assert not (await session.fire("BeforeTool", call)).blocked
+        project.settings(rule("theirs", "guard"))
+        found = await session.fire("BeforeTool", call)
+        assert found.blocked
+        assert "hooksConfig.untrusted says block" in (found.reason or "")
+        project.trust()
+        assert (await session.fire("BeforeTool", call)).reason == "theirs"
