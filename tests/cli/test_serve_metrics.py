@@ -66,15 +66,21 @@ class Serving:
                 return error.code, error.read().decode()
 
     def ready(self) -> tuple[int, dict[str, Any]]:
-        status, body = self.ask("/readyz")
-        return status, json.loads(body)["checks"]
+        while True:  # on a busy machine the loop may be late
+            status, body = self.ask("/readyz")
+            checks = json.loads(body)["checks"]
+            if checks["event_loop"]["ok"]:
+                return status, checks
 
     def wait_ready(self, expected: int) -> dict[str, Any]:
         wait_until(lambda: self.ready()[0] == expected)
         return self.ready()[1]
 
     def metric(self, name: str, **labels: str) -> float | None:
-        text = self.ask("/metrics")[1]
+        text = ""
+        while name != "event_loop_up" and "hookline_event_loop_up 1.0" not in text:
+            text = self.ask("/metrics")[1]
+        text = text or self.ask("/metrics")[1]
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 if (sample.name, sample.labels) == (f"hookline_{name}", labels):

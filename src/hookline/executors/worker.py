@@ -189,7 +189,7 @@ class WorkerPool:
 
     def start_ahead(self, call: HookCall) -> None:
         """Start a worker before the first event."""
-        if not self._idle:
+        if not self._stamps:
             self._lost = True  # until it is there
             self.give_back(self._start(call))
 
