@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hookline.cli import replay_report
 from tests.support.processes import STUBBORN, marked, until
 
 from .bench import CRASH, GUARD, PATIENCE_S, Bench, before_tool, command, group
@@ -78,6 +80,28 @@ def test_a_change_is_printed_when_it_is_found(three: Bench) -> None:
             pass
         running.terminate()
         assert running.wait(PATIENCE_S) == -signal.SIGTERM
+
+
+async def test_progress_is_told_by_hooks_that_never_wait(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Rules run without the event loop, whose timers then do not fire."""
+    monkeypatch.setattr(replay_report, "_INTERVAL_S", 0.0)
+    lines = replay_report.ProgressLines(argparse.Namespace(progress="json"), 3)
+    for _ in range(3):
+        lines.step(None)
+    told = [json.loads(line)["done"] for line in capfdbinary.readouterr().out.split()]
+    assert told == [0, 1, 2, 3]
+
+
+async def test_progress_is_told_while_a_hook_takes_its_time(three: Bench) -> None:
+    text = 'case "$(cat)" in *\'"a"\'*) :;; *) sleep 1000;; esac'
+    new = settings_of(three, "new.json", command(text, "slow"))
+    with start(three, "--settings", new, "--jobs", "1") as running:
+        assert running.stdout is not None
+        while json.loads(running.stdout.readline())["done"] != 1:
+            pass
+        running.terminate()
 
 
 def test_replay_takes_the_events_until_a_time(three: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from array import array
 from collections import Counter
 from typing import Any
@@ -120,6 +121,7 @@ class ProgressLines:
         self._wanted = options.progress is not None
         self._total = total
         self._done = 0
+        self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._problem: OSError | None = None
         if self._wanted:
@@ -134,10 +136,10 @@ class ProgressLines:
             raise self._problem
         if replayed is not None:
             _print_found(replayed)
-        if self._done == self._total:
+        if self._done == self._total or time.monotonic() >= self._due:
             self._print_progress()
         elif self._timer is None:
-            # Later, also if the next event takes its time.
+            # The next event may take its time.
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_INTERVAL_S, self._print_in_time)
 
@@ -151,6 +153,7 @@ class ProgressLines:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._due = time.monotonic() + _INTERVAL_S
         print_json({"type": "progress", "done": self._done, "total": self._total})
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, get_origin, get_type_hints
 
-from hookline import types
 from hookline.hosts import tools
+from hookline.protocol import inputs
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import AgentInput, HostInput
 
@@ -113,4 +113,4 @@ def _own_fields(event: HookEventName) -> dict[str, Any]:
 
 
 def _shape(event: HookEventName) -> Any:
-    return getattr(types, f"{event.value}Input")
+    return getattr(inputs, f"{event.value}Input")

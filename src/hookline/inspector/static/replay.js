@@ -90,8 +90,8 @@ class ReplayView {
           this.everywhere, "Events of all projects, not only of this one")),
       this.buildSettings(),
       el("div", { class: "row" }, this.countButton = el("button",
-        { type: "submit", class: "primary" }, "Count the events")),
-      el("p", { class: "small muted" }, "Counting runs no hooks."));
+        { type: "submit", class: "primary" }, "Count the events"),
+      el("span", { class: "small muted" }, "Counting runs no hooks.")));
   }
 
   moment(id, label) {
