@@ -6,7 +6,7 @@ PYTEST_ARGS ?= -n 2
 
 OTHER := .venv-adapters
 
-.PHONY: demo test browser adapters conformance architecture check format bench soak hosts coverage clean
+.PHONY: demo test browser pictures adapters conformance architecture check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -25,6 +25,10 @@ test: $(READY)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 browser:
 	command -v chromium || { $(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium; }
+
+# The pictures of the inspector in the documentation (needs Chromium).
+pictures: $(READY)
+	$(BIN)/python -m tests.inspector.pictures
 
 # Adapters whose frameworks cannot be installed beside the others.
 adapters: $(OTHER)/.ready
