@@ -48,6 +48,11 @@ class RecordingHandler:
         )
         return self.result or nothing_matched()
 
+    def tell_invalid(
+        self, event: HookEventName | None, problem: str, trace: TraceContext
+    ) -> None:
+        pass
+
 
 class RaisingHandler(RecordingHandler):
     """Raises, which a handler must not do."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hookline import HookEventName, HookSystem
 from hookline.protocol.results import (
@@ -118,7 +119,7 @@ class Broken:
 
 
 @pytest.mark.parametrize(
-    ("part", "stage"), [("_planner", "planning"), ("_runner", "execution")]
+    ("part", "stage"), [("planner", "planning"), ("runner", "execution")]
 )
 async def test_a_broken_part_is_a_failure_envelope_at_its_stage(
     workshop: Workshop, part: str, stage: str
@@ -126,7 +127,8 @@ async def test_a_broken_part_is_a_failure_envelope_at_its_stage(
     """DELTA-HFAIL-001, rule F4: nothing raises out of fire_*."""
     config = workshop.config(workshop.settings("BeforeTool", workshop.runs("true")))
     async with HookSystem(config) as hooks:
-        setattr(hooks.event_handler, part, Broken())
+        handler = hooks.event_handler
+        handler.pipeline = structs.replace(handler.pipeline, **{part: Broken()})
         result = await hooks.event_handler.fire_before_tool_event("t", {})
     assert result.aggregated.success is False
     assert result.aggregated.errors[0].stage == stage

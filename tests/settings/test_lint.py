@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline.cli.main import main
-from hookline.settings.lint import check_places
+from hookline.settings.fields import Report, Severity
+from hookline.settings.lint import check_places, lint
 from hookline.settings.locations import SettingsPlaces
 
 
@@ -378,3 +379,21 @@ def test_check_never_raises_whatever_the_json(
         return
     assert main(["check", str(project.file)]) in (0, 1)
     assert "1 file checked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.trace"])
+@pytest.mark.parametrize(
+    ("value", "warns"), [("otel", True), ({"content": False}, True), (False, False)]
+)
+def test_telemetry_without_its_package_is_warned_about(
+    monkeypatch: pytest.MonkeyPatch, missing: str, value: Any, warns: bool
+) -> None:
+    """Issue 16: settings ask for telemetry, and the extra is missing."""
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    report = Report([])
+    lint({"hooksConfig": {"telemetry": value}}, None, report)
+    message = "ignored: opentelemetry-api is missing: run pip install 'hookline[otel]'"
+    expected = [f"hooksConfig.telemetry: {message}"] if warns else []
+    assert [str(problem) for problem in report.problems] == expected
+    assert all(one.severity is Severity.WARNING for one in report.problems)

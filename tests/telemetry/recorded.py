@@ -54,7 +54,8 @@ class Recorded:
         raw: dict[str, Any] = {"hooks": {event: [group]}, "hooksConfig": config or {}}
         settings = Settings.from_mapping(raw)
         own = Config("s-1", self.folder, settings)
-        return HookSystem(own, telemetry=self.telemetry(content=content), **more)
+        told = {"telemetry": self.telemetry(content=content)}
+        return HookSystem(own, **told | more)
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:

@@ -9,6 +9,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from hookline import HookBusClient, InMemoryMessageBus, RemoteHooks
 from hookline.bus import NatsBus
+from hookline.bus.server import RequestServer
+from hookline.bus.trace import current_trace
 from tests.support.nats import NatsServer
 
 from .recorded import TOOL, Recorded, attributes, id_of, parent_of
@@ -38,6 +40,29 @@ async def test_trace_goes_over_the_bus_in_memory(host: Recorded) -> None:
     assert result.aggregated.success
     check_trace(host, turn)
     assert attributes(host.event())["gen_ai.conversation.id"] == "far"
+
+
+async def test_an_invalid_request_has_a_span_and_a_count(host: Recorded) -> None:
+    """PROTOCOL 8, issue 16: a request that is refused before any event is seen, too."""
+    async with host.system(LOOK) as hooks:
+        server = RequestServer(hooks.event_handler)
+        with host.tracer.start_as_current_span("turn") as turn:
+            trace = current_trace()
+        request: dict[str, Any] = {"eventName": "BeforeTool", "traceContext": trace}
+        for bad in ({"input": {"tool_name": 1}}, {"eventName": "sk-1", "input": {}}):
+            assert not (await server.handle_request(request | bad))["success"]
+        assert not (await server.handle_request("text"))["success"]
+    (known,), (unknown, text) = (
+        host.named(f"hookline {name}") for name in ("BeforeTool", "event")
+    )
+    assert parent_of(known) == parent_of(unknown) == id_of(turn)
+    assert parent_of(text) is None
+    for span in (known, unknown, text):
+        assert span.status.status_code is StatusCode.ERROR
+        assert attributes(span)["error.type"] == "validation"
+        assert "gen_ai.conversation.id" not in attributes(span)
+        assert "sk-1" not in span.to_json()
+    assert sum(point.value for point in host.points("hookline.events")) == 3
 
 
 async def test_trace_goes_over_nats(

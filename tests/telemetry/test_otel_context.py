@@ -191,9 +191,7 @@ async def test_command_inherits_what_the_host_has_while_telemetry_is_off(
     host: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEPARENT", "inherited")
-    hooks = host.system(script(host))
-    hooks._telemetry = False
-    async with hooks:
+    async with host.system(script(host), telemetry=False) as hooks:
         assert await said(hooks) == "inherited -"
     assert host.spans == ()
 

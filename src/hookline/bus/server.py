@@ -56,6 +56,11 @@ class FiresEvents(Protocol):
     ) -> ProcessedHookResult:
         """Run the hooks of an event with a validated input."""
 
+    def tell_invalid(
+        self, event: HookEventName | None, problem: str, trace: TraceContext
+    ) -> None:
+        """Tell telemetry of a request that was refused."""
+
 
 class _InvalidRequestError(Exception):
     """The code and the message of a failed check; never leaves this module."""
@@ -109,9 +114,10 @@ class RequestServer:
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Return the one response to a request; never raises."""
         correlation_id = correlation_id_of(payload)
+        fields = payload if isinstance(payload, dict) else {}
+        name, trace = fields.get("eventName"), checked_trace(fields.get("traceContext"))
         try:
             event, event_input = _checked(payload)
-            trace = checked_trace(payload.get("traceContext"))
             self._taken += 1
             try:
                 async with self._slots:
@@ -121,12 +127,12 @@ class RequestServer:
             return _response(result, event, correlation_id)
         except _InvalidRequestError as error:
             (code, problem), stage = error.args, Stage.VALIDATION
+            self._handler.tell_invalid(known_event(name), problem, trace)
         # The edge of the handler: any error becomes a response.
         except Exception as error:  # noqa: BLE001
             extra = {"request": {"correlation_id": correlation_id}}
             _log.exception("request %.80r failed", correlation_id, extra=extra)
             code, problem, stage = ResponseCode.INTERNAL_ERROR, error, Stage.INTERNAL
-        name = payload.get("eventName") if isinstance(payload, dict) else None
         name = name[:_LONGEST_NAME] if isinstance(name, str) else None
         return failed_response(
             correlation_id, code, problem, stage=stage.value, event_name=name

@@ -328,6 +328,14 @@ class HookEventHandler(EventFirer):
             return now.record_unseen(event, dict(fields), origin, result)
         return await now.fire(event, translated, origin)
 
+    def tell_invalid(
+        self, event: HookEventName | None, problem: str, trace: TraceContext
+    ) -> None:
+        """Tell telemetry of a request from a bus that was refused."""
+        envelope = build_failure_envelope(problem, Stage.VALIDATION)
+        result = ProcessedHookResult(aggregated=envelope)
+        self.pipeline.tell(event, EventOrigin(session_id="", trace=trace), result)
+
     def judge_unreadable(
         self, event: HookEventName, fields: Fields, error: Exception
     ) -> ProcessedHookResult:

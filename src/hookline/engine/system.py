@@ -48,6 +48,7 @@ from .runner import HookRunner
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus
     from hookline.journal.record import JournalRecorder
+    from hookline.settings.model import TelemetryOptions
     from hookline.telemetry.choice import TelemetryChoice
     from hookline.telemetry.contract import Telemetry
 
@@ -117,6 +118,8 @@ class HookSystem:
         self._settings_loaded_at = time.time()
         self._handler: HookEventHandler | None = None
         self._telemetry = telemetry
+        self._chosen: tuple[TelemetryOptions | None, Telemetry | None] | None = None
+        """For which options of the settings, and what it is."""
         self._build_telemetry(config.settings)  # raises for what cannot be had
         self._disposing: HookEventHandler | None = None
         self._subscribing: asyncio.Future[None] | None = None
@@ -237,13 +240,12 @@ class HookSystem:
         options = settings.global_options.telemetry
         if self._telemetry is None and (options is None or self._has_no_exporter):
             return None
-        known = None if self._handler is None else self._handler.pipeline
-        if known is not None and known.settings.global_options.telemetry == options:
-            return known.telemetry
-        # Most hosts have no telemetry and need not load its modules.
-        from hookline.telemetry.choice import choose_telemetry
+        if self._chosen is None or self._chosen[0] != options:
+            # Most hosts have no telemetry and need not load its modules.
+            from hookline.telemetry.choice import choose_telemetry
 
-        return choose_telemetry(self._telemetry, options)
+            self._chosen = (options, choose_telemetry(self._telemetry, options))
+        return self._chosen[1]
 
     @property
     def _has_no_exporter(self) -> bool:

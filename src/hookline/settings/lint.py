@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from hookline.errors import SettingsError, nearest
+from hookline.errors import MissingExtraError, SettingsError, nearest
 from hookline.protocol.dialects import (
     DIALECTS,
     HostNames,
@@ -51,6 +52,7 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
     options = raw.get("hooksConfig")
     if isinstance(options, dict):
         _check_keys(options, OPTION_FIELDS, report.at("hooksConfig"))
+        _check_telemetry(options.get("telemetry"), report.at("hooksConfig"))
     hooks = raw.get("hooks")
     for event in HookEventName:
         groups = hooks.get(event.value) if isinstance(hooks, dict) else None
@@ -65,6 +67,18 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
             for number, hook in _objects(group.get("hooks")):
                 _check_keys(hook, HOOK_FIELDS, there.at("hooks", number))
                 check_hook(hook, event, project_dir, there.at("hooks", number))
+
+
+def _check_telemetry(value: Any, report: Report) -> None:
+    if not value:
+        return
+    try:
+        is_there = find_spec("opentelemetry.trace") is not None
+    except ModuleNotFoundError:  # nothing of OpenTelemetry is installed
+        is_there = False
+    if not is_there:
+        problem = MissingExtraError("otel", "opentelemetry-api")
+        report.at("telemetry").add(f"ignored: {problem}", Severity.WARNING)
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:

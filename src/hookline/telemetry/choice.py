@@ -27,7 +27,7 @@ def choose_telemetry(
         return None
     if choice == Exporter.OTEL.value:
         return Together(_otel(options))
-    if isinstance(choice, str | bool):
+    if isinstance(choice, str | bool) or not hasattr(choice or Together, "start_event"):
         expected = "expected 'otel', 'off', False, None or a Telemetry"
         raise HooklineError(f"telemetry={choice!r}: {expected}")
     given: tuple[Telemetry, ...] = () if choice is None else (choice,)
