@@ -45,7 +45,8 @@ export async function show(root, url, signal) {
 }
 
 function summary(answer) {
-  const hooks = plural(answer.hooks.length, "configured hook");
+  const all = answer.hooks.length + answer.hooks_left_off;
+  const hooks = plural(all, "configured hook");
   if (answer.of_runs === 0) return el("p", { class: "muted" }, `${hooks}.`);
   const which = answer.complete ? "all" : "the newest";
   return el("p", { class: "muted" }, `${hooks}. Figures of ${which} `,
