@@ -37,7 +37,7 @@ export async function show(root, url, signal) {
 function draw(root, answer, signal) {
   const waiting = answer.projects.filter((one) => one.state === "waiting").length;
   fill(root, heading("Trust"),
-    el("p", { class: "muted lead" },
+    el("p", { class: "lead" },
       "Hooks of a project run only after you approved them, and only while they and ",
       "their files stay as they were. Approving stays on the command line: this page ",
       "shows what waits, and what to type."),
