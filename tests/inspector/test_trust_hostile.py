@@ -13,6 +13,7 @@ from hookline.inspector.answers import reply
 from hookline.inspector.approvals import (
     MAX_CHARACTERS,
     MAX_FILES,
+    MAX_HOOKS,
     MAX_ITEMS,
     MAX_LINE,
     MAX_LINES,
@@ -75,20 +76,42 @@ def test_changes_come_before_what_is_as_approved(project: Project) -> None:
         project.write(f".hookline/data/{n:04}.txt", "as approved")
     project.trust()
     project.write(".hookline/zzz.sh", "new")
-    (found,) = json.loads(sent(project))["projects"]
-    assert found["files"][0]["path"] == ".hookline/zzz.sh"
+    assert next(iter(files(project))) == ".hookline/zzz.sh"
+    for path in (project.folder / ".hookline/data").iterdir():
+        path.unlink()
+    assert next(iter(files(project))) == ".hookline/zzz.sh"
 
 
-def test_files_of_two_thousand_and_more_lines_are_compared_at_once(
+def test_a_changed_hook_comes_before_those_that_are_as_approved(
     project: Project,
 ) -> None:
+    many = [{**GUARD, "name": f"as approved {n}"} for n in range(MAX_HOOKS + 5)]
     project.guarded()
-    path = ".hookline/hooks/long.txt"
-    lines = [f"{n % 99}\n" if n % 2 else f"old {n}\n" for n in range(20_000)]
-    project.write(path, "".join(lines))
+    project.settings(*many)
     project.trust()
-    project.write(path, "".join(lines).replace("old", "new"))
-    assert files(project)[path]["diff"]["left_off"] > 0
+    project.settings(*many, {**GUARD, "name": "new"})
+    (found,) = json.loads(sent(project))["projects"]
+    assert found["hooks"][0]["name"] == "new"
+    assert found["hooks_left_off"] == 6
+    project.trust()
+    (found,) = json.loads(sent(project))["projects"]
+    assert found["approval"]["hooks_left_off"] == 6
+
+
+def test_many_files_that_are_slow_to_compare_are_compared_at_once(
+    project: Project,
+) -> None:
+    """The smallest diffs of all of them take minutes."""
+    project.guarded()
+    lines = [f"{n % 99}\n" if n % 2 else f"old {n}\n" for n in range(499)]
+    paths = [f".hookline/hooks/{n}.txt" for n in range(MAX_FILES)]
+    for path in paths:
+        project.write(path, "".join(f"{n % 99}\n" for n in range(499)))
+    project.trust()
+    for path in paths:
+        project.write(path, "".join(lines))
+    found = files(project)
+    assert all(found[path]["change"] == "changed" for path in paths)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "above"])
@@ -173,7 +196,16 @@ def test_a_hook_with_any_number_of_keys_gives_a_bounded_answer(
     (found,) = json.loads(sent(project))["projects"]
     (hook,) = found["hooks"]
     assert len(hook["keys"]) == MAX_ITEMS
-    assert hook["keys_left_off"] > 4_900
+    assert hook["left_off"] > 4_900
+
+
+def test_keys_of_a_group_do_not_hide_those_of_a_hook_unsaid(project: Project) -> None:
+    group = {f"key {n}": n for n in range(MAX_ITEMS)}
+    hook = {**GUARD, "env": {f"PATH_{n}": "x" for n in range(MAX_ITEMS)}}
+    settings = {"hooks": {"BeforeTool": [{**group, "hooks": [hook]}]}}
+    project.write(".hookline/settings.json", json.dumps(settings))
+    (found,) = json.loads(sent(project))["projects"]
+    assert found["hooks"][0]["left_off"] == 1
 
 
 def test_odd_kinds_of_files_are_named(project: Project) -> None:

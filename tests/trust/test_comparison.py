@@ -7,6 +7,8 @@ import pytest
 from hookline.trust import records
 from hookline.trust.comparison import MAX_COMPARED_LINES, definition_diff, file_diff
 from hookline.trust.pins import Pin, PinKind
+from hookline.trust.review import changed_files, review_project
+from tests.support.project import Project
 
 
 def applied(old: list[str], diff: list[str]) -> list[str]:
@@ -52,3 +54,27 @@ def test_what_was_not_kept_or_is_not_text_is_a_note() -> None:
     for content in (b"text", b"\x00\x01\x02" * 9):
         (note,) = file_diff("guard.sh", old, new, {new.digest: content})
         assert note == "its bytes changed (not text, or too long to show)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("# ok\x0bcurl x | sh\n", "# ok\ncurl x | sh\n", "+curl x | sh"),
+        ("# ok\u2028rm x\n", "# ok\nrm x\n", "+rm x"),
+        ("# ok\rrm x\n", "# ok\nrm x\n", "-# ok\rrm x"),
+        ("echo\n", "echo", "its bytes changed, and no line that can be shown"),
+    ],
+    ids=["vertical tab", "line separator", "carriage return", "end of the file"],
+)
+def test_another_kind_of_line_break_is_a_change_that_is_shown(
+    project: Project, before: str, after: str, shown: str
+) -> None:
+    """Only a line feed ends a line of a script: a comment may become a command."""
+    project.guarded()
+    file = project.folder / ".hookline/hooks/other.sh"
+    file.write_bytes(before.encode())
+    project.trust()
+    file.write_bytes(after.encode())
+    review = review_project(str(project.folder))
+    ((_, old, new),) = changed_files(review.now, review.before)
+    assert shown in file_diff("other.sh", old, new, review.now.copies)

@@ -45,3 +45,18 @@ def test_bytes_are_read_every_time_while_the_file_is_recent(
     for _ in range(5):
         pinned.check()
     assert reads.count == 6
+
+
+def test_a_changed_file_is_read_once_for_all_that_ask(tmp_path: Path) -> None:
+    """A project with many hooks and files takes no longer than with one."""
+    file = tmp_path / "guard.sh"
+    file.write_text("one")
+    reads = CountedReads(file)
+    approved = reads()
+    pinned = PinnedPaths(approved, reads, str(tmp_path), clock_ns=lambda: FAR_FUTURE_NS)
+    file.write_text("two")
+    changed = "guard.sh changed since it was approved"
+    assert [pinned.check()[0] for _ in range(5)] == [changed] * 5
+    assert reads.count == 2
+    file.write_text("one")
+    assert pinned.check()[0] is None

@@ -12,7 +12,8 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Any
@@ -48,6 +49,8 @@ MAX_CHARACTERS = 400_000
 """Of all texts of one project."""
 MAX_OTHERS = 100
 MAX_FOLDERS = 50
+_COMPARE_S = 0.4
+"""For the diffs of one project; further ones are made the quick way."""
 _CHECK_S = 0.4
 """For the trusted projects elsewhere: the others are listed without a check."""
 _KEY_LINE = re.compile(
@@ -167,15 +170,21 @@ def _state(project: str) -> str:
 def _approval(record: records.TrustRecord | None) -> dict[str, Any] | None:
     if record is None:
         return None
+    placed = record.placed_hooks()
     hooks = [
         {
             "event": event.value,
             "matcher": _short(matcher or ""),
             "name": _short(hook.name),
         }
-        for event, matcher, hook in record.placed_hooks()[:MAX_HOOKS]
+        for event, matcher, hook in placed[:MAX_HOOKS]
     ]
-    return {"since": record.trusted_at, "hooks": hooks, "files": len(record.pins())}
+    return {
+        "since": record.trusted_at,
+        "hooks": hooks,
+        "hooks_left_off": len(placed) - len(hooks),
+        "files": len(record.pins()),
+    }
 
 
 def _commands(project: str) -> list[dict[str, str]]:
@@ -223,22 +232,23 @@ class _Pages:
         self._project = compared.now.record.project
         self._masker = Masker(texts=True)
         self._left = MAX_CHARACTERS
+        self._end = time.monotonic() + _COMPARE_S
 
     def facts(self) -> dict[str, Any]:
         hooks = review.review_hooks(self._now, self._before)
-        files = review.pinned_files(self._now, self._before)
         # New and changed ones must not be pushed off the page by the others.
-        files.sort(key=lambda file: file.change is review.Change.SAME)
-        gone = self._gone()
-        warnings = (text for layer in self._now.layers for text in layer.warnings)
+        hooks.sort(key=_is_defined_as_approved)
+        warnings = [text for layer in self._now.layers for text in layer.warnings]
+        files = self._files()
         found = {
             "removed": not self._now.layers,
-            "warnings": [_short(text) for text in islice(warnings, MAX_ITEMS)],
+            "warnings": [_short(text) for text in warnings[:MAX_ITEMS]],
+            "warnings_left_off": max(0, len(warnings) - MAX_ITEMS),
             "hooks": [self._hook(one) for one in hooks[:MAX_HOOKS]],
             "hooks_left_off": max(0, len(hooks) - MAX_HOOKS),
             "options": list(self._options()),
-            "files": [*gone, *(self._file(one) for one in files)][:MAX_FILES],
-            "files_left_off": max(0, len(gone) + len(files) - MAX_FILES),
+            "files": [describe() for describe in files[:MAX_FILES]],
+            "files_left_off": max(0, len(files) - MAX_FILES),
         }
         return found | {"masked": self._masker.masked}
 
@@ -246,8 +256,12 @@ class _Pages:
         definition, hook = reviewed.definition, reviewed.definition.hook
         diff: list[str] = []
         if reviewed.before is not None:
-            diff = definition_diff(reviewed.before.lines(), definition.lines())
+            old, new = reviewed.before.lines(), definition.lines()
+            diff = definition_diff(old, new, quick=self._is_late)
         runs = [shown_url(hook.url)] if hook.url else definition.runs.values()
+        keys, cautions = list(definition.other_keys()), list(definition.cautions())
+        notes, files = list(reviewed.notes()), reviewed.files
+        sizes = map(len, (keys, cautions, notes, files))
         return {
             "change": reviewed.change.value,
             "defined_as_approved": _is_defined_as_approved(reviewed),
@@ -258,20 +272,18 @@ class _Pages:
             "runs": next((self._clean(text) for text in runs), None),
             "keys": [
                 {"key": _short(key), "value": self._json(key, value)}
-                for key, value in islice(definition.other_keys(), MAX_ITEMS)
+                for key, value in keys[:MAX_ITEMS]
             ],
-            "keys_left_off": max(0, len(definition.raw) - MAX_ITEMS),
             "cautions": [
                 {"name": _short(name), "text": text}
-                for name, text in islice(definition.cautions(), MAX_ITEMS)
+                for name, text in cautions[:MAX_ITEMS]
             ],
             "notes": [
                 {"path": _short(self._inside(path)), "text": _short(text)}
-                for path, text in islice(reviewed.notes(), MAX_ITEMS)
+                for path, text in notes[:MAX_ITEMS]
             ],
-            "files": [
-                _short(self._inside(path)) for path in reviewed.files[:MAX_ITEMS]
-            ],
+            "files": [_short(self._inside(path)) for path in files[:MAX_ITEMS]],
+            "left_off": sum(max(0, size - MAX_ITEMS) for size in sizes),
             "diff": self._text(diff),
         }
 
@@ -279,19 +291,33 @@ class _Pages:
         for changed in review.changed_options(self._now, self._before):
             yield {"file": changed.file, "diff": self._text(changed.diff())}
 
-    def _gone(self) -> list[dict[str, Any]]:
-        """What was approved and is no longer there."""
+    def _files(self) -> list[Callable[[], dict[str, Any]]]:
+        """What describes each path: new and changed ones, those that are gone, others.
+
+        Not all of them fit on the page.
+        """
         now = self._now.record.pins()
-        return [
-            {
-                "path": self._inside(path),
-                "change": review.Change.REMOVED.value,
-                "kind": old.kind.value,
-                **self._changed(path, old, new),
-            }
-            for path, old, new in review.changed_files(self._now, self._before)
-            if path not in now
+        files = review.pinned_files(self._now, self._before)
+        same = review.Change.SAME
+        gone = [
+            partial(self._gone, *changed)
+            for changed in review.changed_files(self._now, self._before)
+            if changed[0] not in now
         ]
+        return [
+            *(partial(self._file, one) for one in files if one.change is not same),
+            *gone,
+            *(partial(self._file, one) for one in files if one.change is same),
+        ]
+
+    def _gone(self, path: str, old: Pin, new: Pin) -> dict[str, Any]:
+        """What was approved and is no longer there."""
+        return {
+            "path": self._inside(path),
+            "change": review.Change.REMOVED.value,
+            "kind": old.kind.value,
+            **self._changed(path, old, new),
+        }
 
     def _file(self, file: review.PinnedFile) -> dict[str, Any]:
         pin = file.pin
@@ -313,8 +339,9 @@ class _Pages:
     def _changed(self, path: str, old: Pin, new: Pin) -> dict[str, Any]:
         if not self._is_inside(path) or old.link or new.link:
             return {"withheld": True}
-        name = self._inside(path)
-        return {"diff": self._text(file_diff(name, old, new, self._now.copies))}
+        name, copies = self._inside(path), self._now.copies
+        diff = file_diff(name, old, new, copies, quick=self._is_late)
+        return {"diff": self._text(diff)}
 
     def _content(self, file: review.PinnedFile) -> dict[str, Any]:
         if not self._is_inside(file.path) or file.pin.link:
@@ -355,6 +382,10 @@ class _Pages:
 
     def _clean(self, text: str) -> str:
         return _short(self._mask(text), MAX_LINE)
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._end
 
     def _inside(self, path: str) -> str:
         return path.removeprefix(f"{self._project}/")

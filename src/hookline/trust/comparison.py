@@ -13,12 +13,14 @@ from hookline.protocol.jsontext import encode
 from .pins import Pin, PinKind
 from .records import copy_of
 
-MAX_COMPARED_LINES = 2_000
+MAX_COMPARED_LINES = 500
 """Comparing takes time that grows with the square of the lines, and more."""
 
 
-def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[str]:
-    """The diff of a file, in lines; a note instead where it is not text."""
+def file_diff(
+    path: str, old: Pin, new: Pin, copies: dict[str, bytes], *, quick: bool = False
+) -> list[str]:
+    """The diff of a file, in lines; a note instead where no line tells the change."""
     lines = list(_changed_properties(old, new))
     if PinKind.FILE not in {old.kind, new.kind} or old.digest == new.digest:
         return lines
@@ -27,7 +29,14 @@ def file_diff(path: str, old: Pin, new: Pin, copies: dict[str, bytes]) -> list[s
     if before is None or after is None:
         return [*lines, "its bytes changed (not text, or too long to show)"]
     names = (f"{path} (trusted)", f"{path} (now)")
-    return [*lines, *_line_diff(before.splitlines(), after.splitlines(), names)]
+    texts = text_lines(before), text_lines(after)
+    found = list(_line_diff(*texts, names, quick=quick))
+    return [*lines, *(found or ["its bytes changed, and no line that can be shown"])]
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines as programs see them: a form feed, say, ends none."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def json_lines(value: dict[str, Any]) -> list[str]:
@@ -35,9 +44,12 @@ def json_lines(value: dict[str, Any]) -> list[str]:
     return msgspec.json.format(encode(value), indent=2).decode().splitlines()
 
 
-def definition_diff(before: list[str], now: list[str]) -> list[str]:
+def definition_diff(
+    before: list[str], now: list[str], *, quick: bool = False
+) -> list[str]:
     """The diff of definitions or of other settings, in lines."""
-    return list(_line_diff(before, now, ("trusted", "now"), context=100))
+    names = ("trusted", "now")
+    return list(_line_diff(before, now, names, context=100, quick=quick))
 
 
 def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
@@ -50,10 +62,17 @@ def _changed_properties(old: Pin, new: Pin) -> Iterator[str]:
 
 
 def _line_diff(
-    old: list[str], new: list[str], names: tuple[str, str], context: int = 3
+    old: list[str],
+    new: list[str],
+    names: tuple[str, str],
+    *,
+    context: int = 3,
+    quick: bool = False,
 ) -> Iterator[str]:
-    """A unified diff; of long texts one that is found at once, in a single hunk."""
-    if max(len(old), len(new)) <= MAX_COMPARED_LINES:
+    """A unified diff; a quick one, or one of long texts, has a single hunk."""
+    if old == new:
+        return
+    if not quick and max(len(old), len(new)) <= MAX_COMPARED_LINES:
         yield from unified_diff(old, new, *names, lineterm="", n=context)
         return
     head = _common(old, new)

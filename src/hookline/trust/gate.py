@@ -295,6 +295,7 @@ class PinnedPaths:
             self._stamps = StampedPaths(files, project, folders=folders, listed=listed)
         self._clock_ns = clock_ns
         self._verified: Stamp | None = None
+        self._refused: tuple[Stamp, str] | None = None
 
     def check(self) -> tuple[str | None, Stamp]:
         """What changed, if anything, and a stamp for later.
@@ -305,17 +306,23 @@ class PinnedPaths:
             now = self._stamps.take()
             if now == self._verified or self._is_verified(now):
                 return None, now
-        self._verified = None
+        # All hooks of a project ask this of the same files.
+        if self._refused is not None and self._refused[0] == self._stamps.take():
+            return self._refused[1], self._refused[0]
+        self._verified = self._refused = None
         self._stamps.follow()
         stamp, now_ns = self._stamps.take_settled(), self._clock_ns()
         if stamp is None:
             return "its files do not stop changing since it was approved", ()
         found = self._take()
-        if changed := differences(self._approved, found):
-            return self._message(changed[0], found), stamp
+        changed = differences(self._approved, found)
+        message = self._message(changed[0], found) if changed else None
         if now_ns - self._stamps.newest_ns(stamp) > _CLOCK_TICK_NS:
-            self._verified = stamp
-        return None, stamp
+            if message is None:
+                self._verified = stamp
+            else:
+                self._refused = stamp, message
+        return message, stamp
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether nothing was touched, exchanged or put beside since then."""

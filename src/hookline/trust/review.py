@@ -29,7 +29,7 @@ from hookline.settings.model import HookConfig, HookSource, HookType, SettingsLa
 from hookline.settings.parse import parse_layer
 from hookline.settings.read import read_settings
 
-from .comparison import definition_diff, json_lines, text_of
+from .comparison import definition_diff, json_lines, text_lines, text_of
 from .pins import (
     ABSENT,
     MAX_TREE_ENTRIES,
@@ -299,7 +299,7 @@ def content_lines(file: PinnedFile, copies: dict[str, bytes]) -> list[str]:
     text = text_of(copies.get(file.pin.digest), file.pin)
     if text is None:
         return [f"(not text, or too long to show; SHA-256 {file.pin.digest})"]
-    return text.splitlines()
+    return text_lines(text)
 
 
 def changed_files(

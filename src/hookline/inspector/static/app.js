@@ -3,7 +3,7 @@
 // root and stops what it started when the signal aborts.
 
 import { get } from "./api.js";
-import { el, errorState, fill, loadingState, visible } from "./dom.js";
+import { el, errorState, fill, heading, loadingState, visible } from "./dom.js";
 
 const VIEWS = [
   { name: "Timeline", path: "/", key: "t", load: () => import("./timeline.js") },
@@ -58,8 +58,8 @@ async function show({ moveFocus }) {
     await fillView(view, url, signal);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    fill(main, el("h1", { tabindex: "-1" }, view?.name ?? "Not found"),
-      errorState(error, () => show({ moveFocus: true })));
+    fill(main, el("div", { class: "view" }, heading(view?.name ?? "Not found"),
+      errorState(error, () => show({ moveFocus: true }))));
   }
   if (!signal.aborted) arrive(view, moveFocus);
 }

@@ -1,14 +1,9 @@
 // Build the page. Text only ever becomes text nodes, and what would hide or reorder
 // text (control characters, bidi overrides, lone surrogates) is shown as \u....
 
-const HIDDEN = new RegExp(
-  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e" +
-    "\\u200b-\\u200f\\u2028-\\u202f\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]" +
-    "|[\\ud800-\\udbff](?![\\udc00-\\udfff])" +
-    "|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]" +
-    "|\\udb40[\\udc00-\\udc7f]",
-  "g",
-);
+// Like the command line, with the letters that have no shape.
+const HIDDEN =
+  /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u202f\u2065\u034f\u115f\u1160\u2800\u3164\uffa0]/gu;
 
 // The text with everything that cannot be seen written out.
 export function visible(text) {

@@ -45,10 +45,11 @@ export async function show(root, url, signal) {
 }
 
 function summary(answer) {
-  const hooks = plural(answer.hooks.length, "configured hook");
-  if (answer.of_runs === 0) return el("p", { class: "muted" }, `${hooks}.`);
+  const all = answer.hooks.length + answer.hooks_left_off;
+  const hooks = plural(all, "configured hook");
+  if (answer.of_runs === 0) return el("p", { class: "lead" }, `${hooks}.`);
   const which = answer.complete ? "all" : "the newest";
-  return el("p", { class: "muted" }, `${hooks}. Figures of ${which} `,
+  return el("p", { class: "lead" }, `${hooks}. Figures of ${which} `,
     `${plural(answer.of_runs, "run")} since `, time(answer.since), ".");
 }
 

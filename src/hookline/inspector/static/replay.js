@@ -23,7 +23,7 @@ const EXACT = { cut: "input truncated", masked: "input masked",
   "hook in code": "a hook in code took part" };
 
 export async function show(root, url, signal) {
-  fill(root, el("div", { class: "view" }, heading("Replay"), loadingState()));
+  fill(root, heading("Replay"), loadingState());
   const [overview, known, facets, jobs] = await Promise.all([
     get("/api/overview", {}, signal),
     get("/api/try", {}, signal),
@@ -49,9 +49,9 @@ class ReplayView {
     this.earlier = el("div", {});
     this.watching = new AbortController();
     signal.addEventListener("abort", () => this.watching.abort(), { once: true });
-    this.node = el("div", { class: "view replay" },
+    this.node = el("div", { class: "replay" },
       heading("Replay"),
-      el("p", { class: "muted lead" },
+      el("p", { class: "lead" },
         "Fire recorded events again with other settings, and see which verdicts " +
         "change."),
       el("div", { class: "replay-columns" },

@@ -37,7 +37,7 @@ export async function show(root, url, signal) {
 function draw(root, answer, signal) {
   const waiting = answer.projects.filter((one) => one.state === "waiting").length;
   fill(root, heading("Trust"),
-    el("p", { class: "muted lead" },
+    el("p", { class: "lead" },
       "Hooks of a project run only after you approved them, and only while they and ",
       "their files stay as they were. Approving stays on the command line: this page ",
       "shows what waits, and what to type."),
@@ -62,8 +62,8 @@ function nothingWaits({ cwd, projects }) {
     el("p", {}, command("hookline init")));
 }
 
-function projectCard(project) {
-  const id = `project-${project.project}`;
+function projectCard(project, number) {
+  const id = `project-${number}`;
   return el("article", { class: "card project", "aria-labelledby": id },
     el("header", { class: "row" }, el("h2", { id }, el("code", {}, project.project)),
       badge(STATES, project.state)),
@@ -87,14 +87,16 @@ function badge(names, state) {
 function approved({ approval, commands }) {
   if (!approval) return el("p", { class: "muted" }, "It has no hooks.");
   const revoke = commands.at(-1);
+  const left = approval.hooks_left_off;
   return [
     el("p", {}, "Trusted since ", since(approval), ": ",
-      `${plural(approval.hooks.length, "hook")}, ${plural(approval.files, "path")} `,
-      "pinned byte for byte."),
+      `${plural(approval.hooks.length + left, "hook")}, `,
+      `${plural(approval.files, "path")} pinned byte for byte.`),
     approval.hooks.length > 0 && el("ul", { class: "approved-hooks" },
       approval.hooks.map(({ name, event, matcher }) => el("li", {},
         el("strong", {}, name), " on ", event,
-        matcher && [" ", el("code", {}, matcher)]))),
+        matcher && [" ", el("code", {}, matcher)])),
+      left > 0 && el("li", {}, `${plural(left, "more hook")} not shown.`)),
     el("details", { class: "muted" }, el("summary", {}, "Withdraw the approval"),
       el("p", {}, command(revoke.command))),
   ];
@@ -124,6 +126,8 @@ function review(project) {
     el("section", { class: "commands" },
       el("h3", {}, "To review and approve, type"), toType(project)),
     warnings.map((text) => el("p", { class: "caution" }, text)),
+    project.warnings_left_off > 0 && el("p", { class: "caution" },
+      `${plural(project.warnings_left_off, "more warning")}: run hookline check.`),
     masked && el("p", { class: "muted" },
       "Credentials are masked on this page; the command shows everything."),
     hooksOf(project), optionsOf(project), filesOf(project),
@@ -139,7 +143,8 @@ function hooksOf({ hooks, hooks_left_off: left }) {
     known.length > 0 && el("details", { class: "known" },
       el("summary", {}, `${plural(known.length, "hook")} defined as approved`),
       el("ul", { class: "reviewed" }, known.map(reviewedHook))),
-    left > 0 && el("p", { class: "muted" }, `${plural(left, "more hook")} not shown.`));
+    left > 0 && el("p", { class: "muted" },
+      `${plural(left, "more hook")} not shown: the command lists them.`));
 }
 
 function reviewedHook(hook) {
@@ -157,8 +162,8 @@ function reviewedHook(hook) {
       hook.files.map((path, n) => [n > 0 && ", ", el("code", {}, path)])),
     hook.keys.length > 0 && el("dl", { class: "keys" }, hook.keys.map((one) =>
       el("div", {}, el("dt", {}, one.key), el("dd", {}, el("code", {}, one.value))))),
-    hook.keys_left_off > 0 && el("p", { class: "muted" },
-      `${plural(hook.keys_left_off, "more key")}: the command shows them.`),
+    hook.left_off > 0 && el("p", { class: "caution" },
+      `${plural(hook.left_off, "more detail")}: the command shows them.`),
     hook.diff.lines.length > 0 && diff(hook.diff, `What changed in ${hook.name}`));
 }
 

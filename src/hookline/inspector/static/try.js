@@ -13,7 +13,7 @@ const PAUSE_MS = 250;
 const LONGEST_IN_URL = 1500;
 
 export async function show(root, url, signal) {
-  fill(root, el("div", { class: "view" }, heading("Try"), loadingState()));
+  fill(root, heading("Try"), loadingState());
   const [known, facets] = await Promise.all([
     get("/api/try", {}, signal),
     // The journal only adds names of tools; without it there are others.
@@ -37,9 +37,9 @@ class TryView {
     this.buildForm(tools);
     this.explanation = el("div", { class: "try-explanation" });
     this.outcome = el("div", { class: "try-outcome" });
-    this.node = el("div", { class: "view try" },
+    this.node = el("div", { class: "try" },
       heading("Try"),
-      el("p", { class: "muted lead" },
+      el("p", { class: "lead" },
         "Pick an event, a tool and an input, and see which hooks would run and why."),
       el("div", { class: "try-columns" },
         this.form,
