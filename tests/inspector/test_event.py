@@ -263,18 +263,6 @@ def test_an_event_that_is_not_recorded_is_not_found(
     assert found.value.status_code == 404
 
 
-@pytest.mark.parametrize("text", ["[1]", '"x"', "[" * 100_000])
-def test_a_damaged_input_is_an_error_that_says_so(
-    recording: Recording, text: str
-) -> None:
-    recording.fire()
-    with sqlite3.connect(recording.journal) as connection:
-        connection.execute("UPDATE events SET input = ?", [text])
-    connection.close()
-    with pytest.raises(HTTPException, match="event 1 is damaged"):
-        describe_event(recording.desk(), 1)
-
-
 def test_outputs_and_verdicts_of_another_shape_are_shown_as_they_are(
     recording: Recording,
 ) -> None:

@@ -66,3 +66,16 @@ def test_huge_values_are_not_offered(tmp_path: Path) -> None:
     with read_journal(str(path)) as reader:
         found = count_values(reader, 10)
     assert (found.sessions, found.hooks) == ([("s-0", 4)], [])
+
+
+def test_damaged_values_are_counted_with_the_others(tmp_path: Path) -> None:
+    path = make_journal(tmp_path / "damaged.sqlite", 5)
+    for column in ("session", "cwd", "target"):
+        change(path, f"UPDATE events SET {column} = ? WHERE id = 5", b"\xff")
+    change(path, "UPDATE hooks SET name = ? WHERE event_id = 5", b"\xff")
+    change(path, "UPDATE events SET at = 'never' WHERE id = 5")
+    with read_journal(str(path)) as reader:
+        found = count_values(reader, 10)
+        assert dict(found.sessions) == {"s-0": 4, "\ufffd": 1}
+        assert dict(found.hooks)["\ufffd"] == 1
+        assert count_events(reader)["newest"] is None

@@ -5,10 +5,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookline.errors import JournalError
 from hookline.journal.query import EventFilter, figures_of, percentile, read_journal
+from tests.support.journals import change, make_journal
 
 from .support import record
 
@@ -117,3 +120,22 @@ def test_a_percentile_is_a_value_with_that_share_at_or_below_it(
     assert found in ordered
     not_above = sum(value <= found for value in ordered)
     assert not_above * 100 >= percent * len(ordered) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        *(("input", text) for text in ("[1]", '"x"', "{", "[" * 100_000)),
+        *(("effects", text) for text in ("[]", '{"a":' * 5000)),
+        *(("plan", text) for text in ("{", "1")),
+        *(("errors", text) for text in ("null", "[1]")),
+        ("at", "never"),
+    ],
+)
+def test_damaged_event_is_named(tmp_path: Path, column: str, text: str) -> None:
+    path = make_journal(tmp_path / "j.sqlite", 2)
+    change(path, f"UPDATE events SET {column} = ? WHERE id = 1", text)
+    with read_journal(str(path)) as reader:
+        assert reader.find(2) is not None
+        with pytest.raises(JournalError, match="event 1 is damaged: "):
+            reader.find(1)

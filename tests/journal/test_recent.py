@@ -130,3 +130,18 @@ def test_folders_of_the_newest_events_start_with_the_last_one(
 ) -> None:
     assert newest_folders(reader) == ["/work/1", "/work/0", "/work/2"]
     assert newest_folders(reader, events=1) == ["/work/1"]
+
+
+def test_damaged_runs_hide_no_others(reader: JournalReader) -> None:
+    """Issue 16: hostile journal content is shown safely."""
+    with closing(open_for_writing(reader.path)) as connection:
+        bad = "name = ?, source = ?, type = ?, duration_ms = 'x'"
+        connection.execute(
+            f"UPDATE hooks SET {bad} WHERE event_id = 999", [b"\xff", b"a", "t" * 5000]
+        )
+        connection.execute("UPDATE events SET cwd = ? WHERE id = 999", [b"\xfe"])
+    found, _ = newest_figures(
+        reader, lambda run: [tuple(run[k] for k in ("name", "source", "type", "cwd"))]
+    )
+    assert found["\ufffd", "a", "t" * 1000, "\ufffd"].runs == 1
+    assert sum(figures.runs for figures in found.values()) == MANY

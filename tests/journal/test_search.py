@@ -214,6 +214,50 @@ def test_huge_names_are_cut(tmp_path: Path) -> None:
         assert row.reason == "x" * 300
 
 
+DAMAGE = {
+    "blob": ("target", b"\xff\x00"),
+    "not text": ("session", b"\xff"),
+    "no number": ("duration_ms", "text"),
+    "no flag": ("failed", 7),
+    "no time": ("at", "<b>"),
+    "endless time": ("at", float("inf")),
+    "time of no date": ("at", 1e300),
+    "endless duration": ("duration_ms", float("inf")),
+}
+
+
+@pytest.mark.parametrize(("column", "value"), DAMAGE.values(), ids=DAMAGE)
+def test_damaged_event_is_named_and_hides_no_other(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    """Issue 16: hostile journal content is shown safely."""
+    path = make_journal(tmp_path / "j.sqlite", 3)
+    change(path, f"UPDATE events SET {column} = ? WHERE id = 2", value)
+    with read_journal(str(path)) as reader:
+        found = search(reader).events
+        after, seen = search_after(reader, EventSearch(), 0, 10)
+        place = search(reader, limit=2).searched_to
+    assert [row.id for row in found] == [3, 2, 1]
+    assert [row.verdict for row in found] == ["allowed", "damaged", "allowed"]
+    assert (found[1].reason or "").startswith("event 2 is damaged: ")
+    assert ([row.id for row in after], seen) == ([1, 2, 3], 3)
+    assert place is None or place["at"] < NEWEST
+
+
+@pytest.mark.parametrize("column", ["event", "target", "session", "cwd", "reason"])
+def test_text_that_is_not_utf_8_is_shown_as_far_as_it_can_be(
+    tmp_path: Path, column: str
+) -> None:
+    path = make_journal(tmp_path / "j.sqlite", 3)
+    bad = f"UPDATE events SET {column} = CAST(? AS TEXT) WHERE id = 2"
+    change(path, bad, b"/work/a\xff\xed\xa0\x80")
+    change(path, "UPDATE events SET input = ? WHERE id = 2", '{"a":' * 5000)
+    with read_journal(str(path)) as reader:
+        assert getattr(search(reader).events[1], column).startswith("/work/a\ufffd")
+        assert len(ids(reader, project="/work/project-0")) >= 2
+        assert len(ids(reader, text="work")) == 3
+
+
 def test_a_reader_keeps_no_transaction_open(tmp_path: Path) -> None:
     """A long one would keep the write-ahead log from being emptied."""
     path = make_journal(tmp_path / "wal.sqlite", 100)

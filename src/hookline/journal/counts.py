@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from .query import EventFilter, JournalReader
-from .search import fetch_within
+from .search import fetch_within, is_time
 
 _FACET_S = 0.3
 _LONGEST_VALUE = 300
@@ -32,8 +32,8 @@ def count_events(reader: JournalReader) -> dict[str, Any]:
     return {
         "events": count if about else reader.count(EventFilter()),
         "about": about,
-        "oldest": oldest["at"],
-        "newest": newest["at"],
+        "oldest": oldest["at"] if is_time(oldest["at"]) else None,
+        "newest": newest["at"] if is_time(newest["at"]) else None,
     }
 
 
@@ -82,14 +82,15 @@ def count_values(reader: JournalReader, newest: int) -> FacetCounts:
     )
 
 
-# With the plus SQLite does not use the index of a name, which holds all events.
+# With the cast, which damaged values need, SQLite does not use the index of a name:
+# that holds all events.
 _MOST_FREQUENT = f"GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {_MOST_VALUES}"
 _COUNT_VALUES = (
-    "SELECT +{0}, count(*) FROM events WHERE id >= ? "  # noqa: S608 - ours
+    "SELECT CAST({0} AS TEXT), count(*) FROM events WHERE id >= ? "  # noqa: S608 - ours
     f"AND length({{0}}) <= {_LONGEST_VALUE} {_MOST_FREQUENT}"
 )
 _COUNT_HOOKS = (
-    "SELECT +name, count(*) FROM hooks WHERE event_id >= ? "  # noqa: S608 - ours
+    "SELECT CAST(name AS TEXT), count(*) FROM hooks WHERE event_id >= ? "  # noqa: S608 - ours
     f"AND length(name) <= {_LONGEST_VALUE} {_MOST_FREQUENT}"
 )
 _COUNT_ALL = "SELECT 'all', count(*) FROM events WHERE id >= ?"

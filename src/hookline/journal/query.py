@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 from sqlite3 import Connection, Cursor, Row
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hookline.errors import JournalError
 from hookline.protocol.jsontext import decode
 from hookline.settings.locations import is_within, project_around
 
@@ -23,6 +24,8 @@ from .rows import Verdict
 from .store import damaged, open_for_reading
 
 _read_verdict = msgspec.json.Decoder(Verdict).decode
+_Object = dict[str, Any]
+_text = partial(str, encoding="utf-8", errors="replace")
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -158,7 +161,14 @@ class JournalReader(Struct):
         yield from map(_entry, self._select(_COLUMNS, wanted, "ORDER BY id"))
 
     def find(self, event_id: int) -> FullEntry | None:
-        """Everything about one event."""
+        """Everything about one event; raises ``JournalError`` if it is damaged."""
+        try:
+            return self._find(event_id)
+        except (ValueError, RecursionError) as error:
+            problem = f"event {event_id} is damaged: {error}"
+            raise JournalError(self.path, problem) from error
+
+    def _find(self, event_id: int) -> FullEntry | None:
         columns = f"{_COLUMNS}, input, effects, final, plan, errors"
         row = self._select(columns, EventFilter(), "AND id = ?", event_id).fetchone()
         if row is None:
@@ -167,11 +177,11 @@ class JournalReader(Struct):
         hooks = self.connection.execute(query, [event_id])
         return FullEntry(
             entry=_entry(row),
-            input=decode(row["input"]),
+            input=msgspec.convert(decode(row["input"]), _Object),
             decided=_read_verdict(row["effects"]),
             final_output=_decoded(row["final"]),
-            plan=_decoded(row["plan"]),
-            errors=decode(row["errors"]),
+            plan=msgspec.convert(_decoded(row["plan"]), _Object | None),
+            errors=msgspec.convert(decode(row["errors"]), list[_Object]),
             hooks=[_hook(dict(hook)) for hook in hooks],
         )
 
@@ -211,6 +221,8 @@ def read_journal(
     """Open a journal for reading; ``tick`` is called while SQLite works."""
     connection = open_for_reading(path)
     connection.row_factory = Row
+    # One damaged text must not hide all other events.
+    connection.text_factory = _text
     connection.set_progress_handler(tick, _TICK_STEPS)
     # Folders and links change: each reader looks for itself.
     works_in = lru_cache(_REMEMBERED)(_works_in)

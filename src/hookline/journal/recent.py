@@ -23,17 +23,23 @@ BUDGET_S = 0.4
 EDGES_MS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 2, 5))
 """The upper ends of the histogram's buckets; one more holds what is longer."""
 _FLAGS = ("blocked", "would_block", "failed", "timed_out", "recheck")
+_NAMES = ", ".join(
+    # Damaged ones may be of another type, or of any length.
+    f"substr(CAST({name} AS TEXT), 1, 1000) AS {name}"
+    for name in ("event", "cwd", "name", "source", "type")
+)
 _RUNS = f"""
-SELECT event_id, event, cwd, at, name, source, type, hooks.duration_ms,
+SELECT event_id, {_NAMES}, CAST(at AS REAL) AS at,
+       CAST(hooks.duration_ms AS REAL) AS duration_ms,
        {", ".join(f"hooks.{flag}" for flag in _FLAGS)}
 FROM hooks CROSS JOIN events ON events.id = event_id
 ORDER BY event_id DESC, position DESC LIMIT ?
 """  # noqa: S608 - our names
-_OF_NAME = """
-SELECT event_id, position, name, source, type, hooks.failed, event, cwd, at
+_OF_NAME = f"""
+SELECT event_id, position, hooks.failed, {_NAMES}, CAST(at AS REAL) AS at
 FROM hooks CROSS JOIN events ON events.id = event_id
-WHERE name = ? ORDER BY event_id DESC, position DESC
-"""
+WHERE hooks.name = ? ORDER BY event_id DESC, position DESC
+"""  # noqa: S608 - our names
 _SAID = """
 SELECT exit_code, timed_out, truncated, recheck, hooks.duration_ms, stderr, error,
        target, session, output_masked, output_cut

@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import time
 from bisect import bisect_right
+from math import isfinite
 from sqlite3 import Connection, Row
 from typing import Any
 
@@ -34,9 +35,11 @@ _TURNS_S = 0.3
 _TICK_STEPS = 200
 _LONGEST_NAME = 1000
 _CUT = {
-    **dict.fromkeys(("target", "session", "cwd"), _LONGEST_NAME),
+    **dict.fromkeys(("event", "target", "session", "cwd", "verdict"), _LONGEST_NAME),
     "reason": 300,
 }
+_LAST_TIME = 8.64e12
+"""Browsers know no later one."""
 _LARGEST_INPUT = 1_000_000
 """Larger ones are not read for the id of a tool call."""
 _MOST_AFTER = 2000
@@ -104,7 +107,8 @@ _CONDITIONS = {
     "until": "at <= :until",
     "tool": "(target = :tool OR target GLOB :tool)",
     "hook": _OF_HOOKS.format("(+name = :hook OR +name GLOB :hook)"),
-    "project": "project_of(cwd) = :project",
+    # As bytes: SQLite gives a function no text that is not UTF-8.
+    "project": "project_of(CAST(cwd AS BLOB)) = :project",
 }
 _ONE_SESSION = "session = :session"
 """Has an index."""
@@ -302,7 +306,7 @@ _INPUT_OF_TOOL = (
 )
 _ROW = ", ".join(
     [
-        *("id", "at", "event", "verdict", "failed", "duration_ms", "hook_count"),
+        *("id", "at", "failed", "duration_ms", "hook_count"),
         *(f"substr({name}, 1, {size}) AS {name}" for name, size in _CUT.items()),
         *HOOKS_OF_EVENT.values(),
         _INPUT_OF_TOOL,
@@ -327,6 +331,13 @@ def _rows(reader: JournalReader, ids: list[int]) -> list[EventRow]:
 
 
 def _row(row: Row, reader: JournalReader) -> EventRow:
+    try:
+        return _sound_row(row, reader)
+    except ValueError as error:
+        return _damaged_row(row["id"], error)
+
+
+def _sound_row(row: Row, reader: JournalReader) -> EventRow:
     values = dict(row)
     text = values.pop("input")
     for name in HOOKS_OF_EVENT:
@@ -334,8 +345,38 @@ def _row(row: Row, reader: JournalReader) -> EventRow:
     values["would_block"] = values.pop("observers") is not None
     values["recheck"] = values.pop("rechecked") is not None
     values["tool_use_id"] = None if text is None else _tool_use_id(text)
-    values["project"] = reader.project_of(values["cwd"])
-    return msgspec.convert(values, EventRow, strict=False)  # a flag is 0 or 1
+    values["project"] = ""
+    found = msgspec.convert(values, EventRow, strict=False)  # a flag is 0 or 1
+    if not is_time(found.at) or not isfinite(found.duration_ms):
+        raise ValueError("its time is not valid")
+    return msgspec.structs.replace(found, project=reader.project_of(found.cwd))
+
+
+def _damaged_row(event_id: int, error: Exception) -> EventRow:
+    """What a list says of an event whose record cannot be read."""
+    return EventRow(
+        id=event_id,
+        at=0,
+        event="?",
+        target=None,
+        session="",
+        cwd="",
+        project="",
+        verdict="damaged",
+        failed=True,
+        would_block=False,
+        recheck=False,
+        reason=f"event {event_id} is damaged: {error}"[: _CUT["reason"]],
+        duration_ms=0,
+        hook_count=0,
+        blockers=None,
+        failing=None,
+    )
+
+
+def is_time(value: object) -> bool:
+    """Whether it is a number of seconds that dates can be made of."""
+    return isinstance(value, float | int) and abs(value) <= _LAST_TIME
 
 
 class _Input(Struct):
@@ -348,7 +389,7 @@ _read_input = msgspec.json.Decoder(_Input).decode
 def _tool_use_id(text: str) -> str | None:
     try:
         found = _read_input(text).tool_use_id
-    except msgspec.MsgspecError:
+    except (ValueError, RecursionError):
         return None  # a truncated input, or a host with another idea of it
     return found and found[:_LONGEST_NAME]
 
@@ -382,9 +423,13 @@ def _last_before(ids: list[int] | None, event_id: int) -> int | None:
 def _place(connection: Connection, event_id: int) -> dict[str, float] | None:
     query = "SELECT id, at FROM events WHERE id >= ? ORDER BY id LIMIT 1"
     row = connection.execute(query, (event_id,)).fetchone()
-    return None if row is None else {"id": row[0], "at": row[1]}
+    if row is None or not is_time(row[1]):
+        return None
+    return {"id": row[0], "at": row[1]}
 
 
 def _add_functions(reader: JournalReader) -> None:
-    connection, function = reader.connection, reader.project_of
-    connection.create_function("project_of", 1, function, deterministic=True)
+    def project_of(cwd: bytes) -> str:
+        return reader.project_of(cwd.decode("utf-8", "replace"))
+
+    reader.connection.create_function("project_of", 1, project_of, deterministic=True)
