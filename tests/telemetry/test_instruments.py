@@ -10,7 +10,7 @@ import pytest
 
 from hookline.telemetry import instruments
 
-from .recorded import TOOL, Recorded
+from .recorded import TOOL, Recorded, id_of
 
 
 def by_labels(points: list[Any], field: str) -> dict[tuple[Any, ...], Any]:
@@ -53,6 +53,24 @@ async def test_time_of_events_and_hooks_is_in_histograms(host: Recorded) -> None
     assert tuple(point.explicit_bounds) == instruments.BUCKETS_S
 
 
+async def test_a_bucket_leads_to_a_trace_and_keeps_no_more_than_one_span(
+    host: Recorded,
+) -> None:
+    """Issue 16: histograms of time; what waits to be collected stays small."""
+    async with host.system() as hooks:
+        for _ in range(200):
+            await hooks.event_handler.fire("BeforeTool", TOOL)
+    found = instruments.instruments_of(host.meters)
+    assert found is not None
+    (series,) = found._times._series.values()
+    assert len(series._traced) <= len(instruments.BUCKETS_S) + 1
+    (point,) = host.points("hookline.event.duration")
+    assert point.count == 200
+    spans = {id_of(span) for span in host.spans}
+    assert point.exemplars
+    assert {one.span_id for one in point.exemplars} <= spans
+
+
 async def test_labels_have_few_values(host: Recorded) -> None:
     """Neither sessions nor the names that a model makes up are labels."""
     async with host.system() as hooks:
@@ -87,7 +105,7 @@ async def test_many_durations_are_handed_over_before_anybody_collects(
     for thread in threading.enumerate():
         if thread.name == "hookline-figures":
             await asyncio.to_thread(thread.join)
-    assert len(found._times._waiting) < many
+    assert found._times._waiting < many
     (point,) = host.points("hookline.event.duration")
     assert point.count == many
 

@@ -343,6 +343,17 @@ async def test_command_with_a_secret_is_no_name(host: Recorded) -> None:
     assert "abcdefgh" not in hook.name + str(attributes(hook))
 
 
+async def test_hooks_run_the_same_after_the_providers_are_shut_down(
+    host: Recorded,
+) -> None:
+    async with host.system() as hooks:
+        hooks.on("BeforeTool", name="no")(lambda _: {"decision": "block"})
+        host.close()
+        result = await hooks.event_handler.fire("BeforeTool", TOOL)
+    assert result.blocked
+    assert host.spans == ()
+
+
 async def test_hooks_that_are_sampled_out_run_the_same(host: Recorded) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF

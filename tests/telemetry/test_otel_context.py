@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.context import get_current
+from opentelemetry.baggage import set_baggage
+from opentelemetry.context import attach, detach, get_current
 from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -244,19 +245,22 @@ def test_foreign_value_beside_an_event_sets_no_variable(host: Recorded) -> None:
 
 
 async def test_http_hook_gets_the_headers(host: Recorded) -> None:
-    """Issue 16: the context travels over http hooks."""
+    """Issue 16: the context travels over http hooks; the host's baggage does not."""
     with WebServer(reply({})) as server:
         hook = {"type": "http", "url": server.url, "name": "ask"}
         own = {"Traceparent": "own", "X-More": "1"}
         kept = {"type": "http", "url": server.url, "name": "kept", "headers": own}
         async with host.system(hook, kept, sequential=True) as hooks:
+            token = attach(set_baggage("user", "ann"))
             await hooks.event_handler.fire("BeforeTool", TOOL)
+            detach(token)
         first, second = server.exchanges
     propagator = TraceContextTextMapPropagator()
     found = trace.get_current_span(propagator.extract(first.headers))
     assert id_of(found) == id_of(host.hook("ask"))
     assert first.headers["traceparent"] == traceparent(host.hook("ask"))
     assert second.headers["traceparent"] == "own"
+    assert "baggage" not in first.headers
     assert host.hook("ask").kind is trace.SpanKind.CLIENT
 
 

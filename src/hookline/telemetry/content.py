@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from hookline.journal.redact import Masker, truncate_json, truncate_text
@@ -24,7 +23,6 @@ def short_text(value: object) -> str | None:
     return str.__str__(value)
 
 
-@lru_cache(maxsize=1024)
 def shown_name(name: str) -> str:
     """The name of a hook; by default that is its command, which may hold secrets."""
     return short_text(Masker(texts=True).mask_text(name)) or ""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
-from collections.abc import Iterable, Mapping
-from functools import lru_cache, partial
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -33,11 +33,9 @@ BUCKETS_S = (
 )
 SCOPE = "hookline"
 MANY = 32 * 1024
-"""So many durations wait to be collected, about 3 MB of them."""
+"""So many durations wait to be collected, about 1 MB of them."""
 _MOST = 4 * MANY
 """What cannot be handed over is dropped at last."""
-_TRACED = 1024
-"""So many of them keep the spans that an exemplar leads to."""
 _nowhere = Context()
 
 _known: WeakKeyDictionary[Any, Instruments] = WeakKeyDictionary()
@@ -56,11 +54,6 @@ def instruments_of(provider: MeterProvider) -> Instruments | None:
         if found is None:
             found = _known[provider] = Instruments(provider)
         return found
-
-
-@lru_cache(maxsize=1024)
-def _attributes(labels: Labels) -> Mapping[str, Value]:
-    return dict(labels)
 
 
 class _Counts:
@@ -84,6 +77,33 @@ class _Counts:
         return [Observation(count, dict(labels)) for labels, count in counts]
 
 
+class _Series:
+    """Durations of the same labels on their way to a histogram."""
+
+    __slots__ = ("_histogram", "_labels", "_plain", "_traced")
+
+    def __init__(self, histogram: Histogram, labels: Labels) -> None:
+        self._histogram = histogram
+        self._labels = labels
+        self._plain: list[float] = []
+        self._traced: dict[int, tuple[float, Context]] = {}
+
+    def add(self, seconds: float, context: Context) -> None:
+        # The SDK keeps one exemplar for each bucket; all other spans may be freed.
+        bucket = bisect_left(BUCKETS_S, seconds)
+        if bucket in self._traced:
+            self._plain.append(seconds)
+        else:
+            self._traced[bucket] = (seconds, context)
+
+    def record(self) -> None:
+        record, attributes = self._histogram.record, dict(self._labels)
+        for seconds in self._plain:
+            record(seconds, attributes, _nowhere)
+        for seconds, context in self._traced.values():
+            record(seconds, attributes, context)
+
+
 class _Times:
     """Durations on their way to the histograms."""
 
@@ -91,31 +111,32 @@ class _Times:
         self.reset()
 
     def reset(self) -> None:
-        """Start from nothing."""
-        self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST)
+        """Start from nothing, with a lock that nobody holds."""
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._series: dict[Labels, _Series] = {}
+        self._waiting = 0
 
     def add(
-        self,
-        histogram: Histogram,
-        seconds: float,
-        attributes: Mapping[str, Value],
-        context: Context,
+        self, histogram: Histogram, labels: Labels, seconds: float, context: Context
     ) -> None:
-        count = len(self._waiting)
-        kept = context if count < _TRACED else _nowhere
-        self._waiting.append((histogram, seconds, attributes, kept))
-        if count >= MANY:
+        with self._lock:
+            if self._waiting >= _MOST:
+                return
+            self._waiting += 1
+            series = self._series.get(labels)
+            if series is None:
+                series = self._series[labels] = _Series(histogram, labels)
+            series.add(seconds, context)
+        if self._waiting >= MANY:
             self._hand_over_soon()
 
     def hand_over(self) -> None:
         """Record what waits; several threads may do so at once."""
-        while self._waiting:
-            try:
-                histogram, seconds, attributes, context = self._waiting.popleft()
-            except IndexError:
-                return  # another thread was faster
-            histogram.record(seconds, attributes, context)
+        with self._lock:
+            waiting, self._series, self._waiting = self._series, {}, 0
+        for series in waiting.values():
+            series.record()
 
     def _hand_over_soon(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -161,13 +182,11 @@ class Instruments:
     def add_event(self, labels: Labels, seconds: float, context: Context) -> None:
         """Count an event."""
         self._events.add(labels)
-        self._times.add(self._event_time, seconds, _attributes(labels), context)
+        self._times.add(self._event_time, labels, seconds, context)
 
-    def add_hook(
-        self, labels: Mapping[str, Value], seconds: float, context: Context
-    ) -> None:
+    def add_hook(self, labels: Labels, seconds: float, context: Context) -> None:
         """Count a run of a hook."""
-        self._times.add(self._hook_time, seconds, labels, context)
+        self._times.add(self._hook_time, labels, seconds, context)
 
     def reset(self) -> None:
         """Forget what is not handed over: after a fork it is the parent's to do so."""

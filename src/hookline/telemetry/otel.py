@@ -53,7 +53,7 @@ _CONTENT_NAMES = {
     "tool_response": "gen_ai.tool.call.result",
 }
 _MODEL = "gen_ai.request.model"
-_MAX_KNOWN = 1024
+_MAX_KNOWN = 16 * 1024
 _HAS_EXIT_CODE = (HookType.COMMAND, HookType.WORKER)
 _EVENTS = {event: (f"hookline {event.value}", event.value) for event in HookEventName}
 _propagator = TraceContextTextMapPropagator()
@@ -199,9 +199,9 @@ class _Event:
         if result is None:
             return
         results = result.aggregated.hook_results
-        if failed := sum(one.cause is not None for one in results):
-            span.set_attribute("hookline.hooks.failed", failed)
-        if any(one.would_block for one in results):
+        if failed := [one for one in results if one.cause is not None]:
+            span.set_attribute("hookline.hooks.failed", len(failed))
+        if [one for one in results if one.would_block]:
             span.set_attribute("hookline.would_block", True)
         if self._owner.content:
             span.set_attributes(_event_content(self._fields, result))
@@ -213,7 +213,7 @@ class _HookFacts(Struct, frozen=True):
     name: str
     kind: SpanKind
     attributes: Attributes
-    labels: Attributes
+    labels: Labels
     has_exit_code: bool
 
     @classmethod
@@ -235,7 +235,7 @@ class _HookFacts(Struct, frozen=True):
             name=f"hookline hook {name}",
             kind=SpanKind.CLIENT if is_request else SpanKind.INTERNAL,
             attributes=attributes,
-            labels=labels,
+            labels=tuple(labels.items()),
             has_exit_code=config.type in _HAS_EXIT_CODE,
         )
 
@@ -267,7 +267,7 @@ class _Hook:
             labels = self._facts.labels
             if result.cause is not None:
                 cause = ("error.type", result.cause.value)
-                figures.failures.add((*labels.items(), cause))
+                figures.failures.add((*labels, cause))
             figures.add_hook(labels, result.duration / 1000, self._context)
 
     def _describe(self, span: Span, result: HookExecutionResult | None) -> None:
