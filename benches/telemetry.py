@@ -1,9 +1,9 @@
 """What telemetry costs: off nothing, on two spans and their figures for each event.
 
 The SDK has its default sampler, a batch processor with an exporter that does nothing,
-and a reader of metrics in memory. An event does not wait for its histograms: a figure of
-its own adds the share of one event in a collection. ``off`` is measured against the same once more: the
-difference is what cannot be told from nothing.
+and a reader of metrics in memory. An event does not wait for its histograms: a figure
+of its own adds the share of one event in a collection. ``off`` is measured against the
+same once more: the difference is what cannot be told from nothing.
 """
 
 from __future__ import annotations
