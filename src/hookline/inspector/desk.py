@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.log import logger
 from hookline.settings.load import SettingsOrigin
+from hookline.settings.locations import absolute
 from hookline.settings.watch import SettingsWatch
 
 _P = ParamSpec("_P")
@@ -30,8 +30,8 @@ class Desk:
     def __init__(
         self, cwd: str, settings: str | None = None, journal: str | None = None
     ) -> None:
-        self.cwd = os.path.abspath(cwd)  # noqa: PTH100 - a string
-        self._settings = settings and os.path.abspath(settings)  # noqa: PTH100
+        self.cwd = absolute(cwd)
+        self._settings = settings and absolute(settings)
         self._journal = journal
         self._watch = SettingsWatch.start(self._origin())
         self.config = Config(None, self.cwd, self._watch.settings)
