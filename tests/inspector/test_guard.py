@@ -202,6 +202,22 @@ def test_other_origins_are_refused_with_the_right_cookie(
     assert response.status == 403
 
 
+def test_link_of_another_site_is_explained_in_words(visitor: Visitor) -> None:
+    response = visitor.ask("/", Sec_Fetch_Site="cross-site", Accept="text/html")
+    assert response.headers["Content-Type"].startswith("text/plain")
+    assert "into the address bar" in response.text  # type: ignore[attr-defined] # kept
+
+
+def test_cookies_of_everything_else_on_this_machine_do_no_harm(
+    visitor: Visitor,
+) -> None:
+    """A browser sends the cookies of 127.0.0.1 to all of its ports."""
+    name = f"hookline-{visitor.port}"
+    others = "; ".join(f"c{n}={'x' * 3000}" for n in range(60))
+    cookie = f"{name}=wrong; {others}; {visitor.cookie}; {name}="
+    assert visitor.ask("/api/overview", cookie=cookie).status == 200
+
+
 def test_own_origin_is_answered(visitor: Visitor) -> None:
     origin = f"http://127.0.0.1:{visitor.port}"
     for site in ("same-origin", "none"):

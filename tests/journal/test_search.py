@@ -183,10 +183,19 @@ def test_empty_journal_is_searched(tmp_path: Path) -> None:
 
 def test_gaps_in_the_ids_are_passed_over(tmp_path: Path) -> None:
     path = make_journal(tmp_path / "gaps.sqlite", 10)
-    change(path, "UPDATE events SET id = 9000000000000000000 WHERE id = 10")
+    change(path, "UPDATE events SET id = 9000000000000000 WHERE id = 10")
     change(path, "DELETE FROM events WHERE id BETWEEN 3 AND 8")
     with read_journal(str(path)) as reader:
-        assert ids(reader) == [9_000_000_000_000_000_000, 9, 2, 1]
+        assert ids(reader) == [9_000_000_000_000_000, 9, 2, 1]
+
+
+def test_ids_that_no_page_can_name_are_left_out(tmp_path: Path) -> None:
+    path = make_journal(tmp_path / "odd.sqlite", 5)
+    for odd, event_id in ((-3, 1), (0, 2), (2**53, 4), (2**63 - 1, 5)):
+        change(path, f"UPDATE events SET id = {odd} WHERE id = {event_id}")
+    with read_journal(str(path)) as reader:
+        assert ids(reader) == [3]
+        assert search_after(reader, EventSearch(), 0, 10)[1] == 3
 
 
 def test_large_inputs_are_searched_in_small_steps(tmp_path: Path) -> None:

@@ -107,4 +107,4 @@ async def _watch_settings(desk: Desk) -> AsyncIterator[None]:
 async def _keep_fresh(desk: Desk) -> None:
     while True:
         await asyncio.sleep(_REFRESH_S)
-        await desk.in_thread(desk.refresh)
+        await desk.refresh()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from hookline.config import Config
-from hookline.errors import HooklineError
+from hookline.engine.reload import Reloaded, SettingsReloader
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.log import logger
-from hookline.settings.load import SettingsOrigin
+from hookline.settings.load import Settings, SettingsOrigin
+from hookline.settings.locations import absolute
 from hookline.settings.watch import SettingsWatch
 
 _P = ParamSpec("_P")
@@ -30,11 +30,12 @@ class Desk:
     def __init__(
         self, cwd: str, settings: str | None = None, journal: str | None = None
     ) -> None:
-        self.cwd = os.path.abspath(cwd)  # noqa: PTH100 - a string
-        self._settings = settings and os.path.abspath(settings)  # noqa: PTH100
+        self.cwd = absolute(cwd)
+        self._settings = settings and absolute(settings)
         self._journal = journal
-        self._watch = SettingsWatch.start(self._origin())
-        self.config = Config(None, self.cwd, self._watch.settings)
+        watch = SettingsWatch.start(self._origin())
+        self._reloader = SettingsReloader(watch, self._apply, self._tell)
+        self.config = Config(None, self.cwd, watch.settings)
         """The settings in effect."""
         self._asked = False
         self.reload_errors: list[str] = []
@@ -77,17 +78,21 @@ class Desk:
         """Load the settings again at the next look, changed or not."""
         self._asked = True
 
-    def refresh(self) -> None:
+    async def refresh(self) -> None:
         """Load the settings if they have changed; keep the old ones on an error."""
-        if not self._asked and not self._watch.has_changed():
-            return
-        self._asked = False
-        try:
-            self.config = Config(None, self.cwd, self._watch.load())
-            self.reload_errors = []
-        except HooklineError as error:
-            self.reload_errors = [str(error)]
-            logger.warning("settings not reloaded: %s", error)
+        if self._asked or await self.in_thread(self._reloader.has_changed):
+            self._asked = False
+            await self._reloader.reload()
+
+    def _apply(self, settings: Settings) -> bool:
+        self.config = Config(None, self.cwd, settings)
+        return True
+
+    def _tell(self, outcome: Reloaded) -> None:
+        self.reload_errors = list(outcome.problems)
+        if outcome.problems:
+            problems = "; ".join(outcome.problems)
+            logger.warning("changed settings are not used: %s", problems)
         self.reloads += 1
 
     def _origin(self) -> SettingsOrigin:

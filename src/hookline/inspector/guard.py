@@ -43,6 +43,8 @@ _HEADERS = {
 _METHODS = ("GET", "HEAD", "POST")
 _LONGEST_BODY = 1024 * 1024
 _HINT = "open the address that 'hookline inspect' printed"
+_PASTE = "copy it into the address bar of the browser"
+_NO_TOKEN = f"this page needs the token of the inspector: {_HINT}"
 
 
 class Guard:
@@ -74,7 +76,7 @@ class Guard:
     def _refuse(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if problem := self._foreign(headers):
-            return refuse(403, problem)
+            return _denied(headers, problem)
         given = [v for k, v in _query(scope) if k == "token"]
         if given:
             known = len(given) == 1 and self._is_known(given[0].encode())
@@ -98,7 +100,7 @@ class Guard:
             return "requests of other origins are refused"
         sites = headers.getlist("sec-fetch-site")
         if any(site not in {"same-origin", "none"} for site in sites):
-            return f"requests of other sites are refused: {_HINT}"
+            return f"links of other sites are refused: {_HINT}, and {_PASTE}"
         return None
 
     def _has_cookie(self, headers: Headers) -> bool:
@@ -133,8 +135,7 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
     return parse_qsl(text, keep_blank_values=True, errors="replace")
 
 
-def _denied(headers: Headers) -> Response:
-    text = f"this page needs the token of the inspector: {_HINT}"
+def _denied(headers: Headers, text: str = _NO_TOKEN) -> Response:
     if "text/html" in headers.get("accept", ""):
         return PlainTextResponse(f"{text}\n", 403)
     return refuse(403, text)

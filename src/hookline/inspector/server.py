@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import logging
+from asyncio import Transport
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from socket import socket
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .desk import Desk
 
 _LAST_ANSWERS_S = 1
+_MOST_CONNECTIONS = 128
+_BACKLOG = 32
+_LONGEST_HEADERS = 1024 * 1024
+"""Whatever else runs on this machine may give a browser cookies for all ports."""
+
+
+class _Connection(H11Protocol):
+    """One connection; too many are refused, and idle ones do not stay.
+
+    Anybody on this machine can connect, and files that can be open are few.
+    """
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as in uvicorn
+        super().connection_made(transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            transport.abort()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
 
 
 class InspectorServer(uvicorn.Server):
@@ -22,7 +43,7 @@ class InspectorServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=_Connection,
                 loop="asyncio",
                 ws="none",
                 lifespan="on",
@@ -31,6 +52,9 @@ class InspectorServer(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                # As many are accepted before the first of them can be refused.
+                backlog=_BACKLOG,
+                h11_max_incomplete_event_size=_LONGEST_HEADERS,
                 timeout_graceful_shutdown=_LAST_ANSWERS_S,
             )
         )

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from .query import EventFilter, JournalReader
-from .search import fetch_within, is_time
+from .search import fetch_within, is_time, newest_id
 
 _FACET_S = 0.3
 _LONGEST_VALUE = 300
@@ -58,7 +58,7 @@ def count_values(reader: JournalReader, newest: int) -> FacetCounts:
 
     Very long ones are left out, and kinds of values that take too long to count.
     """
-    first, connection = reader.last_id() - newest + 1, reader.connection
+    first, connection = newest_id(reader) - newest + 1, reader.connection
 
     def count(query: str) -> Counts:
         rows = fetch_within(_FACET_S, connection, query, (first,))

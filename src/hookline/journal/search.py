@@ -39,7 +39,8 @@ _CUT = {
     "reason": 300,
 }
 _LAST_TIME = 8.64e12
-"""Browsers know no later one."""
+"""Browsers know no later one, and no larger whole number than the next."""
+_LAST_ID = 2**53 - 1
 _LARGEST_INPUT = 1_000_000
 """Larger ones are not read for the id of a tool call."""
 _MOST_AFTER = 2000
@@ -200,7 +201,7 @@ def search_after(
     Meant for the few that were recorded since the last look: it looks at a bounded
     number.
     """
-    last = min(reader.last_id(), after + _MOST_AFTER)
+    last = min(newest_id(reader), after + _MOST_AFTER)
     where, values = wanted.where()
     query = f"SELECT id FROM events WHERE {where} ORDER BY id LIMIT :limit"  # noqa: S608 - our names
     _add_functions(reader)
@@ -210,6 +211,17 @@ def search_after(
     if rows and len(rows) < len(ids):
         return rows, rows[-1].id
     return rows, ids[-1] if len(ids) == limit else last
+
+
+def newest_id(reader: JournalReader) -> int:
+    """The id of the newest event that a page can name; 0 if there is none."""
+    return int(reader.connection.execute(_EDGES).fetchone()[1] or 0)
+
+
+_EDGES = f"""
+SELECT (SELECT min(id) FROM events WHERE id > 0),
+       (SELECT max(id) FROM events WHERE id BETWEEN 1 AND {_LAST_ID})
+"""  # noqa: S608 - ours
 
 
 class _Walk:
@@ -234,9 +246,8 @@ class _Walk:
 
     def bounds(self, before: int | None) -> tuple[int, int]:
         """The first and the last id to look at; there are none if first > last."""
-        edges = "SELECT (SELECT min(id) FROM events), (SELECT max(id) FROM events)"
-        first, last = self._connection.execute(edges).fetchone()
-        if first is None:
+        first, last = self._connection.execute(_EDGES).fetchone()
+        if first is None or last is None:
             return 1, 0
         wanted, tops = self._wanted, [last]
         if before is not None:
