@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from textwrap import dedent
 import pytest
 
 from hookline import ProcessedHookResult
+from hookline.executors import worker
 from hookline.executors.contract import HookCall
 from hookline.executors.worker import WorkerExecutor, WorkerPool
 from hookline.processes.process import ProcessSlots
@@ -247,6 +249,30 @@ async def test_workers_start_at_initialize_where_the_host_says_so(
     source = "open('started', 'w').close()\n" + RECORDED.format(body="return None")
     async with bench.system(bench.hook(source), start_workers=True):
         await until(bench.folder.joinpath("started").exists)
+
+
+async def test_a_worker_that_was_started_ahead_is_replaced_without_an_event(
+    bench: WorkerBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 16: no event comes to a worker that is not ready."""
+    monkeypatch.setattr(worker, "REPLACE_S", 0.01)
+    source = """
+    import os, sys
+    with open("pids", "a") as pids:
+        pids.write(f"{os.getpid()}\\n")
+    sys.stdin.read()
+    """
+    async with bench.system(bench.hook(source), start_workers=True) as hooks:
+        killed: set[int] = set()
+        while len(killed) < 3:
+            await until(lambda: len(bench.pids()) > len(killed))
+            killed.add(bench.pids()[-1])
+            os.kill(bench.pids()[-1], signal.SIGKILL)
+        await until(lambda: len(bench.pids()) == 4)
+        assert hooks.health().lost == ()
+        hooks.set_hook_enabled("hook", enabled=False)
+        await until(lambda: hooks.health().processes == 0)
+    assert len(bench.pids()) == 4
 
 
 async def test_disabled_worker_is_not_started_ahead(bench: WorkerBench) -> None:

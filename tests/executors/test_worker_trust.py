@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from hookline import Config, HookSystem
+from hookline.executors import worker
 from hookline.protocol.results import FailureCause
 from tests.support.processes import until
 from tests.support.project import Project
@@ -20,7 +23,9 @@ from hookline.script import *
 while os.path.exists("wait"):
     time.sleep(0.01)
 import helper
-open("loaded", "w").close()
+with open("loading", "w") as file:
+    file.write(str(os.getpid()))
+os.rename("loading", "loaded")
 def hook(event):
     with open("pids", "a") as pids:
         pids.write(f"{os.getpid()}\\n")
@@ -110,3 +115,25 @@ async def test_a_worker_stays_while_its_files_hold(project: Project) -> None:
             assert result.reason == "good"
             project.write("notes.txt", "x")
     assert len(set(pids(project))) == 1
+
+
+async def test_a_lost_worker_is_not_replaced_while_its_files_do_not_hold(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 16: trust is checked as at a start."""
+    monkeypatch.setattr(worker, "REPLACE_S", 0.01)
+    worker_project(project, "tools")
+    loaded = project.folder / "loaded"
+    async with HookSystem(Config.load(project.folder), start_workers=True) as hooks:
+        await until(str(loaded))
+        pid = int(loaded.read_text())
+        loaded.unlink()
+        exchange(project.folder / "tools")
+        os.kill(pid, signal.SIGKILL)
+        for _ in range(20):  # many times as long as it takes to replace it
+            await asyncio.sleep(0.02)
+            assert not loaded.exists()
+        assert hooks.health().lost == ("guard",)
+        put_back(project.folder / "tools")
+        await until(str(loaded))
+        assert hooks.health().lost == ()

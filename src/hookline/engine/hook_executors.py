@@ -17,7 +17,7 @@ from hookline.executors.contract import (
 from hookline.executors.python import PythonExecutor
 from hookline.processes.process import ProcessSlots
 from hookline.protocol.events import HookEventName
-from hookline.settings.model import HookType, TrustStatus
+from hookline.settings.model import HookType
 
 if TYPE_CHECKING:
     from hookline.executors.standby import StandbyExecutor
@@ -76,7 +76,7 @@ class HookExecutors:
         waiting = self.workers if workers else None
         if self.standby is None and waiting is None:
             return
-        ready = [hook for hook in hooks if _may_run(hook)]
+        ready = [hook for hook in hooks if hook.may_start]
         folder = self._config.working_dir
         if waiting is not None:
             waiting.start(
@@ -99,10 +99,3 @@ class HookExecutors:
         """Release everything."""
         for executor in tuple(self.by_type.values()):
             await executor.close()
-
-
-def _may_run(hook: RegisteredHook) -> bool:
-    """Whether a hook is switched on, and its files are as they were approved."""
-    if not hook.enabled or hook.trust is not TrustStatus.TRUSTED:
-        return False
-    return hook.approval is None or hook.approval.check()[0] is None

@@ -91,6 +91,13 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         return self.trust is TrustStatus.UNTRUSTED and self.approval is None
 
     @property
+    def may_start(self) -> bool:
+        """Whether it is enabled, and its files are as they were approved."""
+        if not self.enabled or self.trust is not TrustStatus.TRUSTED:
+            return False
+        return self.approval is None or self.approval.check()[0] is None
+
+    @property
     def name(self) -> str:
         """The name that people see."""
         return self.config.name

@@ -54,6 +54,9 @@ _HANDSHAKE_SHARE = 1 / 6
 """Of the hook's timeout, if that is more: for workers that take long to start."""
 _SILENT_S = 60.0
 """How long a program that is no worker is not asked again, unless it changes."""
+REPLACE_S = 1.0
+"""How long a worker that was started ahead is gone; longer each time it dies again."""
+_MAX_REPLACE_S = 60.0
 
 
 def handshake_limit_s(hook: RegisteredHook) -> float:
@@ -82,6 +85,10 @@ class WorkerPool:
         self._silent: tuple[Stamp, float] | None = None
         """The files of a program that is no worker, and until when it is not asked."""
         self._lost = False
+        self._ahead: HookCall | None = None
+        """What it was started for ahead of events; None if events start it."""
+        self._replace_s = REPLACE_S
+        self._replace_timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_loop: asyncio.AbstractEventLoop | None = None
@@ -157,6 +164,7 @@ class WorkerPool:
     def know(self, worker: WarmProcess) -> None:
         """Remember that it has answered."""
         self._known = self._stamps.get(worker)
+        self._replace_s = REPLACE_S
 
     async def shake_hands(
         self, silent: WarmProcess, call: HookCall, env: bytes
@@ -188,10 +196,32 @@ class WorkerPool:
             await other.kill()
 
     def start_ahead(self, call: HookCall) -> None:
-        """Start a worker before the first event."""
-        if not self._stamps:
-            self._lost = True  # until it is there
+        """Start a worker before the first event, and another whenever it is lost."""
+        self._ahead = call
+        if self._stamps:
+            return
+        self._lost = True  # until it is there
+        try:
             self.give_back(self._start(call))
+        except (OSError, ValueError) as error:
+            logger.warning("worker %r could not be started: %s", self._hook.name, error)
+            self._replace_later()
+
+    def _replace_later(self) -> None:
+        if self._ahead is not None and self._replace_timer is None:
+            loop = asyncio.get_running_loop()
+            self._replace_timer = loop.call_later(self._replace_s, self._replace)
+            self._replace_s = min(2 * self._replace_s, _MAX_REPLACE_S)
+
+    def _replace(self) -> None:
+        self._replace_timer = None
+        if self._ahead is None or self._retired or self.lost_hook is None:
+            return
+        if self._hook.may_start:
+            logger.warning("worker %r is replaced: it is gone", self._hook.name)
+            self.start_ahead(self._ahead)
+        else:  # its files may be approved again
+            self._replace_later()
 
     @property
     def lost_hook(self) -> str | None:
@@ -209,8 +239,10 @@ class WorkerPool:
             while taken < self._hook.config.pool:
                 await self.places.acquire(strictly=True)
                 taken += 1
-            if self._idle_timer is not None:
-                self._idle_timer.cancel()
+            self._ahead = None
+            for timer in (self._idle_timer, self._replace_timer):
+                if timer is not None:
+                    timer.cancel()
             while self._idle:
                 self._retire(self._idle.pop())
             if self._ending:
@@ -235,7 +267,7 @@ class WorkerPool:
         stamp = self._files.stamp()
         self._refuse_silent(stamp)
         spec = command_spec(self._hook, call, 0, warm=True)
-        worker = WarmProcess(spec, self._forget)
+        worker = WarmProcess(spec, self._ended)
         self._stamps[worker] = stamp
         self._live.add(worker)
         return worker
@@ -247,8 +279,13 @@ class WorkerPool:
                 raise HandshakeError(handshake_limit_s(self._hook))
             self._silent = None
 
+    def _ended(self, worker: WarmProcess) -> None:
+        """A worker has ended, on its event loop."""
+        self._forget(worker)
+        if self._lost:
+            self._replace_later()
+
     def _forget(self, worker: WarmProcess) -> None:
-        """A worker has ended."""
         self._live.discard(worker)
         self._stamps.pop(worker, None)
         self._lost = worker.lost
@@ -328,17 +365,14 @@ class WorkerExecutor:
         """Start one worker for each hook ahead of its first event."""
         for hook in hooks:
             call = HookCall(hook.event, {"cwd": cwd, "session_id": ""})
-            try:
-                self._pool(hook, call).start_ahead(call)
-            except (OSError, ValueError) as error:
-                logger.warning("worker %r could not be started: %s", hook.name, error)
+            self._pool(hook, call).start_ahead(call)
 
     def processes(self) -> int:
         """How many workers live."""
         return len(self._live)
 
     def lost_hooks(self) -> list[str]:
-        """The hooks whose worker is gone; the next event starts another."""
+        """The hooks whose worker is gone, and no other is there yet."""
         names = (pool.lost_hook for pool in list(self._pools.values()))
         return [name for name in names if name is not None]
 

@@ -82,9 +82,7 @@ def _workers(state: WorkerState) -> Check:
         return Check(True)
     named = ", ".join(repr(name[:_MAX_NAME]) for name in state.lost[:_MAX_NAMES])
     more = ", ..." if len(state.lost) > _MAX_NAMES else ""
-    return Check(
-        False, f"no process is left of {named}{more}; the next event starts one"
-    )
+    return Check(False, f"no process is left of {named}{more}; another will be started")
 
 
 def report(checks: Mapping[str, Check]) -> dict[str, Any]:
