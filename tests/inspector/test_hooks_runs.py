@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,9 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from hookline.errors import JournalError
+from hookline.inspector.answers import reply
+from hookline.inspector.approvals import list_projects
 from hookline.inspector.desk import Desk
 from hookline.inspector.hooks import (
     MAX_FAILURES,
@@ -79,7 +84,7 @@ async def test_failures_are_bounded(project: Project) -> None:
     assert len(answer["failures"]) == MAX_FAILURES
     assert not answer["complete"]
     assert len(json.dumps(answer)) < MAX_FAILURES * 6_000
-    assert answer["failures"][0]["stderr_chars"] > 20_000
+    assert answer["failures"][0]["stderr_left_off"] > 20_000
     assert answer["failures"][0]["cut"]
 
 
@@ -190,3 +195,37 @@ def test_mistakes_are_answered_with_what_to_do(
         answer = client.get(f"{inspected.base}{path}")
         assert answer.status_code == status
         assert text in answer.json()["error"]["message"]
+
+
+ODD = {
+    "a time that is text": ("hooks", "duration_ms = 'soon'"),
+    "a folder of bytes": ("events", "cwd = x'ff00fe'"),
+    "stderr of bytes": ("hooks", "stderr = x'ff00', error = x'01'"),
+    "an input that is no JSON": ("events", "input = '{'"),
+    "an input that is too deep": ("events", f"input = '{'[' * 9_000}'"),
+    "a huge name": ("hooks", "name = hex(zeroblob(2000000))"),
+    "a huge type": ("hooks", "type = hex(zeroblob(2000000))"),
+    "a huge folder": ("events", "cwd = '/' || hex(zeroblob(2000000))"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+async def test_a_damaged_journal_is_an_answer_of_bounded_size(
+    project: Project, odd: tuple[str, str]
+) -> None:
+    """A journal is a file: its columns may hold anything."""
+    rule = {"type": "rule", "name": "rule", "when": "true"}
+    project.settings(fails("bad", "exit 1"), rule, **JOURNAL)
+    desk = await write(project, {"path": "a"})
+    known = keys(desk)
+    with closing(sqlite3.connect(desk.journal)) as connection, connection:
+        connection.execute(f"UPDATE {odd[0]} SET {odd[1]}")
+    answers = [
+        lambda: list_hooks(desk),
+        lambda: list_failures(desk, {"name": "bad"}),
+        lambda: explain_values(desk, known["rule"], 1),
+        lambda: list_projects(desk),
+    ]
+    for answer in answers:
+        with suppress(JournalError):
+            assert len(reply(answer()).body) < 100_000

@@ -24,6 +24,8 @@ from hookline.expressions.reasons import Explained, explain
 from hookline.journal.query import FullEntry
 from hookline.journal.recent import (
     EDGES_MS,
+    MAX_NAME,
+    MAX_TEXT,
     Reach,
     RunFigures,
     newest_failures,
@@ -43,7 +45,6 @@ MAX_RECORDED = 200
 MAX_FAILURES = 20
 MAX_HOOKS = 2_000
 MAX_PROBLEMS = 50
-_MAX_TEXT = 4_000
 _MAX_NAME = 300
 
 
@@ -192,6 +193,8 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
     name = _found(listed, key).hook.name if key else wanted.get("name")
     if not name:
         raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
+    if len(name) >= MAX_NAME:
+        raise HTTPException(400, "its name is too long to search the journal for it")
     same = {k: wanted[k] for k in ("source", "event", "type", "cwd") if wanted.get(k)}
 
     def is_wanted(run: Row) -> bool:
@@ -219,9 +222,9 @@ def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: run[name] for name in (*same, "duration_ms")},
         "cause": _cause(run),
-        "error": _cut(run["error"] or "", _MAX_TEXT),
-        "stderr": _cut(run["stderr"] or "", _MAX_TEXT),
-        "stderr_chars": len(run["stderr"] or ""),
+        "error": run["error"] or "",
+        "stderr": run["stderr"] or "",
+        "stderr_left_off": max(0, (run["stderr_length"] or 0) - MAX_TEXT),
         "recheck": bool(run["recheck"]),
         "masked": bool(run["output_masked"]),
         "cut": bool(run["output_cut"] or run["truncated"]),
@@ -296,10 +299,10 @@ def _outcome(run: dict[str, Any]) -> str:
 
 def _shown(found: Explained) -> dict[str, Any]:
     return {
-        "source": _cut(found.source, _MAX_TEXT),
-        "outcome": _cut(found.outcome, _MAX_TEXT),
+        "source": _cut(found.source, MAX_TEXT),
+        "outcome": _cut(found.outcome, MAX_TEXT),
         "parts": [
-            {k: _cut(getattr(part, k), _MAX_TEXT) for k in ("text", "outcome")}
+            {k: _cut(getattr(part, k), MAX_TEXT) for k in ("text", "outcome")}
             for part in found.parts
         ],
         "values": [_value(path, value) for path, value in found.values.items()],
@@ -308,7 +311,7 @@ def _shown(found: Explained) -> dict[str, Any]:
 
 def _value(path: str, value: Any) -> dict[str, Any]:
     text = encode(value).decode()
-    return {"path": path, "text": _cut(text, _MAX_TEXT), "chars": len(text)}
+    return {"path": path, "text": _cut(text, MAX_TEXT), "chars": len(text)}
 
 
 def _found(listed: list[ListedHook], key: str | None) -> ListedHook:
@@ -320,7 +323,7 @@ def _found(listed: list[ListedHook], key: str | None) -> ListedHook:
 
 def _clean(text: str | None) -> str | None:
     """Settings may hold credentials, where a command is given one."""
-    return None if text is None else _cut(Masker(texts=True).mask_text(text), _MAX_TEXT)
+    return None if text is None else _cut(Masker(texts=True).mask_text(text), MAX_TEXT)
 
 
 def _cut(text: str, limit: int) -> str:

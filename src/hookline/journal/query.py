@@ -307,29 +307,48 @@ def figures_of(
     project_of: Callable[[str], str] | None = None,
 ) -> list[HookFigures]:
     """Count the runs of each hook, the most frequent first; or per hook and project."""
-    found: dict[tuple[str, str, str | None], _Runs] = {}
+    found: dict[tuple[str, str, str | None], RunTally] = {}
     for run in runs:
         project = None if project_of is None else project_of(run["cwd"])
         key = run["name"], run["source"], project
-        found.setdefault(key, _Runs()).add(run)
-    figures = [_figures(*key, of) for key, of in found.items()]
+        found.setdefault(key, RunTally()).add(run)
+    figures = [_hook_figures(*key, of) for key, of in found.items()]
     return sorted(figures, key=lambda f: (-f.runs, f.name, f.source, f.project or ""))
 
 
-class _Runs:
-    """The runs of one hook."""
+class RunTally:
+    """The runs of one hook: how long they took, and how often each flag is set."""
 
     def __init__(self) -> None:
         self.durations = array("d")
         self.counts: Counter[str] = Counter()
-        self.mode = ""
+        self.last: Row | Mapping[str, Any] | None = None
 
-    def add(self, run: Row | Mapping[str, Any]) -> None:
+    def add(
+        self, run: Row | Mapping[str, Any], flags: Iterable[str] = _COUNTED
+    ) -> None:
+        """Count one run."""
         self.durations.append(run["duration_ms"])
-        for name in _COUNTED:
+        for name in flags:
             if run[name]:  # most flags of most runs are not set
                 self.counts[name] += 1
-        self.mode = _mode(run)
+        self.last = run
+
+    def figures(self) -> dict[str, Any]:
+        """What is told of the runs of a hook, wherever that is."""
+        ordered, counts = sorted(self.durations), self.counts
+        return {
+            "runs": len(ordered),
+            "blocks": counts["blocked"],
+            "would_block": counts["would_block"],
+            "failures": counts["failed"],
+            "timeouts": counts["timed_out"],
+            "rechecks": counts["recheck"],
+            "p50_ms": percentile(ordered, 50),
+            "p95_ms": percentile(ordered, 95),
+            "p99_ms": percentile(ordered, 99),
+            "max_ms": ordered[-1],
+        }
 
 
 def percentile(ordered: list[float], percent: float) -> float:
@@ -337,23 +356,16 @@ def percentile(ordered: list[float], percent: float) -> float:
     return ordered[max(ceil(len(ordered) * percent / 100), 1) - 1]
 
 
-def _figures(name: str, source: str, project: str | None, runs: _Runs) -> HookFigures:
-    ordered, counts = sorted(runs.durations), runs.counts
+def _hook_figures(
+    name: str, source: str, project: str | None, runs: RunTally
+) -> HookFigures:
+    assert runs.last is not None
     return HookFigures(
         name=name,
         source=source,
-        runs=len(ordered),
-        blocks=counts["blocked"],
-        would_block=counts["would_block"],
-        failures=counts["failed"],
-        timeouts=counts["timed_out"],
-        standby_hits=counts["standby_hit"],
-        standby_misses=counts["standby_miss"],
-        p50_ms=percentile(ordered, 50),
-        p95_ms=percentile(ordered, 95),
-        p99_ms=percentile(ordered, 99),
-        max_ms=ordered[-1],
-        rechecks=counts["recheck"],
-        mode=runs.mode,
+        standby_hits=runs.counts["standby_hit"],
+        standby_misses=runs.counts["standby_miss"],
+        mode=_mode(runs.last),
         project=project,
+        **runs.figures(),
     )

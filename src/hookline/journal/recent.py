@@ -7,49 +7,56 @@ read is the newest part, and how far back that goes is told.
 from __future__ import annotations
 
 import time
-from array import array
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from sqlite3 import Row
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from .query import JournalReader, percentile
+from .query import JournalReader, RunTally
 
 MAX_RUNS = 50_000
 BUDGET_S = 0.4
+MAX_NAME = 1_000
+MAX_PATH = 4_096
+MAX_TEXT = 4_000
+"""Of what a hook wrote: the event has all of it."""
 EDGES_MS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 2, 5))
 """The upper ends of the histogram's buckets; one more holds what is longer."""
 _FLAGS = ("blocked", "would_block", "failed", "timed_out", "recheck")
-_NAMES = ", ".join(
-    # Damaged ones may be of another type, or of any length.
-    f"substr(CAST({name} AS TEXT), 1, 1000) AS {name}"
-    for name in ("event", "cwd", "name", "source", "type")
-)
-_RUNS = f"""
-SELECT event_id, {_NAMES}, CAST(at AS REAL) AS at,
-       CAST(hooks.duration_ms AS REAL) AS duration_ms,
-       {", ".join(f"hooks.{flag}" for flag in _FLAGS)}
-FROM hooks CROSS JOIN events ON events.id = event_id
-ORDER BY event_id DESC, position DESC LIMIT ?
-"""  # noqa: S608 - our names
-_OF_NAME = f"""
-SELECT event_id, position, hooks.failed, {_NAMES}, CAST(at AS REAL) AS at
-FROM hooks CROSS JOIN events ON events.id = event_id
-WHERE hooks.name = ? ORDER BY event_id DESC, position DESC
-"""  # noqa: S608 - our names
-_SAID = """
-SELECT exit_code, timed_out, truncated, recheck, hooks.duration_ms, stderr, error,
-       target, session, output_masked, output_cut
-FROM hooks JOIN events ON events.id = event_id WHERE event_id = ? AND position = ?
-"""
 
-_FOLDERS = """
-SELECT cwd FROM (SELECT id, cwd FROM events ORDER BY id DESC LIMIT ?)
-GROUP BY cwd ORDER BY max(id) DESC
+
+def _texts(length: int, *names: str) -> str:
+    """Columns as texts of bounded length, whatever a file holds there."""
+    cut = (f"substr(CAST({one} AS TEXT), 1, {length}) AS {one}" for one in names)
+    return ", ".join(cut)
+
+
+_RUN = (
+    f"event_id, position, CAST(at AS REAL) AS at, {_texts(MAX_NAME, 'event', 'name', 'source', 'type')}, "
+    f"{_texts(MAX_PATH, 'cwd')}"
+)
+_OF_EVENTS = "FROM hooks CROSS JOIN events ON events.id = event_id"
+_RUNS = f"""
+SELECT {_RUN}, CAST(hooks.duration_ms AS REAL) AS duration_ms,
+       {", ".join(f"hooks.{flag}" for flag in _FLAGS)}
+{_OF_EVENTS} ORDER BY event_id DESC, position DESC LIMIT ?
 """
+_OF_NAME = f"""
+SELECT {_RUN}, hooks.failed
+{_OF_EVENTS} WHERE hooks.name = ? ORDER BY event_id DESC, position DESC
+"""
+_SAID = f"""
+SELECT exit_code, timed_out, truncated, recheck, hooks.duration_ms, output_masked,
+       output_cut, {_texts(MAX_NAME, "target", "session")},
+       {_texts(MAX_TEXT, "stderr", "error")}, length(stderr) AS stderr_length
+{_OF_EVENTS} WHERE event_id = ? AND position = ?
+"""
+_FOLDERS = f"""
+SELECT cwd FROM (SELECT id, cwd FROM events ORDER BY id DESC LIMIT ?)
+WHERE length(cwd) <= {MAX_PATH} GROUP BY cwd ORDER BY max(id) DESC
+"""  # noqa: S608 - our names
 
 
 class RunFigures(Struct, frozen=True, kw_only=True):
@@ -63,6 +70,7 @@ class RunFigures(Struct, frozen=True, kw_only=True):
     rechecks: int
     p50_ms: float
     p95_ms: float
+    p99_ms: float
     max_ms: float
     histogram: list[int]
     """How many runs each bucket holds: up to each of ``EDGES_MS``, and longer."""
@@ -79,12 +87,6 @@ class Reach(Struct):
     """Whether nothing older is left."""
 
 
-class _Tally(Struct):
-    durations: array[float] = field(default_factory=lambda: array("d"))
-    counts: Counter[str] = field(default_factory=Counter)
-    last: tuple[float, int] = (0.0, 0)
-
-
 def newest_figures(
     reader: JournalReader,
     group: Callable[[Row], Iterable[Hashable]],
@@ -93,14 +95,17 @@ def newest_figures(
     budget_s: float = BUDGET_S,
 ) -> tuple[dict[Hashable, RunFigures], Reach]:
     """Count the newest runs, each in the groups that it belongs to."""
-    tallies: dict[Hashable, _Tally] = {}
+    tallies: dict[Hashable, RunTally] = {}
+    newest: dict[Hashable, Row] = {}
     reach = Reach()
     rows = reader.connection.execute(_RUNS, [max_runs])
     for run in _within(rows, reach, budget_s):
         for key in group(run):
-            _count(tallies.setdefault(key, _Tally()), run)
+            found = tallies.setdefault(key, RunTally())
+            found.add(run, _FLAGS)
+            newest.setdefault(key, run)
     reach.complete = reach.complete and reach.runs < max_runs
-    return {key: _figures(tally) for key, tally in tallies.items()}, reach
+    return {k: _figures(of, newest[k]) for k, of in tallies.items()}, reach
 
 
 def newest_failures(
@@ -141,32 +146,15 @@ def _within(rows: Iterable[Row], reach: Reach, budget_s: float) -> Iterator[Row]
     reach.complete = True
 
 
-def _count(tally: _Tally, run: Row) -> None:
-    tally.durations.append(run["duration_ms"])
-    for flag in _FLAGS:
-        if run[flag]:
-            tally.counts[flag] += 1
-    if not tally.last[1]:
-        tally.last = run["at"], run["event_id"]
-
-
-def _figures(tally: _Tally) -> RunFigures:
-    ordered, counts = sorted(tally.durations), tally.counts
+def _figures(tally: RunTally, newest: Row) -> RunFigures:
+    ordered = sorted(tally.durations)
     ends = [bisect_right(ordered, edge) for edge in EDGES_MS]
-    starts = [0, *ends]
+    pairs = zip([0, *ends], [*ends, len(ordered)], strict=True)
     return RunFigures(
-        runs=len(ordered),
-        blocks=counts["blocked"],
-        would_block=counts["would_block"],
-        failures=counts["failed"],
-        timeouts=counts["timed_out"],
-        rechecks=counts["recheck"],
-        p50_ms=percentile(ordered, 50),
-        p95_ms=percentile(ordered, 95),
-        max_ms=ordered[-1],
-        histogram=[b - a for a, b in zip(starts, [*ends, len(ordered)], strict=True)],
-        last_at=tally.last[0],
-        last_event=tally.last[1],
+        histogram=[end - start for start, end in pairs],
+        last_at=newest["at"],
+        last_event=newest["event_id"],
+        **tally.figures(),
     )
 
 

@@ -12,7 +12,9 @@ import { valuesPanel } from "./values.js";
 const AT_ONCE = 5;
 
 export function hookDetails(hook, signal) {
-  const failures = el("section", { class: "failures-list" });
+  const failures = el("section", {
+    class: "failures-list", tabindex: "-1", "aria-label": "Last failures",
+  });
   const expressions = hook.condition || hook.expression;
   const parts = [
     hook.description && el("p", {}, hook.description),
@@ -124,6 +126,7 @@ async function showFailures(hook, section, signal, asked = false) {
   try {
     const found = await get("/api/hooks/failures", wanted, signal);
     fill(section, title, failureList(found));
+    if (document.activeElement === section) section.scrollIntoView();
   } catch (error) {
     if (error.name === "AbortError") return;
     const again = () => showFailures(hook, section, signal, true);
@@ -146,6 +149,7 @@ function failureList(found) {
 function failureItem(run) {
   const cuts = [
     run.masked && "credentials are masked", run.cut && "the recorded output was cut",
+    run.stderr_left_off > 0 && `${plural(run.stderr_left_off, "more character")} of stderr`,
   ].filter(Boolean).join(", ");
   const stderr = run.stderr.trim() === ""
     ? el("p", { class: "muted" }, "Nothing on stderr.")

@@ -238,24 +238,24 @@ function hookRows(view, hook, id) {
     "aria-controls": id, onclick: press,
   }, cut(hook.label ?? hook.name, 80));
   if (opened) toggle(true);
-  const row = el("tr", { role: "row", class: isIdle(hook) ? "idle" : null },
-    cells(hook, button, () => detail.hidden && press()));
+  const showFailures = () => {
+    if (detail.hidden) press();
+    panel.querySelector(".failures-list").focus();
+  };
+  const row = el("tr", { role: "row", class: hook.enabled === false ? "idle" : null },
+    cells(hook, button, showFailures));
   const both = document.createDocumentFragment();
   both.append(row, detail);
   return both;
 }
 
-function isIdle(hook) {
-  return hook.enabled === false;
-}
-
-function cells(hook, button, open) {
+function cells(hook, button, showFailures) {
   const its = hook.figures;
   const cell = (label, kind, ...children) =>
     el("td", { role: "cell", class: kind, "data-label": label }, children);
   const failed = its && its.failures > 0
     ? el("button", {
-      type: "button", class: "quiet failures", onclick: open,
+      type: "button", class: "quiet failures", onclick: showFailures,
       "aria-label": `${plural(its.failures, "failure")}: show the last ones`,
     }, count(its.failures)) : its && "0";
   return [
