@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,16 +13,15 @@ from playwright.sync_api import Page, expect
 
 from hookline import Config, HookSystem, Settings
 from tests.support import showcase
-from tests.support.browser import Problems
+from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected
 from tests.support.journals import make_journal
 
-PHONE = {"width": 390, "height": 844}
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
     "</script><script>alert(2)</script>",
     "javascript:alert(3)//\u202egnp.exe",
-    "\x1b[2J\x00bell\x07",
+    "\x1b[2J\x00bell\x07\u3164\U000e0041",
     "long" * 900,
 )
 
@@ -44,118 +43,113 @@ def names(page: Page) -> list[str]:
     return found.all_inner_texts()
 
 
-def sideways(page: Page) -> int:
-    root = "document.documentElement"
-    found: int = page.evaluate(f"() => {root}.scrollWidth - {root}.clientWidth")
-    return found
-
-
-@pytest.fixture
-def shown(inspected: Inspected) -> Inspected:
-    """A project that does a bit of everything."""
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inspected]:
+    """A project that does a bit of everything, inspected; nothing changes it."""
+    inspected = Inspected(tmp_path_factory.mktemp("shown"))
     built = in_thread(showcase.build, inspected.folder, inspected.journal)
     assert built == inspected.settings_file
-    return inspected
+    with inspected.running():
+        yield inspected
 
 
 def test_hooks_are_sorted_filtered_and_opened(
     page: Page, problems: Problems, shown: Inspected
 ) -> None:
-    with shown.running():
-        open_view(page, shown)
-        table = page.get_by_role("table", name="Configured hooks")
-        row = table.get_by_role("row", name="no-env-files")
-        expect(row.get_by_role("cell").nth(0)).to_contain_text("write_file|replace")
-        expect(row.get_by_role("img", name="Times of")).to_be_visible()
-        assert len(names(page)) == 8
+    open_view(page, shown)
+    table = page.get_by_role("table", name="Configured hooks")
+    row = table.get_by_role("row", name="no-env-files")
+    expect(row.get_by_role("cell").nth(0)).to_contain_text("write_file|replace")
+    expect(row.get_by_role("img", name="Times of")).to_be_visible()
+    assert len(names(page)) == 8
 
-        table.get_by_role("button", name="Failures", exact=True).click()
-        expect(page).to_have_url(re.compile(r"sort=-failures"))
-        assert names(page)[0] == "licenses"
-        heads = table.locator("th[aria-sort=descending]")
-        assert heads.all_inner_texts()[0].startswith("Failures")
-        focused = page.evaluate("() => document.activeElement.dataset.sort")
-        assert focused == "failures"
+    table.get_by_role("button", name="Failures", exact=True).click()
+    expect(page).to_have_url(re.compile(r"sort=-failures"))
+    assert names(page)[0] == "licenses"
+    heads = table.locator("th[aria-sort=descending]")
+    assert heads.all_inner_texts()[0].startswith("Failures")
+    focused = page.evaluate("() => document.activeElement.dataset.sort")
+    assert focused == "failures"
 
-        page.keyboard.press("/")
-        page.keyboard.type("push")
-        expect(page).to_have_url(re.compile(r"q=push"))
-        assert names(page) == ["no-force-push"]
-        expect(page.locator("#announcer")).to_have_text("1 of 8 hooks")
-        page.reload()
-        expect(page.locator("[data-row]")).to_have_count(1)
-        page.get_by_label("Search hooks").fill("no such hook")
-        page.get_by_role("button", name="Clear the filters").click()
-        page.get_by_label("Event", exact=True).select_option("AfterTool")
-        expect(page.locator("[data-row]")).to_have_text(["no-keys"])
-        assert problems.found == []
+    page.keyboard.press("/")
+    page.keyboard.type("push")
+    expect(page).to_have_url(re.compile(r"q=push"))
+    assert names(page) == ["no-force-push"]
+    expect(page.locator("#announcer")).to_have_text("1 of 8 hooks")
+    page.reload()
+    expect(page.locator("[data-row]")).to_have_count(1)
+    page.get_by_label("Search hooks").fill("no such hook")
+    page.get_by_role("button", name="Clear the filters").click()
+    page.get_by_label("Event", exact=True).select_option("AfterTool")
+    expect(page.locator("[data-row]")).to_have_text(["no-keys"])
+    assert problems.found == []
 
 
 def test_one_click_shows_the_last_failures_with_stderr(
     page: Page, problems: Problems, shown: Inspected
 ) -> None:
-    with shown.running():
-        open_view(page, shown)
-        page.get_by_role("button", name="show the last ones").click()
-        failures = page.locator(".failed-runs > li")
-        expect(failures.first).to_contain_text("licenses.toml: no such file")
-        expect(failures.first).to_contain_text("exit code 1")
-        link = failures.first.get_by_role("link", name=re.compile(r"Event \d+"))
-        address = link.get_attribute("href") or ""
-        assert address.startswith("/events/")
-        opened = page.url
-        link.click()
-        expect(page).to_have_url(re.compile(f"{address}$"))
-        page.go_back()
-        expect(page).to_have_url(opened)
-        expect(page.locator(".failed-runs > li").first).to_be_visible()
-        assert problems.found == []
+    open_view(page, shown)
+    page.set_viewport_size({"width": 1280, "height": 500})
+    page.get_by_role("button", name="show the last ones").click()
+    failures = page.locator(".failed-runs > li")
+    expect(page.get_by_role("region", name="Last failures")).to_be_focused()
+    expect(failures.first).to_be_in_viewport()
+    expect(failures.first).to_contain_text("licenses.toml: no such file")
+    expect(failures.first).to_contain_text("exit code 1")
+    link = failures.first.get_by_role("link", name=re.compile(r"Event \d+"))
+    address = link.get_attribute("href") or ""
+    assert address.startswith("/events/")
+    opened = page.url
+    link.click()
+    expect(page).to_have_url(re.compile(f"{address}$"))
+    page.go_back()
+    expect(page).to_have_url(opened)
+    expect(page.locator(".failed-runs > li").first).to_be_visible()
+    assert problems.found == []
 
 
 def test_a_rule_is_shown_with_the_values_of_a_chosen_event(
     page: Page, problems: Problems, shown: Inspected
 ) -> None:
     """By keyboard: to the row, open it, then any event by its number."""
-    with shown.running():
-        open_view(page, shown)
-        page.keyboard.press("j")
-        expect(page.locator("[data-row]").first).to_be_focused()
-        page.keyboard.press("j")
-        page.keyboard.press("k")
-        page.keyboard.press("Enter")
-        row = page.get_by_role("button", name="no-env-files")
-        expect(row).to_have_attribute("aria-expanded", "true")
-        values = page.locator(".values")
-        expect(values).to_contain_text("tool_input.path")
-        chosen = page.get_by_label("With the values of")
-        assert chosen.locator("option").count() > 2
-        number = page.get_by_label("or event number")
-        number.fill("5")
-        number.press("Enter")
-        expect(values.get_by_role("link", name="Event 5")).to_be_visible()
-        expect(values).to_contain_text('"app/.env"')
-        expect(values).to_contain_text("It ran on this event: blocked.")
-        number.fill("1")
-        number.press("Enter")
-        expect(values).to_contain_text("choose one that is BeforeTool")
-        problems.expect("400")
+    open_view(page, shown)
+    page.keyboard.press("j")
+    expect(page.locator("[data-row]").first).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    row = page.get_by_role("button", name="no-env-files")
+    expect(row).to_have_attribute("aria-expanded", "true")
+    values = page.locator(".values")
+    expect(values).to_contain_text("tool_input.path")
+    chosen = page.get_by_label("With the values of")
+    assert chosen.locator("option").count() > 2
+    number = page.get_by_label("or event number")
+    number.fill("5")
+    number.press("Enter")
+    expect(values.get_by_role("link", name="Event 5")).to_be_visible()
+    expect(values).to_contain_text('"app/.env"')
+    expect(values).to_contain_text("It ran on this event: blocked.")
+    number.fill("1")
+    number.press("Enter")
+    expect(values).to_contain_text("choose one that is BeforeTool")
+    problems.expect("400")
 
 
 def test_nothing_scrolls_sideways_on_a_phone(
     page: Page, problems: Problems, shown: Inspected
 ) -> None:
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    with shown.running():
-        open_view(page, shown)
-        for name in ("licenses", "no-env-files", "no-downloads"):
-            page.get_by_role("button", name=name, exact=True).click()
-        expect(page.locator(".values").first).to_contain_text("tool_input")
-        expect(page.locator(".failed-runs > li").first).to_be_visible()
-        assert sideways(page) == 0
-        # What screen readers are told does not depend on the layout.
-        row = page.get_by_role("row", name="no-downloads").first
-        assert row.get_by_role("cell").count() == 8
-        assert problems.found == []
+    page.set_viewport_size(PHONE)
+    open_view(page, shown)
+    for name in ("licenses", "no-env-files", "no-downloads"):
+        page.get_by_role("button", name=name, exact=True).click()
+    expect(page.locator(".values").first).to_contain_text("tool_input")
+    expect(page.locator(".failed-runs > li").first).to_be_visible()
+    assert sideways(page) == 0
+    # What screen readers are told does not depend on the layout.
+    row = page.get_by_role("row", name="no-downloads").first
+    assert row.get_by_role("cell").count() == 8
+    assert problems.found == []
 
 
 def test_empty_and_failed_states_say_what_to_do(
@@ -191,7 +185,7 @@ def test_hostile_names_and_output_are_shown_as_text(
     ]
     inspected.settings({"BeforeTool": [{"hooks": hooks}]})
     inspected.fire("BeforeTool", tool_name=HOSTILE[0], tool_input={})
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     with inspected.running():
         open_view(page, inspected)
         assert names(page)[:3] == [
@@ -204,6 +198,7 @@ def test_hostile_names_and_output_are_shown_as_text(
         expect(page.locator(".failed-runs > li")).to_have_count(len(HOSTILE))
         said = page.locator(".failed-runs > li").first
         expect(said).to_contain_text("\\u001b[2J")
+        expect(said).to_contain_text("\\u0007\\u3164\\udb40\\udc41")
         expect(said).to_contain_text(HOSTILE[1])
         assert page.locator("main img, main script").count() == 0
         assert sideways(page) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,20 @@ async def test_failures_are_bounded(project: Project) -> None:
     assert len(answer["failures"]) == MAX_FAILURES
     assert not answer["complete"]
     assert len(json.dumps(answer)) < MAX_FAILURES * 6_000
-    assert answer["failures"][0]["stderr_left_off"] > 20_000
+    assert answer["failures"][0]["stderr_is_longer"]
     assert answer["failures"][0]["cut"]
+
+
+async def test_a_hook_without_a_name_has_figures_whatever_its_command(
+    project: Project,
+) -> None:
+    """Its command is its name, and may be long."""
+    long = {"type": "command", "command": f"exit 1 # {'x' * 5_000}"}
+    project.settings(long, **JOURNAL)
+    desk = await write(project, {"path": "a"})
+    (hook,) = list_hooks(desk)["hooks"]
+    assert hook["figures"]["failures"] == 1
+    assert len(list_failures(desk, {"key": hook["key"]})["failures"]) == 1
 
 
 async def test_failures_of_other_hooks_of_the_name_stay_apart(
@@ -220,7 +233,7 @@ async def test_a_damaged_journal_is_an_answer_of_bounded_size(
     known = keys(desk)
     with closing(sqlite3.connect(desk.journal)) as connection, connection:
         connection.execute(f"UPDATE {odd[0]} SET {odd[1]}")
-    answers = [
+    answers: list[Callable[[], dict[str, Any]]] = [
         lambda: list_hooks(desk),
         lambda: list_failures(desk, {"name": "bad"}),
         lambda: explain_values(desk, known["rule"], 1),

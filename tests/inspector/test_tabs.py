@@ -1,14 +1,19 @@
-"""Issue 16: many pages of one browser, which has six connections for one server."""
+"""Issue 16: the pages of one browser: many at once, and all laid out alike."""
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.browser import sideways
 from tests.support.inspecting import Inspected
 from tests.support.journals import make_journal
 
+_LEFT = "node => node.getBoundingClientRect().left"
+
 
 def test_many_tabs_of_one_browser_all_work(page: Page, inspected: Inspected) -> None:
+    """A browser has six connections for one server."""
     make_journal(inspected.journal, 3)
     with inspected.running():
         page.goto(inspected.address)
@@ -22,3 +27,27 @@ def test_many_tabs_of_one_browser_all_work(page: Page, inspected: Inspected) -> 
         inspected.fire("BeforeAgent", session="from-a-live-event", prompt="hello")
         for tab in tabs:
             expect(tab.get_by_text("from-a-live-event").first).to_be_visible()
+
+
+def test_all_views_have_the_margin_of_the_masthead(
+    page: Page, inspected: Inspected
+) -> None:
+    make_journal(inspected.journal, 3)
+    with inspected.running():
+        page.goto(inspected.address)
+        for path in (
+            "/",
+            "/events/1",
+            "/events/99",
+            "/hooks",
+            "/try",
+            "/replay",
+            "/trust",
+        ):
+            page.goto(f"{inspected.base}{path}")
+            title = page.get_by_role("heading", level=1)
+            for width in (390, 1280, 1920):
+                page.set_viewport_size({"width": width, "height": 900})
+                left = page.locator(".brand").evaluate(_LEFT)
+                assert title.evaluate(_LEFT) == pytest.approx(left), (path, width)
+                assert sideways(page) == 0

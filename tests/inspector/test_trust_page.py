@@ -8,11 +8,10 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Problems
+from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected
 from tests.support.project import DENY, GUARD, Project
 
-PHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)></pre><script>alert(2)</script>\u202egnp\x1b[2J"
 
 
@@ -22,15 +21,14 @@ def open_view(page: Page, inspected: Inspected) -> None:
     expect(page.get_by_role("heading", level=1, name="Trust")).to_be_visible()
 
 
-def sideways(page: Page) -> int:
-    root = "document.documentElement"
-    found: int = page.evaluate(f"() => {root}.scrollWidth - {root}.clientWidth")
-    return found
-
-
 def test_what_waits_is_shown_with_its_diff_and_the_command(
-    page: Page, problems: Problems, inspected: Inspected, project: Project
+    page: Page,
+    problems: Problems,
+    inspected: Inspected,
+    project: Project,
+    tmp_path: Path,
 ) -> None:
+    project = Project(tmp_path / "my project", project.state)
     project.guarded()
     project.trust()
     project.write(".hookline/hooks/guard.sh", "exit 0")
@@ -48,7 +46,7 @@ def test_what_waits_is_shown_with_its_diff_and_the_command(
         card.get_by_role("button", name="Copy").first.click()
         expect(page.locator("#announcer")).to_have_text("Copied")
         copied = page.evaluate("() => navigator.clipboard.readText()")
-        assert copied == f"hookline trust {project.folder}"
+        assert copied == f"hookline trust '{project.folder}'"
         words = re.compile("approve|trust", re.IGNORECASE)
         assert page.locator("main").get_by_role("button", name=words).count() == 0
         # Approved on the command line: back in the browser, the page says so.
@@ -93,7 +91,7 @@ def test_hostile_files_are_text_and_fit_a_phone(
     other.guarded()
     other.trust()
     inspected.folder = project.folder
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE)
     with inspected.running():
         open_view(page, inspected)
         for summary in page.locator("main summary").all():

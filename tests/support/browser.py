@@ -8,8 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    sync_playwright,
+)
 
+PHONE = ViewportSize(width=390, height=844)
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _ROOT_HAS_NO_SANDBOX = "--no-sandbox"
 
@@ -33,6 +40,13 @@ def open_browser() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def sideways(page: Page) -> int:
+    """How many pixels a page is wider than its window."""
+    root = "document.documentElement"
+    found: int = page.evaluate(f"() => {root}.scrollWidth - {root}.clientWidth")
+    return found
 
 
 class Problems:

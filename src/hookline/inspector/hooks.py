@@ -193,7 +193,7 @@ def list_failures(desk: Desk, wanted: dict[str, str]) -> dict[str, Any]:
     name = _found(listed, key).hook.name if key else wanted.get("name")
     if not name:
         raise HTTPException(400, "choose a hook: 'key' or 'name' is missing")
-    if len(name) >= MAX_NAME:
+    if not key and len(name) >= MAX_NAME:
         raise HTTPException(400, "its name is too long to search the journal for it")
     same = {k: wanted[k] for k in ("source", "event", "type", "cwd") if wanted.get(k)}
 
@@ -222,9 +222,9 @@ def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: run[name] for name in (*same, "duration_ms")},
         "cause": _cause(run),
-        "error": run["error"] or "",
-        "stderr": run["stderr"] or "",
-        "stderr_left_off": max(0, (run["stderr_length"] or 0) - MAX_TEXT),
+        "error": run["error"],
+        "stderr": run["stderr"],
+        "stderr_is_longer": (run["stderr_bytes"] or 0) > len(run["stderr"].encode()),
         "recheck": bool(run["recheck"]),
         "masked": bool(run["output_masked"]),
         "cut": bool(run["output_cut"] or run["truncated"]),
@@ -233,7 +233,7 @@ def _shown_failure(run: dict[str, Any]) -> dict[str, Any]:
 
 def _cause(run: dict[str, Any]) -> str:
     """What the journal tells of why it failed."""
-    if (run["error"] or "").startswith("skipped:"):
+    if run["error"].startswith("skipped:"):
         return "skipped"
     if run["timed_out"]:
         return "timed out"
@@ -283,7 +283,8 @@ def _call(event: HookEventName, full: FullEntry) -> HookCall:
 
 
 def _is_of(run: dict[str, Any], listed: ListedHook) -> bool:
-    return (run["name"], run["source"], run["type"]) == listed.identity[1:]
+    name = run["name"][:MAX_NAME]
+    return (name, run["source"], run["type"]) == listed.identity[1:]
 
 
 def _outcome(run: dict[str, Any]) -> str:

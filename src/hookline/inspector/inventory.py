@@ -18,6 +18,7 @@ from hookline.config import Config
 from hookline.engine.explanation import disabled_where, switched_off
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
+from hookline.journal.recent import MAX_NAME
 from hookline.protocol.events import HookEventName
 from hookline.settings.locations import is_within
 from hookline.settings.model import HookSource, TrustStatus
@@ -35,10 +36,10 @@ class ListedHook(Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What the journal says of its runs."""
+        """What the journal says of its runs; long names are cut as there."""
         hook = self.hook
-        kind = hook.config.type.value
-        return (hook.event.value, hook.name, hook.source.value, kind)
+        name, kind = hook.name[:MAX_NAME], hook.config.type.value
+        return (hook.event.value, name, hook.source.value, kind)
 
 
 class Recorded(Struct, frozen=True):

@@ -27,15 +27,26 @@ EDGES_MS = tuple(digit * 10.0**power for power in range(-1, 5) for digit in (1, 
 _FLAGS = ("blocked", "would_block", "failed", "timed_out", "recheck")
 
 
-def _texts(length: int, *names: str) -> str:
+def _names(length: int, *names: str) -> str:
     """Columns as texts of bounded length, whatever a file holds there."""
-    cut = (f"substr(CAST({one} AS TEXT), 1, {length}) AS {one}" for one in names)
+    return ", ".join(
+        f"CASE WHEN length(CAST({one} AS BLOB)) <= {length} THEN CAST({one} AS TEXT) "
+        f"ELSE substr(CAST({one} AS TEXT), 1, {length}) END AS {one}"
+        for one in names
+    )
+
+
+def _bytes(*names: str) -> str:
+    """The same for what anybody wrote: a null would end a text for SQLite."""
+    size = 4 * MAX_TEXT
+    cut = (f"substr(CAST({one} AS BLOB), 1, {size}) AS {one}" for one in names)
     return ", ".join(cut)
 
 
+_WRITTEN = ("target", "session", "stderr", "error")
 _RUN = (
-    f"event_id, position, CAST(at AS REAL) AS at, {_texts(MAX_NAME, 'event', 'name', 'source', 'type')}, "
-    f"{_texts(MAX_PATH, 'cwd')}"
+    "event_id, position, CAST(at AS REAL) AS at, "
+    f"{_names(MAX_NAME, 'event', 'name', 'source', 'type')}, {_names(MAX_PATH, 'cwd')}"
 )
 _OF_EVENTS = "FROM hooks CROSS JOIN events ON events.id = event_id"
 _RUNS = f"""
@@ -49,8 +60,7 @@ SELECT {_RUN}, hooks.failed
 """
 _SAID = f"""
 SELECT exit_code, timed_out, truncated, recheck, hooks.duration_ms, output_masked,
-       output_cut, {_texts(MAX_NAME, "target", "session")},
-       {_texts(MAX_TEXT, "stderr", "error")}, length(stderr) AS stderr_length
+       output_cut, {_bytes(*_WRITTEN)}, length(CAST(stderr AS BLOB)) AS stderr_bytes
 {_OF_EVENTS} WHERE event_id = ? AND position = ?
 """
 _FOLDERS = f"""
@@ -160,5 +170,7 @@ def _figures(tally: RunTally, newest: Row) -> RunFigures:
 
 def _failure(reader: JournalReader, run: Row) -> dict[str, Any]:
     place = [run["event_id"], run["position"]]
-    said = reader.connection.execute(_SAID, place).fetchone()
-    return dict(run) | dict(said)
+    said = dict(reader.connection.execute(_SAID, place).fetchone())
+    for name in _WRITTEN:
+        said[name] = (said[name] or b"").decode("utf-8", "replace")[:MAX_TEXT]
+    return dict(run) | said

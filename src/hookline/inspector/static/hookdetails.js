@@ -149,7 +149,7 @@ function failureList(found) {
 function failureItem(run) {
   const cuts = [
     run.masked && "credentials are masked", run.cut && "the recorded output was cut",
-    run.stderr_left_off > 0 && `${plural(run.stderr_left_off, "more character")} of stderr`,
+    run.stderr_is_longer && "there is more of stderr",
   ].filter(Boolean).join(", ");
   const stderr = run.stderr.trim() === ""
     ? el("p", { class: "muted" }, "Nothing on stderr.")
