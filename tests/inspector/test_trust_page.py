@@ -99,6 +99,9 @@ def test_hostile_files_are_text_and_fit_a_phone(
         shown = page.get_by_role("region", name="Text of .hookline/hooks/guard.sh")
         expect(shown).to_contain_text(HOSTILE[:59] + "\\u202egnp\\u001b[2J")
         expect(page.locator(".other-body")).to_contain_text("Trusted since")
+        copy = page.get_by_role("button", name="Copy").first.bounding_box()
+        assert copy is not None
+        assert copy["height"] < 35  # one line
         assert page.locator("main img, main script").count() == 0
         assert sideways(page) == 0
         assert problems.found == []
