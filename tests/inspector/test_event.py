@@ -279,6 +279,19 @@ def test_outputs_and_verdicts_of_another_shape_are_shown_as_they_are(
     assert shown["explanation"] is None
 
 
+@pytest.mark.parametrize("cwd", ["/" + "x" * 5000, "/a\0b", ""])
+def test_a_folder_that_cannot_be_looked_at_is_left_out(
+    recording: Recording, cwd: str
+) -> None:
+    recording.fire()
+    with sqlite3.connect(recording.journal) as connection:
+        connection.execute("UPDATE events SET cwd = ?", [cwd])
+    connection.close()
+    shown = describe_event(recording.desk(), 1)
+    assert shown["row"]["cwd"] == cwd
+    assert cwd not in shown["fire_command"] or not cwd
+
+
 def test_a_huge_input_is_described_without_copies(recording: Recording) -> None:
     recording.fire()
     text = json.dumps({"tool_name": "t", "tool_input": {"a": "x" * 5_000_000}})

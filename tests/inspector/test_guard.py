@@ -62,13 +62,11 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "OPTIONS", "TRACE"])
-def test_nothing_is_answered_without_the_token(
-    visitor: Visitor, path: str, method: str
-) -> None:
-    response = visitor.ask(path, method, cookie="")
-    assert response.status == 403
-    assert response.headers["Content-Security-Policy"]
+def test_nothing_is_answered_without_the_token(visitor: Visitor, path: str) -> None:
+    for method in ("GET", "HEAD", "POST", "PUT", "OPTIONS", "TRACE"):
+        response = visitor.ask(path, method, cookie="")
+        assert response.status == 403, method
+        assert response.headers["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize(
@@ -226,11 +224,11 @@ def test_own_origin_is_answered(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-@pytest.mark.parametrize("path", ["/", "/api/overview", "/nothing"])
-def test_other_methods_are_refused(visitor: Visitor, method: str, path: str) -> None:
-    response = visitor.ask(path, method)
-    assert response.status == 405
-    assert response.headers["Access-Control-Allow-Origin"] is None
+def test_other_methods_are_refused(visitor: Visitor, method: str) -> None:
+    for path in ("/", "/api/overview", "/nothing"):
+        response = visitor.ask(path, method)
+        assert response.status == 405, path
+        assert response.headers["Access-Control-Allow-Origin"] is None
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,14 @@ class Inspected:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
+    def forget(self) -> None:
+        """Remove the journal, or what a test put in its place."""
+        for suffix in ("", "-wal", "-shm"):
+            path = Path(f"{self.journal}{suffix}")
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            path.unlink(missing_ok=True)
+
     @contextmanager
     def running(self, *more: str) -> Iterator[subprocess.Popen[str]]:
         """Run the command until the test is done with it."""

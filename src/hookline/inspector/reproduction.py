@@ -7,10 +7,10 @@ TOML parser one case.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -69,7 +69,8 @@ def _options(full: FullEntry, options: Sequence[str]) -> list[str]:
     """The options, in the folder of the event where it still exists."""
     chosen = dict(zip(options[::2], options[1::2], strict=True))
     folder = full.entry.cwd
-    if folder.isprintable() and Path(folder).is_dir():
+    # Not Path.is_dir, which raises for a long name and a folder of somebody else.
+    if folder.isprintable() and os.path.isdir(folder):  # noqa: PTH112
         chosen["--cwd"] = folder
     pairs = ((k, v) for k, v in chosen.items() if v.isprintable())
     return [word for pair in pairs for word in pair]
