@@ -55,6 +55,13 @@ class SettingsError(HooklineError):
         position = [self.file, *(str(n) for n in (self.line, self.column) if n)]
         return f"{':'.join(position)}: {self.problem}"
 
+    def __eq__(self, other: object) -> bool:
+        """Equal settings have equal errors."""
+        return isinstance(other, SettingsError) and other.args == self.args
+
+    def __hash__(self) -> int:
+        return hash(self.args)
+
 
 class ReloadError(HooklineError):
     """Changed settings that cannot be used; the old ones stay."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hookline import Config, Settings
+from hookline import Config, HookSystem, Settings
 from hookline.agent import (
     Confirmation,
     ToolResult,
@@ -16,6 +17,7 @@ from hookline.agent import (
     fire_after_tool_hook,
     fire_before_tool_hook,
 )
+from hookline.settings.model import OnFailure
 
 from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific, told
 
@@ -151,6 +153,25 @@ async def test_before_tool_ask_is_decided_by_on_ask_without_confirm(
     )
     _, tool = await run(config)
     assert len(tool.inputs) == ran
+
+
+async def test_ask_is_decided_by_the_settings_of_its_verdict(tmp_path: Path) -> None:
+    """Issue 16: one event, one version, though telling of it loads the next one."""
+    file = tmp_path / "hooks.json"
+    ask = {"type": "rule", "when": "true", "then": {"decision": "ask"}}
+    hooks = {"BeforeTool": [{"hooks": [ask]}]}
+    text = json.dumps({"hooksConfig": {"onAsk": "block"}, "hooks": hooks})
+    file.write_text(text)
+    config = Config("s", tmp_path, Settings.from_file(file))
+    system = HookSystem(config, reload=True)
+
+    @system.on("BeforeTool")
+    def loosen(_: object) -> None:
+        file.write_text(text.replace("block", "allow"))
+
+    _, tool = await run(config)
+    assert tool.inputs == []
+    assert config.settings.global_options.on_ask is OnFailure.ALLOW
 
 
 async def test_after_tool_context_is_appended_and_escaped(tmp_path: Path) -> None:

@@ -72,6 +72,13 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+@pytest.fixture
+def user_settings() -> Path:
+    folder = Path(os.environ["XDG_CONFIG_HOME"]) / "hookline"
+    folder.mkdir(parents=True)
+    return folder / "settings.json"
+
+
 async def test_an_event_after_a_change_is_answered_by_the_new_settings(
     bench: Bench,
 ) -> None:
@@ -107,13 +114,10 @@ async def test_settings_of_a_mapping_cannot_be_reloaded(reload: bool) -> None:
 
 
 async def test_config_load_builds_a_system_that_follows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, user_settings: Path
 ) -> None:
     """Also where hooks are switched off at first, and for sessions and plain code."""
-    user = tmp_path / "config" / "hookline"
-    user.mkdir(parents=True)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(user.parent))
-    file = user / "settings.json"
+    file = user_settings
     file.write_text(json.dumps(group(rule("one"), enableHooks=False)))
     call = {"tool_name": "x", "tool_input": {}}
     folder = tmp_path / "work"
@@ -415,12 +419,10 @@ async def test_project_hooks_are_checked_as_at_a_start(
 
 
 async def test_a_project_that_appears_is_closed_where_the_user_says_so(
-    project: Project,
+    project: Project, user_settings: Path
 ) -> None:
     """``"untrusted": "block"`` holds for what comes with a reload."""
-    user = project.folder.parent / "config" / "hookline" / "settings.json"
-    user.parent.mkdir(parents=True)
-    user.write_text(json.dumps({"hooksConfig": {"untrusted": "block"}}))
+    user_settings.write_text(json.dumps({"hooksConfig": {"untrusted": "block"}}))
     call = {"tool_name": "x", "tool_input": {}}
     async with Config.load(project.folder, reload=True) as config:
         session = config.session()
@@ -431,3 +433,41 @@ async def test_a_project_that_appears_is_closed_where_the_user_says_so(
         assert "hooksConfig.untrusted says block" in (found.reason or "")
         project.trust()
         assert (await session.fire("BeforeTool", call)).reason == "theirs"
+
+
+async def test_a_broken_project_keeps_no_guard_and_no_revocation_away(
+    project: Project, user_settings: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Issue 16: trust is checked as at a start, whatever a project's files hold."""
+    user_settings.write_text("{}")
+    file = project.settings(rule("project", "guard"))
+    project.trust()
+    async with Config.load(project.folder, reload=True) as config:
+        session = config.session()
+        call = {"tool_name": "x", "tool_input": {}}
+        assert (await session.fire("BeforeTool", call)).reason == "project"
+        file.write_text("{ no")
+        user_settings.write_text(json.dumps(group(rule("user"))))
+        found = (await session.fire("BeforeTool", call)).reason or ""
+        assert "changed since it was approved" in found
+        assert "user" in found.splitlines()
+        assert "settings.json:1:3: is not valid JSON" in caplog.text
+        project.trust("--revoke")
+        assert (await session.fire("BeforeTool", call)).reason == "user"
+
+
+async def test_hooks_that_go_with_their_file_are_told_of(
+    user_settings: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A guard does not vanish without a trace: an agent may have deleted its file."""
+    journal = tmp_path / "j.sqlite"
+    options = {"journal": str(journal)}
+    user_settings.write_text(json.dumps(group(rule("user"), hooksConfig=options)))
+    async with Config.load(tmp_path, reload=True) as config:
+        session = config.session()
+        call = {"tool_name": "x", "tool_input": {}}
+        assert (await session.fire("BeforeTool", call)).blocked
+        user_settings.unlink()
+        assert not (await session.fire("BeforeTool", call)).blocked
+    assert f"{user_settings} is gone, and its hooks with it: 1" in caplog.text
+    assert _targets(journal) == ["x", "Hookline"]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.resident import WHO, Desk
+from tests.support.resident import Desk
 
 WORKER = """
 import os
@@ -62,39 +62,19 @@ def _noted(journal: Path) -> int:
     return int(found)
 
 
-def test_workers_of_hooks_that_did_not_change_stay(desk: Desk) -> None:
-    same = worker(desk, "same")
+def test_workers_of_hooks_that_did_not_change_stay_also_on_sighup(desk: Desk) -> None:
+    same, other = worker(desk, "same"), worker(desk, "other", env={"A": "1"})
     desk.user_settings(same)
-    desk.warm_up()
-    before = desk.reason()
-    desk.user_settings(same, worker(desk, "other", env={"A": "1"}))
+    helper = desk.warm_up()
+    before, engines = desk.reason(), desk.engines()
+    desk.user_settings(same, other)
     first, second = desk.reason().split()
     assert first == before
-    desk.user_settings(worker(desk, "other", env={"A": "1"}))
-    assert desk.reason() == second
-    desk.until(lambda: not Path(f"/proc/{first}").exists())
-
-
-def test_sighup_makes_it_look_and_kills_nothing(desk: Desk) -> None:
-    same = worker(desk, "same")
-    desk.user_settings(same, worker(desk, "other"))
-    helper = desk.warm_up()
-    first, second = desk.reason().split()
-    engines = desk.engines()
-    desk.user_settings(same)
-    os.kill(helper, signal.SIGHUP)
-    # No event asks for it: the worker of the hook that went ends all the same.
-    desk.until(lambda: not Path(f"/proc/{second}").exists())
-    assert (desk.pid(), desk.engines()) == (helper, engines)
-    assert desk.reason() == first
-
-
-def test_many_sighups_kill_neither_the_helper_nor_its_engines(desk: Desk) -> None:
-    desk.python_hook(WHO)
-    helper = desk.warm_up()
-    engine = desk.reason()
+    desk.user_settings(other)
     for _ in range(50):
-        os.kill(helper, signal.SIGHUP)
-        os.kill(int(engine), signal.SIGHUP)
-    assert desk.reason() == engine
-    assert desk.pid() == helper
+        for process in (helper, *engines):
+            os.kill(process, signal.SIGHUP)
+    # No event asks for it: the worker of the hook that went ends all the same.
+    desk.until(lambda: not Path(f"/proc/{first}").exists())
+    assert (desk.pid(), desk.engines()) == (helper, engines)
+    assert desk.reason() == second

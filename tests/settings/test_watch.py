@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hookline import HooklineError, Settings
 from hookline.cli.main import main
 from hookline.errors import ReloadError
+from hookline.settings import watch as watch_module
 from hookline.settings.load import SettingsOrigin
 from hookline.settings.locations import SettingsPlaces
 from hookline.settings.watch import SettingsWatch
@@ -155,6 +157,28 @@ def test_no_rewrite_of_the_same_size_is_missed(tmp_path: Path) -> None:
                 assert names(watch.load()) == [f"{number:04}"]
 
 
+def test_no_rewrite_is_missed_where_the_clock_of_the_file_system_is_coarse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAT counts two seconds, ext3 one: nothing but the text tells of the change."""
+    file = tmp_path / "s.json"
+    now = time.time_ns()
+    state = (now - 1_900_000_000,) * 2
+
+    def coarse(path: str) -> tuple[int, ...] | int:
+        found = real(path)
+        return found if isinstance(found, int) else (*state, *found[2:])
+
+    real = watch_module._state
+    file.write_text(json.dumps(rules("a")))
+    monkeypatch.setattr(watch_module, "_state", coarse)
+    watch = SettingsWatch.start(SettingsOrigin(file=str(file)))
+    assert not watch.has_changed()
+    file.write_text(json.dumps(rules("b")))
+    assert watch.has_changed()
+    assert names(watch.load()) == ["b"]
+
+
 def test_the_first_look_loads_what_changed_before_it(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text(json.dumps(rules("a")))
@@ -244,12 +268,46 @@ def test_an_entry_that_would_be_dropped_is_an_error(places: Places) -> None:
         watch.load()
 
 
+@pytest.mark.parametrize("broken", ["{ no", json.dumps({"hooks": {"Befor": []}})])
+def test_errors_of_a_project_hold_up_no_other_settings(
+    places: Places, broken: str
+) -> None:
+    """Nobody who can write to a project keeps the guards of others from applying."""
+    watch = places.watch()
+    (places.project / "settings.json").write_text(broken)
+    for name in ("one", "two"):
+        (places.user / "settings.json").write_text(json.dumps(rules(name)))
+        assert names(watch.load()) == ["project", name]
+        (problem,) = watch.refused
+        assert problem.startswith(f"{places.project}/settings.json")
+    (places.project / "settings.json").write_text(json.dumps(rules("mended")))
+    assert names(watch.load()) == ["mended", "two"]
+    assert watch.refused == ()
+    (places.user / "settings.json").write_text("{ no")
+    (places.project / "settings.json").write_text(broken)
+    with pytest.raises(ReloadError) as error:
+        watch.load()
+    assert len(error.value.problems) == 2
+    assert names(watch.settings) == ["mended", "two"]
+
+
+def test_a_broken_file_of_a_project_that_had_none_is_taken_as_at_a_start(
+    places: Places,
+) -> None:
+    """With ``untrusted: block`` it closes what nobody can see in it."""
+    (places.project / "settings.json").unlink()
+    watch = places.watch()
+    (places.project / "settings.json").write_text("{ no")
+    assert len(watch.load().errors) == len(watch.refused) == 1
+
+
 def test_errors_that_were_there_before_do_not_matter(places: Places) -> None:
     (places.project / "settings.json").write_text("{ no")
     broken = rules("one")
     broken["hooks"]["AfterTool"] = DROPPED
     (places.user / "settings.json").write_text(json.dumps(broken))
     watch = places.watch()
+    assert watch.settings == watch.load()
     (places.project / "settings.json").write_text("{ still not")
     broken["hooks"]["BeforeTool"] += rules("two")["hooks"]["BeforeTool"]
     broken["hooks"]["AfterTool"] = [*rules("three")["hooks"]["BeforeTool"], *DROPPED]

@@ -223,3 +223,42 @@ async def test_settings_say_so_and_the_argument_overrules_them(tmp_path: Path) -
         config = Config("s", tmp_path, settings)
         async with HookSystem(config, telemetry=choice) as hooks:
             assert (hooks.event_handler.pipeline.telemetry is not None) is has
+
+
+RELOAD = f"""
+import asyncio, json, logging
+from pathlib import Path
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from hookline import Config, HookSystem, Settings
+
+spans, tracers = InMemorySpanExporter(), TracerProvider()
+tracers.add_span_processor(SimpleSpanProcessor(spans))
+trace.set_tracer_provider(tracers)
+metrics.set_meter_provider(MeterProvider([InMemoryMetricReader()]))
+file = Path("s.json")
+
+async def main():
+    file.write_text("{{}}")
+    config = Config(settings=Settings.from_file(file))
+    async with HookSystem(config, reload=True) as hooks:
+        for choice in (False, "otel", {{"exporter": "otel", "content": True}}, False):
+            file.write_text(json.dumps({{"hooksConfig": {{"telemetry": choice}}}}))
+            spans.clear()
+            await hooks.event_handler.fire("BeforeTool", {TOOL})
+            found = spans.get_finished_spans()
+            print([[span.name, "a.txt" in span.to_json()] for span in found])
+
+asyncio.run(main())
+"""
+
+
+def test_telemetry_follows_settings_that_are_reloaded(tmp_path: Path) -> None:
+    """Issue 16: telemetry is what the settings of the event say."""
+    said = run(RELOAD, tmp_path).splitlines()
+    event = "hookline BeforeTool"
+    assert said == ["[]", f"[[{event!r}, False]]", f"[[{event!r}, True]]", "[]"]

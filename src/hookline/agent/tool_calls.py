@@ -376,6 +376,8 @@ class HookedToolCall(Struct):
         if on_ask is not None:
             on_ask()
         session = events_of(self.session)
+        # Those of the verdict: telling of the question may load others.
+        settings = session.config.settings
         notice = await session.fire_notification_event(
             f"Tool {self.tool_name} needs permission: {question.reason}",
             details=structs.asdict(question),
@@ -390,7 +392,7 @@ class HookedToolCall(Struct):
         if defer:
             self.question = question.reason
             return _blocked(f"{question.reason} (waiting for a decision)")
-        if session.config.settings.global_options.on_ask is OnFailure.ALLOW:
+        if settings.global_options.on_ask is OnFailure.ALLOW:
             return None
         return _blocked(f"{question.reason} (confirmation is not available)")
 

@@ -25,7 +25,7 @@ class Reloaded(Struct, frozen=True):
     changed: bool = False
     """Whether other settings are in use now."""
     problems: tuple[str, ...] = ()
-    """Why the changed settings are not used."""
+    """Why changed settings are not used: all of them, or those of some projects."""
 
 
 class SettingsReloader:
@@ -68,8 +68,9 @@ class SettingsReloader:
 
     async def finished(self) -> None:
         """Wait until no load is in progress."""
-        if self._running is not None and self._host == os.getpid():
-            await asyncio.wrap_future(self._running)
+        running = self._running  # read once: the thread sets it to None
+        if running is not None and self._host == os.getpid():
+            await asyncio.wrap_future(running)
 
     def _begin(self) -> Future[Reloaded]:
         """Join the load in progress, or start one."""
@@ -102,7 +103,8 @@ class SettingsReloader:
     def _attempt(self) -> Reloaded:
         before = self._watch.settings
         try:
-            return Reloaded(self._apply(self._watch.load()))
+            changed = self._apply(self._watch.load())
+            return Reloaded(changed, self._watch.refused)
         except ReloadError as error:
             return Reloaded(problems=error.problems)
         # Extensions run code of others, and a host must go on with what it has.

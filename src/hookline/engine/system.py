@@ -288,8 +288,9 @@ class HookSystem:
     async def reload(self) -> Reloaded:
         """Load the settings again, and use them from the next event on.
 
-        If they have errors that the ones in use do not have, those stay. Raises
-        ``HooklineError`` for settings that were not read from files.
+        If they have errors that the ones in use do not have, those stay; if only a
+        project's have, that project's. Raises ``HooklineError`` for settings that were
+        not read from files.
         """
         return await self._known_reloader().reload()
 
@@ -308,8 +309,12 @@ class HookSystem:
         with self._changing:
             old, handler = self._registry, self._handler
             registry.take_over(old, settings)
+            gone = _gone(config.loaded, loaded)
             if handler is not None:
-                handler.pipeline = self._pipeline(settings, registry)
+                pipeline = self._pipeline(settings, registry)
+                for problem in gone:  # the new settings may have no journal
+                    handler.note("", problem, {})
+                handler.pipeline = pipeline
             changed = loaded != config.loaded or registry.state() != old.state()
             before, config.settings, config.loaded = config.settings, settings, loaded
             self._registry, self._broken = registry, None
@@ -317,7 +322,7 @@ class HookSystem:
             self._executors.limit_processes(settings.global_options.max_processes)
             self._executors.retain(registry.all_hooks())
         known = {*map(str, before.errors), *before.warnings}
-        for problem in (*map(str, settings.errors), *settings.warnings):
+        for problem in (*gone, *map(str, settings.errors), *settings.warnings):
             if problem not in known:
                 logger.warning("%s", problem)
         if self._loop is not None:
@@ -334,7 +339,7 @@ class HookSystem:
             _reload_log.error("%s", told, extra=failed)
             if handler is not None:
                 handler.note("", told, {"problems": list(outcome.problems)})
-        elif outcome.changed:
+        if outcome.changed:
             count = self.status.total_hooks
             text, ending = "settings reloaded: %d hook%s", "s"[: count != 1]
             worked = {"settings": {"reloaded": True, "hooks": count}}
@@ -424,16 +429,16 @@ class HookSystem:
                 condition=condition,
                 is_async=asynchronous,
             )
-            hook = RegisteredHook(
-                config=config,
-                event=known,
-                source=HookSource.RUNTIME,
-                options=self._config.settings.hook_options(None, config),
-                matcher=matcher,
-                sequential=sequential,
-                function=function,
-            )
             with self._changing:
+                hook = RegisteredHook(
+                    config=config,
+                    event=known,
+                    source=HookSource.RUNTIME,
+                    options=self._config.settings.hook_options(None, config),
+                    matcher=matcher,
+                    sequential=sequential,
+                    function=function,
+                )
                 self._registry.add_function(hook)
             return function
 
@@ -460,6 +465,14 @@ class HookSystem:
 
     async def __aexit__(self, *_: object) -> None:
         await self.dispose()
+
+
+def _gone(old: Settings, new: Settings) -> list[str]:
+    """What took hooks along when it went; a project's need its approval to go."""
+    there = {layer.file for layer in new.layers}
+    lost = (one for one in old.layers if one.file not in there and not one.is_project)
+    counts = ((one.file, sum(1 for _ in one.hooks())) for one in lost)
+    return [f"{file} is gone, and its hooks with it: {n}" for file, n in counts if n]
 
 
 def _build_registry(settings: Settings) -> tuple[HookRegistry, BrokenSystem | None]:

@@ -4,6 +4,9 @@ A look costs one ``stat`` for each path that decides: settings files, trust reco
 folders that make a project, the import path for extensions. A load happens between two
 equal looks, after the files have rested: no load sees half of a change. A file that
 vanished or is empty may be one that an editor is saving, so it gets a moment to return.
+
+Whoever can write to a project must not decide whether the settings of others apply: a
+project's file with errors stays as it was, and holds up no other.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline.errors import HooklineError, ReloadError, SettingsError
 
@@ -30,8 +36,8 @@ RETURN_S = 0.5
 """How long a vanished or empty file has to return."""
 _STEP_S = 0.005
 _TRIES = 20
-_TICK_NS = 50_000_000
-"""Two changes within one tick of the file system's clock can look like one."""
+_TICK_NS = 2_000_000_000
+"""Of the coarsest clock of a file system: changes within one can look the same."""
 _SUFFIXES = (".json", ".toml")
 
 FileState = tuple[int, ...] | int
@@ -53,6 +59,8 @@ class SettingsWatch:
             )
         self.settings = settings
         """The ones in use, before their projects are checked for approval."""
+        self.refused: tuple[str, ...] = ()
+        """Why files of projects stay as they were, of the last load."""
         self._origin = settings.origin
         self._seen: _Look | None = None
 
@@ -83,11 +91,14 @@ class SettingsWatch:
         else:
             raise ReloadError(("the settings files do not stop changing",))
         self._seen = look
-        problems = problems or new_problems(self.settings, found)
+        new = new_problems(self.settings, found)
+        self.refused = tuple(one.text for one in new if one.project is not None)
+        problems += [one.text for one in new if one.project is None]
         if problems:
-            raise ReloadError(tuple(problems))
-        self.settings = found
-        return found
+            raise ReloadError((*problems, *self.refused))
+        broken = {one.project for one in new}
+        self.settings = _with_old_projects(found, self.settings, broken)
+        return self.settings
 
     def _attempt(self) -> tuple[Settings, list[str]]:
         try:
@@ -152,21 +163,53 @@ def _apart(
     return there, [path for path, one in states.items() if isinstance(one, int)]
 
 
-def new_problems(old: Settings, new: Settings) -> list[str]:
+class Problem(Struct, frozen=True):
+    """Something in a settings file that has no effect."""
+
+    text: str
+    project: str | None
+    """The project that the file belongs to."""
+
+
+def new_problems(old: Settings, new: Settings) -> list[Problem]:
     """The errors of settings that others do not have: files, and dropped entries."""
     known = {error.file for error in old.errors}
-    found = [str(error) for error in new.errors if error.file not in known]
-    counts = Counter(map(_without_positions, _dropped(old)))
+    errors = (error for error in new.errors if error.file not in known)
+    found = [Problem(str(one), _project_of(one.file, new)) for one in errors]
+    counts = Counter(_without_positions(one.text) for one in _dropped(old))
     for problem in _dropped(new):
-        counts[_without_positions(problem)] -= 1
-        if counts[_without_positions(problem)] < 0:
+        counts[_without_positions(problem.text)] -= 1
+        if counts[_without_positions(problem.text)] < 0:
             found.append(problem)
     return found
 
 
-def _dropped(settings: Settings) -> Iterator[str]:
+def _dropped(settings: Settings) -> Iterator[Problem]:
     for layer in settings.layers:
-        yield from layer.dropped
+        yield from (Problem(text, layer.project) for text in layer.dropped)
+
+
+def _project_of(file: str | None, settings: Settings) -> str | None:
+    folders = {f"{one}/{PROJECT_FOLDER}": one for one in settings.projects}
+    return folders.get(os.path.dirname(file or ""))  # noqa: PTH120 - a string
+
+
+def _with_old_projects(
+    new: Settings, old: Settings, broken: set[str | None]
+) -> Settings:
+    """New settings, where broken projects have the layers that they had.
+
+    One that had none is taken as at a start: it can take no guard away.
+    """
+    kept = broken & {layer.project for layer in old.layers if layer.is_project}
+    if not kept:
+        return new
+    sources = ((old if one in kept else new, one) for one in new.projects)
+    layers = [o for from_, one in sources for o in from_.layers if o.project == one]
+    layers += (layer for layer in new.layers if not layer.is_project)
+    errors = [one for one in new.errors if _project_of(one.file, new) not in kept]
+    errors += (one for one in old.errors if _project_of(one.file, old) in kept)
+    return replace(new, layers=tuple(layers), errors=tuple(errors))
 
 
 def _without_positions(problem: str) -> str:
