@@ -104,7 +104,7 @@ def test_not_ready_is_503_and_says_why(running: Running) -> None:
     assert status == 503
     found = json.loads(body)
     assert found["status"] == "failed"
-    assert found["checks"]["bus"] == {"ok": False, "message": "not connected"}
+    assert "not connected" in found["checks"]["bus"]["message"]
     assert "'guard'" in found["checks"]["workers"]["message"]
     assert running.ask("/healthz")[0] == 200
 
