@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +90,38 @@ async def test_agent_cannot_read_responses_to_another(guarded: NatsServer) -> No
         response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.5)
     assert response["error"]["code"] == "timeout"
     assert "_inbox_planner" in response["error"]["message"].lower()
+
+
+async def logged(caplog: pytest.LogCaptureFixture, *texts: str) -> None:
+    for _ in range(6000):
+        if all(text in caplog.text for text in texts):
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"not logged: {texts}")
+
+
+async def test_a_worker_whose_rights_are_taken_away_is_not_connected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Issue 16: it reconnects, and gets no requests."""
+    config = tmp_path / "nats.conf"
+    allowed = "authorization: {users: [{user: worker, password: secret-of-worker}]}"
+    denied = allowed.replace("}]", ", permissions: {subscribe: {deny: '>'}}}]")
+    config.write_text(allowed)
+    server = NatsServer(tmp_path, "-c", str(config)).start()
+    try:
+        async with await as_worker(server, RecordingHandler()) as bus:
+            assert bus.is_connected
+            for text, expected in ((denied, False), (allowed, True)):
+                server.stop()
+                await logged(caplog, "lost")
+                config.write_text(text)
+                server.start()
+                await logged(caplog, "again after", *() if expected else ("violation",))
+                assert bus.is_connected is expected
+                caplog.clear()
+    finally:
+        server.stop()
 
 
 async def test_worker_of_another_queue_is_refused(guarded: NatsServer) -> None:

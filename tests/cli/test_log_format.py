@@ -207,12 +207,15 @@ def test_notes_for_people_are_json_too(tmp_path: Path) -> None:
 
 def test_all_that_python_and_its_libraries_print_is_json() -> None:
     script = """
-        import argparse, asyncio, gc, logging, threading, warnings
+        import argparse, asyncio, gc, logging, os, subprocess, sys, threading, warnings
         from hookline.cli.common import log_to_stderr
 
         log_to_stderr(options=argparse.Namespace(log_format="json"))
         logging.getLogger("nats").error("of a library\\nin two lines")
         warnings.warn("of Python")
+        print("of a hook\\u2028\\udc80", file=sys.stderr)
+        subprocess.run(["sh", "-c", "echo of a process >&2"])
+        os.write(2, b"\\xff" * 9000)
         thread = threading.Thread(target=lambda: 1 / 0)
         thread.start(); thread.join()
 
@@ -237,6 +240,7 @@ def test_all_that_python_and_its_libraries_print_is_json() -> None:
     for expected in (
         *("of a library\nin two lines", "of Python", "ZeroDivisionError"),
         *("in a finalizer", "IndexError", "KeyError: 'uncaught'"),
+        *("of a hook\u2028\\udc80", "of a process"),
     ):
         assert sum(expected in one for one in said) == 1, expected
-    assert len(found) == 6
+    assert len(found) == 10  # two of them for the long line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ MAIN = (sys.executable, "-m", "hookline")
 EVENT = {"tool_name": "write_file", "tool_input": {"path": ".env"}}
 BLOCKS = {"type": "command", "command": "echo no >&2; exit 2", "name": "blocks"}
 FAILS = {"type": "command", "command": "echo broken >&2; exit 1", "name": "fails"}
+PRINTS = {"type": "python", "function": "prints:hook", "name": "prints"}
 
 
 @pytest.fixture
@@ -35,7 +37,9 @@ class Serving:
 
     def __init__(self, server: NatsServer, folder: Path, *words: str) -> None:
         self.url = server.url.replace("//", "//me:hunter2@")
-        hooks = [{"hooks": [BLOCKS, FAILS]}]
+        hooks = [{"hooks": [BLOCKS, FAILS, PRINTS]}]
+        text = "def hook(event):\n    print('printed', flush=True)\n"
+        (folder / "prints.py").write_text(text)
         settings = folder / "settings.json"
         settings.write_text(json.dumps({"hooks": {"BeforeTool": hooks}}))
         self.process = subprocess.Popen(
@@ -46,6 +50,7 @@ class Serving:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONPATH": str(folder)},
         )
         self.ready = opened(self.process.stdout).readline()
         self.lines: list[str] = []
@@ -117,9 +122,11 @@ def test_every_line_is_an_object_with_the_fields_of_what_it_is_about(
     own_server.start()
     serving.until("again")
     found = [json.loads(line) for line in serving.stop().splitlines()]
-    assert json.loads(serving.ready)["message"].startswith("ready, serving 2 hooks on")
+    assert json.loads(serving.ready)["message"].startswith("ready, serving 3 hooks on")
     for one in found:
         assert list(one)[:4] == ["time", "level", "logger", "message"]
+    (printed,) = (one for one in found if one["message"] == "printed")
+    assert printed["logger"] == "stderr"
     first, second = (one["request"] for one in found if "request" in one)
     assert (first["event"], first["verdict"]) == ("BeforeTool", "blocked")
     assert first["correlation_id"]

@@ -162,7 +162,7 @@ def test_readiness_follows_the_connection_to_the_bus(
     serving = serve(command("fine", "true"))
     own_server.stop()
     checks = serving.wait_ready(503)
-    assert checks["bus"] == {"ok": False, "message": "not connected"}
+    assert "not connected" in checks["bus"]["message"]
     assert serving.metric("bus_connected") == 0
     assert serving.ask("/healthz")[0] == 200
     own_server.start()

@@ -365,9 +365,10 @@ def test_the_helper_has_no_descriptor_of_the_host(desk: Desk, tmp_path: Path) ->
 def test_status_and_stop(desk: Desk) -> None:
     assert desk.bridge(b"", "--status")[1] == b"the resident helper is not running\n"
     pid = desk.warm_up()
-    assert (
-        f"is running: process {pid}, since" in desk.bridge(b"", "--status")[1].decode()
-    )
+    shown = desk.bridge(b"", "--status")[1].decode()
+    assert f"is running: process {pid}, since" in shown
+    (log,) = desk.files.glob("*.log")
+    assert f"its errors are in {log}\n" in shown
     assert desk.bridge(b"", "--stop")[1].endswith(b"it has been stopped\n")
     assert desk.processes() == []
     assert desk.bridge(b"", "--status")[1] == b"the resident helper is not running\n"

@@ -52,6 +52,7 @@ _NO_RESPONDERS = "503"
 _REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 _PAUSE_S = 0.1
 _CLOSE_S = 1.0
+_DENIED = "permissions violation for subscription"
 _DEFAULTS: dict[str, Any] = {
     "name": "hookline",
     "connect_timeout": 2,
@@ -119,6 +120,8 @@ class NatsConnection:
         self.closed = asyncio.Event()
         """Set once the connection is closed and will not come back."""
         self.last_problem = ""
+        self.is_denied = False
+        """Whether the server refuses a subscription of this connection."""
         self.log = ConnectionLog()
         self.client = _Client()
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -253,6 +256,7 @@ class NatsConnection:
     async def _on_disconnected(self) -> None:
         if not self.client.is_connected and not self.client.is_closed:
             self._connected.clear()
+            self.is_denied = False
             self.log.note_lost(self.last_problem)
 
     async def _on_connected(self) -> None:
@@ -273,6 +277,8 @@ class NatsConnection:
             network = isinstance(error, UnexpectedEOF | OSError)
             of_network = network and not isinstance(error, SSLError)
             self.log.note_error(problem, of_network=of_network)
+        if _DENIED in problem.lower():
+            self.is_denied = True
         if self._refused.is_set():
             return  # later errors say less than the refusal
         self.last_problem = problem
@@ -345,8 +351,9 @@ class NatsBus:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection now."""
-        return bool(self._connection.client.is_connected)
+        """Whether there is a connection now, and the server lets us use it."""
+        connection = self._connection
+        return bool(connection.client.is_connected) and not connection.is_denied
 
     async def wait_closed(self) -> str:
         """Wait until the connection is closed; returns the last problem."""
@@ -360,6 +367,7 @@ class NatsBus:
         """
         if "permissions violation" in self._connection.last_problem.lower():
             self._connection.last_problem = ""  # of an earlier subscription
+            self._connection.is_denied = False
         service = _Service(self, self._connection, handle)
         self._services.append(service)
         return service.leave
@@ -374,7 +382,7 @@ class NatsBus:
             problem = str(error) or type(error).__name__
             raise BusConnectionError(self.subject, problem) from error
         problem = self._connection.last_problem
-        if "permissions violation for subscription" in problem.lower():
+        if _DENIED in problem.lower():
             raise BusConnectionError(self.subject, problem)
 
     async def request(

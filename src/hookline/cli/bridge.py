@@ -83,6 +83,7 @@ def _show_helpers(*, stop: bool) -> int:
     for helper in helpers:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(helper.since))
         print(f"the resident helper is running: process {helper.pid}, since {since}")
+        print(f"its errors are in {helper.log}")
         if stop and not stop_helper(helper):
             raise HooklineError(f"process {helper.pid} does not end")
         if stop:

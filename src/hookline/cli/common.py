@@ -124,22 +124,22 @@ def logs_json(options: Options | None) -> bool:
 def note(line: str, options: Options, level: str = "info") -> None:
     """Write a line for people to standard error, in the format asked for."""
     if logs_json(options):
-        from .log_format import json_line, shown_text
+        from .log_format import json_line, shown_text, write_line
 
         message = shown_text(line.removeprefix("hookline: "))
-        line = json_line(level, "hookline", {"message": message})
-    print(line, file=sys.stderr, flush=True)
+        write_line(json_line(level, "hookline", {"message": message}))
+    else:
+        print(line, file=sys.stderr, flush=True)
 
 
 def log_to_stderr(level: int = logging.WARNING, options: Options | None = None) -> None:
     """Show log messages to the user, in the format that ``--log-format`` asks for."""
-    handler = logging.StreamHandler(sys.stderr)
     if logs_json(options):
-        from .log_format import JsonFormatter, log_everything_to
+        from .log_format import json_handler
 
-        handler.setFormatter(JsonFormatter())
-        log_everything_to(handler)
+        handler = json_handler()
     else:
+        handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("hookline: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level)

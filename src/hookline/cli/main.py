@@ -162,21 +162,22 @@ def _fail(
 ) -> int:
     """Say why the command failed; with the traceback of an error, if that is given."""
     with suppress(OSError):  # nobody can be told
-        print(_last_line(message, [*arguments], error), file=sys.stderr)
+        _tell(message, [*arguments], error)
     return 1
 
 
-def _last_line(message: str, arguments: list[str], error: Exception | None) -> str:
+def _tell(message: str, arguments: list[str], error: Exception | None) -> None:
     if any(word.startswith("--log") for word in arguments):
-        from .log_format import asks_for_json, fatal_line
+        from .log_format import asks_for_json, fatal_line, write_line
 
         if asks_for_json(arguments):
-            return fatal_line(message, error)
-    if error is None:
-        return f"hookline: {message}"
-    import traceback
+            write_line(fatal_line(message, error))
+            return
+    if error is not None:
+        import traceback
 
-    return f"{''.join(traceback.format_exception(error))}hookline: {message}"
+        traceback.print_exception(error)
+    print(f"hookline: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -117,6 +118,8 @@ def _print_ready(message: str, options: Options) -> None:
         # Collectors of logs read both streams as one.
         line = json_line("info", _log.name, {"message": message})
     print(line, flush=True)
+    if logs_json(options):
+        os.dup2(2, 1)  # a hook in Python may print there as well
 
 
 def _tune_garbage_collection() -> None:

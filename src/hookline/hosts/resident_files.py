@@ -6,6 +6,7 @@ The lock is held for as long as the helper takes clients, and has its process id
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import time
@@ -17,25 +18,35 @@ from msgspec import Struct
 from .client import Place, folder, private_folder
 
 _LOG_BYTES = 256 << 10
+_ENTRY_CHARACTERS = 8000
 _STOP_S = 10.0
 _POLL_S = 0.01
 
 
 class Log:
-    """What went wrong here, in a file of bounded size beside the socket."""
+    """What went wrong here, in a file of bounded size beside the socket.
+
+    One JSON object per line: nobody is there to ask for another format.
+    """
 
     def __init__(self, place: Place) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
         self._fd = os.open(place.log, flags, 0o600, dir_fd=place.fd)
 
     def write(self, text: str) -> None:
-        """Add one entry."""
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        entry = f"{now} {os.getpid()} {text.rstrip()}\n"
+        """Add one entry; of a long one the end, which says what it was."""
+        end = text.rstrip()[-_ENTRY_CHARACTERS:]
+        entry = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "level": "error",
+            "logger": "hookline.bridge",
+            "message": end.encode(errors="backslashreplace").decode(),
+            "process": os.getpid(),
+        }
         with suppress(OSError):  # the disk is full
             if os.fstat(self._fd).st_size > _LOG_BYTES:
                 os.ftruncate(self._fd, 0)
-            os.write(self._fd, entry.encode(errors="backslashreplace")[:_LOG_BYTES])
+            os.write(self._fd, json.dumps(entry).encode() + b"\n")
 
 
 class Running(Struct, frozen=True):
@@ -43,7 +54,7 @@ class Running(Struct, frozen=True):
 
     pid: int
     since: float
-    lock: str
+    log: str
 
 
 def running() -> Iterator[Running]:
@@ -66,7 +77,8 @@ def _holder(name: str, folder_fd: int) -> Iterator[Running]:
     try:
         if _is_held(lock):
             pid = int(os.read(lock, 32))
-            yield Running(pid, os.fstat(lock).st_mtime, name)
+            log = f"{folder()}/{name.removesuffix('.lock')}.log"
+            yield Running(pid, os.fstat(lock).st_mtime, log)
     finally:
         os.close(lock)
 

@@ -3,17 +3,20 @@
 Whoever asks can neither delay the events nor use up threads: one thread answers all,
 with a limit on connections, on the size of a request and on the time for it. The event
 loop of the events is asked for its state; one that hangs is told from one that works.
+On a loopback address no page in a browser can read the answers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from http import HTTPStatus
+from ipaddress import ip_address
 
 import msgspec
 
@@ -47,11 +50,15 @@ class Endpoints:
         self._thread: threading.Thread | None = None
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
+        self._names: set[str] | None = None
+        """The names that requests may have used; None for any."""
 
     def start(self, host: str, port: int) -> str:
         """Listen; returns the address, such as ``127.0.0.1:9464``."""
         listener = _listen(host, port)
         address = listener.getsockname()
+        if ip_address(address[0].partition("%")[0]).is_loopback:
+            self._names = {"", "localhost", host.lower()}
         started = threading.Event()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._run(listener, started)),
@@ -123,7 +130,11 @@ class Endpoints:
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return _encoded(_error(HTTPStatus.BAD_REQUEST))
         method, target, _ = words
-        if method not in {b"GET", b"HEAD"}:
+        if self._names is not None and not _hosts(head) <= self._names:
+            answer = _error(
+                HTTPStatus.MISDIRECTED_REQUEST, "ask 127.0.0.1 or localhost"
+            )
+        elif method not in {b"GET", b"HEAD"}:
             answer = _error(HTTPStatus.METHOD_NOT_ALLOWED)
         else:
             answer = await self._answer(target.partition(b"?")[0])
@@ -161,13 +172,28 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
-        listener = socket.create_server(address[:2], family=family, backlog=MAX_CLIENTS)
-    except OSError as error:
+        listener = socket.create_server(address, family=family, backlog=MAX_CLIENTS)
+    except (OSError, UnicodeError) as error:
         # asyncio and socket add the address to it, which the message has already.
-        why = str(error.strerror).partition(" (while")[0]
+        why = str(getattr(error, "strerror", "invalid host")).partition(" (while")[0]
         raise HooklineError(f"--metrics {_shown(host, port)}: {why}") from error
     listener.setblocking(False)
     return listener
+
+
+def _hosts(head: bytes) -> set[str]:
+    """The names of this host in a request; an address in numbers cannot be rebound."""
+    found = re.findall(rb"\r\nhost:[ \t]*(.*?)(?::\d*)?[ \t]*(?=\r\n)", head.lower())
+    names = {name.decode("latin-1") for name in found}
+    return {name for name in names if not _is_address(name.strip("[]"))}
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _shown(host: str, port: int) -> str:
@@ -178,8 +204,8 @@ def _json(status: HTTPStatus, content: object) -> Answer:
     return status, "application/json", msgspec.json.encode(content) + b"\n"
 
 
-def _error(status: HTTPStatus) -> Answer:
-    return _json(status, {"error": {"message": status.phrase}})
+def _error(status: HTTPStatus, message: str = "") -> Answer:
+    return _json(status, {"error": {"message": message or status.phrase}})
 
 
 def _encoded(answer: Answer, *, with_body: bool = True) -> bytes:

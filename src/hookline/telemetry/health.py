@@ -64,7 +64,9 @@ def ready_checks(state: WorkerState | None) -> dict[str, Check]:
 def _bus(state: WorkerState) -> Check:
     if state.stopping:
         return Check(False, "stopping: no new requests are taken")
-    return Check(True) if state.bus_connected else Check(False, "not connected")
+    if state.bus_connected:
+        return Check(True)
+    return Check(False, "not connected, or not allowed to subscribe: see the log")
 
 
 def _settings(state: WorkerState) -> Check:
