@@ -180,17 +180,6 @@ def test_a_fatal_message_of_several_lines_is_one_object() -> None:
     assert "\n" in found["message"]
 
 
-def test_a_failed_connection_is_json_and_shows_no_password() -> None:
-    words = ("--bus", "nats://me:hunter2@127.0.0.1:1", "--log-format", "json")
-    done = run("serve", *words)
-    assert done.returncode == 1
-    warning, error = objects(done.stderr)
-    assert warning["level"] == "warning"
-    assert "--password-file" in warning["message"]
-    assert error["message"].startswith("no connection to nats://127.0.0.1:1")
-    assert "hunter2" not in done.stderr
-
-
 def test_an_unknown_format_is_a_usage_error() -> None:
     done = run("serve", "--log-format", "xml")
     assert done.returncode == 1

@@ -121,6 +121,8 @@ def test_every_line_is_an_object_with_the_fields_of_what_it_is_about(
     serving.until("lost")
     own_server.start()
     serving.until("again")
+    (tmp_path / "settings.json").write_text("{ not JSON")
+    serving.until("not used")
     found = [json.loads(line) for line in serving.stop().splitlines()]
     assert json.loads(serving.ready)["message"].startswith("ready, serving 3 hooks on")
     for one in found:
@@ -140,5 +142,21 @@ def test_every_line_is_an_object_with_the_fields_of_what_it_is_about(
     buses = [one["bus"] for one in found if "bus" in one]
     assert {"address", "error"} in map(set, buses)
     assert {"address", "gone_s"} in map(set, buses)
+    (reload,) = (one for one in found if "settings" in one)
+    assert (reload["level"], reload["logger"]) == ("error", "hookline.reload")
+    assert reload["settings"] == {"reloaded": False}
+    assert str(tmp_path / "settings.json") in reload["message"]
     assert found[-1]["message"] == "stopping: finishing requests in progress"
     assert "hunter2" not in json.dumps(found)
+
+
+def test_a_refused_login_is_json_and_shows_no_password(own_server: NatsServer) -> None:
+    url = own_server.url.replace("//", "//me:hunter3@")
+    words = ("serve", "--bus", url, "--log-format", "json")
+    done = subprocess.run([*MAIN, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    warning, error = map(json.loads, done.stderr.splitlines())
+    assert warning["level"] == "warning"
+    assert "--password-file" in warning["message"]
+    assert error["message"].startswith(f"no connection to {own_server.url}")
+    assert "hunter3" not in done.stderr

@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from hookline.cli.main import main
 from tests.support.nats import NatsServer
 
 MAIN = (sys.executable, "-m", "hookline")
@@ -135,7 +136,9 @@ def command(name: str, text: str) -> dict[str, Any]:
     return {"type": "command", "name": name, "command": text}
 
 
-def test_figures_of_requests_and_no_credentials(serve: Callable[..., Serving]) -> None:
+def test_figures_of_requests_and_readiness_without_credentials(
+    serve: Callable[..., Serving], own_server: NatsServer
+) -> None:
     serving = serve(command("block", "exit 2"), command("broken", "exit 1"))
     assert serving.ask("/healthz")[0] == 200
     assert serving.ready()[0] == 200
@@ -154,12 +157,6 @@ def test_figures_of_requests_and_no_credentials(serve: Callable[..., Serving]) -
         body = serving.ask(path)[1]
         assert "hunter2" not in body
         assert "settings.json" not in body
-
-
-def test_readiness_follows_the_connection_to_the_bus(
-    serve: Callable[..., Serving], own_server: NatsServer
-) -> None:
-    serving = serve(command("fine", "true"))
     own_server.stop()
     checks = serving.wait_ready(503)
     assert "not connected" in checks["bus"]["message"]
@@ -257,34 +254,11 @@ def test_after_a_failed_reload_it_is_ready_with_the_previous_settings(
     assert serving.ready()[1]["settings"] == {"ok": True}
 
 
-def test_a_failed_reload_is_an_object_in_the_log(
-    own_server: NatsServer, tmp_path: Path
-) -> None:
-    settings = tmp_path / "settings.json"
-    settings.write_text("{}")
-    url = own_server.url.replace("//", "//me:hunter2@")
-    words = ("serve", "--bus", url, "--settings", str(settings))
-    with subprocess.Popen(
-        [*MAIN, *words, "--cwd", str(tmp_path), "--log-format", "json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as serving:
-        assert "ready" in opened(serving.stdout).readline()
-        settings.write_text("{ not JSON")
-        for line in opened(serving.stderr):
-            found = json.loads(line)
-            if "settings" in found:
-                break
-        serving.kill()
-    assert (found["level"], found["logger"]) == ("error", "hookline.reload")
-    assert found["settings"] == {"reloaded": False}
-    assert str(settings) in found["message"]
-
-
 def run(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:
-    main = [sys.executable, "-c", code] if code else [*MAIN]
-    return subprocess.run([*main, *words], capture_output=True, text=True, check=False)
+    program = [sys.executable, "-c", code] if code else [*MAIN]
+    return subprocess.run(
+        [*program, *words], capture_output=True, text=True, check=False
+    )
 
 
 def test_a_port_in_use_is_an_error(own_server: NatsServer, tmp_path: Path) -> None:
@@ -299,11 +273,13 @@ def test_a_port_in_use_is_an_error(own_server: NatsServer, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("given", ["x", "65536", "a:b", ":9100", "127.0.0.1:", "-1"])
-def test_an_invalid_address_is_a_usage_error(given: str) -> None:
-    done = run("serve", "--bus", "nats://127.0.0.1:1", f"--metrics={given}")
-    assert done.returncode == 1
-    assert "--metrics" in done.stderr
-    assert "HOST:PORT" in done.stderr
+def test_an_invalid_address_is_a_usage_error(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "--bus", "nats://127.0.0.1:1", f"--metrics={given}"]) == 1
+    said = capsys.readouterr().err
+    assert "--metrics" in said
+    assert "HOST:PORT" in said
 
 
 def test_the_missing_package_is_named() -> None:
