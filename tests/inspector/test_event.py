@@ -253,6 +253,9 @@ def test_events_of_the_same_session_are_linked(recording: Recording) -> None:
     assert links == [(None, 3), (None, 4), (1, 5), (2, None), (3, None)]
 
 
+LONG = "/" + "x" * 5000
+
+
 @pytest.mark.parametrize("event_id", [0, 2, 1 << 62, 1 << 64])
 def test_an_event_that_is_not_recorded_is_not_found(
     recording: Recording, event_id: int
@@ -270,9 +273,16 @@ def test_outputs_and_verdicts_of_another_shape_are_shown_as_they_are(
     recording.fire()
     with sqlite3.connect(recording.journal) as connection:
         connection.execute("UPDATE events SET final = '[1]', event = 'Unheard'")
-        connection.execute("UPDATE hooks SET output = '[2]', blocked = 0")
+        connection.execute("UPDATE events SET errors = '[1, {}]', cwd = ?", [LONG])
+        odd = (
+            "output = '[2]', blocked = 0, warnings = '{}', stderr = CAST(x'ff' AS TEXT)"
+        )
+        connection.execute(f"UPDATE hooks SET {odd}")
     connection.close()
     shown = describe_event(recording.desk(), 1)
+    assert shown["errors"] == [{}]
+    assert shown["hooks"][0]["warnings"] == []
+    assert shown["hooks"][0]["stderr"] == "\ufffd"
     assert shown["final_output"] == [1]
     assert shown["hooks"][0]["output"] == [2]
     assert shown["hooks"][0]["verdict"] == "allowed"
@@ -290,6 +300,20 @@ def test_a_folder_that_cannot_be_looked_at_is_left_out(
     shown = describe_event(recording.desk(), 1)
     assert shown["row"]["cwd"] == cwd
     assert cwd not in shown["fire_command"] or not cwd
+
+
+def test_an_input_that_no_hook_would_be_shown_is_not_explained(
+    recording: Recording,
+) -> None:
+    recording.fire()
+    deep = "[" * 600 + "]" * 600
+    with sqlite3.connect(recording.journal) as connection:
+        text = f'{{"tool_name": "t", "tool_input": {{"a": {deep}}}}}'
+        connection.execute("UPDATE events SET input = ?", [text])
+    connection.close()
+    shown = describe_event(recording.desk(), 1)
+    assert shown["explanation"] is None
+    assert "nested deeper than 500 levels" in shown["unexplained"]
 
 
 def test_a_huge_input_is_described_without_copies(recording: Recording) -> None:

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import time
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from hookline.journal.record import JournalRecorder
+from hookline.journal.record import JournalRecorder, delete_some
 from hookline.journal.rows import Limits
+from hookline.journal.store import open_for_writing
+from tests.support.journals import make_journal
 
 from .support import entries, is_intact, record_write
 
@@ -53,6 +57,23 @@ def test_the_oldest_events_are_deleted_when_the_file_is_too_large(
     )
     assert path.stat().st_size <= limits.total_bytes * 1.1
     assert is_intact(path)
+
+
+def test_old_events_are_deleted_in_steps_between_which_others_are_written(
+    tmp_path: Path,
+) -> None:
+    path = make_journal(tmp_path / "j.sqlite", 2000)
+    with closing(open_for_writing(str(path))) as connection:
+        now = time.time()
+        connection.execute("UPDATE events SET at = iif(id <= 600, 0, ?)", [now])
+        count = "SELECT count(*) FROM events"
+        left = [2000]
+        while delete_some(connection, Limits(total_bytes=400_000)):
+            left += connection.execute(count).fetchone()
+    steps = [one - other for one, other in pairwise(left)]
+    assert steps[:3] == [250, 250, 100]
+    assert 0 < max(steps) <= 250
+    assert 0 < left[-1] < 1400
 
 
 def test_ids_are_never_used_again(tmp_path: Path) -> None:

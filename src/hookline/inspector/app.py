@@ -63,17 +63,20 @@ def _static(request: Request) -> Response:
     return _file(request.path_params["name"])
 
 
-def _file(name: str) -> Response:
+def _file(name: str, status: int = 200) -> Response:
     known = {one.name: one for one in _STATIC.glob("*") if one.suffix in _TYPES}
     if name not in known:
         raise HTTPException(404, "no such file")
-    return Response(known[name].read_bytes(), media_type=_TYPES[known[name].suffix])
+    kind = _TYPES[known[name].suffix]
+    return Response(known[name].read_bytes(), status, media_type=kind)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = error.detail
     if error.status_code == 404 and message == "Not Found":
+        if "text/html" in request.headers.get("accept", ""):
+            return _file("index.html", 404)  # it says that there is no such page
         message = "there is no such page: choose one of the views"
     response = refuse(error.status_code, message)
     response.headers.update(error.headers or {})
@@ -93,7 +96,7 @@ async def _crashed(request: Request, error: Exception) -> Response:
 
 @asynccontextmanager
 async def _watch_settings(desk: Desk) -> AsyncIterator[None]:
-    # A search may take half a second, and people type faster than that.
+    # A search takes up to 0.3 s, and people type faster than that.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
     task = asyncio.create_task(_keep_fresh(desk))
     try:

@@ -20,6 +20,7 @@ from hookline.engine.changes import final_input, with_one_answer
 from hookline.engine.explanation import Explainer
 from hookline.engine.provenance import trace_fields
 from hookline.engine.runner import verdict_part
+from hookline.errors import EncodingError
 from hookline.journal.query import FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS
 from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
@@ -64,7 +65,8 @@ def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:
         "hooks": [_hook(hook, event) for hook in full.hooks],
         "changes": [] if event is None else list(_sent_changes(full, event)),
         "provenance": [] if event is None else _provenance(full, event),
-        "explanation": None if event is None else _explanation(desk, full, event),
+        "explanation": None,
+        **({} if event is None else _explanation(desk, full, event)),
         "explained_in": desk.config.working_dir,
         **reproductions(full, options),
     }
@@ -103,7 +105,7 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
         "input": full.input,
         "plan": full.plan,
         "final_output": full.final_output,
-        "errors": full.errors,
+        "errors": _items(full.errors, dict),
         "verdict": {
             "word": decided.word,
             "blocked": decided.blocked,
@@ -116,9 +118,17 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
 
 def _hook(hook: dict[str, Any], event: HookEventName | None) -> dict[str, Any]:
     return hook | {
+        "name": str(hook["name"]),
+        "warnings": _items(hook["warnings"], str),
         "verdict": verdict_word(hook, event),
         "mode": "observe" if hook["observed"] else "enforce",
     }
+
+
+def _items(value: Any, kind: type) -> list[Any]:
+    """The items of a recorded list that are what they should be."""
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, kind)]
 
 
 def verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:
@@ -246,12 +256,16 @@ def _change(
     return {"field": field, "before": before, "after": after, "void": void}
 
 
-def _explanation(
-    desk: Desk, full: FullEntry, event: HookEventName
-) -> list[dict[str, Any]]:
+def _explanation(desk: Desk, full: FullEntry, event: HookEventName) -> dict[str, Any]:
+    """What each hook would do now, or why that cannot be said."""
     fields = {k: v for k, v in full.input.items() if k not in BASE_FIELDS}
-    explained = Explainer(desk.config, event, fields).explain()
-    return [
-        msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
-        for hook in explained
-    ]
+    try:
+        explained = Explainer(desk.config, event, fields).explain()
+    except EncodingError as error:
+        return {"unexplained": str(error)}
+    return {
+        "explanation": [
+            msgspec.to_builtins(hook) | {"runs": hook.judgement == "runs"}
+            for hook in explained
+        ]
+    }

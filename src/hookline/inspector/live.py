@@ -19,7 +19,7 @@ from hookline.journal.store import identity
 
 from .desk import Desk
 
-_POLL_S = 0.1
+_POLL_S = 0.05
 _LOOK_S = 1.0
 
 

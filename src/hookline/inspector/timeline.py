@@ -30,13 +30,13 @@ from .answers import event_stream, number_of, reply, server_event
 from .desk import Desk
 from .live import JournalState, Live
 
-_BUDGET_S = 0.5
+_BUDGET_S = 0.3
 _LIMIT, _LARGEST_LIMIT = 100, 500
 _LONGEST_FILTER = 500
 _STREAM_BATCH = 200
 _MOST_STREAMS = 64
 _MOST_BROWSER_STREAMS = 4
-_WAKE_S = 0.1
+_WAKE_S = 0.05
 _KEEP_ALIVE_S = 15.0
 _FACET_EVENTS = 10_000
 

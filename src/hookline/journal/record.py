@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import sqlite3
 import threading
@@ -29,14 +30,18 @@ from .rows import (
 )
 from .store import damaged, identity, open_for_writing
 
-_FLUSH_S = 0.25
+_FLUSH_S = 0.1
 _CLEAN_UP_S = 600.0
 _STUCK_S = 30.0
 """A disk that takes nothing for so long does not keep the process from ending."""
 _DAY_S = 86400
 _LONGEST_BATCH = 1000
 _SHARE = 10
-"""A tenth of the events is deleted at a time while the file is too large."""
+"""A tenth of the events at most is deleted at a time while the file is too large."""
+_MOST_DELETED = 250
+"""At a time: new events must not wait for long."""
+_LAST_CLEAN_UP_S = 0.5
+"""How long the end of a process may be put off to delete old events."""
 
 Snapshot = EventSnapshot | LateSnapshot
 
@@ -132,6 +137,7 @@ class _Writer(threading.Thread):
         self._awaited = _Awaited(limits)
         self._finishing = threading.Event()
         self._taken_bytes = self._written_bytes = 0
+        self._clean_up_at = 0.0
 
     def put(self, snapshot: Snapshot) -> int:
         """Queue one event; gives the bytes that wait to be written."""
@@ -188,14 +194,12 @@ class _Writer(threading.Thread):
     def _write_all(
         self, connection: Connection, own_file: tuple[int, int] | None
     ) -> None:
-        clean_up_at = 0.0
         batch: list[Snapshot] = []
         while True:
-            if time.monotonic() >= clean_up_at:
-                delete_old(connection, self._limits)
-                clean_up_at = time.monotonic() + _CLEAN_UP_S
+            self._clean_up(connection)
             first = self._queue.get()
             if first is None:
+                self._clean_up(connection, _LAST_CLEAN_UP_S)
                 return
             if len(batch) < _LONGEST_BATCH:
                 # More may come soon: one transaction for all of it.
@@ -205,6 +209,13 @@ class _Writer(threading.Thread):
                 raise JournalError(self._path, "was moved or removed while in use")
             self._write(connection, batch)
             self._written_bytes += sum(map(_size_of, batch))
+
+    def _clean_up(self, connection: Connection, longest_s: float = math.inf) -> None:
+        """Delete what is over the limits while there is nothing to write."""
+        end = time.monotonic() + longest_s
+        while self._clean_up_at <= time.monotonic() < end and self._queue.empty():
+            if not delete_some(connection, self._limits):
+                self._clean_up_at = time.monotonic() + _CLEAN_UP_S
 
     def _write(self, connection: Connection, batch: list[Snapshot]) -> None:
         rows = [
@@ -296,28 +307,36 @@ def _insert(connection: Connection, table: str, row: Row) -> int:
     return connection.execute(query, row).lastrowid or 0
 
 
-def delete_old(connection: Connection, limits: Limits) -> None:
-    """Delete what is over the limits, the oldest events first."""
-    _delete(connection, "at < ?", time.time() - limits.days * _DAY_S)
-    oldest = "id IN (SELECT id FROM events ORDER BY id LIMIT ?)"
-    while _size(connection) > limits.total_bytes:
-        (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
-        if not count:
-            return
-        _delete(connection, oldest, max(count // _SHARE, 1))
+_OUTDATED = "at < ? ORDER BY at"
+_ANY = "1 ORDER BY id"
 
 
-def _delete(connection: Connection, condition: str, value: float) -> None:
-    chosen = f"SELECT id FROM events WHERE {condition}"  # noqa: S608 - one of our two
+def delete_some(connection: Connection, limits: Limits) -> bool:
+    """Delete some of what is over the limits, the oldest first; False if nothing is."""
+    oldest = time.time() - limits.days * _DAY_S
+    if _delete(connection, _OUTDATED, oldest, _MOST_DELETED):
+        return True
+    if _size(connection) <= limits.total_bytes:
+        return False
+    # Counting would read an index of every event.
+    query = "SELECT max(id) - (SELECT min(id) FROM events) FROM events"
+    (about,) = connection.execute(query).fetchone()
+    share = (about or 0) // _SHARE
+    return _delete(connection, _ANY, min(max(share, 1), _MOST_DELETED)) > 0
+
+
+def _delete(connection: Connection, condition: str, *values: float) -> int:
+    chosen = f"SELECT id FROM events WHERE {condition} LIMIT ?"  # noqa: S608 - one of our two
     hooks = f"DELETE FROM hooks WHERE event_id IN ({chosen})"  # noqa: S608 - same
     events = f"DELETE FROM events WHERE id IN ({chosen})"  # noqa: S608 - same
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(hooks, (value,))
-        deleted = connection.execute(events, (value,)).rowcount
+        connection.execute(hooks, values)
+        deleted = connection.execute(events, values).rowcount
     if deleted:
         # execute() would stop after the first freed page.
         connection.executescript("PRAGMA incremental_vacuum")
+    return deleted
 
 
 def _size(connection: Connection) -> int:

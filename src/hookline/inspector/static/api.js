@@ -105,7 +105,8 @@ export function stream(path, params, handlers, signal) {
 
 function parsed(text) {
   try {
-    return JSON.parse(text, exact);
+    // Looking at each value is slow, and such numbers are rare.
+    return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
   } catch {
     return null;
   }
@@ -113,8 +114,9 @@ function parsed(text) {
 
 // Whole numbers that JavaScript would round stay as they were written, where the
 // browser can do that: `rawJSON` holds the digits, and `JSON.stringify` writes them.
+// Times and durations have a point or an exponent, so that they are always numbers.
 function exact(_, value, context) {
   const isRounded = Number.isInteger(value) && !Number.isSafeInteger(value);
-  const source = isRounded ? context?.source : null;
-  return source && JSON.rawJSON ? JSON.rawJSON(source) : value;
+  const source = isRounded ? context?.source ?? "" : "";
+  return /^-?\d+$/.test(source) && JSON.rawJSON ? JSON.rawJSON(source) : value;
 }

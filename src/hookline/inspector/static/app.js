@@ -58,7 +58,8 @@ async function show({ moveFocus }) {
     await fillView(view, url, signal);
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
-    fill(main, el("div", { class: "view" }, heading(view?.name ?? "Not found"),
+    const title = heading(view?.shows ?? view?.name ?? "Not found");
+    fill(main, el("div", { class: "view" }, title,
       errorState(error, () => show({ moveFocus: true }))));
   }
   if (!signal.aborted) arrive(view, moveFocus);
@@ -66,7 +67,7 @@ async function show({ moveFocus }) {
 
 async function fillView(view, url, signal) {
   if (view === null) throw new Error(`There is no page ${url.pathname}.`);
-  const module = await view.load();
+  const module = await view.load().catch(explainFailure);
   if (signal.aborted) return;
   const root = el("div", { class: "view" });
   const loading = loadingState();
@@ -79,6 +80,12 @@ async function fillView(view, url, signal) {
     clearTimeout(slow);
     loading.remove();
   }
+}
+
+// Why a module could not be loaded: the server is gone, or another one is there.
+async function explainFailure() {
+  await get("/api/overview");
+  throw new Error("A part of this page could not be loaded. Reload the page.");
 }
 
 function arrive(view, moveFocus) {
@@ -161,4 +168,7 @@ window.addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) show({ moveFocus: true });
 });
 showPlace();
-show({ moveFocus: false });
+show({ moveFocus: false }).then(() => {
+  // Now, so that the first view did not wait, and the others open without a server.
+  for (const view of [EVENT, ...VIEWS]) view.load().catch(() => null);
+});

@@ -5,6 +5,7 @@ import { appendInPieces, count, cut, el, fill, longText, plural } from "./dom.js
 
 const TABLE_CELLS = 1_000_000;
 const WORDS = 400;
+const LINES = 100_000;
 const CONTEXT = 3;
 const NODES = 200_000;
 const LONG = 160;
@@ -251,17 +252,26 @@ function hunksOf(one, other) {
   const [start, end] = commonEnds(one, other, Object.is);
   const stop = one.length - end;
   const hunks = start > 0 ? [sameHunk(one.slice(0, start))] : [];
-  for (const [sign, line] of between(one.slice(start, stop),
-    other.slice(start, other.length - end))) {
-    const kind = sign === "=" ? "same" : "change";
-    if (hunks.at(-1)?.kind !== kind) hunks.push({ ...sameHunk([]), kind });
-    hunks.at(-1)[FIELDS[sign]].push(line);
-  }
+  hunks.push(...changedHunks(one.slice(start, stop),
+    other.slice(start, other.length - end)));
   if (end > 0) hunks.push(sameHunk(one.slice(stop)));
   hunks.forEach((hunk, n) => {
     hunk.isFirst = n === 0;
     hunk.isLast = n === hunks.length - 1;
   });
+  return hunks;
+}
+
+function changedHunks(removed, added) {
+  if (removed.length + added.length > LINES) {
+    return [{ kind: "change", same: [], removed, added }];
+  }
+  const hunks = [];
+  for (const [sign, line] of between(removed, added)) {
+    const kind = sign === "=" ? "same" : "change";
+    if (hunks.at(-1)?.kind !== kind) hunks.push({ ...sameHunk([]), kind });
+    hunks.at(-1)[FIELDS[sign]].push(line);
+  }
   return hunks;
 }
 
@@ -274,8 +284,8 @@ function hunkItem(hunk) {
   if (hunk.kind === "same") {
     fillSame(lines, hunk);
   } else {
-    const all = changedLines(hunk.removed, hunk.added);
-    appendInPieces(lines, all.length, (n) => all[n](), 200);
+    const length = hunk.removed.length + hunk.added.length;
+    appendInPieces(lines, length, changedLine(hunk.removed, hunk.added), 200);
   }
   return el("li", {}, lines);
 }
@@ -302,20 +312,21 @@ function fillSame(lines, { same: kept, isFirst, isLast }) {
     ...(after ? show(kept.length - after) : []));
 }
 
-// Functions that build the lines, so that only those in sight are compared by words.
-function changedLines(removed, added) {
+// Builds a line by its number, so that only those in sight are compared by words.
+function changedLine(removed, added) {
   const paired = Math.min(removed.length, added.length);
   const marks = new Map();
   const marked = (n) => {
     if (!marks.has(n)) marks.set(n, wordMarks(removed[n], added[n]));
     return marks.get(n);
   };
-  return [
-    ...removed.map((line, n) => () =>
-      lineItem("-", n < paired ? marked(n).removed : [line])),
-    ...added.map((line, n) => () =>
-      lineItem("+", n < paired ? marked(n).added : [line])),
-  ];
+  return (number) => {
+    const isRemoved = number < removed.length;
+    const n = isRemoved ? number : number - removed.length;
+    const kind = isRemoved ? "removed" : "added";
+    const whole = (isRemoved ? removed : added)[n];
+    return lineItem(isRemoved ? "-" : "+", n < paired ? marked(n)[kind] : [whole]);
+  };
 }
 
 function wordMarks(before, after) {

@@ -7,7 +7,7 @@ const HIDDEN =
 
 // The text with everything that cannot be seen written out.
 export function visible(text) {
-  return String(text).replace(HIDDEN, (found) =>
+  return String(text?.rawJSON ?? text).replace(HIDDEN, (found) =>
     found
       .split("")
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
@@ -82,10 +82,10 @@ export const VERDICTS = Object.keys(SIGNS);
 
 // A verdict as a sign and a word; the colour only repeats it.
 export function verdictBadge(verdict, word = verdict.replaceAll("-", " ")) {
-  const known = verdict in SIGNS ? verdict : "other";
-  const shape = SIGNS[verdict] ?? "·";
+  const known = Object.hasOwn(SIGNS, verdict) ? verdict : "other";
+  const shape = SIGNS[known] ?? "·";
   const sign = el("span", { class: "sign", "aria-hidden": "true" }, shape);
-  return el("span", { class: `badge verdict-${known}` }, sign, word);
+  return el("span", { class: `badge verdict-${known}` }, sign, cut(word, 40));
 }
 
 // A neutral label, such as a mode or a type.

@@ -19,6 +19,7 @@ const FIELDS = {
   additionalContext: "Context for the model",
 };
 const SHORT = 160;
+const LONGEST_NAME = 150;
 
 export async function show(root, url, signal) {
   const id = url.pathname.split("/")[2];
@@ -40,7 +41,8 @@ function listenToKeys({ previous, next_event: next }, signal) {
 function headOf(found) {
   const { row, verdict } = found;
   const target = row.target && el("code", {}, cut(row.target, 200));
-  const title = heading(row.event, " ", target, verdictBadge(verdict.word), row.failed && verdictBadge("failed"),
+  const title = heading(cut(row.event, 200), " ", target, verdictBadge(verdict.word),
+    row.failed && verdictBadge("failed"),
     row.would_block && verdictBadge("would-block"));
   title.dataset.title = visible(cut(`${row.event} ${row.target ?? ""}`.trim(), 80));
   return el("header", { class: "event-head" },
@@ -70,7 +72,7 @@ function factsOf(row) {
   const facts = {
     Event: `#${row.id}`,
     At: time(row.at),
-    Session: el("a", { href: address("/", { session: literal(row.session) }) },
+    Session: el("a", { href: address("/", { session: pattern(row.session) }) },
       cut(row.session, 60)),
     Project: cut(row.cwd, 120),
     Took: duration(row.duration_ms),
@@ -80,8 +82,9 @@ function factsOf(row) {
 }
 
 // A name for a filter, where * and ? and [ mean something.
-function literal(name) {
-  return name.replace(/[*?[]/g, "[$&]");
+function pattern(name) {
+  const rest = name.length > LONGEST_NAME ? "*" : "";
+  return name.slice(0, LONGEST_NAME).replace(/[*?[]/g, "[$&]") + rest;
 }
 
 function actionsOf(found) {
@@ -144,9 +147,11 @@ function changeCard({ field, before, after, void: isVoid }) {
 export function errorsOf({ errors, hooks }) {
   const failed = new Set(hooks.filter((hook) => hook.failed).map((hook) => hook.name));
   const others = errors.filter((error) => !failed.has(error.hook_name));
-  return others.length > 0 && part("Errors", null, el("ul", { class: "card" },
-    others.map((error) => el("li", {}, tag(error.stage), " ",
-      longText(error.message, "Error")))));
+  const list = el("ul", { class: "card" });
+  appendInPieces(list, others.length, (n) => el("li", {},
+    tag(cut(String(others[n].stage), 60)), " ",
+    longText(String(others[n].message), "Error")));
+  return others.length > 0 && part("Errors", null, list);
 }
 
 export function hooksOf({ hooks, plan, row }) {
@@ -164,7 +169,7 @@ export function hooksOf({ hooks, plan, row }) {
 }
 
 function hookRun(hook, whole) {
-  const href = address("/hooks", { q: hook.name });
+  const href = address("/hooks", { q: hook.name.slice(0, LONGEST_NAME) });
   return el("li", { class: `card hook-run verdict-${hook.verdict}` },
     el("header", {},
       el("h3", {}, el("a", { href }, cut(hook.name, 200))),
@@ -195,10 +200,10 @@ function timeBar(ms, whole) {
 }
 
 function factsOfHook({ source, type, mode, exit_code: code, standby }) {
-  const status = code !== null && `exit status ${code}`;
+  const status = code !== null && `exit status ${code.rawJSON ?? code}`;
   const process = standby !== null && (standby ? "from standby" : "not from standby");
   return [source, type, mode === "enforce" && "enforce", status, process]
-    .filter(Boolean).join(" · ");
+    .filter(Boolean).map((fact) => cut(fact, SHORT)).join(" · ");
 }
 
 // What is out of the ordinary about a run.
@@ -247,13 +252,16 @@ function shortText(value) {
 }
 
 function inputOf({ input, input_masked: masked, input_cut: isCut, ...found }) {
-  const marks = [size(found.input_bytes), masked && "credentials are masked",
+  const marks = [size(Number(found.input_bytes?.rawJSON ?? found.input_bytes)), masked && "credentials are masked",
     isCut && "truncated, as recorded"].filter(Boolean);
   return part("Input", marks.join(" · "),
     el("div", { class: "card" }, jsonView(input, "Input")));
 }
 
-function explanationOf({ explanation, explained_in: folder, row }) {
+function explanationOf({ explanation, unexplained, explained_in: folder, row }) {
+  if (unexplained) {
+    return part("Explain", null, el("p", { class: "card muted" }, unexplained));
+  }
   if (explanation === null) return null;
   const place = folder === row.cwd ? "" : ` in ${cut(folder, 120)}`;
   const why = "As hookline explain says for this input, with the settings of now" +

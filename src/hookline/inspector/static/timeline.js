@@ -13,6 +13,9 @@ import { VirtualRows } from "./virtual.js";
 const PAGE = 200;
 const NEAR_END = 60;
 const MOST_ROWS = 100_000;
+const ENOUGH = 50;
+const MOST_SEARCHES = 50;
+const STOPPED = "Connection lost. Check that 'hookline inspect' is still running";
 const ANNOUNCE_MS = 4000;
 const STEPS = { j: 1, k: -1 };
 const ROW_STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 };
@@ -44,7 +47,7 @@ class Timeline {
     this.next = null;
     this.selected = null;
     this.isPaused = false;
-    this.isLost = false;
+    this.lost = null;
     this.loading = null;
   }
 
@@ -101,7 +104,7 @@ class Timeline {
     this.end = el("div", { class: "timeline-end" });
     this.scroller = el("div", { class: "timeline-scroller" }, this.table, this.end);
     this.virtual = new VirtualRows(this.scroller, this.body, COLUMNS.length,
-      (item) => this.row(item), (from, to) => this.settled(to));
+      (item) => this.row(item), (...at) => this.settled(...at));
     this.scroller.addEventListener("scroll", () => this.virtual.later());
     this.body.addEventListener("click", (event) => this.click(event));
     fill(this.list, this.scroller);
@@ -132,6 +135,16 @@ class Timeline {
     this.isLoaded = true;
     this.scroller.scrollTop = 0;
     this.arrange();
+    this.searchOn(MOST_SEARCHES);
+  }
+
+  // A search ends early to answer soon; until enough is found it goes on by itself.
+  async searchOn(left) {
+    const isEnough = this.isComplete || this.next === null || this.rows.length >= ENOUGH;
+    if (isEnough || left === 0 || this.loading || this.signal.aborted) return;
+    const place = this.next;
+    await this.loadOlder();
+    if (this.next !== place) await this.searchOn(left - 1);
   }
 
   // One request at a time; a later one replaces it.
@@ -180,7 +193,8 @@ class Timeline {
   async loadOlder() {
     if (this.loading || this.next === null) return;
     const own = this.begin();
-    fill(this.end, "Loading older events…");
+    fill(this.end, this.isComplete ? "Loading older events…"
+      : `${this.reach} Searching on…`);
     try {
       await this.load(own.signal);
       this.arrange();
@@ -198,8 +212,8 @@ class Timeline {
     this.stopListening?.();
     const after = Math.max(this.newest, this.fresh[0]?.id ?? 0, this.rows[0]?.id ?? 0);
     this.stopListening = stream("/api/events/stream", { ...this.filters, after }, {
-      open: () => this.connection(true),
-      lost: () => this.connection(false),
+      open: () => this.showState(null),
+      lost: () => this.explainLoss(),
       event: (row) => this.receive(row),
       // There is another journal, perhaps the first one.
       reset: () => this.restart().then(() => this.say(this.rows.length)),
@@ -207,9 +221,11 @@ class Timeline {
     }, this.signal);
   }
 
-  connection(isOpen) {
-    this.isLost = !isOpen;
-    this.showState();
+  // A stream does not say why it ended: perhaps the server has another token now.
+  async explainLoss() {
+    const error = await get("/api/overview", {}, this.signal).catch((reason) => reason);
+    if (this.signal.aborted) return;
+    this.showState(error instanceof Error ? error.message : STOPPED);
   }
 
   receive(row) {
@@ -269,9 +285,9 @@ class Timeline {
     this.showState();
   }
 
-  showState() {
-    const [kind, text] = this.isLost
-      ? ["lost", "Connection lost: is hookline inspect still running? Trying again…"]
+  showState(lost = this.lost) {
+    this.lost = lost;
+    const [kind, text] = lost !== null ? ["lost", `${lost.replace(/\.$/, "")}. Trying again…`]
       : this.isPaused ? ["paused", "Paused"] : ["on", "Live"];
     this.state.className = `live live-${kind}`;
     fill(this.state, text);
@@ -338,18 +354,20 @@ class Timeline {
       return fill(this.end, `No older events. ${number} shown.`);
     }
     if (this.isComplete) return fill(this.end, this.moreButton("Older events"));
+    return fill(this.end, el("p", {}, this.reach), this.moreButton("Go on"));
+  }
+
+  get reach() {
     const until = this.searchedTo ? timeText(this.searchedTo.at) : "here";
-    return fill(this.end, el("p", {}, `Searched back to ${until}.`),
-      this.moreButton("Go on"));
+    return `Searched back to ${until}.`;
   }
 
   moreButton(text) {
     return el("button", { type: "button", onclick: () => this.loadOlder() }, text);
   }
 
-  settled(to) {
-    const top = this.scroller.scrollTop;
-    const isNear = to >= this.virtual.items.length - NEAR_END;
+  settled(last, top) {
+    const isNear = last >= this.virtual.items.length - NEAR_END;
     // Only when the reader moves: in groups, older rows may all be added further up.
     const hasMoved = top !== this.top;
     this.top = top;

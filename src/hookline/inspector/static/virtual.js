@@ -1,12 +1,15 @@
-// A table of which only the rows in sight exist. All rows have one height, so that a
-// list of any length scrolls as quickly as a short one.
+// A table of which only the rows in sight exist, if it is long. All rows have one
+// height, so that a list of any length scrolls as quickly as a short one.
 
 import { el } from "./dom.js";
 
 const AROUND = 12;
+// A short list is there as a whole, for the browser's own search and for other tools.
+const SHORT = 300;
 
 export class VirtualRows {
-  // `build(item)` makes the <tr> of an item; `settled()` is called after each update.
+  // `build(item)` makes the <tr> of an item; `settled(last, top)` is called after
+  // each update, with the last row that is near and where the reader is.
   constructor(scroller, body, columns, build, settled) {
     this.scroller = scroller;
     this.body = body;
@@ -17,7 +20,6 @@ export class VirtualRows {
     this.shown = new Map();
     this.above = spacer(columns);
     this.below = spacer(columns);
-    body.append(this.above, this.below);
     this.isWaiting = false;
     this.height = 36;
   }
@@ -47,16 +49,19 @@ export class VirtualRows {
 
   // Build the rows in sight, and take the others away.
   update() {
-    const height = this.height;
-    const room = this.scroller.clientHeight;
-    const first = Math.floor(this.scroller.scrollTop / height) - AROUND;
-    const from = Math.max(Math.min(first, this.items.length - AROUND), 0);
-    const last = Math.ceil((this.scroller.scrollTop + room) / height) + AROUND;
-    const to = Math.max(Math.min(last, this.items.length), from);
+    const { height, items: { length } } = this;
+    const top = this.scroller.scrollTop;
+    const last = Math.ceil((top + this.scroller.clientHeight) / height) + AROUND;
+    const first = Math.floor(top / height) - AROUND;
+    const isShort = length <= SHORT;
+    const from = isShort ? 0 : Math.max(Math.min(first, length - AROUND), 0);
+    const to = isShort ? length : Math.max(Math.min(last, length), from);
+    this.above.remove();
+    this.below.remove();
     this.keep(from, to);
-    setHeight(this.above, from * height);
-    setHeight(this.below, (this.items.length - to) * height);
-    this.settled?.(from, to);
+    if (from > 0) this.body.prepend(sized(this.above, from * height));
+    if (to < length) this.body.append(sized(this.below, (length - to) * height));
+    this.settled?.(last, top);
   }
 
   later() {
@@ -75,7 +80,7 @@ export class VirtualRows {
       row.remove();
       this.shown.delete(key);
     }
-    let next = this.above.nextSibling;
+    let next = this.body.firstChild;
     for (let n = from; n < to; n += 1) {
       const row = this.element(this.items[n]);
       row.setAttribute("aria-rowindex", String(n + 2));
@@ -120,7 +125,7 @@ function spacer(columns) {
     el("td", { colspan: columns }));
 }
 
-function setHeight(row, pixels) {
-  row.hidden = pixels === 0;
+function sized(row, pixels) {
   row.firstChild.style.height = `${pixels}px`;
+  return row;
 }
