@@ -377,3 +377,12 @@ def test_strict_passes_with_settings_of_the_user(bench: Bench) -> None:
     user.mkdir(parents=True)
     (user / "settings.json").write_text("{}")
     assert bench.run("check", "--strict").returncode == 0
+
+
+def test_text_has_one_line_for_each_finding_whatever_a_file_is_called(
+    bench: Bench,
+) -> None:
+    (bench.project / "a\n::error::b.json").write_text('{"hooks": 1}')
+    done = bench.run("check", "a\n::error::b.json")
+    assert done.stdout.startswith(r"a\n::error::b.json:1: error: hooks: ")
+    assert len(done.stdout.splitlines()) == 2

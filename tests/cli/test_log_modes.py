@@ -11,6 +11,8 @@ from contextlib import closing
 
 import pytest
 
+from tests.support.journals import change, make_journal
+
 from .bench import GUARD, Bench, before_tool, command, group, on_terminal, says
 
 OBSERVER = {**GUARD, "name": "observer", "mode": "observe"}
@@ -179,3 +181,23 @@ def test_stats_has_no_bar_on_a_narrow_terminal(modes: Bench) -> None:
     assert "█" in wide
     assert "█" not in narrow
     assert "observer" in narrow
+
+
+def test_rows_that_hookline_did_not_write_control_no_terminal(bench: Bench) -> None:
+    """A project may bring its journal along."""
+    path, evil = make_journal(bench.project / "j.sqlite", 1), "\x1b[2J\nx"
+    change(path, "UPDATE events SET event = ?, verdict = ?, blocked = 1", evil, evil)
+    errors = json.dumps([{"stage": evil, "message": "m"}])
+    plan = {"sequential": False, "hooks": [{"name": "n", "source": evil}]}
+    update = "UPDATE events SET errors = ?, plan = ?"
+    change(path, update, errors, json.dumps(plan))
+    change(path, "UPDATE hooks SET source = ?, type = ?, blocked = 1", evil, evil)
+    lines = []
+    for words in (["log"], ["stats"], ["log", "1"]):
+        done = bench.run(*words, "--journal", str(path))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\x1b" not in done.stdout
+        lines += done.stdout.splitlines()
+    assert lines[0].endswith("by hook-1")  # no reason is recorded
+    assert lines[1].startswith("hook ")
+    assert not [line for line in lines if line.startswith("x")]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -10,53 +11,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import JournalError
-from hookline.journal.query import EventFilter, figures_of, percentile, read_journal
-from tests.support.journals import change, make_journal
+from hookline.journal.query import EventFilter, percentile, read_journal
+from tests.support.journals import NEWEST, change, make_journal
 
 from .support import record
 
 
-def run(name: str, duration_ms: float, **more: object) -> dict[str, object]:
-    flags: dict[str, object] = dict.fromkeys(
-        ("failed", "blocked", "would_block", "timed_out"), 0
-    )
-    flags |= {"standby_hit": 0, "standby_miss": 0, "recheck": 0, "observed": 0} | more
-    where = {"source": "project", "cwd": "/work/a"}
-    return {"name": name, "duration_ms": duration_ms, **where, **flags}
-
-
-def test_runs_are_counted_hook_by_hook_the_most_frequent_first() -> None:
-    runs = [
-        run("a", 1.0, blocked=1),
-        run("b", 5.0, failed=1, timed_out=1, standby_miss=1),
-        run("b", 7.0, standby_hit=1),
-        run("b", 6.0, would_block=1),
-    ]
-    b, a = figures_of(runs)
-    assert (b.name, b.runs, b.blocks, b.failures, b.timeouts) == ("b", 3, 0, 1, 1)
-    assert (b.p50_ms, b.p99_ms, b.max_ms, b.would_block) == (6.0, 7.0, 7.0, 1)
-    assert (b.standby_hits, b.standby_misses) == (1, 1)
-    assert (a.name, a.runs, a.blocks) == ("a", 1, 1)
-
-
-def test_figures_have_the_mode_of_the_newest_run_and_count_rechecks() -> None:
-    """Issue 16: stats show mode, would-blocks and re-checks."""
-    observed = run("a", 1.0, observed=1, would_block=1)
-    (a,) = figures_of([observed, run("a", 1.0, recheck=1), run("a", 1.0, recheck=1)])
-    assert (a.mode, a.would_block, a.rechecks) == ("enforce", 1, 2)
-    (a,) = figures_of([run("a", 1.0), run("a", 1.0, observed=1)])
-    assert a.mode == "observe"
-
-
-def test_figures_are_counted_per_project_on_request() -> None:
-    runs = [run("a", 1.0), run("a", 1.0, cwd="/work/b"), run("a", 1.0)]
-    (together,) = figures_of(runs)
-    assert (together.runs, together.project) == (3, None)
-    found = figures_of(runs, lambda cwd: cwd.upper())
-    assert [(one.project, one.runs) for one in found] == [
-        ("/WORK/A", 2),
-        ("/WORK/B", 1),
-    ]
+def test_runs_are_counted_per_hook_and_project(tmp_path: Path) -> None:
+    """The most frequent first; the mode is that of the newest run (issue 16)."""
+    path = make_journal(tmp_path / "j.sqlite", 100)
+    change(path, "UPDATE hooks SET name = 'rare', failed = 7 WHERE event_id <= 3")
+    change(path, "UPDATE hooks SET name = 'often', blocked = 0 WHERE event_id > 3")
+    flags = "timed_out = 1, standby_hit = 1, recheck = 1, would_block = 1"
+    change(path, f"UPDATE hooks SET {flags} WHERE event_id = 50")
+    change(path, "UPDATE hooks SET observed = 1, standby_miss = 1 WHERE event_id = 3")
+    change(path, "UPDATE hooks SET duration_ms = event_id")
+    change(path, "UPDATE events SET cwd = '/work/b' WHERE id > 90")
+    with read_journal(str(path)) as reader:
+        often, other, rare = reader.figures(EventFilter())
+        (some,) = reader.figures(EventFilter(hook="r*", until=NEWEST - 98))
+    names = [(one.name, one.source, one.project) for one in (often, other, rare)]
+    where = ("/work/project-0", "/work/b", "/work/project-0")
+    expected = ("often", "often", "rare")
+    assert names == [(n, "user", w) for n, w in zip(expected, where, strict=True)]
+    assert (often.runs, other.runs, rare.runs, some.runs) == (87, 10, 3, 2)
+    assert (often.blocks, often.failures, often.would_block) == (0, 0, 1)
+    assert (often.timeouts, often.rechecks, often.mode) == (1, 1, "enforce")
+    assert (often.standby_hits, often.standby_misses, rare.standby_misses) == (1, 0, 1)
+    assert (rare.failures, rare.mode, some.mode) == (3, "observe", "enforce")
+    assert (often.p50_ms, often.p95_ms, often.p99_ms) == (47.0, 86.0, 90.0)
+    assert (other.p50_ms, other.max_ms) == (95.0, 100.0)
 
 
 def event_filter_finds(journal: Path, **wanted: Any) -> list[str]:
@@ -128,14 +112,55 @@ def test_a_percentile_is_a_value_with_that_share_at_or_below_it(
         *(("input", text) for text in ("[1]", '"x"', "{", "[" * 100_000)),
         *(("effects", text) for text in ("[]", '{"a":' * 5000)),
         *(("plan", text) for text in ("{", "1")),
-        *(("errors", text) for text in ("null", "[1]")),
-        ("at", "never"),
+        *(("plan", text) for text in ("{}", '{"hooks":[1],"sequential":true}')),
+        *(("errors", text) for text in ("null", "[1]", "[{}]")),
+        *(("final", text) for text in ("1", "{")),
+        *(("at", at) for at in ("never", 1e20, -1e12, inf)),
+        ("duration_ms", inf),
     ],
 )
-def test_damaged_event_is_named(tmp_path: Path, column: str, text: str) -> None:
+def test_damaged_event_is_named(tmp_path: Path, column: str, text: object) -> None:
     path = make_journal(tmp_path / "j.sqlite", 2)
     change(path, f"UPDATE events SET {column} = ? WHERE id = 1", text)
     with read_journal(str(path)) as reader:
         assert reader.find(2) is not None
         with pytest.raises(JournalError, match="event 1 is damaged: "):
             reader.find(1)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(("duration_ms", value) for value in ("x", inf, -1.0)),
+        *(("warnings", value) for value in ("1", "[1]")),
+        *(("name", b"x"), ("stderr", b"x"), ("exit_code", "x")),
+    ],
+)
+def test_damaged_run_is_named(tmp_path: Path, column: str, value: object) -> None:
+    path = make_journal(tmp_path / "j.sqlite", 2)
+    change(path, f"UPDATE hooks SET {column} = ? WHERE event_id = 1", value)
+    with read_journal(str(path)) as reader:
+        assert reader.find(2) is not None
+        with pytest.raises(JournalError, match="event 1 is damaged: "):
+            reader.find(1)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET at = 1e20",
+        "UPDATE events SET at = 'never'",
+        "UPDATE hooks SET duration_ms = 9e999",
+        "UPDATE hooks SET duration_ms = -1",
+    ],
+)
+def test_figures_of_a_damaged_journal_are_refused(
+    tmp_path: Path, statement: str
+) -> None:
+    path = make_journal(tmp_path / "j.sqlite", 2)
+    change(path, statement)
+    with (
+        pytest.raises(JournalError, match="is damaged"),
+        read_journal(str(path)) as reader,
+    ):
+        assert not (reader.figures(EventFilter()) and reader.span(EventFilter()))

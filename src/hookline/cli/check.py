@@ -111,7 +111,9 @@ def _folders(places: SettingsPlaces) -> list[str]:
 def _print_text(checked: Checked, places: SettingsPlaces) -> None:
     for finding in checked.findings:
         severity = finding.severity.value
-        before, mark, after = printable(str(finding)).partition(f": {severity}: ")
+        # A line of its own could pass for a finding, or be a command for a CI system.
+        text = printable(str(finding)).replace("\n", r"\n")
+        before, mark, after = text.partition(f": {severity}: ")
         place = before.removeprefix(f"{absolute('.')}/")
         print(f"{place}{paint(mark, _STYLES[severity])}{after}")
     print(_summary(checked, places))

@@ -21,7 +21,7 @@ from hookline.protocol.inputs import timestamp
 from hookline.settings.locations import project_around
 
 from .common import Options, Parser, load_config, note
-from .terminal import Progress, plural
+from .terminal import Progress, one_line, plural
 
 _SPAN = re.compile(r"([0-9]{1,9})\s*(s|m|h|d|w)")
 _SECONDS_SINCE_1970 = re.compile(r"@[0-9]{1,12}(\.[0-9]{1,9})?")
@@ -60,7 +60,7 @@ class Scope(Struct, frozen=True):
     """The events of the wanted projects."""
 
     wanted: EventFilter
-    elsewhere: int
+    elsewhere: int = 0
     """How many events of other projects are left out."""
 
 
@@ -68,15 +68,31 @@ def find_scope(
     reader: JournalReader, wanted: EventFilter, options: Options, *, here: bool
 ) -> Scope:
     """Leave out other projects; ``here``: unless ``--everywhere`` is given."""
-    if options.everywhere or not (options.here or here):
-        return Scope(wanted, 0)
-    own = structs.replace(wanted, folder=project_around(options.cwd))
+    own = only_wanted_projects(wanted, options, here=here)
+    if own.folder is None:
+        return Scope(own)
     return Scope(own, reader.count(wanted) - reader.count(own))
+
+
+def only_wanted_projects(
+    wanted: EventFilter, options: Options, *, here: bool
+) -> EventFilter:
+    """Add the folder of this project; ``here``: unless ``--everywhere`` is given."""
+    if options.everywhere or not (options.here or here):
+        return wanted
+    return structs.replace(wanted, folder=project_around(options.cwd))
 
 
 def names_no_file(options: Options) -> bool:
     """Whether the journal is the usual one, shared by all projects of the user."""
     return options.journal is None and options.settings is None
+
+
+def print_nothing(what: str, scope: Scope, options: Options) -> None:
+    """Say that nothing is found, and where it was looked for."""
+    folder = scope.wanted.folder
+    where = "" if folder is None else f" in {one_line(folder)}"
+    note(f"hookline: no matching {what} is recorded{where}", options)
 
 
 def print_elsewhere(elsewhere: int, options: Options) -> None:

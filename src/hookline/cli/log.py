@@ -106,18 +106,21 @@ def _print_one(options: Options) -> None:
 
 def _print_list(options: Options, wanted: query.EventFilter) -> None:
     shown: list[Any] = []
-    total = elsewhere = 0
+    total, scope = 0, journal.Scope(wanted)
     with journal.open_journal(options) as reader:
         if reader is not None:
-            scope = _scope(reader, wanted, options)
+            here = journal.names_no_file(options)
+            scope = journal.find_scope(reader, wanted, options, here=here)
             entries = reader.newest(scope.wanted, options.limit or None)
             shown = _shown(reader, entries, options)
-            total, elsewhere = reader.count(scope.wanted), scope.elsewhere
+            total = reader.count(scope.wanted)
     if options.json:
         print_json(shown)
-    elif reader is not None:
+    elif total:
         _print_lines(shown, total, options)
-    journal.print_elsewhere(elsewhere, options)
+    elif reader is not None:
+        journal.print_nothing("event", scope, options)
+    journal.print_elsewhere(scope.elsewhere, options)
 
 
 def _shown(
@@ -135,20 +138,11 @@ def _shown(
     ]
 
 
-def _scope(
-    reader: query.JournalReader, wanted: query.EventFilter, options: Options
-) -> journal.Scope:
-    here = journal.names_no_file(options)
-    return journal.find_scope(reader, wanted, options, here=here)
-
-
 def _print_lines(lines: list[str], total: int, options: Options) -> None:
     for line in lines:
         print(line)
     sys.stdout.flush()
-    if not total:
-        note("hookline: no matching event is recorded", options)
-    elif len(lines) < total:
+    if len(lines) < total:
         newest = f"the newest {len(lines)} of {total:,}"
         note(f"{newest}: -n 0 shows all", options)
 
@@ -158,6 +152,11 @@ def _follow(options: Options, wanted: query.EventFilter) -> None:
     path = journal.journal_file(options)
     try:
         _wait_for(path, options)
+        here = journal.names_no_file(options)
+        wanted = journal.only_wanted_projects(wanted, options, here=here)
+        if wanted.folder is not None:
+            only = f"only events in {one_line(wanted.folder)} are shown"
+            note(f"hookline: {only}: --everywhere shows all", options)
         while True:
             with query.read_journal(path) as reader:
                 _follow_file(reader, wanted, options)
@@ -178,7 +177,6 @@ def _follow_file(
 ) -> None:
     """Print events until the file is moved."""
     opened = identity(reader.path)
-    wanted = _scope(reader, wanted, options).wanted
     entries = reader.newest(wanted, options.limit or None)
     last = reader.last_id()
     while True:
@@ -197,7 +195,7 @@ def _follow_file(
 
 
 def _line(entry: query.Entry, project: str) -> str:
-    verdict = paint(f"{entry.verdict:7}", _STYLES.get(entry.verdict, "green"))
+    verdict = paint(f"{one_line(entry.verdict):7}", _STYLES.get(entry.verdict, "green"))
     hooks = plural(entry.hook_count, "hook")
     name = pad(shorten(_name(entry), 60), 30)
     what = f"{name} {hooks:>8} {format_duration(entry.duration_ms):>8}"
@@ -206,12 +204,13 @@ def _line(entry: query.Entry, project: str) -> str:
 
 
 def _name(entry: query.Entry) -> str:
-    return f"{entry.event} {one_line(entry.target)}" if entry.target else entry.event
+    return one_line(f"{entry.event} {entry.target or ''}")
 
 
 def _remark(entry: query.Entry) -> str:
-    blockers = f"by {one_line(entry.blockers)}: " if entry.blockers else ""
-    parts = [shorten(f"{blockers}{one_line(entry.reason)}", 160)]
+    said = [f"by {entry.blockers}"] if entry.blockers else []
+    said += [entry.reason] if entry.reason else []
+    parts = [shorten(one_line(": ".join(said)), 160)]
     if entry.failed:
         failing = f"failed: {one_line(entry.failing)}" if entry.failing else "failed"
         parts.append(paint(shorten(failing, 80), "yellow"))
@@ -263,7 +262,7 @@ def _names(full: query.FullEntry, flag: str) -> list[str]:
 
 def _print_details(full: query.FullEntry, project: str) -> None:
     entry = full.entry
-    verdict = paint(entry.verdict, _STYLES.get(entry.verdict, "green"))
+    verdict = paint(one_line(entry.verdict), _STYLES.get(entry.verdict, "green"))
     print(f"event {entry.id}: {_name(entry)}, {verdict}")
     for label, text in _facts(full, project):
         print(f"  {label:9}{text}")
@@ -276,7 +275,7 @@ def _print_details(full: query.FullEntry, project: str) -> None:
         _print_indented(pretty_json(full.final_output), 2)
     for error in full.errors:
         message = printable(error["message"])
-        print(f"\n{paint('error', 'red')} ({error['stage']}): {message}")
+        print(f"\n{paint('error', 'red')} ({one_line(error['stage'])}): {message}")
 
 
 def _facts(full: query.FullEntry, project: str) -> Iterator[tuple[str, str]]:
@@ -295,7 +294,8 @@ def _facts(full: query.FullEntry, project: str) -> Iterator[tuple[str, str]]:
 def _plan(plan: dict[str, Any] | None) -> str:
     if plan is None:
         return "no hook matched"
-    names = ", ".join(f"{one_line(h['name'])} ({h['source']})" for h in plan["hooks"])
+    hooks = (f"{hook['name']} ({hook['source']})" for hook in plan["hooks"])
+    names = one_line(", ".join(hooks))
     if len(plan["hooks"]) == 1:
         return names
     return f"{'one after another' if plan['sequential'] else 'in parallel'}: {names}"
@@ -312,7 +312,7 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
     if hook["async"]:
         facts.append("not waited for" if hook["ended"] else "not waited for, no result")
     name, outcome = one_line(hook["name"]), _outcome(hook)
-    print(f"\nhook {place}: {name} ({', '.join(facts)}) {outcome}")
+    print(f"\nhook {place}: {name} ({one_line(', '.join(facts))}) {outcome}")
     if hook["error"]:
         print(f"  error: {printable(hook['error'])}")
     for warning in hook["warnings"]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 import msgspec
 from msgspec import Struct
 
-from hookline.journal.query import HookFigures, figures_of
+from hookline.journal.query import HookFigures
 
 from . import journal
 from .common import Options, Parser, log_to_stderr
@@ -62,21 +61,21 @@ def run(options: Options) -> None:
     log_to_stderr()
     wanted = journal.event_filter(options)
     figures: list[HookFigures] = []
-    span, elsewhere = None, 0
+    span, scope = None, journal.Scope(wanted)
     with journal.open_journal(options) as reader:
         if reader is not None:
             here = journal.names_no_file(options)
             scope = journal.find_scope(reader, wanted, options, here=here)
-            figures = figures_of(reader.runs(scope.wanted), reader.project_of)
-            span, elsewhere = reader.span(scope.wanted), scope.elsewhere
+            figures = reader.figures(scope.wanted)
+            span = reader.span(scope.wanted)
     if options.json:
         print_json([_as_json(hook) for hook in figures])
     elif figures:
         _print_figures(figures)
         _print_span(span, figures)
     elif reader is not None:
-        print("hookline: no runs of hooks are recorded", file=sys.stderr)
-    journal.print_elsewhere(elsewhere, options)
+        journal.print_nothing("run of a hook", scope, options)
+    journal.print_elsewhere(scope.elsewhere, options)
 
 
 def _as_json(hook: HookFigures) -> dict[str, object]:
@@ -101,7 +100,7 @@ def _time(heading: str, field: str) -> _Column:
 
 
 def _project(hook: HookFigures) -> str:
-    return short_path(hook.project or "")
+    return short_path(hook.project)
 
 
 def _columns(figures: list[HookFigures]) -> Iterator[_Column]:
@@ -111,7 +110,7 @@ def _columns(figures: list[HookFigures]) -> Iterator[_Column]:
         return any(getattr(hook, field) for hook in figures for field in fields)
 
     yield _Column("hook", lambda hook: one_line(hook.name), is_number=False)
-    yield _Column("source", lambda hook: hook.source, is_number=False)
+    yield _Column("source", lambda hook: one_line(hook.source), is_number=False)
     if len({hook.project for hook in figures}) > 1:
         yield _Column("project", _project, is_number=False)
     observed = any_of("would_block") or any(hook.mode == "observe" for hook in figures)

@@ -213,14 +213,14 @@ class Progress(AbstractContextManager["Progress"]):
         if self._visible and now >= self._due:
             self._due = now + _INTERVAL_S
             self._shown = True
-            line = f"{self._what} {self._count()} {now - self._started:.0f} s"
+            line = f"{self._what}{self._count()} {now - self._started:.0f} s"
             print(f"\r\x1b[2K{line}", end="", file=sys.stderr, flush=True)
 
     def _count(self) -> str:
         if not self._total:
             return ""
         bar = "█" * round(self._done / self._total * 20)
-        return f"{bar:░<20} {self._done:,}/{self._total:,}"
+        return f" {bar:░<20} {self._done:,}/{self._total:,}"
 
     def __exit__(self, *error: object) -> None:
         if self._shown:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from math import ceil
 from sqlite3 import Connection, Cursor, Row
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from hookline.errors import JournalError
 from hookline.protocol.jsontext import decode
@@ -25,6 +25,9 @@ from .store import damaged, open_for_reading
 
 _read_verdict = msgspec.json.Decoder(Verdict).decode
 _Object = dict[str, Any]
+_Moment = Annotated[float, Meta(ge=0, le=253_370_000_000)]
+"""Seconds since 1970 that are a date, in any time zone."""
+_Duration = Annotated[float, Meta(ge=0, le=1e15)]
 _text = partial(str, encoding="utf-8", errors="replace")
 
 
@@ -76,7 +79,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     """One recorded event."""
 
     id: int
-    at: float
+    at: _Moment
     event: str
     target: str | None
     session: str
@@ -87,7 +90,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     in_code: bool
     """Whether a hook that is registered in the host's code ran."""
     reason: str | None
-    duration_ms: float
+    duration_ms: _Duration
     hook_count: int
     input_bytes: int
     input_masked: bool
@@ -102,6 +105,33 @@ class Entry(Struct, frozen=True, kw_only=True):
     """The hooks in observe mode that would have blocked, if any."""
     rechecked: str | None
     """The hooks that were asked again about the final input, if any."""
+
+
+class _PlannedHook(TypedDict):
+    name: str
+    source: str
+
+
+class _Plan(TypedDict):
+    hooks: list[_PlannedHook]
+    sequential: bool
+
+
+class _Error(TypedDict):
+    stage: str
+    message: str
+
+
+class _Run(TypedDict):
+    name: str
+    source: str
+    type: str
+    duration_ms: _Duration
+    exit_code: int | None
+    error: str | None
+    stdout: str | None
+    stderr: str | None
+    warnings: list[str]
 
 
 class FullEntry(Struct, frozen=True, kw_only=True):
@@ -132,6 +162,17 @@ _COLUMNS = ", ".join(HOOKS_OF_EVENT.get(name, name) for name in Entry.__struct_f
 _STANDBY = ("standby_hit", "standby_miss")
 _COUNTED = ("blocked", "would_block", "failed", "timed_out", "recheck", *_STANDBY)
 _HOOK_FLAGS = frozenset({"success", "truncated", "reran", "observed", *_COUNTED})
+_BITS = {name: 1 << bit for bit, name in enumerate((*_COUNTED, "observed"))}
+_RUN = ", ".join(
+    (
+        # Without a call for each of millions of texts.
+        *(f"CAST({name} AS BLOB)" for name in ("cwd", "name", "source")),
+        " + ".join(f"(hooks.{name} <> 0) * {bit}" for name, bit in _BITS.items()),
+        "CAST(hooks.duration_ms AS REAL)",
+    )
+)
+_Key = tuple[bytes, bytes, bytes, int]
+"""Working directory, name and source of a hook, and the bits of its flags."""
 
 
 class JournalReader(Struct):
@@ -177,34 +218,37 @@ class JournalReader(Struct):
         hooks = self.connection.execute(query, [event_id])
         return FullEntry(
             entry=_entry(row),
-            input=msgspec.convert(decode(row["input"]), _Object),
+            input=_parsed(row["input"], _Object),
             decided=_read_verdict(row["effects"]),
-            final_output=_decoded(row["final"]),
-            plan=msgspec.convert(_decoded(row["plan"]), _Object | None),
-            errors=msgspec.convert(decode(row["errors"]), list[_Object]),
+            final_output=_parsed(row["final"], _Object | None),
+            plan=_parsed(row["plan"], _Plan | None),
+            errors=_parsed(row["errors"], list[_Error]),
             hooks=[_hook(dict(hook)) for hook in hooks],
         )
 
-    def runs(self, wanted: EventFilter) -> Iterator[Row]:
-        """Every run of a hook, in the order of the events.
-
-        Its name, source, duration, outcome and mode, and the event's working directory.
-        """
+    def figures(self, wanted: EventFilter) -> list[HookFigures]:
+        """Count the runs of each hook in each project, the most frequent first."""
         where, values = wanted.where()
-        columns = ("name", "source", "duration_ms", "observed", *_COUNTED)
-        listed = ", ".join(("cwd", *(f"hooks.{name}" for name in columns)))
         events = f"(SELECT id, cwd FROM events WHERE {where})"  # noqa: S608 - our names
-        query = f"SELECT {listed} FROM {events} JOIN hooks ON event_id = id"  # noqa: S608 - our names
+        query = f"SELECT {_RUN} FROM {events} JOIN hooks ON event_id = id"  # noqa: S608 - our names
         if wanted.hook is not None:
             query += " WHERE name GLOB ?"
             values.append(wanted.hook)
-        yield from self.connection.execute(f"{query} ORDER BY id", values)
+        runs = self.connection.cursor()
+        runs.row_factory = None  # faster: a journal may hold millions of runs
+        found: defaultdict[_Key, array[float]] = defaultdict(lambda: array("d"))
+        for cwd, name, source, flags, took in runs.execute(
+            f"{query} ORDER BY id DESC", values
+        ):
+            found[cwd, name, source, flags].append(took)
+        return _figures(found, self.project_of)
 
     def span(self, wanted: EventFilter) -> tuple[int, float, float] | None:
         """How many events there are, and when the first and the last happened."""
         columns = "count(*), min(at), max(at)"
-        count, first, last = self._select(columns, wanted).fetchone()
-        return (count, first, last) if count else None
+        found = tuple(self._select(columns, wanted).fetchone())
+        kind = tuple[int, _Moment, _Moment]
+        return msgspec.convert(found, kind) if found[0] else None
 
     def _select(
         self, columns: str, wanted: EventFilter, rest: str = "", *more: int
@@ -240,14 +284,14 @@ def _works_in(cwd: str, folder: str) -> bool:
     try:
         # A relative one is unknown; here it would mean our own.
         return os.path.isabs(cwd) and is_within(os.path.realpath(cwd), folder)  # noqa: PTH117
-    except ValueError:  # a null byte
+    except (ValueError, TypeError):  # a null byte, or no text
         return False
 
 
 def _project_of(cwd: str) -> str:
     try:
         return project_around(cwd) if os.path.isabs(cwd) else cwd  # noqa: PTH117
-    except ValueError:
+    except (ValueError, TypeError):
         return cwd
 
 
@@ -262,19 +306,25 @@ def _hook(row: dict[str, Any]) -> dict[str, Any]:
     late = {"async": bool(row["is_async"]), "ended": row["is_async"] != 1}
     hit, miss = (bool(row[name]) for name in _STANDBY)
     ahead = {"standby": hit if hit or miss else None}
-    warnings = _decoded(row["warnings"]) or []
-    output = _decoded(row["output"])
-    read = {"output": output, "warnings": warnings, "mode": _mode(row)}
-    return flagged | late | ahead | read
+    warnings = _parsed(row["warnings"], list | None) or []
+    output = _parsed(row["output"], Any)
+    mode = _mode(row["observed"] or row["would_block"])
+    found = flagged | late | ahead
+    found |= {"output": output, "warnings": warnings, "mode": mode}
+    msgspec.convert(found, _Run)
+    return found
 
 
-def _mode(run: Row | Mapping[str, Any]) -> str:
-    # Journals before version 4 have no "observed".
-    return "observe" if run["observed"] or run["would_block"] else "enforce"
+def _mode(observed: object) -> str:
+    # Journals before version 4 have no "observed", only "would_block".
+    return "observe" if observed else "enforce"
 
 
-def _decoded(text: str | None) -> Any:
-    return None if text is None else decode(text)
+def _parsed(text: str | None, kind: Any) -> Any:
+    """The JSON in a column; raises ``ValueError`` if it is not of this kind."""
+    value = None if text is None else decode(text)
+    msgspec.convert(value, kind)
+    return value
 
 
 class HookFigures(Struct, frozen=True, kw_only=True):
@@ -290,30 +340,15 @@ class HookFigures(Struct, frozen=True, kw_only=True):
     standby_hits: int
     """Events that a process on standby answered."""
     standby_misses: int
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    max_ms: float
+    p50_ms: _Duration
+    p95_ms: _Duration
+    p99_ms: _Duration
+    max_ms: _Duration
     rechecks: int
     """The runs in which it was asked again about the final input."""
     mode: str
     """Of the newest run: observe or enforce."""
-    project: str | None
-    """None if the projects are counted together."""
-
-
-def figures_of(
-    runs: Iterable[Row | Mapping[str, Any]],
-    project_of: Callable[[str], str] | None = None,
-) -> list[HookFigures]:
-    """Count the runs of each hook, the most frequent first; or per hook and project."""
-    found: dict[tuple[str, str, str | None], RunTally] = {}
-    for run in runs:
-        project = None if project_of is None else project_of(run["cwd"])
-        key = run["name"], run["source"], project
-        found.setdefault(key, RunTally()).add(run)
-    figures = [_hook_figures(*key, of) for key, of in found.items()]
-    return sorted(figures, key=lambda f: (-f.runs, f.name, f.source, f.project or ""))
+    project: str
 
 
 class RunTally:
@@ -322,17 +357,19 @@ class RunTally:
     def __init__(self) -> None:
         self.durations = array("d")
         self.counts: Counter[str] = Counter()
-        self.last: Row | Mapping[str, Any] | None = None
 
-    def add(
-        self, run: Row | Mapping[str, Any], flags: Iterable[str] = _COUNTED
-    ) -> None:
+    def add(self, run: Row, flags: Iterable[str]) -> None:
         """Count one run."""
         self.durations.append(run["duration_ms"])
         for name in flags:
             if run[name]:  # most flags of most runs are not set
                 self.counts[name] += 1
-        self.last = run
+
+    def add_all(self, durations: array[float], flags: list[str]) -> None:
+        """Count runs that have the same flags."""
+        self.durations += durations
+        for name in flags:
+            self.counts[name] += len(durations)
 
     def figures(self) -> dict[str, Any]:
         """What is told of the runs of a hook, wherever that is."""
@@ -356,16 +393,30 @@ def percentile(ordered: list[float], percent: float) -> float:
     return ordered[max(ceil(len(ordered) * percent / 100), 1) - 1]
 
 
+def _figures(
+    found: dict[_Key, array[float]], project_of: Callable[[str], str]
+) -> list[HookFigures]:
+    """The newest run of each hook is in the first of its keys."""
+    hooks: dict[tuple[str, str, str], tuple[str, RunTally]] = {}
+    for (cwd, name, source, flags), durations in found.items():
+        key = _text(name), _text(source), project_of(_text(cwd))
+        mode = _mode(flags & (_BITS["observed"] | _BITS["would_block"]))
+        _, runs = hooks.setdefault(key, (mode, RunTally()))
+        runs.add_all(durations, [name for name, bit in _BITS.items() if flags & bit])
+    figures = [_hook_figures(*key, *of) for key, of in hooks.items()]
+    return sorted(figures, key=lambda f: (-f.runs, f.name, f.source, f.project))
+
+
 def _hook_figures(
-    name: str, source: str, project: str | None, runs: RunTally
+    name: str, source: str, project: str, mode: str, runs: RunTally
 ) -> HookFigures:
-    assert runs.last is not None
-    return HookFigures(
-        name=name,
-        source=source,
-        standby_hits=runs.counts["standby_hit"],
-        standby_misses=runs.counts["standby_miss"],
-        mode=_mode(runs.last),
-        project=project,
-        **runs.figures(),
-    )
+    counts = runs.counts
+    figures = {
+        "name": name,
+        "source": source,
+        "standby_hits": counts["standby_hit"],
+        "standby_misses": counts["standby_miss"],
+        "mode": mode,
+        "project": project,
+    }
+    return msgspec.convert(figures | runs.figures(), HookFigures)
