@@ -220,7 +220,7 @@ class JournalReader(Struct):
             entry=_entry(row),
             input=_parsed(row["input"], _Object),
             decided=_read_verdict(row["effects"]),
-            final_output=_parsed(row["final"], _Object | None),
+            final_output=_parsed(row["final"], Any),
             plan=_parsed(row["plan"], _Plan | None),
             errors=_parsed(row["errors"], list[_Error]),
             hooks=[_hook(dict(hook)) for hook in hooks],
