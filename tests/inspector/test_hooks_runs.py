@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
@@ -23,7 +22,7 @@ from hookline.inspector.hooks import (
     list_failures,
     list_hooks,
 )
-from tests.support.inspecting import Inspected
+from tests.support.inspecting import Inspected, entered
 from tests.support.project import Project
 
 JOURNAL: dict[str, Any] = {"hooksConfig": {"journal": True}}
@@ -190,24 +189,18 @@ async def test_an_event_of_another_kind_is_refused(project: Project) -> None:
         assert (raised.value.status_code, raised.value.detail) == (status, text)
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "text"),
-    [
-        ("/api/hooks/failures", 400, "choose a hook"),
-        ("/api/hooks/failures?key=x", 404, "no longer configured"),
-        ("/api/hooks/failures?name=x", 503, "nothing has been recorded"),
-        ("/api/hooks/values?key=x&event=1", 404, "no longer configured"),
-        ("/api/hooks/values?key=x&event=-1", 400, "not a whole number"),
-    ],
-)
-def test_mistakes_are_answered_with_what_to_do(
-    inspected: Inspected, path: str, status: int, text: str
-) -> None:
-    with inspected.running(), httpx.Client(follow_redirects=True) as client:
-        client.get(inspected.address)
-        answer = client.get(f"{inspected.base}{path}")
-        assert answer.status_code == status
-        assert text in answer.json()["error"]["message"]
+def test_mistakes_are_answered_with_what_to_do(inspected: Inspected) -> None:
+    with inspected.running(), entered(inspected.address) as client:
+        for path, status, text in (
+            ("/api/hooks/failures", 400, "choose a hook"),
+            ("/api/hooks/failures?key=x", 404, "no longer configured"),
+            ("/api/hooks/failures?name=x", 503, "nothing has been recorded"),
+            ("/api/hooks/values?key=x&event=1", 404, "no longer configured"),
+            ("/api/hooks/values?key=x&event=-1", 400, "not a whole number"),
+        ):
+            answer = client.get(path)
+            assert answer.status_code == status, path
+            assert text in answer.json()["error"]["message"]
 
 
 ODD = {

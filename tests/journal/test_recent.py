@@ -12,6 +12,7 @@ import pytest
 from hookline.journal.query import JournalReader, read_journal
 from hookline.journal.recent import (
     EDGES_MS,
+    MAX_NAME,
     newest_failures,
     newest_figures,
     newest_folders,
@@ -136,12 +137,11 @@ def test_damaged_runs_hide_no_others(reader: JournalReader) -> None:
     """Issue 16: hostile journal content is shown safely."""
     with closing(open_for_writing(reader.path)) as connection:
         bad = "name = ?, source = ?, type = ?, duration_ms = 'x'"
-        connection.execute(
-            f"UPDATE hooks SET {bad} WHERE event_id = 999", [b"\xff", b"a", "t" * 5000]
-        )
+        values = [b"\xff", b"a", "t" * 50_000]
+        connection.execute(f"UPDATE hooks SET {bad} WHERE event_id = 999", values)
         connection.execute("UPDATE events SET cwd = ? WHERE id = 999", [b"\xfe"])
     found, _ = newest_figures(
         reader, lambda run: [tuple(run[k] for k in ("name", "source", "type", "cwd"))]
     )
-    assert found["\ufffd", "a", "t" * 1000, "\ufffd"].runs == 1
+    assert found["\ufffd", "a", "t" * MAX_NAME, "\ufffd"].runs == 1
     assert sum(figures.runs for figures in found.values()) == MANY
