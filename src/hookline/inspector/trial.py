@@ -184,7 +184,9 @@ class Runs:
             end = await finish(command, self._desk.stopping, request)
         finally:
             del self._commands[name]
-        return _result(end, event, given)
+        result = _result(end, event, given)
+        plan = await self._desk.in_thread(_explain, self._desk, trial)
+        return {**result, "sequential": plan["sequential"]}
 
     async def cancel(self, name: str) -> bool:
         """End a run and its hooks; False if there is none of this name."""
@@ -226,10 +228,10 @@ def _hook(hook: Wire, event: HookEventName) -> Wire:
     """A hook as the view of one event shows it."""
     output = read_output(hook["output"] or {}, event)[0]
     blocked = output.is_blocking and hook["mode"] != "observe"
-    flags = {"blocked": blocked, "failed": hook["error"] is not None}
     more: Wire = {"warnings": [], "standby": None, "ended": False}
+    more |= {"blocked": blocked, "failed": hook["error"] is not None}
     more["observed"] = hook["mode"] == "observe"
-    return {**hook, **more, "verdict": verdict_word({**hook, **flags}, event)}
+    return {**hook, **more, "verdict": verdict_word({**hook, **more}, event)}
 
 
 def _word(found: Wire, changes: list[Wire]) -> str:
