@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,10 +20,12 @@ from starlette.routing import BaseRoute, Route
 
 from hookline.engine.explanation import Explainer, summarize, to_json
 from hookline.errors import HooklineError
+from hookline.journal.rows import verdict_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.outputs import read_output
+from hookline.protocol.results import AggregatedHookResult, ProcessedHookResult
 from hookline.settings.load import Settings
 
 from .answers import read_body, reply
@@ -220,7 +222,7 @@ def _result(end: CommandEnd, event: HookEventName, given: Wire) -> Wire:
         "hooks": hooks,
         "changes": changes,
         "provenance": trace_merge(final, hooks, event, given),
-        "verdict": {"word": _word(found, changes), "effects": []},
+        "verdict": {"word": _word(found, event, given, changes), "effects": []},
     }
 
 
@@ -234,9 +236,13 @@ def _hook(hook: Wire, event: HookEventName) -> Wire:
     return {**hook, **more, "verdict": verdict_word({**hook, **more}, event)}
 
 
-def _word(found: Wire, changes: list[Wire]) -> str:
+def _word(found: Wire, event: HookEventName, given: Wire, changes: list[Wire]) -> str:
     """The verdict in one word, as the journal has it."""
-    words = {"should_stop": "stopped", "blocked": "blocked", "ask": "ask"}
-    decided = (word for flag, word in words.items() if found[flag])
-    changed = any(one["field"] != "additionalContext" for one in changes)
-    return next(decided, "changed" if changed else "allowed")
+    final = read_output(found["final_output"] or {}, event)[0]
+    changed = {one["field"]: one["after"] for one in changes}
+    # JSON has only what hooks changed of the tool's input.
+    final = structs.replace(final, modified_tool_input=changed.get("tool_input"))
+    flags = {name: found[name] for name in ("blocked", "ask", "should_stop")}
+    merged = AggregatedHookResult(final_output=final)
+    result = ProcessedHookResult(aggregated=merged, **flags)
+    return verdict_of(event, result, given.get("tool_input")).word
