@@ -147,6 +147,10 @@ def test_a_replay_finds_what_the_command_finds(
     ]
     page = client.get(f"/api/replays/{number}/changes").json()
     assert page == {"changes": [change], "next": None}
+    huge = f"/api/replays/{number}/changes?kinds={'9' * 5000}"
+    assert client.get(huge).status_code == 200
+    for path in ("replays", "try", "events"):
+        assert client.get(f"/api/{path}/{'9' * 5000}").status_code == 404
 
 
 def test_hooks_know_that_it_is_a_replay_and_nothing_is_recorded(

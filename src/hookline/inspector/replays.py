@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -33,6 +34,7 @@ _MAX_PAGE = 500
 _INTERVAL_S = 0.1
 """Between two messages of a stream: more than a page can show."""
 _KEEP_ALIVE_S = 15.0
+_KIND = re.compile("[0-9]{1,9}")
 _FILTERS = ("event", "tool", "hook", "session")
 
 
@@ -103,7 +105,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
         await replay.cancel()
         return reply(replay.status)
 
-    one = "/api/replays/{id:int}"
+    one = "/api/replays/{id:number}"
     return [
         Route("/api/replays", list_all, methods=["GET"]),
         Route("/api/replays", start, methods=["POST"]),
@@ -202,7 +204,7 @@ def _page(replay: Replay, request: Request) -> dict[str, Any]:
     start = number_of(request, "start", 0) or 0
     limit = min(number_of(request, "limit", _PAGE) or _PAGE, _MAX_PAGE)
     kinds = request.query_params.get("kinds", "")
-    numbers = [int(one) for one in kinds.split(",") if one.isascii() and one.isdigit()]
+    numbers = [int(one) for one in kinds.split(",") if _KIND.fullmatch(one)]
     found, following = replay.changes.page(start, limit, numbers)
     return {"changes": found, "next": following}
 

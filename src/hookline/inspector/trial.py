@@ -92,7 +92,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     return [
         Route("/api/try", describe),
-        Route("/api/try/{id:int}", recorded),
+        Route("/api/try/{id:number}", recorded),
         Route("/api/explain", explain, methods=["POST"]),
         Route("/api/fire", fire, methods=["POST"]),
         Route("/api/fire/cancel", cancel, methods=["POST"]),
