@@ -36,6 +36,6 @@ def test_demo_is_recorded_for_the_inspector(
     assert main(["demo", "--plain"]) == 0
     assert "hookline inspect" in capsys.readouterr().out
     with read_journal(journal_path(True, str(tmp_path))) as journal:
-        found = Counter(entry.verdict for entry in journal.oldest(EventFilter()))
+        found = Counter(entry.verdict for entry in journal.newest(EventFilter(), None))
     assert found["blocked"] == found["stopped"] == 1
     assert found["changed"] >= 3

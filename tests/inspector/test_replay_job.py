@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tracemalloc
 from pathlib import Path
@@ -15,6 +16,7 @@ from hookline.inspector.replay_job import (
     FoundChanges,
     PastedSettings,
 )
+from hookline.settings.load import Settings
 
 
 def change(n: int, after: str = "blocked", **more: Any) -> dict[str, Any]:
@@ -71,19 +73,30 @@ def test_changes_with_huge_values_are_cut_and_bounded() -> None:
     found.close()
 
 
+@pytest.mark.parametrize("store", ["memory", "disk"])
 @pytest.mark.parametrize(
-    ("text", "suffix"),
-    [('{"hooks": {}}', ".json"), ("// why\n{}", ".json"), ("[hooks]\n", ".toml")],
+    ("text", "content"),
+    [('{"hooks": {}}', None), ("// why\n{}", None), ("[hooks]\n", '{"hooks":{}}')],
 )
 def test_pasted_settings_are_readable_by_their_owner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, suffix: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    content: str | None,
+    store: str,
 ) -> None:
+    """In memory a server that is killed leaves nothing of them on the disk."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    if store == "disk":
+        monkeypatch.delattr(os, "memfd_create", raising=False)
     pasted = PastedSettings(text)
     file = Path(pasted.path)
-    assert (file.parent, file.suffix, file.read_text()) == (tmp_path, suffix, text)
+    assert file.read_text() == (content or text)
     assert file.stat().st_mode & 0o777 == 0o600
+    assert len(list(tmp_path.iterdir())) == (store == "disk")
+    Settings.from_file(file)
     assert pasted.hide(f"{file}:1: bad") == "the pasted settings:1: bad"
     pasted.remove()
     pasted.remove()
     assert list(tmp_path.iterdir()) == []
+    assert not file.exists()

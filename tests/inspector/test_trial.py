@@ -49,6 +49,9 @@ HOOKS = {
 }
 
 
+SPECIFIC = "hookSpecificOutput"
+
+
 def command(text: str, name: str = "it", **more: Any) -> dict[str, Any]:
     return {"type": "command", "name": name, "command": text, **more}
 
@@ -268,6 +271,28 @@ def test_a_run_is_recorded_if_asked(inspected: Inspected) -> None:
         assert not inspected.journal.exists()
         client.post("/api/fire", json=body | {"record": True})
         assert len(client.get("/api/events").json()["events"]) == 1
+
+
+def test_the_verdict_is_the_word_of_the_journal(inspected: Inspected) -> None:
+    """Context changes the prompt and is no verdict; an answer in advance is one."""
+    saying = {
+        "BeforeAgent": {"additionalContext": "c"},
+        "BeforeModel": {"llm_response": {"text": "no"}},
+    }
+    hooks = {
+        event: [{"hooks": [command(f"echo '{json.dumps({SPECIFIC: said})}'")]}]
+        for event, said in saying.items()
+    }
+    inspected.settings(hooks)
+    with inspected.running(), entered(inspected.address) as client:
+        events = client.get("/api/try").json()["events"]
+        samples = {one["name"]: one["sample"] for one in events}
+        words = []
+        for event in saying:
+            body = {"event": event, "input": samples[event]}
+            words.append(client.post("/api/fire", json=body).json()["verdict"]["word"])
+        rows = client.get("/api/events").json()["events"][::-1]
+    assert words == [row["verdict"] for row in rows] == ["allowed", "changed"]
 
 
 @pytest.fixture

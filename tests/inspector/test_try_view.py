@@ -70,6 +70,14 @@ def test_an_event_is_tried_and_run(
         expect(result).to_contain_text("history is shared: push a revert instead")
         expect(result.get_by_role("heading", name="no-force-push")).to_be_visible()
 
+        # The verdict is of the event that was run, and says so when another is typed.
+        changed = page.get_by_text("The event was changed after this run.")
+        expect(changed).to_have_count(0)
+        page.get_by_label("Input, as JSON").fill("{}")
+        expect(changed).to_be_visible()
+        page.get_by_label("Input, as JSON").fill(formatted)
+        expect(changed).to_have_count(0)
+
         # The address holds it all.
         other = page.context.new_page()
         other.goto(page.url)
@@ -128,6 +136,36 @@ def test_a_run_can_be_cancelled_by_keyboard(
         commands = [one for one in children(server.pid) if b"fire" in _words(one)]
         assert commands == []
         problems.expect("status of 409")
+
+        # Cancelled before the server knows of the run: it is not waited for.
+        page.route("**/api/fire", lambda _: None)
+        page.get_by_role("button", name="Run the hooks").click()
+        page.get_by_text("The hooks are running…").wait_for()
+        page.get_by_role("button", name="Cancel").click()
+        expect(
+            page.get_by_text("Cancelled. The hooks that were running")
+        ).to_be_visible()
+
+
+def test_a_result_says_no_more_than_is_known(
+    page: Page, problems: Problems, inspected: Inspected
+) -> None:
+    broken = {"type": "command", "name": "broken", "command": "exit 7"}
+    rare = {"type": "command", "name": "rare", "command": "true", "if": "false"}
+    inspected.settings(
+        {"BeforeTool": [{"hooks": [broken]}], "SessionStart": [{"hooks": [rare]}]}
+    )
+    with inspected.running():
+        page.goto(inspected.address)
+        page.goto(f"{inspected.base}/try")
+        page.get_by_role("button", name="Run the hooks").click()
+        # The failure is shown once: with its hook.
+        expect(page.locator(".result")).to_contain_text("Failed: ")
+        expect(page.get_by_role("heading", name="Errors")).to_have_count(0)
+        page.goto(f"{inspected.base}/try?event=SessionStart")
+        page.get_by_role("button", name="Run the hooks").click()
+        expect(page.locator(".result")).to_contain_text("no hook ran")
+        expect(page.get_by_text("No hook matched")).to_have_count(0)
 
 
 def _words(pid: int) -> bytes:

@@ -53,14 +53,14 @@ async def record(
 def entries(journal: Path) -> list[FullEntry]:
     """Everything that a journal holds."""
     with read_journal(str(journal)) as reader:
-        found = [reader.find(one.id) for one in reader.oldest(EventFilter())]
+        found = [reader.find(one.id) for one in reader.newest(EventFilter(), None)]
     return [full for full in found if full is not None]
 
 
 def targets(journal: Path) -> list[str | None]:
     """The tools of all events, in order."""
     with read_journal(str(journal)) as reader:
-        return [entry.target for entry in reader.oldest(EventFilter())]
+        return [entry.target for entry in reader.newest(EventFilter(), None)]
 
 
 def count(journal: Path) -> int:

@@ -16,6 +16,8 @@ from tests.support.journals import NEWEST, change, make_journal
 
 from .support import record
 
+ALL = EventFilter()
+
 
 def test_runs_are_counted_per_hook_and_project(tmp_path: Path) -> None:
     """The most frequent first; the mode is that of the newest run (issue 16)."""
@@ -45,7 +47,7 @@ def test_runs_are_counted_per_hook_and_project(tmp_path: Path) -> None:
 
 def event_filter_finds(journal: Path, **wanted: Any) -> list[str]:
     with read_journal(str(journal)) as reader:
-        return [entry.cwd for entry in reader.oldest(EventFilter(**wanted))]
+        return [entry.cwd for entry in reader.newest(EventFilter(**wanted), None)]
 
 
 async def test_events_are_found_by_folder_also_through_links(tmp_path: Path) -> None:
@@ -164,3 +166,18 @@ def test_figures_of_a_damaged_journal_are_refused(
         read_journal(str(path)) as reader,
     ):
         assert not (reader.figures(EventFilter()) and reader.span(EventFilter()))
+
+
+async def test_events_are_counted_by_kind_in_the_order_of_the_journal(
+    tmp_path: Path,
+) -> None:
+    """Issue 16: a replay of a million events is counted without reading each one."""
+    journal = tmp_path / "j.sqlite"
+    for tool, fields in (("b", {}), ("a", {"password": "hunter2"}), ("b", {})):
+        event_input = {"tool_name": tool, "tool_input": fields}
+        await record(tmp_path, journal, "BeforeTool", event_input)
+    with read_journal(str(journal)) as reader:
+        kinds = [(one.target, one.input_masked, one.count) for one in reader.kinds(ALL)]
+        assert kinds == [("b", False, 2), ("a", True, 1)]
+        assert [found for found, _ in reader.sessions(ALL)] == [1, 2, 3]
+        assert [target for target, _ in reader.inputs(ALL)] == ["b", "a", "b"]

@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
+from msgspec import structs
+
 from hookline.config import Config
-from hookline.engine.planner import make_plan, target_of
+from hookline.engine.planner import HookPlanner, target_of
 from hookline.engine.registry import HookRegistry
 from hookline.engine.system import HookSystem
-from hookline.journal.query import Entry, FullEntry, JournalReader
+from hookline.journal.query import EventKind, FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.log import logger
@@ -58,8 +60,8 @@ blocked last week?".
 
 Without --settings the events of this project are replayed; with --settings
 those of all projects. --here and --everywhere override that. Hooks really run,
-in --cwd, with HOOKLINE_REPLAY=1. Untrusted hooks do not run, and nothing is
-recorded.
+in --cwd, with HOOKLINE_REPLAY=1. Untrusted hooks do not run; those of --settings
+need no approval. Nothing is recorded.
 
 An event cannot be replayed exactly if its input was masked or truncated, or if
 a hook in the host's code took part. Such events are listed separately.
@@ -95,9 +97,7 @@ def run(options: Options) -> int:
         scope = journal.find_scope(reader, wanted, options, here=here)
         if options.dry_run:
             return _report_dry_run(options, config, reader, scope)
-        selection = Selection()
-        for entry in reader.oldest(scope.wanted):
-            selection.add(entry)
+        selection = Selection(reader.sessions(scope.wanted), reader.kinds(scope.wanted))
         found = _replay(reader, config, selection, options)
     return print_report(options, selection, found, scope.elsewhere)
 
@@ -214,12 +214,13 @@ def _decoded(value: Any) -> Any:
 def _report_dry_run(
     options: Options, config: Config, reader: JournalReader, scope: journal.Scope
 ) -> int:
-    registry = HookRegistry(config.settings)
-    runs, reasons, events = 0, Counter[str](), Counter[str]()
-    for entry in reader.oldest(scope.wanted):
-        runs += _planned_hooks(registry, reader, entry)
-        reasons.update(filter(None, [inexact(entry)]))
-        events[entry.event] += 1
+    reasons, events = Counter[str](), Counter[str]()
+    kinds = reader.kinds(scope.wanted)
+    for kind in kinds:
+        events[kind.event] += kind.count
+        if reason := inexact(kind):
+            reasons[reason] += kind.count
+    runs = _count_runs(HookRegistry(config.settings), reader, scope, kinds)
     if options.json:
         print_report_json(
             options,
@@ -242,13 +243,33 @@ def _report_dry_run(
     return 0
 
 
-def _planned_hooks(registry: HookRegistry, reader: JournalReader, entry: Entry) -> int:
-    event = HookEventName.of(entry.event)
-    target = target_of(entry.target) if TRAITS[event].matched_field else None
-    hooks, fields = registry.for_event(event), dict[str, Any]()
-    if any(hook.config.is_foreign for hook in hooks):
-        # Only these are matched by more than the target.
-        full = reader.find(entry.id)
-        fields = {} if full is None else full.input
-    plan = make_plan(event, hooks, target, fields)
+def _count_runs(
+    registry: HookRegistry,
+    reader: JournalReader,
+    scope: journal.Scope,
+    kinds: list[EventKind],
+) -> int:
+    """How many hooks the plans of all events have."""
+    planner, runs = HookPlanner(registry), 0
+    for event in map(HookEventName.of, dict.fromkeys(kind.event for kind in kinds)):
+        if any(hook.config.is_foreign for hook in registry.for_event(event)):
+            # Only these are matched by more than the target.
+            wanted = structs.replace(scope.wanted, event=event.value)
+            for target, fields in reader.inputs(wanted):
+                runs += _planned_runs(planner, event, target, fields)
+            continue
+        for kind in kinds:
+            if kind.event == event:
+                runs += kind.count * _planned_runs(planner, event, kind.target, {})
+    return runs
+
+
+def _planned_runs(
+    planner: HookPlanner,
+    event: HookEventName,
+    target: str | None,
+    fields: dict[str, Any],
+) -> int:
+    matched = target_of(target) if TRAITS[event].matched_field else None
+    plan = planner.plan(event, matched, fields)
     return 0 if plan is None else len(plan.hooks)

@@ -6,12 +6,13 @@ import asyncio
 import time
 from array import array
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from hookline.journal.query import Entry
+from hookline.journal.query import Entry, EventKind
 from hookline.journal.rows import Verdict
 
 from . import journal
@@ -67,28 +68,27 @@ class Replayed(Struct, frozen=True, kw_only=True):
         return inexact(self.entry)
 
 
-def inexact(entry: Entry) -> str | None:
+def inexact(event: Entry | EventKind) -> str | None:
     """Why an event cannot be replayed exactly, a key of ``INEXACT``."""
-    if entry.input_cut:
+    if event.input_cut:
         return "cut"
-    if entry.input_masked:
+    if event.input_masked:
         return "masked"
-    return "hook in code" if entry.in_code else None
+    return "hook in code" if event.in_code else None
 
 
 class Selection:
     """The events to replay: only their ids are kept, for journals of any size."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, events: Iterable[tuple[int, str]] = (), kinds: Iterable[EventKind] = ()
+    ) -> None:
+        """Take the ids and sessions of events, in the order of the journal."""
         self.sessions: dict[str, array[int]] = {}
-        self.events = 0
-        self.inexact_events = 0
-
-    def add(self, entry: Entry) -> None:
-        """Take one more event, in the order of its session."""
-        self.sessions.setdefault(entry.session, array("q")).append(entry.id)
-        self.events += 1
-        self.inexact_events += inexact(entry) is not None
+        for event_id, session in events:
+            self.sessions.setdefault(session, array("q")).append(event_id)
+        self.events = sum(map(len, self.sessions.values()))
+        self.inexact_events = sum(one.count for one in kinds if inexact(one))
 
 
 class Found:

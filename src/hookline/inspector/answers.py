@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -12,6 +13,14 @@ from starlette.responses import Response, StreamingResponse
 from hookline.protocol.jsontext import decode, encode
 
 _LONGEST_NUMBER = 18
+
+
+class _NumberConvertor(IntegerConvertor):
+    # Python refuses to convert more than 4300 digits.
+    regex = "[0-9]{1,4000}"
+
+
+register_url_convertor("number", _NumberConvertor())
 
 
 def reply(value: Any, status: int = 200) -> Response:

@@ -23,7 +23,7 @@ from .desk import Desk
 from .guard import Guard
 
 _VIEWS = (timeline, event, hooks, approvals, trial, replays)
-_PAGES = ("/", "/events/{id:int}", "/hooks", "/try", "/replay", "/trust")
+_PAGES = ("/", "/events/{id:number}", "/hooks", "/try", "/replay", "/trust")
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {
     ".html": "text/html",

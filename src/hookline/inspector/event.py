@@ -47,7 +47,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
             await desk.in_thread(describe_event, desk, request.path_params["id"])
         )
 
-    return [Route("/api/events/{id:int}", event)]
+    return [Route("/api/events/{id:number}", event)]
 
 
 def describe_event(desk: Desk, event_id: int) -> dict[str, Any]:

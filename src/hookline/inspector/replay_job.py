@@ -20,7 +20,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hookline.errors import SettingsError
 from hookline.protocol.jsontext import decode, encode
+from hookline.settings.read import parse_text
 
 from .own_command import CommandEnd, OwnCommand, finish
 
@@ -245,14 +247,30 @@ class Replay:
 
 
 class PastedSettings:
-    """Settings that were pasted into the page, as a file that only its owner reads."""
+    """Settings that were pasted into the page, as a file that only its owner reads.
+
+    It is in memory and goes with this process, however that dies; on disk only where
+    the system has no files in memory. Raises ``SettingsError`` if they are not valid.
+    """
 
     def __init__(self, text: str) -> None:
         # Settings are an object; in JSON a comment may come before it.
-        suffix = ".json" if text.lstrip()[:1] in {"{", "/"} else ".toml"
-        descriptor, self.path = mkstemp(prefix="hookline-settings-", suffix=suffix)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-            file.write(text.encode("utf-8", "replace"))
+        is_json = text.lstrip()[:1] in {"{", "/"}
+        try:
+            found = parse_text(text, _PASTED if is_json else f"{_PASTED}.toml")
+        except SettingsError as error:
+            where = _PASTED, error.line, error.column
+            raise SettingsError(error.problem, *where) from error
+        content = text.encode("utf-8", "replace") if is_json else encode(found)
+        self._in_memory = hasattr(os, "memfd_create")
+        if self._in_memory:
+            descriptor = os.memfd_create("hookline-settings")
+            os.fchmod(descriptor, 0o600)
+            self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
+        else:
+            descriptor, self.path = mkstemp(prefix="hookline-settings-", suffix=".json")
+        self._file = open(descriptor, "wb", buffering=0)  # noqa: SIM115, PTH123 - a descriptor
+        self._file.write(content)
 
     def hide(self, text: str) -> str:
         """Name the settings as the user knows them."""
@@ -260,5 +278,7 @@ class PastedSettings:
 
     def remove(self) -> None:
         """Delete the file, if it is still there."""
-        with suppress(FileNotFoundError):
-            os.unlink(self.path)  # noqa: PTH108 - a string
+        self._file.close()
+        if not self._in_memory:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path)  # noqa: PTH108 - a string

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,10 +20,12 @@ from starlette.routing import BaseRoute, Route
 
 from hookline.engine.explanation import Explainer, summarize, to_json
 from hookline.errors import HooklineError
+from hookline.journal.rows import verdict_of
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import BASE_FIELDS
 from hookline.protocol.jsontext import decode, encode
 from hookline.protocol.outputs import read_output
+from hookline.protocol.results import AggregatedHookResult, ProcessedHookResult
 from hookline.settings.load import Settings
 
 from .answers import read_body, reply
@@ -90,7 +92,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     return [
         Route("/api/try", describe),
-        Route("/api/try/{id:int}", recorded),
+        Route("/api/try/{id:number}", recorded),
         Route("/api/explain", explain, methods=["POST"]),
         Route("/api/fire", fire, methods=["POST"]),
         Route("/api/fire/cancel", cancel, methods=["POST"]),
@@ -184,7 +186,9 @@ class Runs:
             end = await finish(command, self._desk.stopping, request)
         finally:
             del self._commands[name]
-        return _result(end, event, given)
+        result = _result(end, event, given)
+        plan = await self._desk.in_thread(_explain, self._desk, trial)
+        return {**result, "sequential": plan["sequential"]}
 
     async def cancel(self, name: str) -> bool:
         """End a run and its hooks; False if there is none of this name."""
@@ -218,7 +222,7 @@ def _result(end: CommandEnd, event: HookEventName, given: Wire) -> Wire:
         "hooks": hooks,
         "changes": changes,
         "provenance": trace_merge(final, hooks, event, given),
-        "verdict": {"word": _word(found, changes), "effects": []},
+        "verdict": {"word": _word(found, event, given, changes), "effects": []},
     }
 
 
@@ -226,15 +230,19 @@ def _hook(hook: Wire, event: HookEventName) -> Wire:
     """A hook as the view of one event shows it."""
     output = read_output(hook["output"] or {}, event)[0]
     blocked = output.is_blocking and hook["mode"] != "observe"
-    flags = {"blocked": blocked, "failed": hook["error"] is not None}
     more: Wire = {"warnings": [], "standby": None, "ended": False}
+    more |= {"blocked": blocked, "failed": hook["error"] is not None}
     more["observed"] = hook["mode"] == "observe"
-    return {**hook, **more, "verdict": verdict_word({**hook, **flags}, event)}
+    return {**hook, **more, "verdict": verdict_word({**hook, **more}, event)}
 
 
-def _word(found: Wire, changes: list[Wire]) -> str:
+def _word(found: Wire, event: HookEventName, given: Wire, changes: list[Wire]) -> str:
     """The verdict in one word, as the journal has it."""
-    words = {"should_stop": "stopped", "blocked": "blocked", "ask": "ask"}
-    decided = (word for flag, word in words.items() if found[flag])
-    changed = any(one["field"] != "additionalContext" for one in changes)
-    return next(decided, "changed" if changed else "allowed")
+    final = read_output(found["final_output"] or {}, event)[0]
+    changed = {one["field"]: one["after"] for one in changes}
+    # JSON has only what hooks changed of the tool's input.
+    final = structs.replace(final, modified_tool_input=changed.get("tool_input"))
+    flags = {name: found[name] for name in ("blocked", "ask", "should_stop")}
+    merged = AggregatedHookResult(final_output=final)
+    result = ProcessedHookResult(aggregated=merged, **flags)
+    return verdict_of(event, result, given.get("tool_input")).word

@@ -134,6 +134,17 @@ class _Run(TypedDict):
     warnings: list[str]
 
 
+class EventKind(Struct, frozen=True, kw_only=True):
+    """Events that have the same name and target, and are recorded as exactly."""
+
+    event: str
+    target: str | None
+    input_cut: bool
+    input_masked: bool
+    in_code: bool
+    count: int
+
+
 class FullEntry(Struct, frozen=True, kw_only=True):
     """Everything recorded of one event."""
 
@@ -197,9 +208,26 @@ class JournalReader(Struct):
         """The id of the newest event; 0 if there is none."""
         return int(self._select("max(id)", EventFilter()).fetchone()[0] or 0)
 
-    def oldest(self, wanted: EventFilter) -> Iterator[Entry]:
-        """All events, in the order in which they happened."""
-        yield from map(_entry, self._select(_COLUMNS, wanted, "ORDER BY id"))
+    def sessions(self, wanted: EventFilter) -> Iterator[tuple[int, str]]:
+        """The id and session of all events, in the order in which they happened."""
+        yield from map(tuple, self._select("id, session", wanted, "ORDER BY id"))
+
+    def kinds(self, wanted: EventFilter) -> list[EventKind]:
+        """How many events of each kind there are, the oldest kind first."""
+        names = EventKind.__struct_fields__[:-1]
+        columns, rest = (
+            ", ".join(names),
+            f"GROUP BY {', '.join(names)} ORDER BY min(id)",
+        )
+        rows = self._select(f"{columns}, count(*) AS count", wanted, rest)
+        return [msgspec.convert(dict(row), EventKind, strict=False) for row in rows]
+
+    def inputs(
+        self, wanted: EventFilter
+    ) -> Iterator[tuple[str | None, dict[str, Any]]]:
+        """The target and input of all events."""
+        for target, text in self._select("target, input", wanted):
+            yield target, decode(text)
 
     def find(self, event_id: int) -> FullEntry | None:
         """Everything about one event; raises ``JournalError`` if it is damaged."""

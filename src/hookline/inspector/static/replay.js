@@ -111,10 +111,11 @@ class ReplayView {
         files.length > 0 ? files.join(", ") : "There are no settings files here."),
       file: el("div", { class: "grid" }, this.path, el("p", { class: "small muted" },
         "In place of all other settings. Relative to ",
-        el("code", {}, this.overview.cwd))),
+        el("code", {}, this.overview.cwd),
+        ". Commands in it really run, as you: name only a file that you trust.")),
       text: el("div", { class: "grid" }, this.text, el("p", { class: "small muted" },
-        "In place of all other settings. Kept in a private file until the hooks have " +
-        "been loaded. Commands in it really run, as you: paste only what you trust.")),
+        "In place of all other settings. Not kept once the hooks have been loaded. " +
+        "Commands in it really run, as you: paste only what you trust.")),
     };
     const names = { now: "The settings in effect", file: "A settings file",
       text: "Settings pasted here" };
@@ -275,7 +276,10 @@ class ReplayView {
         el("strong", {}, "Hooks really run"), ", in ",
         el("code", {}, this.overview.cwd),
         ", with ", el("code", {}, "HOOKLINE_REPLAY=1"),
-        ". Untrusted hooks do not run, and nothing is recorded."),
+        body.settings || body.settings_text
+          ? ". Those of the chosen settings need no approval. "
+          : ". Untrusted hooks do not run. ",
+        "Nothing is recorded."),
       start && el("div", { class: "row" }, start));
   }
 

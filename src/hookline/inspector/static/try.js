@@ -37,6 +37,8 @@ class TryView {
     this.buildForm(tools);
     this.explanation = el("div", { class: "try-explanation" });
     this.outcome = el("div", { class: "try-outcome" });
+    this.outdated = el("p", { class: "small warning-text", role: "status" });
+    this.ran = null;
     this.node = el("div", { class: "try" },
       heading("Try"),
       el("p", { class: "lead" },
@@ -118,7 +120,7 @@ class TryView {
         el("label", { class: "row check-label", for: "try-record" }, this.record,
           records ? "Recorded in the journal, as the settings say"
             : "Record in the journal")),
-      this.outcome);
+      this.outdated, this.outcome);
   }
 
   get event() { return this.events.get(this.eventChoice.value); }
@@ -222,11 +224,19 @@ class TryView {
     clearTimeout(this.pause);
     const isValid = this.showMistake();
     this.runButton.disabled = !isValid || this.running !== null;
-    this.explanation.classList.toggle("stale", !isValid);
+    this.explanation.classList.add("stale");
+    this.showOutdated();
     this.pause = setTimeout(() => {
       this.writeAddress();
       if (isValid) this.explain();
     }, pause);
+  }
+
+  // A verdict belongs to the event that was run, not to what is typed since.
+  showOutdated() {
+    const isOther = this.ran !== null && this.ran !== JSON.stringify(this.body());
+    this.outcome.classList.toggle("stale", isOther);
+    fill(this.outdated, isOther && "The event was changed after this run.");
   }
 
   showMistake(isAsked = false) {
@@ -275,13 +285,14 @@ class TryView {
     try {
       const found = await post("/api/explain", this.body(), this.signal);
       if (asked !== this.asked) return;
-      this.sequential = found.sequential;
       fill(this.explanation, explanationOf(found));
       announce(found.summary);
     } catch (error) {
       if (this.signal.aborted || asked !== this.asked) return;
       fill(this.explanation, errorState(error, () => this.explain()));
     }
+    const isValid = this.input.getAttribute("aria-invalid") !== "true";
+    this.explanation.classList.toggle("stale", !isValid);
   }
 
   async run() {
@@ -289,18 +300,21 @@ class TryView {
     this.running = new AbortController();
     this.runName = run;
     this.setRunning(true);
+    const body = this.body();
+    this.ran = JSON.stringify(body);
+    this.showOutdated();
     fill(this.outcome, loadingState("The hooks are running…"));
     try {
       const record = this.record.checked && !this.known.records;
-      const body = { ...this.body(), run, record };
-      const result = await post("/api/fire", body, this.running.signal);
-      fill(this.outcome, resultOf(result, this.sequential));
+      const sent = { ...body, run, record };
+      const result = await post("/api/fire", sent, this.running.signal);
+      fill(this.outcome, resultOf(result));
       announce(this.outcome.querySelector("h3")?.textContent ?? "The hooks have run");
     } catch (error) {
       if (this.signal.aborted) return;
-      fill(this.outcome, this.ended ? this.ended : errorState(error));
+      const isCancelled = error.name === "AbortError" || error.status === 409;
+      fill(this.outcome, isCancelled ? cancelled() : errorState(error));
     } finally {
-      this.ended = null;
       this.running = null;
       this.setRunning(false);
     }
@@ -308,11 +322,10 @@ class TryView {
 
   async cancel() {
     this.cancelButton.disabled = true;
-    this.ended = el("p", { class: "state", role: "status" },
-      "Cancelled. The hooks that were running have been ended.");
-    await post("/api/fire/cancel", { run: this.runName }, this.signal).catch(() => {
-      this.running?.abort();
-    });
+    const { running, runName: run } = this;
+    const found = await post("/api/fire/cancel", { run }, this.signal).catch(() => null);
+    // It may not have arrived yet: the server ends a run whose page does not wait.
+    if (!found?.cancelled) running?.abort();
   }
 
   setRunning(isRunning) {
@@ -323,6 +336,11 @@ class TryView {
     if (isRunning) this.cancelButton.focus();
     else if (document.activeElement === document.body) this.runButton.focus();
   }
+}
+
+function cancelled() {
+  return el("p", { class: "state", role: "status" },
+    "Cancelled. The hooks that were running have been ended.");
 }
 
 const JUDGEMENTS = {
@@ -377,13 +395,13 @@ function factsOf(hook) {
 }
 
 // The answer of /api/fire, in the parts of the view of one event.
-function resultOf(result, sequential) {
+function resultOf(result) {
   const { word } = result.verdict;
   const reason = result.stop_reason ?? result.reason ?? result.final_output?.reason;
   const took = duration(result.total_duration_ms);
   const ran = result.hooks.length > 0
     ? `${plural(result.hooks.length, "hook run")} in ${took}` : "no hook ran";
-  const plan = result.hooks.length > 0 ? { sequential } : null;
+  const plan = { sequential: result.sequential };
   const row = { duration_ms: result.total_duration_ms };
   const said = [
     ["Message for the model", result.system_message],
@@ -396,8 +414,8 @@ function resultOf(result, sequential) {
       longText(reason, "Reason")),
     said.map(([label, text]) =>
       el("div", {}, el("h3", {}, label), longText(text, label))),
-    changesOf(result), errorsOf(result), hooksOf({ ...result, plan, row }),
-    mergeOf(result),
+    changesOf(result), errorsOf(result),
+    result.hooks.length > 0 && hooksOf({ ...result, plan, row }), mergeOf(result),
     result.messages.length > 0 && el("details", {},
       el("summary", {}, "Messages of the command"),
       longText(result.messages.join("\n"), "Messages")));
