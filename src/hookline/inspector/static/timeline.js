@@ -223,9 +223,9 @@ class Timeline {
 
   // A stream does not say why it ended: perhaps the server has another token now.
   async explainLoss() {
-    const error = await get("/api/overview", {}, this.signal).catch((reason) => reason);
-    if (this.signal.aborted) return;
-    this.showState(error instanceof Error ? error.message : STOPPED);
+    const why = await get("/api/overview", {}, this.signal).then(() => STOPPED,
+      (error) => (error.offline ? STOPPED : error.message));
+    if (!this.signal.aborted) this.showState(why);
   }
 
   receive(row) {
