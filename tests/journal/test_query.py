@@ -128,6 +128,9 @@ def test_damaged_event_is_named(tmp_path: Path, column: str, text: object) -> No
         assert reader.find(2) is not None
         with pytest.raises(JournalError, match="event 1 is damaged: "):
             reader.find(1)
+        if column == "input":
+            with pytest.raises(JournalError, match="event 1 is damaged: "):
+                next(reader.inputs(ALL))
 
 
 @pytest.mark.parametrize(

@@ -225,14 +225,21 @@ class JournalReader(Struct):
     def inputs(
         self, wanted: EventFilter
     ) -> Iterator[tuple[str | None, dict[str, Any]]]:
-        """The target and input of all events."""
-        for target, text in self._select("target, input", wanted):
-            yield target, decode(text)
+        """The target and input of all events; raises ``JournalError`` as ``find``."""
+        for event_id, target, text in self._select("id, target, input", wanted):
+            with self._reading(event_id):
+                given = _parsed(text, _Object)
+            yield target, given
 
     def find(self, event_id: int) -> FullEntry | None:
         """Everything about one event; raises ``JournalError`` if it is damaged."""
-        try:
+        with self._reading(event_id):
             return self._find(event_id)
+
+    @contextmanager
+    def _reading(self, event_id: int) -> Iterator[None]:
+        try:
+            yield
         except (ValueError, RecursionError) as error:
             problem = f"event {event_id} is damaged: {error}"
             raise JournalError(self.path, problem) from error
