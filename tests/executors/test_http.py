@@ -12,6 +12,7 @@ import pytest
 
 from hookline import HookSystem
 from hookline.cli.main import main
+from hookline.executors import http
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from tests.support.web import Exchange, WebServer, hook, reply
@@ -348,6 +349,7 @@ async def test_without_httpx_the_hook_fails_with_the_command_that_installs_it(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
+    http._parse_url.cache_clear()  # another test may have had the same port
     with WebServer(reply(DENY)) as server:
         open_hook = await one(workshop, server)
         closed = await workshop.fire("BeforeTool", hook(server, onError="block"))

@@ -60,8 +60,8 @@ blocked last week?".
 
 Without --settings the events of this project are replayed; with --settings
 those of all projects. --here and --everywhere override that. Hooks really run,
-in --cwd, with HOOKLINE_REPLAY=1. Untrusted hooks do not run; those of --settings
-need no approval. Nothing is recorded.
+in --cwd, with HOOKLINE_REPLAY=1. Untrusted hooks do not run; those of
+--settings need no approval. Nothing is recorded.
 
 An event cannot be replayed exactly if its input was masked or truncated, or if
 a hook in the host's code took part. Such events are listed separately.

@@ -78,31 +78,40 @@ class Endpoints:
 
     async def _run(self, listener: socket.socket, started: threading.Event) -> None:
         self._own_loop = asyncio.get_running_loop()
-        accepting = asyncio.create_task(self._accept(listener))
+        self._listen_on(listener)
         started.set()
         await self._stopping.wait()
-        ending = {accepting, *self._clients}
+        self._own_loop.remove_reader(listener)
+        listener.close()
+        ending = list(self._clients)
         for task in ending:
             task.cancel()
-        await asyncio.wait(ending)
-        listener.close()
+        await asyncio.gather(*ending, return_exceptions=True)
 
-    async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                client, _ = await loop.sock_accept(listener)
-            except OSError:  # the client is gone, or no descriptor is left
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            if len(self._clients) >= MAX_CLIENTS:
-                # The newest one is served: those that are slow shut nobody out.
-                oldest = next(iter(self._clients))
-                del self._clients[oldest]
-                oldest.cancel()
-            task = asyncio.create_task(self._serve(client))
-            self._clients[task] = None
-            task.add_done_callback(partial(self._forget, client))
+    def _listen_on(self, listener: socket.socket) -> None:
+        if not self._stopping.is_set():
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        # In one step: a task that is cancelled while it accepts would lose a client.
+        try:
+            client, _ = listener.accept()
+        except BlockingIOError:
+            return  # the client is gone
+        except OSError:  # no descriptor is left
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listener)
+            loop.call_later(_PAUSE_S, self._listen_on, listener)
+            return
+        client.setblocking(False)
+        if len(self._clients) >= MAX_CLIENTS:
+            # The newest one is served: those that are slow shut nobody out.
+            oldest = next(iter(self._clients))
+            del self._clients[oldest]
+            oldest.cancel()
+        task = asyncio.get_running_loop().create_task(self._serve(client))
+        self._clients[task] = None
+        task.add_done_callback(partial(self._forget, client))
 
     def _forget(self, client: socket.socket, task: asyncio.Task[None]) -> None:
         client.close()  # also where the task was cancelled before it began
