@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST_ARGS ?= -n 2
+# Three for two cores: many tests wait for processes.
+PYTEST_ARGS ?= -n 3
 
 OTHER := .venv-adapters
 

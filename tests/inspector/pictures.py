@@ -99,6 +99,7 @@ def _photograph(inspected: Inspected, browser: Browser) -> None:
 
 def _wait_for_rows(page: Page) -> None:
     expect(page.get_by_text("No older events")).to_be_attached()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
 
 def _replay(inspected: Inspected, page: Page) -> None:
