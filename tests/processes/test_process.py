@@ -7,6 +7,7 @@ it says, and that nothing of the group lives on.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -63,6 +64,7 @@ def own_children() -> list[str]:
 @pytest.fixture(autouse=True)
 async def nothing_leaks() -> AsyncIterator[None]:
     watcher.stop()
+    gc.collect()  # what other tests left open must not be closed meanwhile
     children, descriptors = set(own_children()), len(os.listdir("/proc/self/fd"))
     yield
     watcher.stop()
