@@ -31,7 +31,7 @@ def test_values_are_counted_over_the_newest_events(reader: JournalReader) -> Non
     assert dict(found.verdicts)["blocked"] == 10
     assert dict(found.verdicts)["failed"] == 5
     assert dict(found.verdicts)["would-block"] == 3
-    assert found.projects == [("/work/project-0", 1000)]
+    assert found.projects == [("/shop/project-0", 1000)]
 
 
 def test_events_are_counted(reader: JournalReader) -> None:

@@ -28,12 +28,12 @@ def test_runs_are_counted_per_hook_and_project(tmp_path: Path) -> None:
     change(path, f"UPDATE hooks SET {flags} WHERE event_id = 50")
     change(path, "UPDATE hooks SET observed = 1, standby_miss = 1 WHERE event_id = 3")
     change(path, "UPDATE hooks SET duration_ms = event_id")
-    change(path, "UPDATE events SET cwd = '/work/b' WHERE id > 90")
+    change(path, "UPDATE events SET cwd = '/shop/b' WHERE id > 90")
     with read_journal(str(path)) as reader:
         often, other, rare = reader.figures(EventFilter())
         (some,) = reader.figures(EventFilter(hook="r*", until=NEWEST - 98))
     names = [(one.name, one.source, one.project) for one in (often, other, rare)]
-    where = ("/work/project-0", "/work/b", "/work/project-0")
+    where = ("/shop/project-0", "/shop/b", "/shop/project-0")
     expected = ("often", "often", "rare")
     assert names == [(n, "user", w) for n, w in zip(expected, where, strict=True)]
     assert (often.runs, other.runs, rare.runs, some.runs) == (87, 10, 3, 2)

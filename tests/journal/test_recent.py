@@ -41,7 +41,7 @@ def reader(tmp_path: Path) -> Iterator[JournalReader]:
     with closing(open_for_writing(path)) as connection:
         connection.execute("BEGIN")
         for n in range(1, MANY + 1):
-            connection.execute(_EVENT, [float(n), f"/work/{n % 3}"])
+            connection.execute(_EVENT, [float(n), f"/shop/{n % 3}"])
             failed, took = n % 10 == 0, 10_000.0 if n == MANY else n / 10
             flags = [failed, n % 4 == 0, n % 5 == 0, n % 20 == 0]
             row = [n, f"hook-{n % 2}", *flags, took, n % 8 == 0, f"said {n}"]
@@ -129,8 +129,8 @@ def test_search_for_failures_ends_with_the_time(reader: JournalReader) -> None:
 def test_folders_of_the_newest_events_start_with_the_last_one(
     reader: JournalReader,
 ) -> None:
-    assert newest_folders(reader) == ["/work/1", "/work/0", "/work/2"]
-    assert newest_folders(reader, events=1) == ["/work/1"]
+    assert newest_folders(reader) == ["/shop/1", "/shop/0", "/shop/2"]
+    assert newest_folders(reader, events=1) == ["/shop/1"]
 
 
 def test_damaged_runs_hide_no_others(reader: JournalReader) -> None:

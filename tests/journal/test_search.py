@@ -93,8 +93,8 @@ def test_pages_go_back_to_the_oldest_event(reader: JournalReader) -> None:
         ({"since": NEWEST - 5}, "id >= 1995"),
         ({"until": NEWEST - 1995}, "id <= 5"),
         ({"since": NEWEST - 10, "until": NEWEST - 5}, "id BETWEEN 1990 AND 1995"),
-        ({"project": "/work/project-0"}, "1"),
-        ({"project": "/work"}, "0"),
+        ({"project": "/shop/project-0"}, "1"),
+        ({"project": "/shop"}, "0"),
         ({"event": "BeforeTool", "tool": "write_file", "session": "s-1"}, None),
         ({"text": "notes-17.MD"}, "id = 17"),
         ({"text": "50% of [IT]_"}, "id = 7"),
@@ -259,12 +259,12 @@ def test_text_that_is_not_utf_8_is_shown_as_far_as_it_can_be(
 ) -> None:
     path = make_journal(tmp_path / "j.sqlite", 3)
     bad = f"UPDATE events SET {column} = CAST(? AS TEXT) WHERE id = 2"
-    change(path, bad, b"/work/a\xff\xed\xa0\x80")
+    change(path, bad, b"/shop/a\xff\xed\xa0\x80")
     change(path, "UPDATE events SET input = ? WHERE id = 2", '{"a":' * 5000)
     with read_journal(str(path)) as reader:
-        assert getattr(search(reader).events[1], column).startswith("/work/a\ufffd")
-        assert len(ids(reader, project="/work/project-0")) >= 2
-        assert len(ids(reader, text="work")) == 3
+        assert getattr(search(reader).events[1], column).startswith("/shop/a\ufffd")
+        assert len(ids(reader, project="/shop/project-0")) >= 2
+        assert len(ids(reader, text="shop")) == 3
 
 
 def test_a_reader_keeps_no_transaction_open(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ WITH RECURSIVE numbers(i) AS (
 )
 INSERT INTO events
 SELECT i, :newest - :count + i, {event}, {tool}, 's-' || (i / {per_session}),
-  '/work/project-' || (i / 5000 % 7), {verdict}, i % 97 = 0, i % 211 = 0, 0,
+  '/shop/project-' || (i / 5000 % 7), {verdict}, i % 97 = 0, i % 211 = 0, 0,
   CASE WHEN i % 97 = 0 THEN 'the guard says no to number ' || i END,
   12.5 + i % 40, :hooks, {input}, 400, 0, 0, 0, 0, :effects, NULL, NULL, '[]'
 FROM numbers

@@ -219,7 +219,7 @@ class HookSystem:
         reporter = Reporter(self._debug_logger)
         journal = self._journal(settings)
         if self._reloader is not None and not settings.hooks_enabled:
-            # As at a start, where there is no hook system then.
+            # As at a start, which builds no hook system for such settings.
             planned, journal = HookRegistry(Settings()), None
         late = LateReporter(reporter, journal)
         executors = self._executors.by_type
