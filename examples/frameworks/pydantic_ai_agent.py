@@ -1,4 +1,4 @@
-"""A pydantic-ai agent with hooks, as docs/frameworks/pydantic-ai.md shows it.
+"""A pydantic-ai agent with hooks, as docs/how-to/frameworks/pydantic-ai.md shows it.
 
 Runs offline, with pydantic-ai's own FunctionModel:
 

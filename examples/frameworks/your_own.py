@@ -1,4 +1,4 @@
-"""An adapter for a framework of your own, as docs/frameworks/your-own.md builds it.
+"""An adapter for a framework of your own, as the page your-own.md builds it.
 
 python examples/frameworks/your_own.py
 """

@@ -44,7 +44,7 @@ from .drivers.google_adk import (
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "frameworks" / "google_adk.py"
-PAGE = ROOT / "docs" / "frameworks" / "google-adk.md"
+PAGE = ROOT / "docs" / "how-to" / "frameworks" / "google-adk.md"
 
 
 class TestGoogleAdk(AdapterSuite):

@@ -29,7 +29,10 @@ def test_the_example_runs_offline() -> None:
     )
     assert done.stderr == ""
     assert "[e-mail]" in done.stdout
-    assert done.stdout in (root / "docs" / "frameworks" / "langchain.md").read_text()
+    assert (
+        done.stdout
+        in (root / "docs" / "how-to" / "frameworks" / "langchain.md").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["batch", "abatch"])

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path(hookline.adapters.__file__).parent
 ADAPTERS = sorted(file.stem for file in FOLDER.glob("[!_]*.py"))
 EXTRAS = {name: name.replace("_", "-") for name in ADAPTERS}
-PAGES = ROOT / "docs" / "frameworks"
+PAGES = ROOT / "docs" / "how-to" / "frameworks"
 
 
 def test_there_is_one_module_for_each_framework() -> None:

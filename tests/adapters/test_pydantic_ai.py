@@ -23,7 +23,7 @@ from .drivers.pydantic_ai import FakeModel, PydanticAIDriver, in_thread
 from .pydantic_agents import block, calls, specific, stop, workbench
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "frameworks" / "pydantic-ai.md"
+PAGE = ROOT / "docs" / "how-to" / "frameworks" / "pydantic-ai.md"
 EXAMPLE = ROOT / "examples" / "frameworks" / "pydantic_ai_agent.py"
 
 

@@ -442,7 +442,7 @@ def test_the_example_prints_what_its_page_shows() -> None:
     example = root / "examples" / "frameworks" / "strands_agent.py"
     command = [sys.executable, str(example)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    page = (root / "docs" / "frameworks" / "strands.md").read_text()
+    page = (root / "docs" / "how-to" / "frameworks" / "strands.md").read_text()
     assert f"```\n{done.stdout.strip()}\n```" in page
 
 

@@ -13,7 +13,7 @@ from hookline.testing.adapters import AdapterSuite, ModelRequest, Ran, Task
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "frameworks" / "your_own.py"
-PAGE = ROOT / "docs" / "frameworks" / "your-own.md"
+PAGE = ROOT / "docs" / "how-to" / "frameworks" / "your-own.md"
 
 
 def load(file: Path) -> Any:

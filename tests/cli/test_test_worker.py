@@ -83,7 +83,7 @@ def test_a_program_that_is_no_worker_is_one_clear_failure(
     first, problem, summary = ended.stdout.splitlines()
     assert first == f"FAIL  {command}: answers its first request"
     assert "did not answer the worker handshake: " in problem
-    assert "docs/workers.md" in problem
+    assert "docs/how-to/workers.md" in problem
     assert summary == "0 passed, 1 failed"
 
 

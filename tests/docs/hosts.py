@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/hosts.md`` and of each host's page from the hosts' data.
+"""Write the tables of the pages in ``docs/how-to/hosts`` from the data of the hosts.
 
 ``python -m tests.docs.hosts`` writes them; a test holds the pages against the data.
 """
@@ -14,13 +14,13 @@ from hookline.protocol.events import HookEventName
 
 from .pages import ROOT
 
-OVERVIEW = ROOT / "docs" / "hosts.md"
+OVERVIEW = ROOT / "docs" / "how-to" / "hosts" / "README.md"
 TABLE, AGENTS = "table", "agents"
 
 
 def page_of(host: Host) -> Path:
     """The page of a host."""
-    return ROOT / "docs" / "hosts" / f"{host.name.value}.md"
+    return ROOT / "docs" / "how-to" / "hosts" / f"{host.name.value}.md"
 
 
 def with_table(text: str, name: str, table: str) -> str:
@@ -34,7 +34,7 @@ def agents_table() -> str:
     """Every host: its page, what it was tested with, and where it is installed."""
     lines = [_line(["agent", "HOST", "tested with", "settings"]), "|---" * 4 + "|"]
     for host in all_hosts().values():
-        linked = f"[{host.title}](hosts/{host.name.value}.md)"
+        linked = f"[{host.title}]({host.name.value}.md)"
         title = linked if page_of(host).exists() else host.title
         tested = host.tested or "untested, by its documentation"
         file = f"`{FILES[host.name].project.format(event='EVENT')}`"

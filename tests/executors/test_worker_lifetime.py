@@ -392,7 +392,7 @@ async def test_the_answer_of_a_worker_is_no_output_of_a_cold_run(
         result = await hooks.event_handler.fire("BeforeTool", TOOL)
     ran = _ran(result)
     assert (result.blocked, ran.cause, ran.reran) == (True, FailureCause.OUTPUT, True)
-    assert "docs/workers.md#cold-runs" in (ran.error or "")
+    assert "docs/how-to/workers.md#cold-runs" in (ran.error or "")
 
 
 async def test_threads_with_their_first_events_at_once_share_one_pool(

@@ -1,7 +1,7 @@
 """The packages, their imports and the call path of one event, measured.
 
 ``make architecture`` prints the figures and writes both drawings into
-``docs/architecture.md``; ``tests/test_architecture.py`` checks them.
+``docs/explanation/architecture.md``; ``tests/test_architecture.py`` checks them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hookline import Config, Settings
 from hookline.agent import execute_tool_with_hooks
 
 SOURCE = Path(hookline.__file__).parent
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 
 PACKAGES = [
     *("errors", "log", "protocol", "shelltext", "expressions", "settings", "trust"),

@@ -76,8 +76,10 @@ def failed(results: list[CaseResult]) -> dict[str, str]:
 
 def names_a_rule(problem: str) -> bool:
     """Whether it ends with a section that is on the page."""
-    named = re.search(r"; see docs/workers\.md#([a-z-]+)$", problem)
-    return named is not None and named[1] in anchors_of(ROOT / "docs" / "workers.md")
+    named = re.search(r"; see docs/how-to/workers\.md#([a-z-]+)$", problem)
+    return named is not None and named[1] in anchors_of(
+        ROOT / "docs" / "how-to" / "workers.md"
+    )
 
 
 GOOD = {
@@ -220,7 +222,7 @@ async def test_what_hookline_can_do_without_is_a_warning(tmp_path: Path) -> None
         "gives the same verdict as a command",
     ]
     assert all(map(names_a_rule, warned.values()))
-    assert "got: it ended; see docs/workers.md" in next(iter(warned.values()))
+    assert "got: it ended; see docs/how-to/workers.md" in next(iter(warned.values()))
     assert "as a worker it says block, as a command allow" in [*warned.values()][1]
 
 

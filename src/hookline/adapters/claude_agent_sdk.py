@@ -3,7 +3,7 @@
 ``ClaudeAgentOptions(hooks=hookline_hooks(config))``
 
 What Claude Code does with each answer was observed with the program that the SDK
-brings, and is tested with it (docs/frameworks/claude-agent-sdk.md).
+brings, and is tested with it (docs/how-to/frameworks/claude-agent-sdk.md).
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ def encode_response(response: HookExecutionResponse, limit: int) -> bytes:
     """Encode a response into at most ``limit`` bytes, keeping a block or a stop.
 
     The output that hooks printed is dropped first. A response that is still too long
-    becomes a failed one with the verdict (see docs/fleet.md).
+    becomes a failed one with the verdict (see docs/how-to/fleet.md).
     """
     data = encode(response)
     if len(data) <= limit:

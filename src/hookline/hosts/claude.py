@@ -1,9 +1,10 @@
 """Claude Code: its JSON on a hook's stdin, and the answers that it obeys.
 
-Observed with the program (docs/hosts.md). A deny goes out with a stop, because Claude
-Code runs the tool before it obeys ``continue``; a result of another shape than the
-tool's own is ignored, so one that must be withheld and cannot be replaced ends the run.
-After a failed tool it obeys neither: the run ends at the PostToolBatch that follows.
+Observed with the program (docs/how-to/hosts). A deny goes out with a stop, because
+Claude Code runs the tool before it obeys ``continue``; a result of another shape than
+the tool's own is ignored, so one that must be withheld and cannot be replaced ends the
+run. After a failed tool it obeys neither: the run ends at the PostToolBatch that
+follows.
 """
 
 from __future__ import annotations

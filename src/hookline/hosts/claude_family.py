@@ -1,6 +1,6 @@
 """VS Code and Droid: hosts with the shape of Claude Code, and fewer answers.
 
-Written by their documentation alone: neither was run (docs/hosts.md), and everybody
+Written by their documentation alone: neither was run (docs/how-to/hosts), and everybody
 who uses them is told so.
 """
 

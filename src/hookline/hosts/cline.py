@@ -1,8 +1,8 @@
 """Cline: its JSON on a hook's stdin, and the answers that it obeys.
 
-Observed with the program (docs/hosts/cline.md). It waits for the answer before and
-after a tool only; every other hook is started and left alone. A block ends the whole
-run, which is also the only way to keep a tool's result from the model.
+Observed with the program (docs/how-to/hosts/cline.md). It waits for the answer before
+and after a tool only; every other hook is started and left alone. A block ends the
+whole run, which is also the only way to keep a tool's result from the model.
 """
 
 from __future__ import annotations

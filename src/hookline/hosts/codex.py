@@ -1,8 +1,8 @@
 """Codex: Claude Code's JSON on stdin, and answers in keys that Codex accepts.
 
-Observed with the program (docs/hosts/codex.md). Codex drops an answer with a key that
-it does not know, or a block without a reason, and then runs the tool: every event has
-its own keys here, and a reason is never empty.
+Observed with the program (docs/how-to/hosts/codex.md). Codex drops an answer with a key
+that it does not know, or a block without a reason, and then runs the tool: every event
+has its own keys here, and a reason is never empty.
 """
 
 from __future__ import annotations

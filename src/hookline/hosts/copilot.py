@@ -1,9 +1,9 @@
 """GitHub Copilot CLI: its JSON on stdin in two spellings, and the answers it obeys.
 
-Observed with the program (docs/hosts/copilot.md). Its events have camelCase names, and
-the JSON none: the command line says which it is. Under PascalCase names, and for hooks
-that it finds in ``.claude/settings.json``, it sends and takes Claude Code's spelling
-before a tool; everywhere else its own keys work in both.
+Observed with the program (docs/how-to/hosts/copilot.md). Its events have camelCase
+names, and the JSON none: the command line says which it is. Under PascalCase names, and
+for hooks that it finds in ``.claude/settings.json``, it sends and takes Claude Code's
+spelling before a tool; everywhere else its own keys work in both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cursor: its events of 2026, and the answers that its documentation promises.
 
-Written by the documentation alone: Cursor was not run (docs/hosts/cursor.md), and
-everybody who uses it is told so. ``preToolUse`` and ``postToolUse`` fire for every
+Written by the documentation alone: Cursor was not run (docs/how-to/hosts/cursor.md),
+and everybody who uses it is told so. ``preToolUse`` and ``postToolUse`` fire for every
 tool, so these are the ones to install. The narrower events, such as
 ``beforeShellExecution``, are answered too for those who configured them by hand.
 """

@@ -1,6 +1,6 @@
 """Goose, Kiro and Windsurf: hosts that know a block, and little else.
 
-Written by their documentation alone: none of them was run (docs/hosts.md), and
+Written by their documentation alone: none of them was run (docs/how-to/hosts), and
 everybody who uses them is told so.
 """
 

@@ -1,8 +1,8 @@
 """Gemini CLI and llxprt-code: their JSON on a hook's stdin, and the answers they obey.
 
 Observed with Gemini CLI, and read in its source where that is the only way to know
-(docs/hosts/gemini.md). It hides the result of a tool that a hook denies, shows an
-answer that a hook denies, and keeps the messages that a hook leaves out: objections,
+(docs/how-to/hosts/gemini.md). It hides the result of a tool that a hook denies, shows
+an answer that a hook denies, and keeps the messages that a hook leaves out: objections,
 replacements and placeholders are written instead.
 """
 

@@ -2,7 +2,8 @@
 
 OpenCode runs plugins, not commands. The plugin, which ``hookline install opencode``
 writes, hands on each event as one JSON object and applies the keys of the answer; it
-takes any other key for a failure. Observed with the program (docs/hosts/opencode.md).
+takes any other key for a failure. Observed with the program
+(docs/how-to/hosts/opencode.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Qwen Code: Claude Code's events, Gemini CLI's tools, and fewer answers.
 
-Observed with the program (docs/hosts/qwen.md). It goes on where a hook of Stop says
-``continue: false``, ignores a changed input and a block after a tool, and runs the tool
-if an answer is longer than it reads: what it cannot do is written in the stricter form,
-and texts are cut.
+Observed with the program (docs/how-to/hosts/qwen.md). It goes on where a hook of Stop
+says ``continue: false``, ignores a changed input and a block after a tool, and runs the
+tool if an answer is longer than it reads: what it cannot do is written in the stricter
+form, and texts are cut.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exercise a worker: whether a program keeps to the protocol of docs/workers.md.
+"""Exercise a worker: whether a program keeps to the protocol of docs/how-to/workers.md.
 
 It is started and asked as an executor does it, so that both agree on what is an answer.
 """
@@ -63,7 +63,7 @@ class _BrokenRuleError(Exception):
     """A rule that the worker does not keep; a warning where Hookline can do without."""
 
     def __init__(self, problem: str, section: str, *, warning: bool = False) -> None:
-        super().__init__(f"{problem}; see docs/workers.md#{section}")
+        super().__init__(f"{problem}; see docs/how-to/workers.md#{section}")
         self.problem = problem
         self.warning = warning
 

@@ -1,4 +1,4 @@
-"""The tables of ``docs/hosts.md``: what each host can express, and what was seen."""
+"""The tables of ``docs/how-to/hosts``: what each host can express, and was seen to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``docs/hosts.md`` and the programs of ``make hosts`` agree with the hosts' tables."""
+"""The page of ``docs/how-to/hosts`` and ``make hosts`` agree with the hosts' tables."""
 
 from __future__ import annotations
 
