@@ -7,7 +7,9 @@
     ├── UnknownNameError                a name that is not one of those known
     │   ├── UnknownEventError           unknown event name (ValueError too)
     │   ├── UnknownHookError            unknown hook name (LookupError too)
+    │   │   └── UnknownFunctionError    a function that is not registered
     │   └── UnknownTranslatorError      unknown translator (also TranslationError)
+    ├── InvalidHookError                a hook registered in code (ValueError too)
     ├── HookSystemNotInitializedError   a part was used before initialize()
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that cannot be encoded as JSON
@@ -108,6 +110,25 @@ class UnknownHookError(UnknownNameError, LookupError):
 
     def __init__(self, name: object, known: Iterable[str] = ()) -> None:
         super().__init__(name, sorted(known))
+
+
+class UnknownFunctionError(UnknownHookError):
+    """A function that is not registered, or not on that event."""
+
+    def __str__(self) -> str:
+        known = ", ".join(self.known) or "none"
+        return f"hooks.off: {self.name} is not registered (registered: {known})"
+
+
+class InvalidHookError(HooklineError, ValueError):
+    """A hook that ``hooks.on`` cannot register as it is given."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        self.place, self.problem = place, problem
+        super().__init__(place, problem)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}"
 
 
 class HookSystemNotInitializedError(HooklineError):

@@ -13,7 +13,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from hookline import Config, HookSystem, Settings
+from hookline import Config, HookEventName, HookSystem, Settings
 from hookline.adapters.google_adk import HooklinePlugin, HooklineRunner
 
 from .drivers.google_adk import answer_of, inputs, user
@@ -36,7 +36,9 @@ class Hooks:
             self.events.append(given)
             return decide(given)
 
-        self.system.on(event, name=f"{event}-{len(self.events)}", recheck=False)(hook)
+        self.system.on(
+            HookEventName.of(event), name=f"{event}-{len(self.events)}", recheck=False
+        )(hook)
         return self
 
     def seen(self, event: str) -> list[dict[str, Any]]:

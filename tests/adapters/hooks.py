@@ -28,7 +28,7 @@ class Hooked:
             if event.value != unseen:
                 system.on(event, name="recorder", recheck=False)(self._record)
         for name, hook in (hooks or {}).items():
-            system.on(name)(hook)
+            system.on(HookEventName.of(name))(hook)
 
     def _record(self, event: Event) -> None:
         self.seen.append(event)

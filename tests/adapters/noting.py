@@ -26,7 +26,9 @@ class NotingHooks:
         self.events: list[Event] = []
         system = HookSystem(self.config)
         for event in answers:
-            system.on(event, recheck=False)(self._hook(answers[event]))
+            system.on(HookEventName.of(event), recheck=False)(
+                self._hook(answers[event])
+            )
 
     def names(self) -> list[str]:
         """The events in order."""

@@ -43,7 +43,7 @@ class Lab:
         def hook(given: dict[str, Any]) -> Any:
             return answer(given) if callable(answer) else answer
 
-        self.system.on(event, matcher=matcher)(hook)
+        self.system.on(HookEventName.of(event), matcher=matcher)(hook)
 
     def names(self) -> list[str]:
         return [event["hook_event_name"] for event in self.events]

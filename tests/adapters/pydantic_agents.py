@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_ai import Agent
 
-from hookline import Config, HookSystem, Settings
+from hookline import Config, HookEventName, HookSystem, Settings
 from hookline.adapters.pydantic_ai import HooklineCapability
 from hookline.agent import ScriptedReply
 
@@ -27,9 +27,9 @@ class Workbench:
         for event in ("BeforeTool", "AfterTool", "SubagentStart", "SubagentStop"):
             self._system.on(event, recheck=False)(self.events.append)
         for event in ("BeforeAgent", "BeforeModel"):
-            self._system.on(event, recheck=False)(self.events.append)
+            self._system.on(HookEventName.of(event), recheck=False)(self.events.append)
         for event, hook in hooks.items():
-            self._system.on(event)(hook)
+            self._system.on(HookEventName.of(event))(hook)
         self.model = FakeModel(self._reply)
         self.replies: list[ScriptedReply] = []
 

@@ -12,7 +12,7 @@ from anthropic import Anthropic, AsyncAnthropic, AsyncStream, Stream
 from anthropic.types import Message, RawMessageStreamEvent
 from pydantic import BaseModel
 
-from hookline import Config, Settings
+from hookline import Config, HookEventName, Settings
 from hookline.testing.loopback import ThreadedServer
 
 REQUEST: dict[str, Any] = {
@@ -48,7 +48,7 @@ class Hooks:
         system = self.config.get_hook_system()
         assert system is not None
 
-        @system.on(event)
+        @system.on(HookEventName.of(event))
         def hook(given: dict[str, Any]) -> Any:
             self.seen.append(given)
             return output(given) if callable(output) else output

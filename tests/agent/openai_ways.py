@@ -12,7 +12,7 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response
 
-from hookline import Config, Settings
+from hookline import Config, HookEventName, Settings
 from hookline.testing.modelapi import ModelServer
 
 TOOL: dict[str, Any] = {"name": "write_file", "parameters": {"type": "object"}}
@@ -50,7 +50,7 @@ def config_with(folder: Path, **hooks: Callable[[Any], Any]) -> Config:
     system = config.get_hook_system()
     assert system is not None
     for event, function in hooks.items():
-        system.on(event, name=event)(function)
+        system.on(HookEventName.of(event), name=event)(function)
     return config
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HookSystem, Settings
+from hookline import Config, HookEventName, HookSystem, Settings
 from hookline.agent import hooked_tool
 from hookline.errors import ToolBlockedError
 
@@ -29,7 +29,7 @@ def config_with(**outputs: Any) -> tuple[Config, list[dict[str, Any]]]:
 
     system = HookSystem(config)
     for event, output in outputs.items():
-        system.on(event)(hook_for(output))
+        system.on(HookEventName.of(event))(hook_for(output))
     return config, seen
 
 

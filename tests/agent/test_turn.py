@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HookSystem, Settings
+from hookline import Config, HookEventName, HookSystem, Settings
 from hookline.agent import Confirmation, changes
 from hookline.agent.turn import MAX_REJECTIONS
 
@@ -31,7 +31,9 @@ class Answers:
         self.seen: list[Event] = []
         system = HookSystem(self.config)
         for event, output in outputs.items():
-            system.on(event, name=event, recheck=False)(self._hook(output))
+            system.on(HookEventName.of(event), name=event, recheck=False)(
+                self._hook(output)
+            )
 
     def _hook(self, output: Any) -> Any:
         def hook(event: Event) -> Any:

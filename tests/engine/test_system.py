@@ -160,7 +160,7 @@ async def test_a_plugin_hook_fails_open_and_says_what_to_use(
 
 def test_an_unknown_event_name_is_rejected() -> None:
     with pytest.raises(HooklineError, match="did you mean 'BeforeTool'"):
-        HookSystem(Config()).on("BeforTool")
+        HookSystem(Config()).on("BeforTool")  # type: ignore[type-var] # the mistake
 
 
 async def test_off_removes_a_function_from_all_its_events() -> None:

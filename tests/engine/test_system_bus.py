@@ -14,6 +14,7 @@ import pytest
 from hookline import (
     Config,
     HookBusClient,
+    HookEventName,
     HookSystem,
     InMemoryMessageBus,
     RemoteHooks,
@@ -40,7 +41,7 @@ class Site:
         self.seen: Seen = []
 
     def record(self, event: str) -> None:
-        @self.system.on(event)
+        @self.system.on(HookEventName.of(event))
         def remember(event_input: Mapping[str, Any]) -> None:
             self.seen.append(event_input)
 

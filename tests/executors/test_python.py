@@ -69,7 +69,7 @@ async def test_a_tuple_in_an_answer_is_a_list(event: str) -> None:
     """Issue 12.5: a redaction was ignored for it; in JSON they are the same."""
     said = WITH_TUPLES[event]
     async with HookSystem(Config()) as hooks:
-        hooks.on(event)(lambda _: {"hookSpecificOutput": said})
+        hooks.on(HookEventName.of(event))(lambda _: {"hookSpecificOutput": said})
         given = INPUTS[HookEventName(event)]
         result = await hooks.event_handler.fire(event, given)
     assert result.aggregated.hook_results[0].warnings == ()

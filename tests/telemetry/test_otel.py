@@ -275,7 +275,7 @@ async def test_event_that_nothing_can_show_is_blocked_with_a_failed_span(
 @pytest.mark.parametrize("event", ["BeforeModel", "AfterModel", "BeforeToolSelection"])
 async def test_events_of_a_model_name_it(host: Recorded, event: str) -> None:
     async with host.system() as hooks:
-        hooks.on(event, name="look")(lambda _: None)
+        hooks.on(HookEventName.of(event), name="look")(lambda _: None)
         request = {"model": "m-1", "messages": [{"role": "user", "content": "hi"}]}
         response = {"text": "hello"}
         await fire(hooks, event, llm_request=request, llm_response=response)

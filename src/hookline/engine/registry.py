@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count
+from types import BuiltinMethodType, MethodType
 
 from msgspec import structs
 
-from hookline.errors import UnknownHookError
+from hookline.errors import UnknownFunctionError, UnknownHookError
 from hookline.executors.contract import HookFunction, RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
@@ -93,13 +94,23 @@ class HookRegistry:
         hooks = (*self.for_event(hook.event), hook)
         self._replace(hook.event, sorted(hooks, key=_is_configured))
 
-    def remove_function(self, function: HookFunction) -> None:
-        """Remove a function of the host's from all its events."""
-        if not any(hook.function is function for hook in self.all_hooks()):
-            name = getattr(function, "__name__", repr(function))
-            raise UnknownHookError(name, {hook.name for hook in self.all_hooks()})
-        for event, hooks in list(self._hooks.items()):
-            self._replace(event, (h for h in hooks if h.function is not function))
+    def remove_function(
+        self, function: HookFunction, event: HookEventName | None = None
+    ) -> None:
+        """Remove a function of the host's from one event, or from all."""
+        events = list(self._hooks) if event is None else [event]
+        kept = {
+            one: tuple(h for h in self.for_event(one) if not _calls(h, function))
+            for one in events
+        }
+        changed = [one for one in events if len(kept[one]) < len(self.for_event(one))]
+        if not changed:
+            known = (
+                h.name for one in events for h in self.for_event(one) if h.function
+            )
+            raise UnknownFunctionError(getattr(function, "__name__", function), known)
+        for one in changed:
+            self._replace(one, kept[one])
 
     def _serial_of(self, hook: RegisteredHook) -> int:
         known = self._known.get(hook.identity) if self._known else None
@@ -132,6 +143,13 @@ class HookRegistry:
                 )
                 added.append(structs.replace(hook, serial=self._serial_of(hook)))
             self._hooks[event] = (*self.for_event(event), *added)
+
+
+def _calls(hook: RegisteredHook, function: HookFunction) -> bool:
+    # Each look at a method makes another object of it: those are compared by value.
+    if isinstance(function, MethodType | BuiltinMethodType):
+        return hook.function == function
+    return hook.function is function
 
 
 def _serials_of(hooks: Iterable[RegisteredHook]) -> dict[str, list[int]]:

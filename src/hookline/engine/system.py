@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -52,9 +52,10 @@ if TYPE_CHECKING:
     from hookline.telemetry.choice import TelemetryChoice
     from hookline.telemetry.contract import Telemetry
 
+    from .registration import Cause, Event, Register, Verdict
     from .reload import Reloaded, SettingsReloader
 
-F = TypeVar("F", bound=HookFunction)
+E = TypeVar("E", bound="Event")
 _starting = threading.RLock()
 _reload_log = logging.getLogger("hookline.reload")
 
@@ -402,52 +403,81 @@ class HookSystem:
 
     def on(
         self,
-        event: HookEventName | str,
+        event: E,
         matcher: str | None = None,
         *,
         name: str | None = None,
         timeout_ms: float = DEFAULT_TIMEOUT_MS,
+        on_error: Verdict | Mapping[Cause, Verdict] | None = None,
+        mode: Literal["enforce", "observe"] = "enforce",
         sequential: bool = False,
         recheck: bool = True,
         condition: str | None = None,
         asynchronous: bool = False,
-    ) -> Callable[[F], F]:
+    ) -> Register[E]:
         """Register the decorated function as an in-process hook.
 
-        ``recheck=False``: do not call it again where other hooks changed the input;
-        ``condition`` and ``asynchronous`` are ``if`` and ``async`` in settings.
+        The options are those of settings: ``timeout_ms`` is ``timeout``, ``on_error``
+        is ``onError``, ``condition`` is ``if`` and ``asynchronous`` is ``async``;
+        ``name``, ``mode``, ``recheck``, ``matcher`` and ``sequential`` have the same
+        name there. A wrong one raises ``InvalidHookError``, an unknown ``event``
+        ``UnknownEventError``.
         """
-        known = HookEventName.of(event)
+        from .registration import check_function, check_group, read_event, read_options
 
-        def register(function: F) -> F:
-            found = name or getattr(function, "__name__", None) or repr(function)
-            config = HookConfig(
-                type=HookType.PYTHON,
-                name=found,
-                timeout_ms=timeout_ms,
-                recheck=recheck,
-                condition=condition,
-                is_async=asynchronous,
-            )
-            with self._changing:
-                hook = RegisteredHook(
-                    config=config,
-                    event=known,
-                    source=HookSource.RUNTIME,
-                    options=self._config.settings.hook_options(None, config),
-                    matcher=matcher,
-                    sequential=sequential,
-                    function=function,
-                )
-                self._registry.add_function(hook)
+        known = read_event(event)
+        options = read_options(
+            known,
+            name=name,
+            timeout_ms=timeout_ms,
+            on_error=on_error,
+            mode=mode,
+            recheck=recheck,
+            condition=condition,
+            asynchronous=asynchronous,
+        )
+        check_group(known, matcher, sequential)
+
+        def register(function: Any) -> Any:
+            check_function(known, function)
+            self._register(known, function, matcher, sequential, options)
             return function
 
         return register
 
-    def off(self, function: HookFunction) -> None:
-        """Remove a function that was registered with ``on``, from all its events."""
+    def _register(
+        self,
+        event: HookEventName,
+        function: HookFunction,
+        matcher: str | None,
+        sequential: bool,
+        options: dict[str, Any],
+    ) -> None:
+        name = getattr(function, "__name__", None) or repr(function)
+        config = HookConfig(type=HookType.PYTHON, **{"name": name, **options})
         with self._changing:
-            self._registry.remove_function(function)
+            hook = RegisteredHook(
+                config=config,
+                event=event,
+                source=HookSource.RUNTIME,
+                options=self._config.settings.hook_options(None, config),
+                matcher=matcher,
+                sequential=sequential,
+                function=function,
+            )
+            self._registry.add_function(hook)
+
+    def off(
+        self, function: Callable[..., Any], event: HookEventName | str | None = None
+    ) -> None:
+        """Remove a function that was registered with ``on``, or only from one event.
+
+        Events in flight finish with it. Raises ``UnknownHookError`` if it is not
+        registered.
+        """
+        known = None if event is None else HookEventName.of(event)
+        with self._changing:
+            self._registry.remove_function(function, known)
 
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
         """Switch all hooks of a name on or off (DELTA-HSYS-002)."""

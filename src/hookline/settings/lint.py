@@ -61,9 +61,7 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
             _check_keys(group, GROUP_FIELDS, there)
             members = [hook for _, hook in _objects(group.get("hooks"))]
             for dialect in dict.fromkeys(map(_dialect, members)) or (None,):
-                _check_matcher(
-                    event, group.get("matcher"), dialect, there.at("matcher")
-                )
+                check_matcher(event, group.get("matcher"), dialect, there.at("matcher"))
             for number, hook in _objects(group.get("hooks")):
                 _check_keys(hook, HOOK_FIELDS, there.at("hooks", number))
                 check_hook(hook, event, project_dir, there.at("hooks", number))
@@ -113,9 +111,10 @@ def _dialect(hook: dict[str, Any]) -> str | None:
     return dialect if is_foreign else None
 
 
-def _check_matcher(
+def check_matcher(
     event: HookEventName, matcher: Any, dialect: str | None, report: Report
 ) -> None:
+    """Report a matcher that does not mean what its author thinks."""
     if not isinstance(matcher, str) or (matcher := matcher.strip()) in ("", "*"):
         return
     traits = TRAITS[event]
