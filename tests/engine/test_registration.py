@@ -72,6 +72,9 @@ def test_a_wrong_option_raises_where_the_hook_is_registered(
 class Method:
     def check(self, event: Event) -> None: ...
 
+    @classmethod
+    def build(cls, event: Event) -> None: ...
+
 
 def two(event: Event, more: Event) -> None: ...
 
@@ -103,7 +106,7 @@ class Yields:
         (Yields(), "is a generator"),
         ("BeforeTool", "expected a function, got 'BeforeTool'"),
         (None, "expected a function, got None"),
-        (classmethod(two), "expected a function, got"),
+        (vars(Method)["build"], "expected a function, got"),
     ],
 )
 def test_what_is_no_hook_is_refused(
