@@ -7,7 +7,7 @@ PYTEST_ARGS ?= -n 3
 
 OTHER := .venv-adapters
 
-.PHONY: demo test browser pictures adapters conformance architecture check format bench soak hosts coverage clean
+.PHONY: demo test browser pictures docs docs-serve adapters conformance architecture check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -30,6 +30,15 @@ browser:
 # The pictures of the inspector in the documentation (needs Chromium).
 pictures: $(READY)
 	$(BIN)/python -m tests.inspector.pictures
+
+# The documentation as a site, in `site/`: warnings are errors, links are checked.
+docs: $(READY)
+	$(BIN)/python -m tests.docs.site
+	$(BIN)/zensical build --clean --strict
+	$(BIN)/python -m tests.docs.built_site
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000
 
 # Adapters whose frameworks cannot be installed beside the others.
 adapters: $(OTHER)/.ready
@@ -76,4 +85,4 @@ coverage: $(READY)
 	$(BIN)/coverage report
 
 clean:
-	rm -rf .venv $(OTHER) .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(OTHER) build site .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

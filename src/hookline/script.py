@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     Hook: TypeAlias = Callable[[dict[str, Any]], Any]
     Json: TypeAlias = Mapping[str, object]
 
+__all__ = [
+    *("Output", "run", "allow", "block", "ask", "stop"),
+    *("modify_input", "modify_request", "modify_response", "respond", "restrict_tools"),
+    *("add_context", "system_message", "suppress_output", "clear_context"),
+]
+
 _STRICTNESS = {"ask": 1, "block": 2, "deny": 2}
 _MAX_PRINTED = 1 << 20
 _MAX_DIGITS = 4000
