@@ -21,9 +21,21 @@ if TYPE_CHECKING:
     Json: TypeAlias = Mapping[str, object]
 
 __all__ = [
-    *("Output", "run", "allow", "block", "ask", "stop"),
-    *("modify_input", "modify_request", "modify_response", "respond", "restrict_tools"),
-    *("add_context", "system_message", "suppress_output", "clear_context"),
+    "Output",
+    "run",
+    "allow",
+    "block",
+    "ask",
+    "stop",
+    "modify_input",
+    "modify_request",
+    "modify_response",
+    "respond",
+    "restrict_tools",
+    "add_context",
+    "system_message",
+    "suppress_output",
+    "clear_context",
 ]
 
 _STRICTNESS = {"ask": 1, "block": 2, "deny": 2}
