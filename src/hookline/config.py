@@ -26,7 +26,13 @@ _building = threading.RLock()
 
 
 class Config:
-    """The settings of a host, its hook system, and its first session."""
+    """The settings of a host, its hook system, and its first session.
+
+    ``Config.load()`` reads the settings files; this takes settings that you have, or
+    none. Hooks see ``session_id`` (a new one if not given), ``transcript_path`` and
+    ``working_dir``, in which they run. ``translator`` names the SDK of model calls
+    (``genai``, ``openai``, ``anthropic``), where ``auto`` does not recognise it.
+    """
 
     def __init__(
         self,
@@ -135,7 +141,7 @@ class Config:
         self.remote_hooks = firer
 
     def on_dispose(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """Call something once, before the system is disposed of."""
+        """Call an async function once, before the system is disposed of."""
         self._closers.append(closer)
 
     async def dispose(self) -> None:

@@ -390,7 +390,8 @@ class ScriptedReply(Struct, frozen=True):
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
-Says = ScriptedReply  # the first name of this class, still public
+Says = ScriptedReply
+"""The first name of ``ScriptedReply``, still public."""
 Step = str | ScriptedReply | Callable[[dict[str, Any]], "str | ScriptedReply"]
 """An answer, or a function that makes one from the request."""
 

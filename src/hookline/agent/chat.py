@@ -24,10 +24,12 @@ from .model_calls import (
 
 
 class StreamMode(StrEnum):
-    """Whether chunks wait for the AfterModel hooks (decision 0052)."""
+    """Whether chunks wait for the AfterModel hooks."""
 
     BUFFER = "buffer"
+    """They do, where there are such hooks."""
     PASS = "pass"  # noqa: S105 - not a password
+    """They are shown at once: hooks cannot change what was seen."""
 
 
 class StreamBuffering(Struct):
@@ -76,7 +78,11 @@ class ChatReply(Struct, frozen=True, kw_only=True):
 
 
 class ChatSession:
-    """Keeps the history and calls the model through the hooks."""
+    """Keeps the history and calls the model through the hooks.
+
+    ``tools`` are offered to the model, ``system`` is its instruction, and ``history``
+    what the conversation begins with.
+    """
 
     def __init__(
         self,

@@ -38,8 +38,9 @@ def hooked(
 ) -> C:
     """Pass a client's calls through the hooks; the client itself does not change.
 
-    For the clients of google-genai, openai and anthropic, plain and async. ``on_stop``
-    is called with the reason when a hook stops the agent.
+    For the clients of google-genai, openai and anthropic, plain and async. ``confirm``
+    asks a person about tools that the SDK runs itself. ``on_stop`` is called with the
+    reason when a hook stops the agent.
     """
     for kind in type(client).__mro__:
         for package, (module, function) in _CLIENTS.items():

@@ -121,7 +121,9 @@ def hooked_tool(
     """Make a decorator that passes a function's calls through the tool hooks.
 
     Hooks see every parameter by name, with the defaults and what a partial has bound;
-    of a method those after ``self`` or ``cls``. ``on_stop`` is called with the reason
+    of a method those after ``self`` or ``cls``. ``name`` is what hooks match, by
+    default the function's. ``confirm`` asks a person where a hook wants one; without
+    it ``hooksConfig.onAsk`` decides. ``on_stop`` is called with the reason
     when a hook stops the agent. With ``in_thread`` a plain function becomes an async
     tool that runs in a thread. A refused call returns the reason, or raises
     ``ToolBlockedError`` with ``blocked="raise"``. What a generator yields is held back

@@ -69,7 +69,13 @@ class AgentResult(Struct, frozen=True, kw_only=True):
 
 
 class Agent:
-    """Works on prompts with a model and tools; use it as ``async with``."""
+    """Works on prompts with a model and tools; use it as ``async with``.
+
+    ``system`` is the instruction to the model, ``max_turns`` the limit of model calls
+    for one prompt. A history of more than ``history_limit`` turns is given to
+    ``compress``. ``on_chunk`` gets the answer as it is streamed. Further arguments are
+    those of ``ToolScheduler``.
+    """
 
     def __init__(
         self,

@@ -57,7 +57,12 @@ class ToolBatch(Struct, frozen=True, kw_only=True):
 
 
 class ToolScheduler:
-    """Runs tool calls for one agent; ``publish`` gets the answers in call order."""
+    """Runs tool calls for one agent; ``publish`` gets the answers in call order.
+
+    At most ``max_parallel`` run at a time. ``confirm`` asks a person where a hook wants
+    one. When a hook stops the agent, running calls finish, or are cancelled with
+    ``on_stop="cancel"``. ``on_status`` is told each change of a call's state.
+    """
 
     def __init__(
         self,

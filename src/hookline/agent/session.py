@@ -76,6 +76,7 @@ class Session(SessionEvents):
 
 
 ConfigOrSession = Config | Session
+"""What callers and adapters take: a config's own session, or the given one."""
 
 
 def session_of(given: ConfigOrSession) -> Session:

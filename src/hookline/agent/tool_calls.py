@@ -188,7 +188,11 @@ async def execute_tool_with_hooks(
     mcp_context: Mapping[str, Any] | None = None,
     original_request_name: str | None = None,
 ) -> ToolResult:
-    """Run a tool as its hooks allow (PROTOCOL section 10)."""
+    """Run a tool as its hooks allow.
+
+    ``execute`` gets the input after the hooks and may be async. ``confirm`` asks a
+    person where a hook wants one; without it ``hooksConfig.onAsk`` decides.
+    """
     context: dict[str, Any] = {
         "mcp_context": mcp_context,
         "original_request_name": original_request_name,

@@ -17,6 +17,7 @@ from hookline.protocol.results import ProcessedHookResult
 from .firing import ConfigOrEvents, events_of, said
 
 HookFirer = EventFirer
+"""What has the ``fire_*_event`` methods: a handler, a session, ``RemoteHooks``."""
 
 
 async def fire_session_start_hook(

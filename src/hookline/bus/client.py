@@ -46,7 +46,7 @@ _log = logging.getLogger("hookline.bus")
 
 
 class HookBusClient:
-    """Sends requests over any bus.
+    """Sends requests over any bus, and waits ``timeout_s`` seconds for the response.
 
     ``on_error="block"`` closes an event without a verdict: a block, or what the event
     has instead (PROTOCOL section 7).

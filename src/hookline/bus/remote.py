@@ -35,7 +35,11 @@ from .wire import read_response
 
 
 class RemoteHooks(EventFirer):
-    """Fires events over a bus, for one session and one requester."""
+    """Fires events over a bus, for one session and one requester.
+
+    It has the ``fire_*_event`` methods of the handler; ``Config.use_hooks`` makes
+    agents use it. Workers see ``requester``, such as the name of the agent, as it is.
+    """
 
     def __init__(
         self,

@@ -253,7 +253,7 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
 
 
 class HookEventHandler(EventFirer):
-    """Answers events for one hook system."""
+    """Answers the events of one hook system, which has it as ``event_handler``."""
 
     def __init__(self, pipeline: EventPipeline) -> None:
         self.pipeline = pipeline

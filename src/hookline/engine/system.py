@@ -83,7 +83,7 @@ class HookSystemHealth(Struct, frozen=True):
 
 
 class HookSystem:
-    """Owns registry, planner, runner and handler of one Config."""
+    """The hooks of one config, which has one such system; use it as ``async with``."""
 
     def __init__(
         self,
@@ -95,8 +95,10 @@ class HookSystem:
         telemetry: TelemetryChoice = None,
         reload: bool = False,
     ) -> None:
-        """Build the parts; ``initialize()`` starts what ``start_workers`` asks for.
+        """Build the parts; ``initialize()``, or ``async with``, starts them.
 
+        Requests on ``message_bus`` are answered; ``debug_logger`` gets what happens in
+        detail. ``start_workers`` starts the workers before their first event.
         ``telemetry="otel"`` makes spans and metrics, ``False`` makes none; without
         either it is what the settings say. ``reload``: each event looks whether the
         settings have changed, and if so, is answered by the new ones.
@@ -480,13 +482,13 @@ class HookSystem:
             self._registry.remove_function(function, known)
 
     def set_hook_enabled(self, name: str, enabled: bool) -> None:
-        """Switch all hooks of a name on or off (DELTA-HSYS-002)."""
+        """Switch all hooks of a name on or off."""
         with self._changing:
             self._registry.set_enabled(name, enabled)
             self._executors.retain(self._registry.all_hooks())
 
     def get_all_hooks(self) -> list[RegisteredHook]:
-        """All hooks, including disabled ones (DELTA-HSYS-002)."""
+        """All hooks, including disabled ones."""
         return self._registry.all_hooks()
 
     async def __aenter__(self) -> HookSystem:

@@ -284,7 +284,11 @@ class EventFirer(ABC):
         mcp_context: Mapping[str, Any] | None = None,
         original_request_name: str | None = None,
     ) -> ProcessedHookResult:
-        """A tool is about to run."""
+        """A tool is about to run.
+
+        ``mcp_context`` describes the MCP server that has it; ``original_request_name``
+        is what the model called it, where that differs.
+        """
         fields: Fields = {"tool_name": tool_name, "tool_input": tool_input}
         if mcp_context is not None:
             fields["mcp_context"] = mcp_context
@@ -301,7 +305,7 @@ class EventFirer(ABC):
         mcp_context: Mapping[str, Any] | None = None,
         original_request_name: str | None = None,
     ) -> ProcessedHookResult:
-        """A tool has run."""
+        """A tool has run; ``tool_response`` is its result, as a mapping."""
         fields: Fields = {
             "tool_name": tool_name,
             "tool_input": tool_input,
@@ -320,7 +324,10 @@ class EventFirer(ABC):
     async def fire_after_agent_event(
         self, prompt: str, prompt_response: str, stop_hook_active: bool = False
     ) -> ProcessedHookResult:
-        """A turn has ended with an answer."""
+        """A turn has ended with an answer.
+
+        ``stop_hook_active``: hooks rejected the answer before this one.
+        """
         fields = {
             "prompt": prompt,
             "prompt_response": prompt_response,
@@ -353,13 +360,13 @@ class EventFirer(ABC):
     async def fire_session_start_event(
         self, source: SessionStartSource | str
     ) -> ProcessedHookResult:
-        """A session starts (DELTA-HPAY-006)."""
+        """A session starts."""
         return await self.fire(HookEventName.SessionStart, {"source": source})
 
     async def fire_session_end_event(
         self, reason: SessionEndReason | str
     ) -> ProcessedHookResult:
-        """A session ends (DELTA-HPAY-006)."""
+        """A session ends."""
         return await self.fire(HookEventName.SessionEnd, {"reason": reason})
 
     async def fire_notification_event(

@@ -143,9 +143,12 @@ class AggregatedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The results and outputs of all hooks of one event."""
 
     success: bool = True
+    """Whether every stage completed; a block is a success."""
     final_output: HookOutput | None = None
+    """The merged output; None if no hook returned any."""
     all_outputs: list[HookOutput] = []
     errors: list[HookError] = []
+    """What failed, at which stage."""
     hook_results: list[HookExecutionResult] = []
     total_duration: float = 0.0
     """The wall time of the batch in milliseconds."""
@@ -155,13 +158,20 @@ class ProcessedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The verdict on one event: every ``fire_*_event`` returns this."""
 
     aggregated: AggregatedHookResult
+    """What each hook did."""
     should_stop: bool = False
+    """Whether a hook stops the agent."""
     stop_reason: str | None = None
     system_message: str | None = None
+    """For the model, beside what it gets anyway."""
     suppress_output: bool = False
+    """Whether hooks want nothing shown to the person."""
     blocked: bool = False
+    """Whether the step must not happen."""
     reason: str | None = None
+    """Why it is blocked, for the model."""
     ask: bool = False
+    """Whether a person must agree first."""
 
     @property
     def final_output(self) -> HookOutput | None:
@@ -170,7 +180,7 @@ class ProcessedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def user_message(self) -> str | None:
-        """What hooks say to the person and not to the model (PROTOCOL section 12)."""
+        """What hooks say to the person and not to the model."""
         results = self.aggregated.hook_results
         said = [one.user_message for one in results if not one.observed]
         return "\n".join(filter(None, said)) or None

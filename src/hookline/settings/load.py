@@ -133,7 +133,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ) -> Self:
         """Read all places and extensions; never raises.
 
-        The projects are those that apply in ``project_dir`` (PROTOCOL 2).
+        The projects are those that apply in ``project_dir``.
         """
         around = SettingsOrigin.around(project_dir)
         origin = around if places is None else SettingsOrigin(places=places)

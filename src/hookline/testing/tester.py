@@ -332,13 +332,16 @@ class HookTester:
     ) -> ProcessedHookResult:
         """Fire one event in the running loop; ``fire`` waits for it in any test.
 
-        Further arguments are fields of the event: ``tool_input``, ``prompt``, ...
+        The hook is a ``script``, with ``env`` as further environment, or those of
+        ``settings``. ``tool`` is the tool's name. Further arguments are fields of the
+        event: ``tool_input``, ``prompt``, ...
         """
         chosen = _settings(script, settings, env)
         async with firing(chosen, self.cwd, fields.get("session_id")) as fire:
             return await fire(event, event_input(event, tool, fields))
 
     fire = _waiting(fire_async)
+    """As ``fire_async``, which it waits for: for plain and async tests."""
 
 
 def _settings(
