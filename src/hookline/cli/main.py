@@ -28,7 +28,7 @@ GROUPS = {
         *("install", "uninstall", "bridge", "migrate"),
         *("serve", "request"),
     ),
-    "this installation": ("completion",),
+    "this installation": ("paths", "completion"),
 }
 """The commands as the overview shows them; each is a module of this package."""
 
