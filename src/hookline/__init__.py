@@ -40,9 +40,12 @@ def __getattr__(name: str) -> object:
 
 
 def _version() -> str:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version("hookline")
+    try:
+        return version("hookline")
+    except PackageNotFoundError:
+        return "unknown"  # the source alone: in a zip file, or on PYTHONPATH
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from hookline.hosts.host import HostName
 
 from .common import Options, Parser
 
-SUMMARY = "answer a coding agent's hook (what 'install' writes into its settings)"
+SUMMARY = "answer a coding agent's hook ('install' writes this command)"
 DESCRIPTION = """\
 Read one event of a coding agent as JSON from stdin, run the project's hooks, and answer
 in the agent's own format. 'hookline install HOST' writes this command into the agent's

@@ -9,7 +9,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, cast
 
 from hookline.config import Config
 from hookline.errors import HooklineError
@@ -23,6 +24,18 @@ Options = argparse.Namespace
 
 class Parser(argparse.ArgumentParser):
     """An argument parser with the options that commands share."""
+
+    def __init__(self, **more: Any) -> None:
+        # To find the width of the terminal, argparse would import shutil.
+        formatter = partial(argparse.HelpFormatter, width=80)
+        super().__init__(formatter_class=cast("Any", formatter), **more)
+
+    def format_help(self) -> str:
+        """Describe the command."""
+        from .help_text import HelpText  # not needed to run one
+
+        self.formatter_class = HelpText
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Report a usage error like every other one."""

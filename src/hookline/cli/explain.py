@@ -42,7 +42,7 @@ order, and whether in parallel. No hook is run.
 With --run the event is fired as by 'hookline fire'. Each field of the result is shown
 with the values that the hooks gave for it, and whether they were used or overridden.
 
-  hookline explain BeforeTool --tool write_file --tool-input '{"path": "a"}' --run
+  hookline explain BeforeTool --tool write_file --input event.json --run
 
 With --host it also says what a coding agent makes of it: its name of the event, and
 what it cannot do. Without an event: for all events that have hooks.

@@ -8,7 +8,6 @@ Exit status 1 is a usage error, with a message on stderr.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import signal
@@ -21,16 +20,19 @@ from typing import TextIO
 
 from hookline.errors import HooklineError, nearest
 
-COMMANDS = (
-    *("demo", "init", "recipes", "migrate", "trust"),
-    *("fire", "list", "explain", "check", "schema", "test"),
-    *("log", "stats", "replay", "inspect"),
-    *("serve", "request"),
-    *("install", "uninstall", "bridge"),
-)
-"""In the order of the overview; each is a module of this package."""
+GROUPS = {
+    "start here": ("demo", "init", "recipes", "trust"),
+    "write and test hooks": ("fire", "list", "explain", "check", "schema", "test"),
+    "see what happened": ("log", "stats", "replay", "inspect"),
+    "connect agents": (
+        *("install", "uninstall", "bridge", "migrate"),
+        *("serve", "request"),
+    ),
+    "this installation": ("paths", "completion"),
+}
+"""The commands as the overview shows them; each is a module of this package."""
 
-_DEFAULT_COLUMNS = 80
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,7 +49,12 @@ def _dispatch(arguments: list[str], *, own_process: bool = False) -> int:
     try:
         if name in COMMANDS:
             return _run(name, arguments[1:], own_process=own_process)
-        return _print_overview_or_version(name, arguments)
+        if name in {"-h", "--help", "help"}:
+            return _help(arguments)
+        if name in {"-V", "--version"}:
+            print(f"hookline {import_module('hookline').__version__}")
+            return 0
+        return _fail(_unknown(name), arguments)
     except HooklineError as error:
         return _fail(str(error), arguments)
     except KeyboardInterrupt:
@@ -92,27 +99,25 @@ def _flushed(stream: TextIO, status: int) -> int:
     return status
 
 
-def _print_overview_or_version(name: str, arguments: list[str]) -> int:
-    if name in {"-h", "--help", "help"}:
-        print(_overview())
-        return 0 if arguments else 1
-    if name in {"-V", "--version"}:
-        from importlib.metadata import version
+def _help(arguments: list[str]) -> int:
+    """Describe one command, or all of them."""
+    name = next((word for word in arguments[1:] if not word.startswith("-")), None)
+    if arguments[:1] == ["help"] and name is not None:
+        if name in COMMANDS:
+            return _run(name, ["--help"])
+        if name != "help":
+            return _fail(_unknown(name), arguments)
+    from .help_text import overview
 
-        print(f"hookline {version('hookline')}")
-        return 0
-    return _fail(_unknown(name), arguments)
+    print(overview(GROUPS))
+    return 0 if arguments else 1
 
 
-def _run(name: str, arguments: list[str], *, own_process: bool) -> int:
+def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
     from .common import Parser, end_hooks_on_signals
 
     command = import_module(f"hookline.cli.{name}")
-    parser = Parser(
-        prog=f"hookline {name}",
-        description=command.DESCRIPTION,
-        formatter_class=_help_formatter,
-    )
+    parser = Parser(prog=f"hookline {name}", description=command.DESCRIPTION)
     command.add_arguments(parser)
     if own_process:
         if name in {"fire", "bridge"}:
@@ -125,30 +130,6 @@ def _run(name: str, arguments: list[str], *, own_process: bool) -> int:
         return 0
     status: int | None = command.run(options)
     return status or 0
-
-
-def _help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Find the width of the terminal here: argparse would import shutil."""
-    given = os.environ.get("COLUMNS", "")
-    columns = int(given) if given.isdecimal() else 0
-    try:
-        columns = columns or os.get_terminal_size(1).columns or _DEFAULT_COLUMNS
-    except OSError:
-        columns = _DEFAULT_COLUMNS
-    return argparse.RawDescriptionHelpFormatter(prog, width=columns - 2)
-
-
-def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    modules = {name: import_module(f"hookline.cli.{name}") for name in COMMANDS}
-    found = (f"  {name:{width}}  {one.SUMMARY}" for name, one in modules.items())
-    rows = "\n".join(found)
-    return (
-        "usage: hookline COMMAND [OPTIONS]\n\n"
-        "Hooks for AI agents: your own checks at every step, which can block, change, "
-        f"add or stop.\n\ncommands:\n{rows}\n\n"
-        "Run 'hookline COMMAND --help' for options and examples."
-    )
 
 
 def _unknown(name: str) -> str:

@@ -35,15 +35,18 @@ Read the hooks in another agent's settings and write .hookline/settings.json. Ho
 their matchers and are shown the names of the agent they were written for; scripts are
 not changed or moved. Everything that cannot be converted is listed with the reason.
 
-  hookline migrate --from claude                      reads .claude/settings.json, here
-                                                      or further up in the repository,
-                                                      and .claude/settings.local.json
-                                                      for settings.local.json
-  hookline migrate --from claude . plugins/guard      adds the hooks of a plugin
-  hookline migrate --from claude ~/.claude --output ~/.config/hookline/settings.json
-                                                      your own, for all projects
-  hookline migrate --from gemini ~/code/app           reads .gemini/settings.json there
+  hookline migrate --from claude                   of this repository
+  hookline migrate --from claude . plugins/guard   with the hooks of a plugin
+  hookline migrate --from gemini ~/code/app        of another project
   hookline migrate --from llxprt settings.json --output -
+
+Your own hooks, for all projects:
+
+  hookline migrate --from claude ~/.claude \\
+    --output ~/.config/hookline/settings.json
+
+Without PATH it reads .claude/settings.json, here or further up in the repository, and
+writes the hooks of .claude/settings.local.json to settings.local.json.
 
 A plugin is a folder with .claude-plugin/plugin.json or hooks/hooks.json, for Gemini CLI
 an extension with gemini-extension.json. Its hooks get the variable that leads them to

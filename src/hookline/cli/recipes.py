@@ -11,9 +11,9 @@ SUMMARY = "show the ready-made hooks"
 DESCRIPTION = """\
 List the hooks that 'hookline init --recipe NAME' sets up, or show the source of one.
 
-  hookline recipes
-  hookline recipes secret-scan
-  hookline recipes --json"""
+  hookline recipes                all, with their events
+  hookline recipes secret-scan    the hook and its tests
+  hookline recipes --json         for programs"""
 
 
 def add_arguments(parser: Parser) -> None:

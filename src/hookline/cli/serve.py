@@ -43,8 +43,8 @@ Start a worker: it receives requests from a bus, runs the hooks of its settings 
 replies with the verdicts. Workers with the same --prefix and --queue share the load.
 
   hookline serve --bus nats://localhost:4222 --settings hooks.json
-  hookline serve --bus tls://bus.example.com --tls-ca ca.pem --creds worker.creds
-  hookline serve --bus nats://bus:4222 --user worker --password-file /run/secrets/bus
+  hookline serve --bus tls://bus:4222 --tls-ca ca.pem --creds worker.creds
+  hookline serve --bus nats://bus:4222 --user worker --password-file secret
 
 It prints one line when it is ready. On SIGTERM or Ctrl-C it accepts no new requests,
 finishes those in progress and exits. A second signal kills the hooks that run and ends

@@ -93,7 +93,7 @@ class CircuitBreaker:
         self, project: str | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         self._clock = clock
-        self._folder, self._path = _state_file(project)
+        self._folder, self._path = timeouts_file(project)
         self._stored: Counted | None = None
         self._own: Counted = {}
         """Counts of hooks registered in code, or of all if nothing can be stored."""
@@ -278,7 +278,8 @@ def _drop_oldest(entries: dict[str, Any], limit: int) -> None:
         del entries[next(iter(entries))]
 
 
-def _state_file(project: str | None) -> tuple[str, str | None]:
+def timeouts_file(project: str | None) -> tuple[str, str | None]:
+    """Where timeouts are remembered: the folder, and the file of one project."""
     if project is None or (base := state_dir()) is None:
         return "", None
     if outermost_project(os.path.realpath(base)):

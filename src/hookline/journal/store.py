@@ -95,6 +95,17 @@ def journal_path(option: bool | str, working_dir: str) -> str:
     return f"{_state_folder()}/journals/{name}"
 
 
+def journal_files(path: str) -> list[str]:
+    """The files of a journal: itself, SQLite's beside it, and those moved aside."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        names = []
+    beside = [one for one in names if one.startswith((f"{name}-", f"{name}.aside-"))]
+    return [path, *(f"{folder}/{one}" for one in beside)]
+
+
 def _state_folder() -> str:
     folder = state_dir()
     if folder is None:

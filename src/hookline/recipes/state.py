@@ -14,13 +14,14 @@ from pathlib import Path
 def state_folder(cwd: str, name: str) -> Path:
     """The folder of one recipe for one project; ``HOOK_STATE_DIR`` overrides it."""
     configured = os.environ.get("HOOK_STATE_DIR")
-    folder = Path(configured) if configured else _project_folder(os.path.realpath(cwd))
+    folder = Path(configured) if configured else project_folder(os.path.realpath(cwd))
     folder = folder / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 
 
-def _project_folder(project: str) -> Path:
+def project_folder(project: str) -> Path:
+    """The folder of all recipes for one project, which may not exist."""
     base = os.environ.get("XDG_STATE_HOME", "")
     home = Path(base) if base.startswith("/") else Path.home() / ".local" / "state"
     digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:16]

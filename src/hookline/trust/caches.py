@@ -24,7 +24,7 @@ _MAX_STATES = 16
 
 def private_cache(project: str, stamp: Stamp) -> dict[str, str]:
     """The variables for the private folder; without one Python caches nothing."""
-    base = _base(project)
+    base = cache_folder(project)
     if base is None:
         return _NOWHERE
     folder = f"{base}/{_key(stamp)}"
@@ -37,14 +37,15 @@ def private_cache(project: str, stamp: Stamp) -> dict[str, str]:
 
 def forget_caches(project: str) -> None:
     """Remove what was compiled for a project."""
-    base = _base(project)
+    base = cache_folder(project)
     if base is not None and os.path.lexists(base):
         import shutil
 
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _base(project: str) -> str | None:
+def cache_folder(project: str) -> str | None:
+    """Where what is compiled for a project is kept; None where that is nowhere."""
     state = state_dir()
     if state is None or state.startswith(f"{project}/"):
         return None

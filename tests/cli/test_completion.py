@@ -1,0 +1,185 @@
+"""``hookline completion`` in real shells (issue 17: completion bash|zsh|fish)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.commandline import hookline
+
+PATIENCE_S = 60.0
+SHELLS = ("bash", "zsh", "fish")
+CASES = [
+    ("hookline fi", {"fire"}),
+    (
+        "hookline fire Bef",
+        {"BeforeTool", "BeforeAgent", "BeforeModel", "BeforeToolSelection"},
+    ),
+    ("hookline log --event Sub", {"SubagentStart", "SubagentStop"}),
+    ("hookline fire --jo", {"--journal"}),
+    ("hookline install cl", {"claude", "cline"}),
+    ("hookline explain --host co", {"codex", "copilot"}),
+    ("hookline init --recipe secret", {"secret-scan"}),
+    ("hookline recipes danger", {"dangerous-commands"}),
+    ("hookline check --format s", {"sarif"}),
+    ("hookline migrate --from ge", {"gemini"}),
+    ("hookline help sta", {"stats"}),
+    ("hookline completion z", {"zsh"}),
+    ("hookline log --hook gua", {"guard-one", "guard-two"}),
+    ("hookline check .hookline/sett", {".hookline/settings.json"}),
+    ("hookline fire --cwd .hookl", {".hookline"}),
+]
+EVIL = "gua$(touch evil)`touch evil`"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with hooks, one of which has a hostile name."""
+    folder = tmp_path_factory.mktemp("project")
+    names = ("guard-one", "guard-two", EVIL)
+    hooks = [{"name": name, "type": "command", "command": "true"} for name in names]
+    (folder / ".hookline").mkdir()
+    settings = {"hooks": {"BeforeTool": [{"hooks": hooks}]}}
+    (folder / ".hookline/settings.json").write_text(json.dumps(settings))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the scripts where each shell looks for them."""
+    folder = tmp_path_factory.mktemp("home")
+    program = folder / "bin/hookline"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m hookline "$@"\n')
+    program.chmod(0o755)
+    for shell in SHELLS:
+        done = hookline("completion", shell)
+        assert (done.returncode, done.stderr) == (0, "")
+        (folder / f"_{shell}").write_text(done.stdout)
+    (folder / "functions").mkdir()
+    (folder / "_zsh").rename(folder / "functions/_hookline")
+    return folder
+
+
+# What is completed is printed word by word instead of run.
+STAND_IN = """\
+hookline() {
+  if [ "$2" = --hook-names ]; then command hookline "$@"
+  else printf '<%s>' "$@"; echo '<end>'; fi
+}
+PS1='' PS2=''
+"""
+SETUP = {
+    "bash": "bind 'set enable-bracketed-paste off'; . ~/_bash\n",
+    "zsh": """\
+unsetopt zle_bracketed_paste
+fpath=(~/functions $fpath); autoload -Uz compinit; compinit -u -D
+zstyle ':completion:*' completer _all_matches _complete
+zstyle ':completion:*' insert true
+""",
+}
+START = {"bash": ["bash", "--norc", "-i"], "zsh": ["zsh", "-f", "-i"]}
+INSERT_ALL = {"bash": "\x1b*", "zsh": "\t"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_shell_completes_at_its_prompt(shell: str, project: Path, home: Path) -> None:
+    setup = f"{STAND_IN}{SETUP[shell]}"
+    (home / "setup").write_text(setup)
+    typed = [". ~/setup; echo '<ready>'\n"]
+    typed += [f"{line}{INSERT_ALL[shell]}\n" for line, _ in CASES]
+    screens = [*at_prompt(required(START[shell]), typed, project, home)]
+    for (line, wanted), screen in zip(CASES, screens[1:], strict=True):
+        words = re.findall(r"<([^<>]+)>", screen)[:-1]
+        given = line.split()[1:-1]
+        assert words[: len(given)] == given, screen
+        assert {word.rstrip("/") for word in words[len(given) :]} == wanted, screen
+    assert not (project / "evil").exists()
+
+
+def at_prompt(
+    command: list[str], typed: list[str], folder: Path, home: Path
+) -> Iterator[str]:
+    """Type lines into a shell; what it prints for each."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        os.execvpe(command[0], command, environment(home))
+    try:
+        for line in typed:
+            os.write(terminal, line.encode())
+            yield until(terminal, "<ready>\r" if "ready" in line else "<end>")
+    finally:
+        os.close(terminal)
+        os.waitpid(child, 0)
+
+
+def until(terminal: int, mark: str) -> str:
+    text, deadline = "", time.monotonic() + PATIENCE_S
+    while mark not in text:
+        ready, _, _ = select.select([terminal], [], [], deadline - time.monotonic())
+        assert ready, text
+        text += os.read(terminal, 65536).decode(errors="replace")
+    return text
+
+
+def environment(home: Path) -> dict[str, str]:
+    path = f"{home}/bin:{os.environ['PATH']}"
+    return {**os.environ, "HOME": str(home), "PATH": path, "TERM": "dumb"}
+
+
+def required(command: list[str]) -> list[str]:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    return command
+
+
+def test_fish_completes(project: Path, home: Path) -> None:
+    ask = "".join(f"complete -C {line!r}; echo '<end>'\n" for line, _ in CASES)
+    done = subprocess.run(
+        required(["fish", "--no-config", "-c", f"source ~/_fish\n{ask}"]),
+        cwd=project,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    for (line, wanted), answer in zip(
+        CASES, done.stdout.split("<end>\n")[:-1], strict=True
+    ):
+        found = {row.split("\t")[0].rstrip("/") for row in answer.splitlines()}
+        assert found == wanted, line
+    assert not (project / "evil").exists()
+
+
+def test_names_of_hooks_are_plain_words(project: Path) -> None:
+    """A name from a project that nobody trusts must not reach a shell's parser."""
+    done = hookline("completion", "--hook-names", cwd=project)
+    assert done.stdout == "guard-one\nguard-two\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "which shell? run 'hookline completion bash|zsh|fish'"),
+        (["bsh"], "unknown shell 'bsh': did you mean 'bash'?"),
+        (["powershell"], "unknown shell 'powershell': known: bash, zsh, fish"),
+    ],
+)
+def test_a_shell_must_be_known(words: list[str], message: str) -> None:
+    done = hookline("completion", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"hookline: {message}\n"
