@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO := .venv/.demo
 # Three for two cores: many tests wait for processes.
 PYTEST_ARGS ?= -n 3
 
@@ -16,8 +17,15 @@ $(READY): pyproject.toml
 	$(BIN)/python -m compileall -q src
 	touch $(READY)
 
-demo: $(READY)
-	$(BIN)/hookline demo
+# The demo needs little: what the other targets need is added when they are run.
+$(DEMO): pyproject.toml
+	@test $(READY) -nt pyproject.toml || { echo 'installing into .venv ...' && \
+		$(PYTHON) -m venv .venv && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,inspect]'; }
+	@touch $(DEMO)
+
+demo: $(DEMO)
+	@$(BIN)/hookline demo
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

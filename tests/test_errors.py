@@ -39,7 +39,11 @@ def test_errors_survive_pickling_with_their_fields(error: errors.HooklineError) 
         (EVERY[2], "did you mean 'secrets'?"),
         (EVERY[3], "await hooks.initialize() first"),
         (EVERY[4], "config.get_hook_system()"),
-        (EVERY[7], "pip install 'hookline[nats]'"),
+        (EVERY[7], "install 'nats-py[nkeys]>=2.9'"),
+        (
+            errors.MissingExtraError("genai", "google-genai", "3.1"),
+            "google-genai 3.1 or later is missing",
+        ),
         (EVERY[8], "did you mean 'openai'? one of auto, openai"),
         (EVERY[9], "remove it"),
         (errors.SettingsError("no place"), "no place"),

@@ -1,6 +1,6 @@
 """An agent of Google's ADK that obeys its hooks; runs offline with a scripted model.
 
-pip install 'hookline[google-adk]'
+pip install '.[google-adk]'
 python examples/frameworks/google_adk.py
 """
 

@@ -246,12 +246,16 @@ class BusConnectionError(HooklineError, ConnectionError):
 class MissingExtraError(HooklineError, ImportError):
     """A feature needs an optional package that is not installed."""
 
-    def __init__(self, extra: str, package: str) -> None:
-        self.extra, self.package = extra, package
-        super().__init__(extra, package)
+    def __init__(self, extra: str, package: str, at_least: str = "") -> None:
+        self.extra, self.package, self.at_least = extra, package, at_least
+        super().__init__(extra, package, at_least)
 
     def __str__(self) -> str:
-        return f"{self.package} is missing: run pip install 'hookline[{self.extra}]'"
+        from .installation import install_command
+
+        version = f" {self.at_least} or later" if self.at_least else ""
+        missing = f"{self.package}{version} is missing (hookline[{self.extra}])"
+        return f"{missing}: run {install_command(*self.args)}"
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -360,7 +360,7 @@ def test_without_google_adk_the_extra_is_named() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert "pip install 'hookline[google-adk]'" in ran.stderr
+    assert "install 'google-adk>=2.13'" in ran.stderr
 
 
 def test_the_example_prints_what_the_page_shows() -> None:

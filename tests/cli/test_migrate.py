@@ -236,7 +236,7 @@ def test_extras_that_hooks_need_are_named(tmp_path: Path) -> None:
     words = ("migrate", "--from", "claude", "theirs.json")
     ended = hookline(*words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert ended.returncode == 0, ended.stderr
-    assert "conditions need another package" in ended.stdout
+    assert "conditions: cel-expr-python is missing" in ended.stdout
 
 
 def test_a_plugin_cannot_name_files_of_others(tmp_path: Path) -> None:

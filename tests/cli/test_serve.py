@@ -214,7 +214,7 @@ def test_missing_package_is_explained() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "pip install 'hookline[nats]'" in done.stderr
+    assert "install 'nats-py[nkeys]>=2.9'" in done.stderr
 
 
 def test_worker_with_a_wrong_password_fails(tmp_path: Path) -> None:

@@ -291,4 +291,4 @@ def test_the_missing_package_is_named() -> None:
     words = ("serve", "--bus", "nats://127.0.0.1:1", "--metrics", "0")
     done = run(*words, code=code)
     assert done.returncode == 1
-    assert "pip install 'hookline[metrics]'" in done.stderr
+    assert "install 'prometheus-client>=0.21'" in done.stderr

@@ -13,15 +13,9 @@ import pytest
 
 from hookline.demo import play
 from hookline.demo.play import Project
+from hookline.protocol.events import HookEventName
 
-EVENTS = (
-    "BeforeTool",
-    "AfterTool",
-    "BeforeModel",
-    "AfterModel",
-    "BeforeToolSelection",
-    "BeforeAgent",
-)
+EFFECTS = ("added", "asked", "blocked", "changed", "noted", "restricted", "stopped")
 MILLISECONDS = re.compile(r" *[\d.]+ ms")
 ESCAPE = "\x1b"
 
@@ -69,39 +63,87 @@ def _read(descriptor: int) -> bytes:
         return b""  # the other side of a terminal is closed
 
 
-def test_the_demo_shows_every_effect_and_checks_the_project(tmp_path: Path) -> None:
-    output = demo(tmp_path)
-    for event in EVENTS:
-        assert event in output
-    for effect in (
-        "blocked",
-        "path config.py → src/config.py",
-        "[e-mail], [phone]",
-        "only list_files, read_file",
-        "Project rule: settings come from the environment.",
-        "stopped: the same test failed 3 times",
-        "no access key is in it",
-        "src/app.py is still there",
-    ):
-        assert effect in output
+FACTS = (
+    "path config.py → src/config.py",
+    "Ada Byron, [e-mail], [phone].",
+    "only list_files, read_file",
+    "Read keys from the environment.",
+    "the same test failed 3 times",
+    "no access key is in it",
+    "src/app.py is still there",
+)
+
+
+def test_the_demo_shows_every_event_and_effect_on_one_screen(tmp_path: Path) -> None:
+    """Issue 17: short by default, still naming every event and effect."""
+    output = demo(tmp_path, PATH=with_hookline())
+    rows = [line.split() for line in output.splitlines() if line.startswith("  ")]
+    assert {row[0] for row in rows} >= {event.value for event in HookEventName}
+    assert {row[2] for row in rows if len(row) > 2} >= set(EFFECTS)
+    for fact in FACTS:
+        assert fact in output
     assert ESCAPE not in output
     assert max(map(len, output.splitlines())) <= 80
+    assert output.count("\n") <= 35
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_demo_is_the_same_every_time_but_for_the_milliseconds(
+def test_all_shows_every_message_and_every_run(tmp_path: Path) -> None:
+    output = demo(tmp_path, "--all")
+    for shown in (*FACTS, "  you  Yes.", "SessionEnd", "asked again", "15 runs"):
+        assert shown in output
+    assert max(map(len, output.splitlines())) <= 80
+    assert len(output.splitlines()) > 100
+
+
+@pytest.mark.parametrize("style", [(), ("--all",)], ids=["brief", "all"])
+def test_the_demo_fits_40_columns(style: tuple[str, ...], tmp_path: Path) -> None:
+    """Issue 17: at 40 columns it is still readable: wrapped, and no table."""
+    output = demo(tmp_path, *style, COLUMNS="40", PATH=with_hookline())
+    assert max(map(len, output.splitlines())) <= 40
+    words = " ".join(output.split())
+    for fact in (*FACTS, "BeforeToolSelection read-only restricted"):
+        assert fact in words
+
+
+def with_hookline() -> str:
+    """A path on which our command is found: what comes next says ``hookline``."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_what_to_do_next_can_be_typed(tmp_path: Path, on_path: bool) -> None:
+    """Issue 17: the demo ends with what to do next."""
+    path = with_hookline() if on_path else "/usr/bin:/bin"
+    _, _, after = demo(tmp_path, PATH=path).partition("Next, in a project of yours:")
+    steps = [line.partition("  # ")[0].strip() for line in after.strip().splitlines()]
+    assert ("export PATH=" in steps[0]) is not on_path
+    *typed, install, look, again = steps
+    assert install == "hookline install claude"
+    assert [look, again] == ["hookline inspect", "hookline demo --all"]
+    script = " && ".join([*typed[:-1], f"{typed[-1]} --yes", f"{install} --dry-run"])
+    ended = subprocess.run(
+        script,
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "hookline fire BeforeTool" in ended.stdout
+
+
+def test_plain_is_ascii_and_the_same_every_time_but_for_the_milliseconds(
     tmp_path: Path,
 ) -> None:
     first, second = (
-        MILLISECONDS.sub(" # ms", demo(tmp_path, "--plain")) for _ in range(2)
+        MILLISECONDS.sub(" # ms", demo(tmp_path, "--all", "--plain")) for _ in range(2)
     )
     assert first == second
-
-
-def test_plain_is_ascii_without_boxes(tmp_path: Path) -> None:
-    output = demo(tmp_path, "--plain")
-    assert output.isascii()
-    assert "config.py -> src/config.py" in output
+    assert first.isascii()
+    assert "config.py -> src/config.py" in first
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -111,7 +153,7 @@ def test_the_demo_has_colour_on_a_terminal_unless_no_color_is_set(
     output = on_a_terminal(tmp_path, **({} if colour else {"NO_COLOR": "1"}))
     has_colour = re.search(r"\x1b\[(\d;)*3[1-7]m", output) is not None
     assert has_colour is colour
-    assert "Summary" in output
+    assert "hookline init" in output
 
 
 def test_a_kept_project_can_be_played_with(tmp_path: Path) -> None:

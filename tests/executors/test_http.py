@@ -356,7 +356,7 @@ async def test_without_httpx_the_hook_fails_with_the_command_that_installs_it(
     assert server.exchanges == []
     assert open_hook.cause is FailureCause.SPAWN
     assert open_hook.error is not None
-    assert "pip install 'hookline[http]'" in open_hook.error
+    assert "install 'httpx>=0.27'" in open_hook.error
     assert closed.blocked
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline.cli.main import main
+from hookline.errors import MissingExtraError
 from hookline.settings.fields import Report, Severity
 from hookline.settings.lint import check_places, lint
 from hookline.settings.locations import SettingsPlaces
@@ -393,7 +394,7 @@ def test_telemetry_without_its_package_is_warned_about(
     monkeypatch.setitem(sys.modules, missing, None)
     report = Report([])
     lint({"hooksConfig": {"telemetry": value}}, None, report)
-    message = "ignored: opentelemetry-api is missing: run pip install 'hookline[otel]'"
+    message = f"ignored: {MissingExtraError('otel', 'opentelemetry-api')}"
     expected = [f"hooksConfig.telemetry: {message}"] if warns else []
     assert [str(problem) for problem in report.problems] == expected
     assert all(one.severity is Severity.WARNING for one in report.problems)

@@ -147,4 +147,4 @@ def test_a_missing_engine_is_named_once_for_a_rule(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "check", str(settings)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 1
-    assert (found.stdout + found.stderr).count("pip install 'hookline[rules]'") == 1
+    assert (found.stdout + found.stderr).count("install 'cel-expr-python>=0.1.3'") == 1

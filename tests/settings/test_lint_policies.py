@@ -117,7 +117,7 @@ def test_missing_engine_is_found(
     project.write("p.cedar", PERMIT)
     monkeypatch.setitem(sys.modules, "cedarpy", None)
     [found] = project.check()
-    assert "run pip install 'hookline[cedar]'" in found
+    assert "install 'cedarpy>=4.12'" in found
 
 
 @pytest.mark.parametrize("policies", [5, [], [5], {"a": 1}, None])

@@ -28,7 +28,16 @@ SOURCE = Path(hookline.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 
 PACKAGES = [
-    *("errors", "log", "protocol", "shelltext", "expressions", "settings", "trust"),
+    *(
+        "installation",
+        "errors",
+        "log",
+        "protocol",
+        "shelltext",
+        "expressions",
+        "settings",
+        "trust",
+    ),
     *("config", "processes", "executors", "translators", "bus", "journal", "telemetry"),
     *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
     *("testing", "cli"),

@@ -127,7 +127,7 @@ try:
 except HooklineError as error:
     print(error)
 """
-    assert "run pip install 'hookline[otel]'" in run(code, tmp_path)
+    assert "install 'opentelemetry-api>=1.30'" in run(code, tmp_path)
 
 
 def test_missing_package_is_a_warning_for_settings(tmp_path: Path) -> None:

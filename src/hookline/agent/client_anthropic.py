@@ -38,7 +38,7 @@ _CLIENTS = (_base_client.SyncAPIClient, _base_client.AsyncAPIClient)
 # A release without these methods would send or show something past the hooks.
 _USED = ("request", "_copy_and_prepare", "_process_response", "_make_sse_decoder")
 if not all(hasattr(kind, name) for kind in _CLIENTS for name in _USED):
-    raise MissingExtraError("anthropic", "anthropic 2.8 or later")
+    raise MissingExtraError("anthropic", "anthropic", "2.8")
 
 _http: Any = vars(_base_client)["httpx2"]
 _RAW_HEADER = "X-Stainless-Raw-Response"

@@ -53,7 +53,7 @@ Response = types.GenerateContentResponse
 def hooked_genai(client: Client, hooks: ClientHooks) -> Client:
     """Pass the calls of a google-genai client through the hooks."""
     if not all(hasattr(kind, n) for kind in (Models, AsyncModels) for n in _OVERRIDDEN):
-        raise MissingExtraError("genai", "google-genai 3.1 or later")
+        raise MissingExtraError("genai", "google-genai", "3.1")
     return cast("Client", HookedClient(client, hooks))
 
 

@@ -42,7 +42,7 @@ _OVERRIDDEN = (
 if not all(
     hasattr(kind, name) for kind in (OpenAI, AsyncOpenAI) for name in _OVERRIDDEN
 ):
-    raise MissingExtraError("openai", "openai 3.49 or later")
+    raise MissingExtraError("openai", "openai", "3.49")
 
 
 def hooked_openai(client: Any, hooks: ClientHooks) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 
 from hookline.errors import HooklineError
 
@@ -15,17 +17,19 @@ from .terminal import paint
 SUMMARY = "watch an agent obey its hooks, offline"
 DESCRIPTION = """\
 Play a short agent session in a temporary project: a scripted model drives the real
-agent loop, and every hook is a real script in its own process. Shows one line per hook
-that ran, then a summary. Needs no network and no API key. The events are recorded in
-your journal, for 'hookline inspect' and 'hookline log --everywhere'.
+agent loop, and every hook is a real script in its own process. Shows each effect of
+each hook once. Needs no network and no API key. The events are recorded in your
+journal, for 'hookline inspect' and 'hookline log --everywhere'.
 
   hookline demo
+  hookline demo --all              all that is said, every hook that ran, a summary
   hookline demo --plain            for logs: one line per fact, in ASCII
   hookline demo --keep try-it      keep the project, to change its hooks"""
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
+    parser.add_flag("--all", "show every message and every hook that ran")
     parser.add_flag("--plain", "ASCII without colours, for logs")
     text = "create the project in DIR, a new directory, and keep it"
     parser.add_option("--keep DIR", text)
@@ -36,13 +40,41 @@ def run(options: Options) -> None:
     from hookline.demo.play import Project, play
     from hookline.demo.timeline import make_timeline
 
-    timeline = make_timeline(paint, plain=options.plain)
+    timeline = make_timeline(paint, plain=options.plain, brief=not options.all)
     with _new_folder(options.keep) as folder:
         project = Project(Path(folder).resolve())
         project.create()
         asyncio.run(play(project, timeline))
-    commands = "'hookline inspect' or 'hookline log --everywhere'"
-    print(f"\nrecorded: look at it with {commands}")
+    steps = [*_first_steps(), *_closer_look(all_shown=options.all)]
+    timeline.next_steps("Next, in a project of yours:", steps)
+
+
+def _first_steps() -> list[tuple[str, str]]:
+    from hookline.installation import folder_missing_on_path
+
+    folder = folder_missing_on_path()
+    steps = []
+    if folder is not None:
+        steps = [(f'export PATH={quote(folder)}:"$PATH"', "once per shell")]
+    if find_spec("cel_expr_python"):
+        steps += [("hookline init --rule", "a first rule, and how to try it")]
+    else:
+        steps += [("hookline init", "a first hook, and how to try it")]
+    return [
+        *steps,
+        ("hookline trust", "review and approve it"),
+        ("hookline install claude", "let a coding agent ask it"),
+    ]
+
+
+def _closer_look(*, all_shown: bool) -> list[tuple[str, str]]:
+    if find_spec("starlette") and find_spec("uvicorn"):
+        steps = [("hookline inspect", "this session, in the browser")]
+    else:
+        steps = [("hookline log --everywhere", "this session, recorded")]
+    if not all_shown:
+        steps.append(("hookline demo --all", "every line of this session"))
+    return steps
 
 
 def _new_folder(name: str | None) -> AbstractContextManager[str]:

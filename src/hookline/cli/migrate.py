@@ -12,7 +12,7 @@ from typing import TextIO
 
 from msgspec.structs import replace
 
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, MissingExtraError
 from hookline.expressions.failure import FAILURE_CONDITIONS
 from hookline.hosts.converter import Migrated, joined
 from hookline.hosts.migration import (
@@ -134,13 +134,13 @@ def _extras(migrated: Migrated) -> list[str]:
     hooks = [hook for groups in events for group in groups for hook in group["hooks"]]
     conditions = {hook.get("if") for hook in hooks} - {None, *FAILURE_CONDITIONS}
     needed = {
-        ("rules", "cel_expr_python", "conditions"): bool(conditions),
-        ("http", "httpx", "http hooks"): any(one["type"] == "http" for one in hooks),
+        ("conditions", "rules", "cel-expr-python"): bool(conditions),
+        ("http hooks", "http", "httpx"): any(one["type"] == "http" for one in hooks),
     }
     return [
-        f"{what} need another package: run pip install 'hookline[{extra}]'"
-        for (extra, module, what), is_needed in needed.items()
-        if is_needed and find_spec(module) is None
+        f"{what}: {MissingExtraError(extra, package)}"
+        for (what, extra, package), is_needed in needed.items()
+        if is_needed and find_spec(package.replace("-", "_")) is None
     ]
 
 

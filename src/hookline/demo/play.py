@@ -10,12 +10,16 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.agent.backends import ScriptedModel, ScriptedReply, Step
+from hookline.agent.conversation import ToolAnswer
 from hookline.agent.loop import Agent, Ending
+from hookline.agent.session import Session
+from hookline.agent.tool_calls import Confirmation
 from hookline.config import Config
 from hookline.engine.system import HookSystem
 from hookline.settings.load import Settings
 
-from .timeline import HookRun, ReportingHooks, Timeline
+from .reports import HookRun, ReportingHooks
+from .timeline import Timeline
 
 _HERE = Path(__file__).parent
 
@@ -38,7 +42,7 @@ class Project:
 
     def tools(self) -> list[Callable[..., Any]]:
         """The tools that the model may call."""
-        changing = (self.write_file, self.delete_file)
+        changing = (self.write_file, self.delete_file, self.publish)
         return [self.list_files, self.read_file, *changing, self.run_tests]
 
     def list_files(self) -> str:
@@ -60,9 +64,27 @@ class Project:
         (self.folder / path).unlink()
         return f"deleted {path}"
 
+    def publish(self, version: str) -> str:
+        """Publish the project."""
+        return f"published {version}"
+
     def run_tests(self) -> str:
         """Run the tests."""
         return "1 failed: test_midnight"
+
+
+def make_review_tool(session: Session) -> Callable[..., Any]:
+    """A tool whose work a subagent does."""
+
+    async def review(path: str) -> str:
+        """Have a file reviewed."""
+        turn = await session.begin_subagent("reviewer", f"Review {path}.")
+        answer = "It looks fine."
+        while not turn.refused and await turn.finish(answer) is not None:
+            answer = f"{path}:1 says what it does."
+        return turn.reason or answer if turn.refused else answer
+
+    return review
 
 
 # In parts, so that secret scanners do not report this file.
@@ -78,6 +100,8 @@ class Scene(Struct, frozen=True):
     prompt: str
     steps: tuple[Step, ...]
     temperature: float = 0.2
+    compress: bool = False
+    """Whether the user compresses the history first."""
 
 
 def _write(text: str, content: str) -> ScriptedReply:
@@ -112,7 +136,18 @@ SCENES = (
             ScriptedReply("", (("delete_file", {"path": "src/app.py"}),)),
             ScriptedReply("I may not delete. I only look.", (("list_files", {}),)),
             "Three files. I would keep them all.",
+            "src/app.py, src/config.py, tickets/17.md: I would keep them all.",
         ),
+    ),
+    Scene(
+        "A subagent reviews, a person is asked",
+        "Have it reviewed, then publish 1.0.",
+        (
+            ScriptedReply("", (("review", {"path": "src/app.py"}),)),
+            ScriptedReply("It is good.", (("publish", {"version": "1.0"}),)),
+            "Published.",
+        ),
+        compress=True,
     ),
     Scene(
         "An endless loop is stopped",
@@ -135,8 +170,7 @@ async def play(project: Project, timeline: Timeline) -> None:
     hooks.record_to()
     async with hooks:
         config.use_hooks(ReportingHooks(hooks.event_handler, report))
-        for scene in SCENES:
-            await _play_scene(scene, config, project, timeline)
+        await _play_session(config, project, timeline)
     timeline.summary(runs, facts(project))
 
 
@@ -152,32 +186,60 @@ def facts(project: Project) -> list[str]:
     return [fact for fact, is_true in found.items() if is_true]
 
 
-async def _play_scene(
-    scene: Scene, config: Config, project: Project, timeline: Timeline
-) -> None:
-    say = timeline.message
-    timeline.title(scene.title)
-    say("you", scene.prompt)
+async def _play_session(config: Config, project: Project, timeline: Timeline) -> None:
+    """Play all scenes with one agent."""
+    model = _ShownModel(timeline)
+
+    def confirm(question: Confirmation) -> bool:
+        timeline.message("agent", f"asks: {question.reason}")
+        timeline.message("you", "Yes.")
+        return True
+
     agent = Agent(
         config,
-        _ShownModel(scene, timeline),
-        project.tools(),
-        publish=lambda answer: say("tool", answer.result.text.split("\n")[0]),
+        model,
+        [*project.tools(), make_review_tool(config.session())],
+        publish=lambda answer: timeline.message("tool", _first_line(answer)),
+        confirm=confirm,
         max_parallel=1,
     )
+    timeline.begin()
+    timeline.title(SCENES[0].title)
+    async with agent:
+        for scene in SCENES:
+            if scene is not SCENES[0]:
+                timeline.title(scene.title)
+            model.begin(scene)
+            await _play_scene(scene, agent, timeline)
+
+
+async def _play_scene(scene: Scene, agent: Agent, timeline: Timeline) -> None:
+    if scene.compress:
+        timeline.message("you", "/compress")
+        await agent.compress()
+    timeline.message("you", scene.prompt)
     result = await agent.run(scene.prompt)
     if result.ending is Ending.ANSWERED:
-        say("shown", result.text)
+        timeline.message("shown", result.text)
     else:
-        say("agent", f"{result.ending.value}: {result.reason}")
+        timeline.message("agent", f"{result.ending.value}: {result.reason}")
+
+
+def _first_line(answer: ToolAnswer) -> str:
+    return answer.result.text.split("\n")[0]
 
 
 class _ShownModel(ScriptedModel):
     """The scripted model, with a temperature; its answers are shown as they come."""
 
-    def __init__(self, scene: Scene, timeline: Timeline) -> None:
-        super().__init__(scene.steps)
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(())
         self._timeline = timeline
+        self._temperature = 0.0
+
+    def begin(self, scene: Scene) -> None:
+        """Go on with the answers of another scene."""
+        self._steps = iter(scene.steps)
         self._temperature = scene.temperature
 
     def build(self, turns: Any, tools: Any, system: str | None) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Show what happens in the demo: who says what, what each hook does, a summary."""
+"""Show what happens in the demo: who says what, what each hook does, what to do next.
+
+In full, or in brief: each effect of each hook once. ``Timeline`` writes one line per
+fact for logs; on a terminal, columns that do not fit become wrapped words.
+"""
 
 from __future__ import annotations
 
@@ -8,160 +12,85 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import Struct
-
-from hookline.engine.handler import HookEventHandler
-from hookline.protocol.events import HookEventName
-from hookline.protocol.inputs import EventFirer, Fields
-from hookline.protocol.outputs import HookOutput
-from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
-from hookline.translators.stable import LLMRequest, LLMResponse
+from .reports import HookRun
 
 Paint = Callable[[str, str], str]
 """Colours a text: ``paint("no", "red")``."""
+Cells = Sequence[tuple[str, int]]
+"""Texts and the widths of their columns; a negative one aligns to the right."""
+Steps = Sequence[tuple[str, str]]
+"""Commands, and what each does."""
 
-
-class HookRun(Struct, frozen=True, kw_only=True):
-    """What one hook did at one event."""
-
-    event: HookEventName
-    tool: str
-    hook: str
-    kind: str
-    action: str
-    detail: str
-    milliseconds: float
-
-    @property
-    def columns(self) -> str:
-        """One line without the detail."""
-        return (
-            f"{self.event.value:<19}  {self.tool:<10}  {self.hook:<11}  "
-            f"{self.action:<10}  {_ms(self.milliseconds):>6}"
-        )
-
-
-def _totals(runs: Iterable[HookRun]) -> Iterator[tuple[object, ...]]:
-    """Per hook: event, name, type, number of runs, mean time, outcome."""
-    by_hook: dict[str, list[HookRun]] = {}
-    for run in runs:
-        by_hook.setdefault(run.hook, []).append(run)
-    for hook, own in by_hook.items():
-        mean = _ms(sum(run.milliseconds for run in own) / len(own))
-        counts = Counter(run.action for run in own if run.action != "allowed")
-        outcome = ", ".join(f"{n} {action}" for action, n in sorted(counts.items()))
-        first = own[0]
-        yield first.event, hook, first.kind, len(own), mean, outcome or "all allowed"
-
-
-class ReportingHooks(EventFirer):
-    """Fires on a handler and reports each hook that ran."""
-
-    def __init__(
-        self, handler: HookEventHandler, report: Callable[[HookRun], None]
-    ) -> None:
-        self._handler = handler
-        self._report = report
-
-    async def fire(
-        self, event_name: HookEventName | str, event_input: Mapping[str, Any]
-    ) -> ProcessedHookResult:
-        """Fire by name."""
-        return await self.fire_fields(HookEventName.of(event_name), dict(event_input))
-
-    async def fire_fields(
-        self,
-        event: HookEventName,
-        fields: Fields,
-        session_id: str | None = None,
-        transcript_path: str | None = None,
-    ) -> ProcessedHookResult:
-        """Fire and report."""
-        result = await self._handler.fire_fields(
-            event, fields, session_id, transcript_path
-        )
-        for hook in result.aggregated.hook_results:
-            action, detail = _action(hook, fields)
-            self._report(
-                HookRun(
-                    event=event,
-                    tool=str(fields.get("tool_name", "")),
-                    hook=hook.hook_name,
-                    kind=hook.hook_type,
-                    action=action,
-                    detail=detail,
-                    milliseconds=hook.duration,
-                )
-            )
-        return result
-
-
-def _action(hook: HookExecutionResult, fields: Fields) -> tuple[str, str]:
-    """What a hook did in one word, and in detail."""
-    output = hook.output
-    if hook.failed:
-        return "failed", hook.error or ""
-    if output is None:
-        return "allowed", "asked again: another hook changed it" if hook.recheck else ""
-    if output.stops:
-        return "stopped", output.effective_stop_reason
-    if output.is_blocking:
-        return "blocked", output.effective_reason
-    return _change(output, fields)
-
-
-def _change(output: HookOutput, fields: Fields) -> tuple[str, str]:
-    if output.tool_config is not None:
-        names = ", ".join(output.tool_config["allowedFunctionNames"])
-        return "restricted", f"only {names}"
-    if output.tool_input:
-        return "changed", _difference(fields["tool_input"], output.tool_input)
-    if output.llm_request:
-        request: LLMRequest = fields["llm_request"]
-        after = output.llm_request.get("config", {})
-        return "changed", _difference(request.config or {}, after)
-    if output.llm_response:
-        response: LLMResponse = fields["llm_response"]
-        return "changed", f"{response.text} → {output.llm_response.get('text')}"
-    if output.additional_context is None:
-        return "allowed", ""
-    return "added", output.additional_context
-
-
-def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{key} {before.get(key)} → {new}"
-        for key, new in after.items()
-        if before.get(key) != new
-    )
+_MIN_WIDTH = 40
+_COMMAND_WIDTH = 25
 
 
 class Timeline:
     """One line per fact, in ASCII: for logs."""
 
+    def __init__(self, *, brief: bool) -> None:
+        self._brief = brief
+        self._shown: set[tuple[str, str, str]] = set()
+
+    def begin(self) -> None:
+        """Say what is shown."""
+        if self._brief:
+            self._print("An agent at work, and what hooks did:")
+
     def title(self, text: str) -> None:
         """Begin a new scene."""
-        self._print(f"\n== {text}")
+        self._print(f"== {text}" if self._brief else f"\n== {text}")
 
     def message(self, sender: str, text: str) -> None:
         """Show what somebody says."""
-        self._print(f"{sender}: {text}")
+        if not self._brief:
+            self._show_message(sender, text)
 
     def hook_run(self, run: HookRun) -> None:
         """Show what a hook did."""
-        self._print(f"  {run.columns}" + (f"  {run.detail}" if run.detail else ""))
+        effect = (run.event.value, run.hook, run.action)
+        if self._brief and (run.action == "allowed" or effect in self._shown):
+            return
+        self._shown.add(effect)
+        self._show_run(run)
 
-    def summary(self, runs: Iterable[HookRun], facts: Iterable[str]) -> None:
+    def summary(self, runs: Sequence[HookRun], facts: Iterable[str]) -> None:
         """Show all hooks, and the state of the project."""
-        self.title("Summary")
-        row = "  {:<19}  {:<11}  {:<7}  {:>2} runs  {:>6}  {}"
-        for total in _totals(runs):
-            self._print(row.format(*total))
+        if self._brief:
+            self._print("")
+        else:
+            self.title("Summary")
+            self._show_totals(runs)
         for fact in facts:
-            self._print(f"  - {fact}")
+            self._show_fact(fact)
+
+    def next_steps(self, title: str, steps: Steps) -> None:
+        """Show what to type next."""
+        self._print(f"\n{title}")
+        for command, effect in steps:
+            self._print(f"  {command:<{_COMMAND_WIDTH}}  # {effect}")
+
+    def _cells(self, run: HookRun) -> Cells:
+        event, hook = (run.event.value, 19), (run.hook, 11)
+        if self._brief:
+            return event, hook, (run.action, 10)
+        time_taken = (_ms(run.milliseconds), -6)
+        return event, (run.tool, 10), hook, (run.action, 10), time_taken
+
+    def _show_message(self, sender: str, text: str) -> None:
+        self._print(f"{sender}: {text}")
+
+    def _show_run(self, run: HookRun) -> None:
+        self._print(f"  {_in_columns(self._cells(run))}  {run.detail}".rstrip())
+
+    def _show_totals(self, runs: Iterable[HookRun]) -> None:
+        for cells in _totals(runs):
+            self._print(f"  {_in_columns(cells)}")
+
+    def _show_fact(self, fact: str) -> None:
+        self._print(f"  - {fact}")
 
     def _print(self, text: str) -> None:
         _write(text.replace("→", "->").encode("ascii", "replace").decode())
@@ -171,7 +100,9 @@ _STYLES = {
     "allowed": ("dim",),
     "changed": ("yellow",),
     "added": ("blue",),
+    "noted": ("blue",),
     "restricted": ("yellow",),
+    "asked": ("yellow", "bold"),
     "blocked": ("red", "bold"),
     "stopped": ("red", "bold"),
     "failed": ("red",),
@@ -182,43 +113,85 @@ _STYLES = {
 
 
 class _TerminalTimeline(Timeline):
-    """Wrapped lines and a table, with colours where ``paint`` adds them."""
+    """Lines that fit the terminal, with colours where ``paint`` adds them."""
 
-    def __init__(self, paint: Paint) -> None:
+    def __init__(self, paint: Paint, *, brief: bool) -> None:
+        super().__init__(brief=brief)
         self._paint = paint
-        self._width = max(shutil.get_terminal_size().columns, 40)
+        self._width = max(shutil.get_terminal_size().columns, _MIN_WIDTH)
         self._pause_s = 0.03 if sys.stdout.isatty() else 0
 
     def title(self, text: str) -> None:
+        if self._brief:
+            self._show(*(self._paint(line, "bold") for line in self._wrapped(text, 0)))
+            return
         rule = "─" * (self._width - len(text) - 1)
         _write(f"\n{self._paint(text, 'bold')} {self._paint(rule, 'blue')}")
 
-    def message(self, sender: str, text: str) -> None:
-        label = self._styled(f"{sender:>5}", _STYLES.get(sender, ("bold",)))
+    def next_steps(self, title: str, steps: Steps) -> None:
+        _write("")
+        self._show(*(self._paint(line, "bold") for line in self._wrapped(title, 0)))
+        for command, effect in steps:
+            line, comment = f"  {command:<{_COMMAND_WIDTH}}", f"# {effect}"
+            if self._fits(f"{line}  {comment}"):
+                self._show(f"{line}  {self._paint(comment, 'dim')}")
+            else:
+                # Not wrapped: what is copied must stay one line.
+                self._show(f"  {command}", *self._wrapped(comment, 4))
+
+    def _show_message(self, sender: str, text: str) -> None:
+        label = self._styled(f"{sender:>5}", sender)
         first, *rest = self._wrapped(text, 7) or [""]
         self._show(f"{label}  {first.lstrip()}", *rest)
 
-    def hook_run(self, run: HookRun) -> None:
-        columns = self._styled(run.columns.rstrip(), _STYLES[run.action])
-        self._show(f"       {columns}", *self._wrapped(run.detail, 9))
+    def _show_run(self, run: HookRun) -> None:
+        indent = 2 if self._brief else 7
+        lines = self._fitted(self._cells(run), indent)
+        end = f"  {run.detail}"
+        if self._brief and len(lines) == 1 and self._fits(lines[0] + end):
+            self._show(self._styled(lines[0], run.action) + end)
+            return
+        heads = (self._styled(line.rstrip(), run.action) for line in lines)
+        self._show(*heads, *self._wrapped(run.detail, indent + 2))
 
-    def summary(self, runs: Iterable[HookRun], facts: Iterable[str]) -> None:
-        row = "{:<19}  {:<11}  {:<7}  {:>4}  {:>6}  {}"
-        heading = row.format("event", "hook", "type", "runs", "each", "outcome")
-        self.title("Summary")
-        self._show(self._paint(heading, "bold"), "─" * self._width)
-        for total in _totals(runs):
-            self._show(row.format(*total))
-        for fact in facts:
-            self._show(self._paint(f"✓ {fact}", "green"))
+    def _show_totals(self, runs: Iterable[HookRun]) -> None:
+        names = ("event", "hook", "type", "runs", "each", "outcome")
+        rows = [*_totals(runs)]
+        widths = (width for _, width in rows[0])
+        heading = _in_columns([*zip(names, widths, strict=True)])
+        if all(self._fits(_in_columns(row)) for row in rows):
+            self._show(self._paint(heading, "bold"), "─" * self._width)
+        for row in rows:
+            self._show(*self._fitted(row, 0))
 
-    def _styled(self, text: str, styles: Iterable[str]) -> str:
-        for style in styles:
+    def _show_fact(self, fact: str) -> None:
+        lines = self._wrapped(fact, 2)
+        lines[0] = f"✓ {lines[0].lstrip()}"
+        self._show(*(self._paint(line, "green") for line in lines))
+
+    def _print(self, text: str) -> None:
+        _write(text)
+
+    def _fits(self, line: str) -> bool:
+        return len(line) <= self._width
+
+    def _fitted(self, cells: Cells, indent: int) -> list[str]:
+        """In columns, or as wrapped words if there is too little space."""
+        line = " " * indent + _in_columns(cells)
+        if self._fits(line.rstrip()):
+            return [line]
+        words = " ".join(text for text, _ in cells if text)
+        first, *rest = self._wrapped(words, indent)
+        return [first, *(f"  {line}" for line in rest)]
+
+    def _styled(self, text: str, name: str) -> str:
+        for style in _STYLES.get(name, ("bold",)):
             text = self._paint(text, style)
         return text
 
     def _wrapped(self, text: str, indent: int) -> list[str]:
-        lines = textwrap.wrap(text, self._width - indent, break_on_hyphens=False)
+        room = self._width - indent - 2  # what follows a first line is indented more
+        lines = textwrap.wrap(text, room, break_on_hyphens=False)
         return [" " * indent + line for line in lines]
 
     def _show(self, *lines: str) -> None:
@@ -227,12 +200,34 @@ class _TerminalTimeline(Timeline):
         time.sleep(self._pause_s)
 
 
-def make_timeline(paint: Paint, *, plain: bool) -> Timeline:
+def make_timeline(paint: Paint, *, plain: bool, brief: bool) -> Timeline:
     """The timeline that suits standard output."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     if plain or not encoding.startswith("utf"):
-        return Timeline()
-    return _TerminalTimeline(paint)
+        return Timeline(brief=brief)
+    return _TerminalTimeline(paint, brief=brief)
+
+
+def _totals(runs: Iterable[HookRun]) -> Iterator[Cells]:
+    """Per hook: event, name, type, number of runs, mean time, outcome."""
+    by_hook: dict[tuple[str, str], list[HookRun]] = {}
+    for run in runs:
+        by_hook.setdefault((run.event.value, run.hook), []).append(run)
+    for (event, hook), own in by_hook.items():
+        mean = _ms(sum(run.milliseconds for run in own) / len(own))
+        counts = Counter(run.action for run in own if run.action != "allowed")
+        outcome = ", ".join(f"{n} {action}" for action, n in sorted(counts.items()))
+        yield (
+            *((event, 19), (hook, 11), (own[0].kind, 7), (_count(len(own)), -7)),
+            *((mean, -6), (outcome or "all allowed", 0)),
+        )
+
+
+def _in_columns(cells: Cells) -> str:
+    return "  ".join(
+        f"{text:<{width}}" if width >= 0 else f"{text:>{-width}}"
+        for text, width in cells
+    )
 
 
 def _write(text: str) -> None:
@@ -248,3 +243,7 @@ def _write(text: str) -> None:
 
 def _ms(milliseconds: float) -> str:
     return f"{milliseconds:.{0 if milliseconds >= 9.95 else 1}f} ms"
+
+
+def _count(runs: int) -> str:
+    return "1 run " if runs == 1 else f"{runs} runs"

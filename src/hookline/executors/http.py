@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, structs
 
+from hookline.errors import MissingExtraError
 from hookline.processes.process import ProcessSlots
 from hookline.protocol.jsontext import encode
 from hookline.protocol.opa import opa_output
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 32
 """To one origin at a time; further events wait, which counts against their timeout."""
-INSTALL = "pip install 'hookline[http]'"
 
 _KEEP_ALIVE_S = 30.0
 _MAX_ERROR_BYTES = 4096
@@ -415,7 +415,7 @@ def _parse_url(url: str) -> httpx.URL:
     try:
         import httpx
     except ImportError:
-        problem = f"cannot be asked: httpx is missing: run {INSTALL}"
+        problem = f"cannot be asked: {MissingExtraError('http', 'httpx')}"
         raise RequestFailedError(FailureCause.SPAWN, problem) from None
     try:
         parsed = httpx.URL(url)

@@ -277,7 +277,7 @@ def _check_policies(
 
 def _check_http(hook: dict[str, Any], report: Report) -> None:
     if find_spec("httpx") is None:
-        report.at("type").add("httpx is missing: run pip install 'hookline[http]'")
+        report.at("type").add(str(MissingExtraError("http", "httpx")))
     if is_text(hook.get("url")):
         _check_url(hook["url"], report.at("url"))
         if "/v1/data/" in hook["url"] and hook.get("dialect") != Dialect.OPA:

@@ -7,7 +7,7 @@ from hookline.script import Output, add_context, run
 
 def conventions(event: dict[str, Any]) -> Output:
     """Add the rule."""
-    return add_context("Project rule: settings come from the environment.")
+    return add_context("Read keys from the environment.")
 
 
 run(conventions)

@@ -15,7 +15,7 @@ def runaway(event: dict[str, Any]) -> Output | None:
     seen = Path(event["cwd"], ".hookline", f"runs-{event['session_id']}")
     count = len(seen.read_text()) + 1 if seen.exists() else 1
     if count >= LIMIT:
-        return stop(f"the same test failed {count} times: a person should look")
+        return stop(f"the same test failed {count} times")
     seen.write_text("x" * count)
     return add_context(f"failed run {count} of at most {LIMIT}")
 

@@ -11,7 +11,7 @@ ACCESS_KEY = re.compile(r"\bAKIA[0-9A-Z]{16}\b")
 def secrets(event: dict[str, Any]) -> Output | None:
     """Block content with an access key."""
     if ACCESS_KEY.search(event["tool_input"].get("content", "")):
-        return block("an access key belongs in the environment, not in a file")
+        return block("keep access keys out of files")
     return None
 
 
