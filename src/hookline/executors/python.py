@@ -343,17 +343,20 @@ def _not_loaded(
     # An unapproved file must not take a guard out of the way.
     changed = isinstance(error, UnapprovedModuleError)
     cause = FailureCause.CHANGED if changed else FailureCause.SPAWN
-    problem = f"could not load {hook.config.function!r}: {_one_line(error)}"
-    return failed_result(hook, _end(started), cause, problem)
+    from .tracebacks import author_traceback, one_line
+
+    problem = f"could not load {hook.config.function!r}: {one_line(error)}"
+    end = _end(started, stderr=author_traceback(error))
+    return failed_result(hook, end, cause, problem)
 
 
 def _crashed(
     hook: RegisteredHook, error: BaseException, started: float
 ) -> HookExecutionResult:
-    import traceback
+    from .tracebacks import author_traceback, one_line
 
-    end = _end(started, stderr="".join(traceback.format_exception(error)))
-    return failed_result(hook, end, FailureCause.CRASH, f"raised {_one_line(error)}")
+    end = _end(started, stderr=author_traceback(error))
+    return failed_result(hook, end, FailureCause.CRASH, f"raised {one_line(error)}")
 
 
 def _exit_end(error: SystemExit, started: float) -> RunEnd:
@@ -365,12 +368,6 @@ def _exit_end(error: SystemExit, started: float) -> RunEnd:
 
 def _end(started: float, exit_code: int | None = None, stderr: str = "") -> RunEnd:
     return RunEnd(exit_code=exit_code, stderr=stderr, duration=_ms_since(started))
-
-
-def _one_line(error: BaseException) -> str:
-    import traceback
-
-    return traceback.format_exception_only(error)[-1].strip()
 
 
 def _seconds_left(hook: RegisteredHook, started: float) -> float:
