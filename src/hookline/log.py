@@ -20,6 +20,10 @@ logger = logging.getLogger("hookline")
 
 Record = Mapping[str, Any]
 
+_MOST = {"message": 1000, "error": 1000}
+"""What says what to do is shown whole, within reason."""
+_MAX_LINES = 200
+
 
 class DebugLogger(Protocol):
     """Where the records of hooks go (DELTA-HTEL-001..003)."""
@@ -61,9 +65,9 @@ class LoggingDebugLogger:
 
     def _write(self, level: int, name: str, record: Record) -> None:
         try:
-            self._target.log(
-                level, "%s %s", name, _line(record), extra={"hook": record}
-            )
+            trace = _traceback(record) if name == "hook:failure" else ""
+            text = _line(record, without="stderr" if trace else "") + trace
+            self._target.log(level, "%s %s", name, text, extra={"hook": record})
         # A handler of the host's may raise anything; the log must survive it.
         except Exception:  # noqa: BLE001, S110
             pass
@@ -117,11 +121,25 @@ def _work(queue: SimpleQueue[Callable[[], None]]) -> None:
         queue.get()()
 
 
-def _line(record: Record) -> str:
+def _line(record: Record, without: str) -> str:
     """One readable line; long values are shortened, the record itself has them."""
-    return " ".join(f"{key}={_short(value)}" for key, value in record.items())
+    return " ".join(
+        f"{key}={_short(key, value)}" for key, value in record.items() if key != without
+    )
 
 
-def _short(value: Any) -> str:
-    text = str(value)
-    return repr(text if len(text) <= 120 else text[:117] + "...")
+def _short(key: str, value: Any) -> str:
+    text, most = str(value), _MOST.get(key, 120)
+    return repr(text if len(text) <= most else text[: most - 3] + "...")
+
+
+def _traceback(record: Record) -> str:
+    """That of a hook in this process, indented: no line of it passes for a record."""
+    if record.get("type") != "python":
+        return ""
+    lines = str(record.get("stderr", "")).splitlines()[:_MAX_LINES]
+    return "".join(f"\n    {_printable(line)}" for line in lines)
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)

@@ -19,6 +19,7 @@ from hookline.protocol.results import (
     Stage,
     make_empty_success_result,
 )
+from hookline.settings.model import HookType
 
 from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input
 from .terminal import (
@@ -193,6 +194,9 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
             print(f"{paint('warning', 'yellow')}: {text}")
     for error in result.aggregated.errors:
         print(f"{paint('error', 'red')}: {printable(error.message)}")
+    for hook in hooks:
+        if hook.failed and hook.hook_type == HookType.PYTHON and hook.stderr:
+            print(f"\n{printable(hook.stderr.rstrip())}")
 
 
 def _facts(hook: HookExecutionResult) -> str:

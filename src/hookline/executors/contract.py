@@ -57,6 +57,10 @@ def current_depth() -> int:
     return max(outside, inside)
 
 
+class UnapprovedModuleError(ImportError):
+    """A module of a project that is not as it was approved, or never was."""
+
+
 HookFunction = Callable[[dict[str, Any]], Any]
 
 

@@ -1,8 +1,8 @@
 """Python hooks: functions that are called in this process.
 
-A module of a trusted project is imported from the very bytes that were approved:
-Python would prefer a cached ``.pyc`` beside it, which anybody who can write there can
-forge. So its source is read, compared with its pin, compiled and run here.
+The hooks of a project find its modules, see ``project_modules``. An installed module
+that one of them names is pinned too, and imported from the very bytes that were
+approved: Python would prefer a cached ``.pyc`` beside it.
 """
 
 from __future__ import annotations
@@ -10,18 +10,24 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from importlib import import_module
 from inspect import isawaitable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hookline.errors import EncodingError
+from hookline.errors import EncodingError, nearest
 from hookline.protocol.jsontext import as_plain
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Approval
 
-from .contract import HookCall, HookFunction, RegisteredHook, depth_inside
+from .contract import (
+    HookCall,
+    HookFunction,
+    RegisteredHook,
+    UnapprovedModuleError,
+    depth_inside,
+)
 from .exit_table import RunEnd, failed_result, read_end, timed_out_result, with_output
 
 if sys.version_info < (3, 12):
@@ -29,6 +35,8 @@ if sys.version_info < (3, 12):
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
+
+    from .project_modules import ProjectModules
 
 
 def import_pinned(name: str, approval: Approval) -> ModuleType:
@@ -88,18 +96,26 @@ def _trusted_source(spec: ModuleSpec, approval: Approval) -> bytes | None:
         source = file.read()
     if hashlib.sha256(source).hexdigest() != approval.digest_of(spec.origin):
         problem = f"{spec.origin} changed since it was approved"
-        raise ImportError(f"{problem}: run 'hookline trust'")
+        raise UnapprovedModuleError(f"{problem}: run 'hookline trust'")
     return source
 
 
 _CANCEL_GRACE_S = 5.0
+
+_Key = tuple[str | None, str | None, Approval | None]
+"""A function, the project that it belongs to, and what was approved."""
+
+
+def _key(hook: RegisteredHook) -> _Key:
+    return hook.config.function, hook.project, hook.approval
 
 
 class PythonExecutor:
     """Calls functions registered in code or named in settings."""
 
     def __init__(self) -> None:
-        self._found: dict[str, HookFunction] = {}
+        self._found: dict[_Key, HookFunction] = {}
+        self._modules: dict[str, ProjectModules] = {}
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Call the function once."""
@@ -110,25 +126,64 @@ class PythonExecutor:
             raise
         # Importing a hook's module runs the author's code, which may call exit().
         except BaseException as error:  # noqa: BLE001
-            problem = f"could not load {hook.config.function!r}: {_one_line(error)}"
-            return failed_result(hook, _end(started), FailureCause.SPAWN, problem)
+            return _not_loaded(hook, error, started)
         return await _call(function, hook, call, started)
 
+    def retain(self, hooks: Iterable[RegisteredHook]) -> None:
+        """Forget the functions of all other hooks."""
+        kept = set(map(_key, hooks))
+        for key in [one for one in self._found if one not in kept]:
+            self._found.pop(key, None)
+
     async def close(self) -> None:
-        """Forget the functions; their modules stay loaded."""
+        """Forget the functions; installed modules stay loaded."""
         self._found.clear()
+        for project in tuple(self._modules):
+            self._forget(project)
 
     def _find(self, hook: RegisteredHook) -> HookFunction:
-        path = hook.config.function or ""
-        if path not in self._found:
-            module, _, name = path.partition(":")
+        key = _key(hook)
+        if key not in self._found:
+            module, _, name = (hook.config.function or "").partition(":")
+            self._found[key] = _function(self._import(module, hook), name)
             if hook.approval is not None:
-                import_pinned(module, hook.approval)
-            found = getattr(import_module(module), name)
-            if not callable(found):
-                raise TypeError(f"{path!r} is not callable")
-            self._found[path] = found
-        return self._found[path]
+                hook.approval.when_changed(lambda: self._forget(hook.project, key))
+        return self._found[key]
+
+    def _import(self, name: str, hook: RegisteredHook) -> ModuleType:
+        if hook.project is not None:
+            # Most hosts have no such hook.
+            from .project_modules import ProjectModules
+
+            if hook.project not in self._modules:
+                self._modules[hook.project] = ProjectModules(hook.project)
+            own = self._modules[hook.project].load(name, hook.approval)
+            if own is not None:
+                return own
+        if hook.approval is not None:
+            import_pinned(name, hook.approval)
+        return import_module(name)
+
+    def _forget(self, project: str | None, key: _Key | None = None) -> None:
+        """Load it again when it is used next: its files are others."""
+        if key is not None:
+            self._found.pop(key, None)
+        modules = self._modules.pop(project or "", None)
+        if modules is not None:
+            modules.close()
+
+
+def _function(module: ModuleType, name: str) -> HookFunction:
+    found = getattr(module, name, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]  # the author's
+    where = getattr(module, "__file__", None) or module.__name__
+    if found is not None:
+        raise TypeError(f"{name!r} in {where} is not callable")
+    public = (one for one, value in vars(module).items() if callable(value))
+    near = nearest(name, public)
+    hint = f": did you mean {near!r}?" if near else ""
+    raise AttributeError(f"{where} has no function {name!r}{hint}")
 
 
 async def _call(
@@ -282,13 +337,26 @@ def _silent(hook: RegisteredHook, started: float) -> HookExecutionResult:
     )
 
 
+def _not_loaded(
+    hook: RegisteredHook, error: BaseException, started: float
+) -> HookExecutionResult:
+    # An unapproved file must not take a guard out of the way.
+    changed = isinstance(error, UnapprovedModuleError)
+    cause = FailureCause.CHANGED if changed else FailureCause.SPAWN
+    from .tracebacks import author_traceback, one_line
+
+    problem = f"could not load {hook.config.function!r}: {one_line(error)}"
+    end = _end(started, stderr=author_traceback(error))
+    return failed_result(hook, end, cause, problem)
+
+
 def _crashed(
     hook: RegisteredHook, error: BaseException, started: float
 ) -> HookExecutionResult:
-    import traceback
+    from .tracebacks import author_traceback, one_line
 
-    end = _end(started, stderr="".join(traceback.format_exception(error)))
-    return failed_result(hook, end, FailureCause.CRASH, f"raised {_one_line(error)}")
+    end = _end(started, stderr=author_traceback(error))
+    return failed_result(hook, end, FailureCause.CRASH, f"raised {one_line(error)}")
 
 
 def _exit_end(error: SystemExit, started: float) -> RunEnd:
@@ -300,12 +368,6 @@ def _exit_end(error: SystemExit, started: float) -> RunEnd:
 
 def _end(started: float, exit_code: int | None = None, stderr: str = "") -> RunEnd:
     return RunEnd(exit_code=exit_code, stderr=stderr, duration=_ms_since(started))
-
-
-def _one_line(error: BaseException) -> str:
-    import traceback
-
-    return traceback.format_exception_only(error)[-1].strip()
 
 
 def _seconds_left(hook: RegisteredHook, started: float) -> float:

@@ -268,6 +268,11 @@ def _user_dir(kind: str, variable: str, default: str) -> str | None:
     return folder if os.path.isabs(folder) else None  # noqa: PTH117
 
 
+def module_folders(project: str) -> list[str]:
+    """Where the python hooks of a project find its modules."""
+    return [f"{project}/{PROJECT_FOLDER}", project, f"{project}/src"]
+
+
 def is_within(path: str, folder: str) -> bool:
     """Whether a resolved path is a folder or inside it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

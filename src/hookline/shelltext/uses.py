@@ -11,7 +11,8 @@ from msgspec import Struct
 
 _IMPORT = (
     r"(?m)(?:^|;|:)[ \t]*"
-    r"(?:from[ \t]+([\w.]+)[ \t]+import[ \t(]+([\w, \t]*)|import[ \t]+([\w., \t]+))"
+    r"(?:from[ \t]+([\w.]+)[ \t]+import(?:[ \t]*\([\s(]*([\w,\s]*)|[ \t]+([\w, \t]*))"
+    r"|import[ \t]+([\w., \t]+))"
 )
 
 
@@ -57,7 +58,8 @@ class FileUse(Struct, frozen=True):
 def imported_names(code: str) -> list[str]:
     """The modules that Python code imports by name."""
     found: dict[str, None] = {}
-    for package, parts, several in re.findall(_IMPORT, code):
+    for package, listed, inline, several in re.findall(_IMPORT, code):
+        parts = listed or inline
         names = [part.split()[0] for part in several.split(",") if part.strip()]
         inside = (part.split()[0] for part in parts.split(",") if part.strip())
         names += [package, *(f"{package}.{part}" for part in inside)]

@@ -477,6 +477,7 @@ class HookApproval:
         if self._record is not self._project.record:
             self._record = self._project.record
             self._files = self._project.pinned_files(self._hook)
+            self._did_not_hold()  # what is loaded is of the state before
 
     def _did_not_hold(self) -> None:
         # What was compiled or loaded meanwhile may come from other files.

@@ -26,7 +26,12 @@ from itertools import accumulate, islice
 
 from msgspec import Struct
 
-from hookline.settings.locations import PROJECT_FOLDER, is_within, resolved
+from hookline.settings.locations import (
+    PROJECT_FOLDER,
+    is_within,
+    module_folders,
+    resolved,
+)
 from hookline.settings.model import HookConfig, HookType, SettingsLayer
 from hookline.shelltext.files import command_files
 from hookline.shelltext.parse import project_variables
@@ -295,7 +300,37 @@ class _Finder:
             name = hook.function.partition(":")[0].replace(".", "/")
             self._add_modules(f"{self._project}/{name}")
             self._add_modules(f"{self._project}/src/{name}")
-            self.roles |= dict.fromkeys(_imported_files(hook.function), Role.CODE)
+            own = self._own_modules([name], f"{self._project}/.")
+            found = own or _imported_files(hook.function)
+            self.roles |= dict.fromkeys(found, Role.CODE)
+            self._follow_imports(own)
+
+    def _follow_imports(self, waiting: list[str]) -> None:
+        """What modules of the project import from it, by name."""
+        seen = set[str]()
+        while waiting:
+            path = waiting.pop()
+            seen.add(path)
+            self.roles[path] = Role.CODE
+            names = imported_names(_head(path).decode("utf-8", "replace"))
+            stems = [name.replace(".", "/") for name in names]
+            waiting += {*self._own_modules(stems, path)} - seen
+
+    def _own_modules(self, stems: Iterable[str], importer: str) -> list[str]:
+        """The files of modules, seen from another module of the project."""
+        folders = module_folders(self._project)
+        folder = os.path.dirname(importer)  # noqa: PTH120
+        while is_within(folder, self._project):
+            folders.append(folder)
+            folder = os.path.dirname(folder)  # noqa: PTH120
+        found = (
+            path
+            for stem in stems
+            for one in accumulate(stem.split("/"), "{}/{}".format)
+            for folder in dict.fromkeys(folders)
+            for path in (f"{folder}/{one}.py", f"{folder}/{one}/__init__.py")
+        )
+        return list(filter(os.path.isfile, found))
 
     def add_policies(self, uses: Iterable[FileUse]) -> None:
         """Add the files of a cedar hook: nothing is loaded from beside them."""
