@@ -56,34 +56,136 @@ def test_trusted_recipes_stay_trusted_while_they_keep_their_books(
         assert len(result["hooks"]) == 2
 
 
-def test_init_never_overwrites(tmp_path: Path) -> None:
+def test_init_adds_a_second_recipe_to_settings_and_shows_the_diff(
+    tmp_path: Path,
+) -> None:
+    """Issue 17: everything else in the settings stays, and nothing is added twice."""
+    settings = tmp_path / ".hookline/settings.json"
+    assert hookline("init", "--rule", cwd=tmp_path).returncode == 0
+    settings.chmod(0o600)
+    own = settings.read_text().replace("{", "{ // mine", 1)
+    settings.write_text(own)
+    planned = hookline("init", "--recipe", "read-only", "--dry-run", cwd=tmp_path)
+    assert settings.read_text() == own
+    assert not (tmp_path / ".hookline/hooks/read_only.py").exists()
+    ended = hookline("init", "--recipe", "read-only", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    for shown in (planned.stdout, ended.stdout):
+        assert '+            "name": "read-only",' in shown
+        assert "\n-" not in shown.replace("\n--- ", "")
+    assert "added  .hookline/settings.json: read-only" in ended.stdout
+    merged = settings.read_text()
+    assert merged.startswith("{ // mine")
+    assert settings.stat().st_mode & 0o777 == 0o600
+    again = hookline("init", "--recipe", "read-only", cwd=tmp_path)
+    assert "read-only is in it already" in again.stdout
+    assert settings.read_text() == merged
+    assert sorted(one.name for one in settings.parent.iterdir()) == [
+        "hooks",
+        "settings.json",
+    ]
+
+
+def test_init_leaves_adapted_hooks_and_files_alone_and_names_them(
+    tmp_path: Path,
+) -> None:
+    """Issue 17."""
+    adapted = {"type": "command", "name": "secret-scan", "command": "./mine.sh"}
+    group = {"hooks": [adapted]}
     own = {
-        ".hookline/settings.json": '{"hooks": {}}',
-        ".hookline/hooks/secret_scan.py": "# mine",
+        ".hookline/settings.json": json.dumps({"hooks": {"BeforeTool": [group]}}),
+        ".hookline/hooks/read_only.py": "# mine",
     }
     for name, text in own.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    ended = hookline("init", "--recipe", "secret-scan", cwd=tmp_path)
+    recipes = ("--recipe", "secret-scan", "--recipe", "read-only")
+    ended = hookline("init", *recipes, cwd=tmp_path)
     assert ended.returncode == 0
-    for name, text in own.items():
-        assert (tmp_path / name).read_text() == text
-    assert '"name": "secret-scan"' in ended.stdout  # what to add to the settings
+    assert "secret-scan differs from the recipe's, and stays" in ended.stdout
+    assert "read_only.py: it differs from the recipe's" in ended.stdout
+    assert (tmp_path / ".hookline/hooks/read_only.py").read_text() == "# mine"
+    assert not (tmp_path / ".hookline/hooks/secret_scan.py").exists()
+    found = json.loads((tmp_path / ".hookline/settings.json").read_text())
+    first, second = found["hooks"]["BeforeTool"]
+    assert (first, second["hooks"][0]["name"]) == (group, "read-only")
 
 
-def test_init_keeps_settings_in_toml(tmp_path: Path) -> None:
+def test_init_says_that_approved_hooks_need_another_approval(tmp_path: Path) -> None:
+    """Issue 17: until then they block."""
+    project = tmp_path / "project"
+    project.mkdir()
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    hookline("init", cwd=project, env=env)
+    assert hookline("trust", "--yes", cwd=project, env=env).returncode == 0
+    ended = hookline("init", "--recipe", "read-only", cwd=project, env=env)
+    assert "approve the hooks again: until then they block" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("settings.json", '{\n  "hooks": {,}\n}', "settings.json:2"),
+        ("settings.json", '{"hooks": []}', "hooks: expected an object"),
+        ("settings.json", '{"hooks": {"BeforeTool": {}}}', "expected a list"),
+        ("settings.toml", "hooks = [\n", "settings.toml:"),
+        ("settings.toml", "hooks = 3\n", "hooks: expected a table"),
+    ],
+)
+def test_init_writes_nothing_where_settings_are_invalid(
+    tmp_path: Path, name: str, text: str, problem: str
+) -> None:
+    """Issue 17: it says where they are."""
     (tmp_path / ".hookline").mkdir()
-    (tmp_path / ".hookline/settings.toml").write_text("")
-    hookline("init", cwd=tmp_path)
+    (tmp_path / ".hookline" / name).write_text(text)
+    ended = hookline("init", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert problem in ended.stderr
+    assert [one.name for one in (tmp_path / ".hookline").iterdir()] == [name]
+    assert (tmp_path / ".hookline" / name).read_text() == text
+
+
+def test_init_shows_what_to_add_to_inline_toml(tmp_path: Path) -> None:
+    """Issue 17: other TOML gets the hooks as tables."""
+    (tmp_path / ".hookline").mkdir()
+    settings = tmp_path / ".hookline/settings.toml"
+    settings.write_text("# mine\n[hooks]\nBeforeTool = []\n")
+    ended = hookline("init", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "add this by hand:\n\n[[hooks.BeforeTool]]" in ended.stdout
+    assert settings.read_text() == "# mine\n[hooks]\nBeforeTool = []\n"
+    settings.write_text("# mine")
+    assert hookline("init", cwd=tmp_path).returncode == 0
+    assert settings.read_text().startswith("# mine\n\n[[hooks.BeforeTool]]\n")
+    fired = hookline(
+        *("fire", "BeforeTool", "--settings", ".hookline/settings.toml"),
+        *("--tool", "write_file", "--tool-input", '{"file_path": ".env"}'),
+        cwd=tmp_path,
+    )
+    assert fired.returncode == 2
     assert not (tmp_path / ".hookline/settings.json").exists()
 
 
-def test_init_writes_through_no_link(tmp_path: Path) -> None:
-    (tmp_path / ".hookline").mkdir()
-    outside = tmp_path / "outside.json"
-    (tmp_path / ".hookline/settings.json").symlink_to(outside)
-    hookline("init", cwd=tmp_path)
-    assert not outside.exists()
+@pytest.mark.parametrize("link", ["settings.json", "hooks", "."])
+def test_init_writes_through_no_link_out_of_the_project(
+    tmp_path: Path, link: str
+) -> None:
+    """Issue 17."""
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (outside / "settings.json").write_text("{}")
+    if link == ".":
+        (project / ".hookline").symlink_to(outside)
+    else:
+        (project / ".hookline").mkdir()
+        target = outside / ("settings.json" if link == "settings.json" else "")
+        (project / ".hookline" / link).symlink_to(target)
+    ended = hookline("init", cwd=project)
+    assert ended.returncode == 1
+    assert "outside of the project: replace the link" in ended.stderr
+    assert [one.name for one in outside.iterdir()] == ["settings.json"]
+    assert (outside / "settings.json").read_text() == "{}"
 
 
 def test_init_with_a_misspelt_recipe_writes_nothing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from hookline import Settings
 from hookline.recipes.catalog import (
     RECIPES,
     STARTER,
+    STARTER_RULE,
     Recipe,
     UnknownRecipeError,
     find_recipe,
@@ -24,6 +26,7 @@ from hookline.testing.cases import read_file
 from tests.support.commandline import hookline
 
 ALL = [*RECIPES.values(), STARTER]
+STRICT = [*ALL, STARTER_RULE]
 WANTED = {
     "secret-scan",
     "dangerous-commands",
@@ -79,17 +82,26 @@ def test_recipe_runs_by_the_interpreter_that_has_hookline(recipe: Recipe) -> Non
             assert hook["command"].startswith('"$HOOKLINE_PYTHON" .hookline/hooks/')
 
 
-@pytest.mark.parametrize("recipe", ALL, ids=by_name)
+@pytest.mark.parametrize("recipe", STRICT, ids=by_name)
 def test_guards_expect_json_and_block_on_errors(recipe: Recipe) -> None:
-    """Issue 12.4; and 12.2: what only records or counts is asked once."""
-    is_rule = recipe.when is not None  # one that fails blocks anyway
+    """Issue 12.4, 17; and 12.2: what only records or counts is asked once."""
     strict = {"expect": "json", "onError": "block"} if recipe.guards else {}
-    strict = {} if is_rule else strict
+    if recipe.when is not None:
+        strict.pop("expect", None)  # a rule prints nothing
     once = {"recheck": False} if recipe.records else {}
     for place in recipe.places:
         for hook in recipe.group(place)["hooks"]:
             found = {key: hook[key] for key in hook if key in KEYS}
             assert found == strict | once
+
+
+@pytest.mark.parametrize("recipe", STRICT, ids=by_name)
+def test_a_recipe_that_can_block_is_a_guard(recipe: Recipe) -> None:
+    """Issue 17: one that fails must not let pass what it would have blocked."""
+    sources = [script.read_text("utf-8") for script in recipe.files[:-1]]
+    blocks = any(re.search(r"\b(block|stop|ask)\(", text) for text in sources)
+    redacts = recipe.name in {"redact-personal-data", "chained-pair"}
+    assert recipe.guards is (blocks or redacts or recipe.when is not None)
 
 
 def test_recipes_that_record_or_count_are_asked_once() -> None:

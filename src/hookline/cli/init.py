@@ -1,10 +1,13 @@
-"""``hookline init``: write settings, hooks and tests to start from."""
+"""``hookline init``: set up hooks, or add them to the settings that exist."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
 
+from hookline.errors import HooklineError, SettingsError
+from hookline.hosts.file_changes import Change, apply, read_inside
+from hookline.hosts.json_edit import text_of
 from hookline.recipes.catalog import (
     STARTER,
     STARTER_RULE,
@@ -12,21 +15,32 @@ from hookline.recipes.catalog import (
     find_recipe,
     settings_for,
 )
-from hookline.settings.locations import find_workspace, is_within
+from hookline.recipes.merge import Merged, Presence, merge_groups
+from hookline.settings.locations import (
+    PROJECT_FOLDER,
+    find_settings_file,
+    find_workspace,
+    is_within,
+    record_path,
+)
 
 from .common import Options, Parser, file_errors
-from .terminal import paint, pretty_json
+from .install import print_diffs
+from .terminal import paint, pretty_json, printable
 
 SUMMARY = "set up hooks in a project"
 DESCRIPTION = """\
-Write .hookline/settings.json, hooks and their tests. Existing files are not changed; if
-settings exist, the command shows what to add to them. In a subdirectory of a project it
-sets up that project.
+Write .hookline/settings.json, hooks and their tests. Settings that exist get the new
+hooks at the end, shown as a diff; everything else in them stays as it is. Hooks and
+files that exist already are kept. In a subdirectory of a project it sets up that
+project.
 
   hookline init --rule                            a first rule to adapt: no script
   hookline init                                   a first hook to adapt, as a script
   hookline init --recipe secret-scan              one of 'hookline recipes'
   hookline init --recipe format-on-write --recipe tests-after-edit"""
+
+_NEW, _KEPT = "wrote", "kept"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,10 +48,11 @@ def add_arguments(parser: Parser) -> None:
     text = "set up this recipe; can be repeated"
     parser.add_option("--recipe NAME", text, action="append", default=[])
     parser.add_flag("--rule", "set up a first rule, which needs no script")
+    parser.add_flag("--dry-run", "show what would be written and write nothing")
     parser.add_cwd()
 
 
-def run(options: Options) -> None:
+def run(options: Options) -> int:
     """Write what is missing and show the next steps."""
     # Look up all names first: a misspelt one must not leave a partial setup.
     recipes = [find_recipe(name) for name in options.recipe]
@@ -45,15 +60,27 @@ def run(options: Options) -> None:
         recipes.insert(0, STARTER_RULE)
     recipes = recipes or [STARTER]
     cwd = _project_dir(options.cwd)
-    folder = Path(cwd, ".hookline")
-    for recipe in dict.fromkeys(recipes):
-        for file in recipe.files:
-            _write(folder / "hooks" / file.name, file.read_text("utf-8"))
-    settings = settings_for(recipes)
-    if not _write_settings(folder, settings):
-        print("\nsettings exist already; add what is missing from these:\n")
-        print(pretty_json(settings))
-    _print_next_steps(recipes, cwd)
+    folder = Path(cwd, PROJECT_FOLDER)
+    _refuse_outside(folder)
+    found = find_settings_file(folder)
+    if found is not None:
+        # Settings that cannot be read are an error before anything is written.
+        change, merged = _merge(found, recipes)
+        adapted = merged.hooks.get(Presence.ADAPTED, ())
+        recipes = [one for one in recipes if not set(one.hook_names) & set(adapted)]
+    files = _missing_files(folder, recipes)
+    if not options.dry_run:
+        for path, text in files.items():
+            _write(path, text)
+    if found is not None:
+        _apply(change, merged, dry_run=options.dry_run)
+    else:
+        _start(folder, recipes, dry_run=options.dry_run)
+    if options.dry_run:
+        _print_planned(files)
+    elif files or found is None or change.is_needed:
+        _print_next_steps(recipes, cwd, changed=found is not None)
+    return 1 if found is not None and merged.by_hand else 0
 
 
 def _project_dir(cwd: str) -> str:
@@ -70,33 +97,106 @@ def _project_dir(cwd: str) -> str:
     return found
 
 
-def _write_settings(folder: Path, settings: dict[str, object]) -> bool:
-    if (folder / "settings.toml").exists():
-        print(f"{paint('kept', 'yellow')}   {folder / 'settings.toml'}")
-        return False
-    return _write(folder / "settings.json", pretty_json(settings) + "\n")
+def _refuse_outside(folder: Path) -> None:
+    """A link must not lead what is written out of the project."""
+    root = find_workspace(folder.parent).root
+    for path in (folder, folder / "hooks"):
+        if not is_within(str(path.resolve()), root):
+            problem = f"links to {path.resolve()}, which is outside of the project"
+            raise SettingsError(f"{problem}: replace the link by a folder", path)
 
 
-def _write(path: Path, text: str) -> bool:
-    """Write a new file; False if it exists."""
+def _merge(file: str, recipes: list[Recipe]) -> tuple[Change, Merged]:
+    before = read_inside(file, find_workspace(Path(file).parent.parent).root)
+    if before is None:
+        raise SettingsError("is a link that leads nowhere: remove it", file)
+    text = text_of(before, file)
+    merged = merge_groups(text, file, settings_for(recipes)["hooks"])
+    return Change(path=file, before=before, after=merged.text.encode()), merged
+
+
+def _missing_files(folder: Path, recipes: list[Recipe]) -> dict[Path, str]:
+    """What to write beside the settings; existing files are kept, and named."""
+    missing = {}
+    for recipe in dict.fromkeys(recipes):
+        for file in recipe.files:
+            path, text = folder / "hooks" / file.name, file.read_text("utf-8")
+            if path.is_symlink() or path.exists():
+                _report(_KEPT, path, _difference(path, text))
+            else:
+                missing[path] = text
+    return missing
+
+
+def _difference(path: Path, text: str) -> str:
+    with file_errors(path):
+        is_same = path.is_file() and path.read_bytes() == text.encode()
+    return "" if is_same else ": it differs from the recipe's"
+
+
+def _start(folder: Path, recipes: list[Recipe], *, dry_run: bool) -> None:
+    path, text = folder / "settings.json", f"{pretty_json(settings_for(recipes))}\n"
+    if dry_run:
+        print_diffs([Change(path=str(path), before=None, after=text.encode())], "add")
+    else:
+        _write(path, text)
+
+
+def _apply(change: Change, merged: Merged, *, dry_run: bool) -> None:
+    """Change the settings that exist, and say what became of each hook."""
+    path = change.path
+    for presence, why in (
+        (Presence.SAME, "is in it already"),
+        (Presence.ADAPTED, "differs from the recipe's, and stays as it is"),
+    ):
+        if names := merged.names(presence):
+            _report(_KEPT, path, f": {names} {why}")
+    if merged.by_hand:
+        hint = "its hooks are written as inline values, so add this by hand"
+        print(f"\n{printable(path)}: {hint}:\n\n{merged.by_hand}")
+    elif change.is_needed:
+        if not dry_run:
+            apply([change])
+            _report("added", path, f": {merged.names(Presence.ADDED)}")
+        print()
+        print_diffs([change], "add")
+
+
+def _print_planned(files: dict[Path, str]) -> None:
+    for path in files:
+        print(f"would write {printable(str(path))}")
+
+
+def _report(done: str, path: Path | str, more: str = "") -> None:
+    style = "yellow" if done == _KEPT else "green"
+    print(f"{paint(done, style)}{' ' * (7 - len(done))}{printable(f'{path}{more}')}")
+
+
+def _write(path: Path, text: str) -> None:
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             # "x" refuses existing files and links.
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
-        except FileExistsError:
-            print(f"{paint('kept', 'yellow')}   {path}")
-            return False
-    print(f"{paint('wrote', 'green')}  {path}")
-    return True
+        except FileExistsError as error:
+            raise HooklineError(
+                f"{path}: written in the meantime: try again"
+            ) from error
+    _report(_NEW, path)
 
 
-def _print_next_steps(recipes: list[Recipe], cwd: str) -> None:
+def _print_next_steps(recipes: list[Recipe], cwd: str, *, changed: bool) -> None:
     where = "" if cwd == "." else f" --cwd {shlex.quote(cwd)}"
-    folder = shlex.quote(str(Path(cwd, ".hookline")))
+    folder = shlex.quote(str(Path(cwd, PROJECT_FOLDER)))
     print(f"\nnext:\n  hookline test {folder}   # run the tests of the hooks")
-    print(f"  hookline trust{where}   # review and approve the hooks")
-    if recipes[0] in {STARTER, STARTER_RULE}:
+    again = " again: until then they block" if changed and _was_approved(cwd) else ""
+    print(f"  hookline trust{where}   # review and approve the hooks{again}")
+    if {STARTER, STARTER_RULE} & set(recipes):
         tool = """--tool write_file --tool-input '{"file_path": ".env"}'"""
         print(f"  hookline fire BeforeTool{where} {tool}")
+
+
+def _was_approved(cwd: str) -> bool:
+    record = record_path(str(Path(cwd).resolve()))
+    return record is not None and Path(record).exists()

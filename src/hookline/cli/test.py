@@ -44,6 +44,7 @@ the projects that apply in it.
   hookline test
   hookline test .hookline/hooks/secret_scan.hooktest.toml -v
   hookline test --junit results.xml
+  hookline test --update        # write the present answers into the cases, as a diff
 
 With --worker the program of a worker hook is exercised instead: a command, or the name
 of a worker hook in the settings. --worker comes last; only --json and -v may follow.
@@ -73,6 +74,9 @@ def add_arguments(parser: Parser) -> None:
     text = "cases to run at the same time (default: twice the number of processors)"
     parser.add_option("--jobs N", text, type=at_least(1))
     parser.add_option("--junit FILE", "also write JUnit XML to this file")
+    text = "write the present answers into cases that expect others, or nothing yet"
+    parser.add_flag("--update", text)
+    parser.add_flag("--dry-run", "with --update: show the changes and write nothing")
     text = "exercise a worker: ids, bursts, cancellation, end of input"
     metavar = ("COMMAND", "ARG")
     parser.add_argument("--worker", nargs=REMAINDER, metavar=metavar, help=text)
@@ -84,6 +88,9 @@ def run(options: Options) -> int:
     """Run the cases and print those that fail."""
     # Some cases test hooks that fail on purpose.
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
+    _refuse_wrong_mix(options)
+    if options.update:
+        return _update(options)
     if options.worker is not None:
         words = _worker_words(options)
         results = asyncio.run(_exercise(_worker_hook(words)))
@@ -97,6 +104,34 @@ def run(options: Options) -> int:
     else:
         _print_results(results, options.verbose)
     return 0 if all(result.passed for result in results) else 1
+
+
+def _refuse_wrong_mix(options: Options) -> None:
+    if options.dry_run and not options.update:
+        raise HooklineError("--dry-run works only with --update")
+    if options.update and (options.json or options.junit or options.worker):
+        raise HooklineError("--update cannot be used with --json, --junit or --worker")
+
+
+def _update(options: Options) -> int:
+    from .test_update import (
+        plan_updates,
+        print_update,
+        refuse_in_ci,
+        updated_cases,
+        write_updates,
+    )
+
+    if not options.dry_run:
+        refuse_in_ci()
+    results = asyncio.run(_run(_select(options), options.jobs))
+    updates = plan_updates(results)
+    write_updates(updates, dry_run=options.dry_run)
+    cases = [] if options.dry_run else updated_cases(updates)
+    again = asyncio.run(_run(cases, options.jobs))
+    passed = sum(one.passed and one not in updates.updated for one in results)
+    is_fine = print_update(updates, again, passed, dry_run=options.dry_run)
+    return 0 if is_fine else 1
 
 
 def _worker_words(options: Options) -> list[str]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from hookline.errors import HooklineError, SettingsError
 from hookline.settings.locations import (
     file_name,
+    is_within,
     read_private,
     remove,
     state_dir,
@@ -81,6 +82,15 @@ def load_record(path: str) -> Record | None:
     except (HooklineError, msgspec.MsgspecError):
         return None
     return found if found is not None and found.path == path else None
+
+
+def read_inside(path: str, root: str | None) -> bytes | None:
+    """Read a file, None where it is missing; refuse one that leads out of ``root``."""
+    target = os.path.realpath(path)
+    if root is not None and not is_within(target, root):
+        problem = f"links to {target}, which is outside of the project"
+        raise SettingsError(f"{problem}: replace the link by a file", path)
+    return read_bytes(path) if os.path.lexists(target) else None
 
 
 def apply(changes: Iterable[Change]) -> None:

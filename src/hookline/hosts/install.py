@@ -24,11 +24,11 @@ from hookline.executors.contract import RegisteredHook
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import FailureCause
 from hookline.settings.fields import KeyPath
-from hookline.settings.locations import Workspace, is_within
+from hookline.settings.locations import Workspace
 from hookline.settings.model import HookMode, OnFailure
-from hookline.settings.read import decode_text, read_bytes
+from hookline.settings.read import decode_text
 
-from .file_changes import Change, Record, digest, load_record
+from .file_changes import Change, Record, digest, load_record, read_inside
 from .host import Host, HostName
 from .host_files import (
     FILES,
@@ -42,7 +42,7 @@ from .host_files import (
     calls_in_text,
     file_of,
 )
-from .json_edit import JsonText, parse
+from .json_edit import JsonText, parse, text_of
 
 GRACE_MS = 10_000
 """For what the bridge needs itself, and for hooks that end late (PROTOCOL 4)."""
@@ -230,7 +230,7 @@ class Installer:
         if before is None:
             text = f"{json.dumps(dict(self.files.head), indent=2)}\n"
         else:
-            text = _text(before, path)
+            text = text_of(before, path)
         return with_calls(self.host, parse(text, path), wanted, program).text
 
     def uninstall(self, events: Iterable[str]) -> list[Change]:
@@ -256,7 +256,7 @@ class Installer:
             return record.original
         if self.files.layout in {Layout.SCRIPT, Layout.PLUGIN}:
             return None if MARK.encode() in before else before
-        parsed = parse(_text(before, path), path)
+        parsed = parse(text_of(before, path), path)
         left = without_calls(self.host, parsed)
         if left.text == parsed.text:
             return before
@@ -283,11 +283,7 @@ class Installer:
             return []
 
     def _read(self, path: str) -> bytes | None:
-        target = os.path.realpath(path)
-        if self.scope is Scope.PROJECT and not is_within(target, self._root):
-            problem = f"links to {target}, which is outside of the project"
-            raise SettingsError(f"{problem}: replace the link by a file", path)
-        return read_bytes(path) if os.path.lexists(target) else None
+        return read_inside(path, self._root if self.scope is Scope.PROJECT else None)
 
     def _is_ours(self, path: str, content: bytes, record: Record) -> bool:
         """Whether a file is as we wrote it, or holds nothing but our calls."""
@@ -313,7 +309,7 @@ class Installer:
 
 
 def _require_strict(content: bytes, path: str) -> None:
-    parse(_text(content, path), path)  # says where it is broken
+    parse(text_of(content, path), path)  # says where it is broken
     try:
         json.loads(content.decode())
     except ValueError as error:
@@ -441,9 +437,3 @@ def _plugin(host: HostName, wanted: list[Wanted], program: tuple[str, ...]) -> s
     template = package_files("hookline.hosts").joinpath(name).read_text("utf-8")
     empty = "const SETUP = null;"
     return template.replace(empty, f"const SETUP = {json.dumps(setup)};")
-
-
-def _text(content: bytes, path: str) -> str:
-    # The byte order mark stays: only what is ours is changed.
-    mark = "\ufeff" if content.startswith(b"\xef\xbb\xbf") else ""
-    return mark + decode_text(content, path)

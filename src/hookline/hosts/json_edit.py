@@ -18,7 +18,12 @@ from msgspec import Struct
 
 from hookline.errors import SettingsError
 from hookline.settings.fields import KeyPath, path_text
-from hookline.settings.read import JSON_LEXEME, parse_text, without_comments
+from hookline.settings.read import (
+    JSON_LEXEME,
+    decode_text,
+    parse_text,
+    without_comments,
+)
 
 
 class Node(Struct):
@@ -136,6 +141,12 @@ class JsonText(Struct, frozen=True):
 
     def _changed(self, text: str) -> JsonText:
         return parse(text, self.file)
+
+
+def text_of(content: bytes, file: str) -> str:
+    """The text of a file with its byte order mark: only what is ours is changed."""
+    mark = "\ufeff" if content.startswith(b"\xef\xbb\xbf") else ""
+    return mark + decode_text(content, file)
 
 
 def parse(text: str, file: str) -> JsonText:

@@ -6,7 +6,6 @@ TOML parser one case.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -20,12 +19,11 @@ from hookline.journal.rows import Verdict
 from hookline.protocol.events import known_event
 from hookline.protocol.jsontext import encode
 from hookline.protocol.outputs import changed_tool_input, read_output
+from hookline.settings.toml_text import toml_key, toml_value
 
 _GIVEN_ELSEWHERE = frozenset({"hook_event_name", "timestamp", "cwd"})
 _DELIMITER = "HOOKLINE_INPUT"
 _UNSAFE = re.compile(r"[^\x20-\x7e\n]|!")
-_HIDDEN = re.compile(r"[^\x20-\x7e]")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OBJECTS = ("tool_input", "tool_response", "llm_request", "llm_response")
 _TEXTS = {"tool_name": "tool", "prompt": "prompt", "session_id": "session_id"}
 _MAX_DEPTH = 60
@@ -97,7 +95,7 @@ def hooktest(full: FullEntry, options: Sequence[str]) -> dict[str, Any]:
     case = _Case(full)
     text = "\n".join(
         (
-            f"settings = {_toml(given or 'project')}",
+            f"settings = {toml_value(given or 'project')}",
             "",
             "[[case]]",
             *case.lines(),
@@ -130,11 +128,11 @@ class _Case:
         if changed := self._changed():
             tables["changed"] = changed
         for key, value in plain.items():
-            yield f"{key} = {_toml(value)}"
+            yield f"{key} = {toml_value(value)}"
         for name, table in tables.items():
             yield f"\n[case.{name}]"
             for key, value in table.items():
-                yield f"{_key(key)} = {_toml(value)}"
+                yield f"{toml_key(key)} = {toml_value(value)}"
 
     def _event_fields(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         entry = self._full.entry
@@ -206,28 +204,3 @@ def _change_of(full: FullEntry, decided: Verdict) -> dict[str, Any] | None:
     if decided.llm_request is not None:
         return final.llm_request
     return final.llm_response if decided.llm_response is not None else None
-
-
-def _toml(value: Any) -> str:
-    """A value of TOML, on one line."""
-    if isinstance(value, str):
-        return _HIDDEN.sub(_escaped_if_hidden, json.dumps(value, ensure_ascii=False))
-    if isinstance(value, dict):
-        pairs = (f"{_key(key)} = {_toml(item)}" for key, item in value.items())
-        return "{ " + ", ".join(pairs) + " }" if value else "{}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return encode(value).decode()
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _toml(name)
-
-
-def _escaped_if_hidden(found: re.Match[str]) -> str:
-    """JSON has escaped quotes and ASCII control characters; TOML escapes alike."""
-    character = found.group()
-    if character.isprintable():
-        return character
-    number = ord(character)
-    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"

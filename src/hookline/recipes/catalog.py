@@ -66,6 +66,11 @@ class Recipe(Struct, frozen=True, eq=False):
         test = self.test or f"{first.removesuffix('.py')}.hooktest.toml"
         return tuple(_FOLDER / self.folder / name for name in (*self.scripts, test))
 
+    @property
+    def hook_names(self) -> tuple[str, ...]:
+        """The names of its hooks in the settings."""
+        return tuple(hook["name"] for hook in self.group(self.places[0])["hooks"])
+
     def group(self, place: Place) -> dict[str, Any]:
         """Its group in the settings, for one place."""
         matcher = {} if place.matcher is None else {"matcher": place.matcher}
@@ -76,7 +81,8 @@ class Recipe(Struct, frozen=True, eq=False):
     def _rule(self) -> dict[str, Any]:
         then = {} if self.then is None else {"then": self.then}
         rule = {"type": "rule", "name": self.name, "description": self.description}
-        return {**rule, "when": self.when, **then}
+        strict = {"onError": "block"} if self.guards else {}
+        return {**rule, "when": self.when, **then, **strict}
 
     def _hook(self, script: str) -> dict[str, Any]:
         own_name = script.removesuffix(".py").replace("_", "-")
@@ -105,6 +111,7 @@ STARTER_RULE = Recipe(
     "no-env-files",
     "keep secrets out of .env files",
     (Place(HookEventName.BeforeTool, "(?i)write|replace|edit"),),
+    guards=True,
     when=("tool_input.file_path.glob('**/.env') || tool_input.path.glob('**/.env')"),
     then={
         "decision": "deny",

@@ -32,6 +32,7 @@ from .tester import (
     rule_settings,
     script_settings,
 )
+from .update import Update, placed, present_answer
 
 _NAMED_FIELDS = set(EventFields.__struct_fields__) - {"event", "tool", "input"}
 
@@ -46,6 +47,10 @@ class CaseResult(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """About outputs that were not read as they were meant, of passing cases too."""
     duration_ms: float = 0.0
+    update: Update = {}
+    """What the case would have to say to expect this result."""
+    obstacles: tuple[str, ...] = ()
+    """Why that would not do: problems that are no answer of a hook."""
 
     @property
     def passed(self) -> bool:
@@ -88,20 +93,23 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
         if case.server is not None:
             server = stack.enter_context(AnsweringServer(case.server))
             requests, url = server.requests, server.url
-        case = _filled(case, {"{cwd}": str(cwd), "{server}": url})
+        values = {"{cwd}": str(cwd), "{server}": url}
+        case = _filled(case, values)
+        update: Update = {}
         try:
             result = await _run(file, case, cwd)
-            problems = list(differences(case, result, cwd, requests))
+        except (_SetupError, SettingsError) as error:
+            problems = obstacles = [str(error)]
+        else:
+            problems = _problems(file, case, result, cwd, requests)
+            update = present_answer(case, result)
+            wanted = msgspec.structs.replace(case, **update)
+            obstacles = _problems(file, wanted, result, cwd, requests)
             warnings = [
                 f"hook {hook.hook_name!r}: {warning}"
                 for hook in result.aggregated.hook_results
                 for warning in hook.warnings
             ]
-            ran = result.aggregated.hook_results or result.aggregated.errors
-            if (file.hooks or file.rule) and case.expect == "allow" and not ran:
-                problems.insert(0, "the hook did not run")
-        except (_SetupError, SettingsError) as error:
-            problems = [str(error)]
     return CaseResult(
         file=file.path,
         name=case.name,
@@ -109,7 +117,23 @@ async def run_case(file: HookTestFile, case: HookTestCase) -> CaseResult:
         problems=tuple(problems),
         warnings=tuple(warnings),
         duration_ms=(time.perf_counter() - started) * 1000,
+        update=placed(update, values),
+        obstacles=tuple(obstacles),
     )
+
+
+def _problems(
+    file: HookTestFile,
+    case: HookTestCase,
+    result: ProcessedHookResult,
+    cwd: Path,
+    requests: list[str],
+) -> list[str]:
+    problems = list(differences(case, result, cwd, requests))
+    ran = result.aggregated.hook_results or result.aggregated.errors
+    if (file.hooks or file.rule) and case.expect == "allow" and not ran:
+        problems.insert(0, "the hook did not run")
+    return problems
 
 
 def _project(file: HookTestFile, stack: ExitStack) -> Path:

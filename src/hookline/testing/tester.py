@@ -156,6 +156,12 @@ def message_of(result: ProcessedHookResult) -> str:
     return "\n".join(dict.fromkeys(text for text in texts if text))
 
 
+def context_of(result: ProcessedHookResult) -> str:
+    """The additional context."""
+    final = result.final_output
+    return (final and final.additional_context) or ""
+
+
 def change_of(result: ProcessedHookResult) -> dict[str, Any] | None:
     """What the hooks changed: the whole tool input, or parts of a model call."""
     final = result.final_output
@@ -173,10 +179,8 @@ def differences(
         why = f": {message}" if message else ""
         yield f"expected {case.expect}, got {decision}{why}"
     yield from _failures(case, result)
-    final = result.final_output
-    context = (final and final.additional_context) or ""
     yield from _unlike("message", case.message, message)
-    yield from _unlike("context", case.context, context)
+    yield from _unlike("context", case.context, context_of(result))
     yield from _wrong_change(case, result)
     for name, pattern in case.wrote.items():
         yield from _unlike(name, pattern, _content(cwd / name))
@@ -206,27 +210,31 @@ def _wrong_change(case: HookTestCase, result: ProcessedHookResult) -> Iterator[s
         yield f"expected no change, got {_pretty(changed)}"
     if case.changed is not None:
         whole = final is not None and final.modified_tool_input is not None
-        found = changed if whole else _part_like(case.changed, changed or {})
+        found = changed if whole else part_like(case.changed, changed or {})
         yield from _diff("changed", case.changed, found)
     if case.output is not None:
-        found = _part_like(case.output, final.to_wire() if final else {})
+        found = part_like(case.output, final.to_wire() if final else {})
         yield from _diff("output", case.output, found)
 
 
-def _part_like(expected: Any, actual: Any) -> Any:
+def part_like(expected: Any, actual: Any) -> Any:
     """The actual value without keys that are not expected."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return {
-            key: _part_like(expected[key], value)
+            key: part_like(expected[key], value)
             for key, value in actual.items()
             if key in expected
         }
     return actual
 
 
+def is_like(pattern: str, text: str) -> bool:
+    """Whether a text fits a pattern; an empty pattern means no text."""
+    return re.search(pattern or r"\A\Z", text) is not None
+
+
 def _unlike(what: str, pattern: str | None, text: str) -> Iterator[str]:
-    """Compare a text with a pattern; an empty pattern means no text."""
-    if pattern is not None and not re.search(pattern or r"\A\Z", text):
+    if pattern is not None and not is_like(pattern, text):
         expected = f"something like {pattern!r}" if pattern else "nothing"
         yield f"{what}: expected {expected}, got {text!r:.2000}"
 

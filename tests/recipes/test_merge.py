@@ -1,0 +1,113 @@
+"""Recipes are added to settings whose text stays as it is (issue 17)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.recipes.catalog import RECIPES, settings_for
+from hookline.recipes.merge import Groups, Presence, merge_groups
+from hookline.settings.read import parse_text
+
+WANTED: Groups = settings_for(
+    [RECIPES["chained-pair"], RECIPES["audit-log"], RECIPES["stay-in-project"]]
+)["hooks"]
+
+JSON = {
+    "two blanks": '{\n  "hooks": {\n    "BeforeTool": []\n  }\n}\n',
+    "four blanks": '{\n    "hooks": {\n        "BeforeTool": []\n    }\n}\n',
+    "tabs": '{\n\t"hooks": {\n\t\t"BeforeTool": [\n\t\t\t{}\n\t\t]\n\t}\n}\n',
+    "one line": '{"hooks": {"BeforeTool": [{"hooks": []}]}}',
+    "empty": "{}",
+    "no hooks": '{ "enableHooks": true }',
+    "comments": '// one\n{ /* two */\n  "hooks": { // three\n  } // four\n}\n// five',
+    "trailing commas": '{\n  "hooks": {\n    "BeforeTool": [{},\n    ],\n  },\n}\n',
+    "no final newline": '{\n  "hooks": {}\n}',
+}
+TOML = {
+    "empty": "",
+    "tables": "# one\nenableHooks = true  # two\n\n[[hooks.BeforeTool]]\nhooks = []\n",
+    "another event": "[hooks]\nAfterModel = []\n",
+    "no final newline": "[hooksConfig]\ndisabled = []",
+    "a table at the end": "[[hooks.AfterTool]]\nmatcher = ''\n[hooksConfig]\na.b = 1",
+}
+
+
+def cases() -> Iterator[Any]:
+    for ending, texts in (("json", JSON), ("toml", TOML)):
+        for name, text in texts.items():
+            variants = {"": text, "CRLF": text.replace("\n", "\r\n")}
+            variants["BOM"] = f"\ufeff{text}"
+            for kind, variant in variants.items():
+                yield pytest.param(
+                    variant, f"settings.{ending}", id=f"{ending}-{name} {kind}".strip()
+                )
+
+
+@pytest.mark.parametrize(("text", "file"), list(cases()))
+def test_hooks_are_added_and_the_rest_of_the_text_stays(text: str, file: str) -> None:
+    before = parse_text(text.removeprefix("\ufeff"), file)
+    merged = merge_groups(text, file, WANTED)
+    assert not merged.by_hand
+    after = parse_text(merged.text.removeprefix("\ufeff"), file)
+    hooks = dict(before.get("hooks", {}))
+    for event, groups in WANTED.items():
+        hooks[event] = hooks.get(event, []) + groups
+    assert after == {**before, "hooks": hooks}
+    assert is_within(text, merged.text)
+    assert ("\r\n" in merged.text) == ("\r\n" in text)
+    assert merged.text.count("\ufeff") == text.count("\ufeff")
+    again = merge_groups(merged.text, file, WANTED)
+    assert again.text == merged.text
+    assert set(again.hooks) == {Presence.SAME}
+
+
+def is_within(text: str, longer: str) -> bool:
+    """Whether nothing but characters were added; an empty object has no line."""
+    rest = iter("".join(longer.split()))
+    return all(character in rest for character in "".join(text.split()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[hooks]\nBeforeTool = []\n",
+        "hooks = { AfterModel = [] }\n",
+        "[hooks]\nBeforeTool = [{ hooks = [] }]\n",
+    ],
+)
+def test_inline_toml_is_left_alone_and_what_to_add_is_given(text: str) -> None:
+    merged = merge_groups(text, "settings.toml", WANTED)
+    assert merged.text == text
+    assert parse_text(merged.by_hand, "settings.toml")["hooks"] == WANTED
+
+
+@given(st.text(), st.text(st.characters(codec="utf-8")))
+def test_any_text_survives_as_toml(name: str, text: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return
+    hook = {"name": "x", "env": {name: text}, "args": [text, {name: 1}]}
+    group = {"matcher": text, "hooks": [hook]}
+    merged = merge_groups("", "settings.toml", {"BeforeTool": [group]})
+    found = parse_text(merged.text, "settings.toml")["hooks"]["BeforeTool"]
+    assert found == [group]
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [{"name": "normalize-paths", "command": "mine"}, {"name": "confine-paths"}],
+)
+def test_a_group_is_not_added_beside_one_of_its_hooks(hook: dict[str, str]) -> None:
+    settings = {"BeforeTool": [{"hooks": [hook]}, None, {"hooks": [3]}]}
+    text = json.dumps({"hooks": settings})
+    wanted = settings_for([RECIPES["chained-pair"]])["hooks"]
+    merged = merge_groups(text, "settings.json", wanted)
+    assert merged.text == text
+    assert merged.names(Presence.ADAPTED) == "normalize-paths, confine-paths"
