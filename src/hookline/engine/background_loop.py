@@ -7,6 +7,7 @@ on one background loop per Config (decision 0050).
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import Coroutine
@@ -22,6 +23,16 @@ _JOIN_S = 5.0
 _loops: weakref.WeakKeyDictionary[Config, BackgroundLoop] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 _in_hooks: ContextVar[bool] = ContextVar("hookline_in_hooks", default=False)
+
+
+def _start_over() -> None:
+    """In a fork there is neither a thread of its parent nor the lock's holder."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)
 
 
 class BackgroundLoop:
