@@ -25,6 +25,15 @@ _building = threading.RLock()
 """Threads that use a config for the first time at once share its system."""
 
 
+def _forget_holder() -> None:
+    global _building  # noqa: PLW0603 - in a fork its holder is not there
+    _building = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_holder)
+
+
 class Config:
     """The settings of a host, its hook system, and its first session.
 

@@ -15,7 +15,7 @@ from textwrap import dedent
 
 import pytest
 
-from hookline import ProcessedHookResult
+from hookline import Config, ProcessedHookResult, Settings
 from hookline.executors import worker
 from hookline.executors.contract import HookCall
 from hookline.executors.worker import WorkerExecutor, WorkerPool
@@ -337,6 +337,21 @@ def test_worker_serves_one_event_loop_after_the_other(tmp_path: Path) -> None:
     assert asyncio.run(fire())
     assert asyncio.run(fire())
     asyncio.run(hooks.dispose())
+    assert not any(map(lives, bench.pids()))
+
+
+async def test_plain_and_async_calls_of_one_host_keep_a_worker_each(
+    bench: WorkerBench,
+) -> None:
+    """Issue 17: an async agent with plain tools does not start one for each call."""
+    hook = bench.hook(RECORDED.format(body="return block('no')"))
+    settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [hook]}]}})
+    async with Config("s-1", bench.folder, settings) as config:
+        session = config.session()
+        for _ in range(3):
+            assert (await session.fire("BeforeTool", TOOL)).blocked
+            assert session.fire_sync("BeforeTool", TOOL).blocked
+        assert len(set(bench.pids())) == 2
     assert not any(map(lives, bench.pids()))
 
 

@@ -7,6 +7,8 @@ on one background loop per Config (decision 0050).
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import weakref
 from collections.abc import Coroutine
@@ -15,6 +17,7 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 from hookline.config import Config
+from hookline.errors import HooklineError
 
 T = TypeVar("T")
 
@@ -22,6 +25,16 @@ _JOIN_S = 5.0
 _loops: weakref.WeakKeyDictionary[Config, BackgroundLoop] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 _in_hooks: ContextVar[bool] = ContextVar("hookline_in_hooks", default=False)
+
+
+def _start_over() -> None:
+    """In a fork there is neither a thread of its parent nor the lock's holder."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_over)
 
 
 class BackgroundLoop:
@@ -77,12 +90,27 @@ class BackgroundLoop:
 
 def run_sync(config: Config, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the one background loop of a config, and wait for it."""
+    if _has_green_threads():
+        work.close()
+        raise HooklineError(
+            "hooks cannot run where gevent or eventlet replaces threads: "
+            "use a server or a pool with threads or processes"
+        )
     with _lock:
         loop = _loops.get(config)
         if loop is None or not loop.is_alive():
             loop = _loops[config] = BackgroundLoop()
             _close_with(config, loop)
     return loop.run(work)
+
+
+def _has_green_threads() -> bool:
+    """Whether a thread of ours would be no thread, and its event loop block all."""
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and gevent.is_module_patched("threading"):
+        return True
+    eventlet = sys.modules.get("eventlet.patcher")
+    return eventlet is not None and bool(eventlet.is_monkey_patched("thread"))
 
 
 def _close_with(config: Config, loop: BackgroundLoop) -> None:

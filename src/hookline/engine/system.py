@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .reload import Reloaded, SettingsReloader
 
 E = TypeVar("E", bound="Event")
-_starting = threading.RLock()
 _reload_log = logging.getLogger("hookline.reload")
 
 
@@ -171,16 +170,15 @@ class HookSystem:
         Raises if the bus refuses the subscription; then nothing is initialised.
         """
         if self._handler is None:
-            with _starting:
+            with self._changing:
                 if self._handler is None:
-                    with self._changing:
-                        self._start()
+                    self._start()
         if self._subscribing is not None:
             await self._finish_subscribing(self._subscribing)
 
     @property
     def _changing(self) -> threading.RLock:
-        """Held while hooks are added, removed, switched or reloaded."""
+        """Held while it starts, or hooks are added, removed, switched or reloaded."""
         if self._host != os.getpid():
             # A fork while it was held: whoever held it is not there.
             self._lock, self._host = threading.RLock(), os.getpid()

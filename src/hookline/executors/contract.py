@@ -88,6 +88,8 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     function: HookFunction | None = None
     serial: int = 0
     """Unique within one hook system; the same after a reload that left it as it is."""
+    cell: int | None = None
+    """The run of a notebook's cell that registered it."""
 
     @property
     def is_skipped(self) -> bool:

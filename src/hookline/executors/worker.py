@@ -92,8 +92,7 @@ class WorkerPool:
         self._replace_s = REPLACE_S
         self._replace_timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._idle_loop: asyncio.AbstractEventLoop | None = None
+        self._idle_timers: dict[asyncio.AbstractEventLoop, asyncio.TimerHandle] = {}
         self._idle_s = hook.options.worker_idle_ms / 1000
         self._belong_to(hook)
 
@@ -130,19 +129,29 @@ class WorkerPool:
     def _end_retired(self) -> None:
         loop = asyncio.get_running_loop()
         for worker in [one for one in self._idle if one.loop is loop]:
+            if self._claim(worker):
+                self._retire(worker)
+
+    def _claim(self, worker: WarmProcess) -> bool:
+        """Take it out of the idle ones; False if another thread was faster."""
+        try:
             self._idle.remove(worker)
-            self._retire(worker)
+        except ValueError:
+            return False
+        return True
 
     def take(self, call: HookCall) -> WarmProcess:
         """An idle worker that is up to date, or a new one; raises ``OSError``.
 
-        That is a ``HandshakeError`` for a program that is no worker.
+        That is a ``HandshakeError`` for a program that is no worker. Those of another
+        event loop are left to it: plain and async calls of one host have one each.
         """
         loop = asyncio.get_running_loop()
-        while self._idle:
-            worker = self._idle.pop()
-            current = worker.loop is loop and self._is_current(worker)
-            if current and worker.usable:
+        for worker in tuple(reversed(self._idle)):
+            is_own = worker.loop is loop
+            if (not is_own and worker.loop.is_running()) or not self._claim(worker):
+                continue
+            if is_own and self._is_current(worker) and worker.usable:
                 return worker
             self._retire(worker)
         return self._start(call)
@@ -155,8 +164,7 @@ class WorkerPool:
             self._retire(worker)
             return
         self._idle.append(worker)
-        # A timer of an event loop that is closed never fires.
-        if self._idle_timer is None or self._idle_loop is not worker.loop:
+        if worker.loop not in self._idle_timers:
             self._watch_idle(self._idle_s)
 
     def is_known(self, worker: WarmProcess) -> bool:
@@ -242,9 +250,7 @@ class WorkerPool:
                 await self.places.acquire(strictly=True)
                 taken += 1
             self._ahead = None
-            for timer in (self._idle_timer, self._replace_timer):
-                if timer is not None:
-                    timer.cancel()
+            self._cancel_timers()
             while self._idle:
                 self._retire(self._idle.pop())
             if self._ending:
@@ -252,6 +258,12 @@ class WorkerPool:
         finally:
             for _ in range(taken):
                 self.places.release()
+
+    def _cancel_timers(self) -> None:
+        own = self._idle_timers.pop(asyncio.get_running_loop(), None)
+        for timer in (own, self._replace_timer):
+            if timer is not None:
+                timer.cancel()
 
     def _is_current(self, worker: WarmProcess) -> bool:
         """Whether the files are those that the worker was started with."""
@@ -291,8 +303,7 @@ class WorkerPool:
         self._live.discard(worker)
         self._stamps.pop(worker, None)
         self._lost = worker.lost
-        if worker in self._idle:
-            self._idle.remove(worker)
+        self._claim(worker)
 
     def _retire(self, worker: WarmProcess) -> None:
         if worker.loop is not asyncio.get_running_loop():
@@ -304,19 +315,22 @@ class WorkerPool:
         task.add_done_callback(self._ending.discard)
 
     def _watch_idle(self, delay: float) -> None:
-        self._idle_loop = loop = asyncio.get_running_loop()
-        self._idle_timer = loop.call_later(delay, self._end_idle)
+        # A timer of an event loop that is closed never fires.
+        left = {one: t for one, t in self._idle_timers.items() if not one.is_closed()}
+        loop = asyncio.get_running_loop()
+        self._idle_timers = left | {loop: loop.call_later(delay, self._end_idle)}
 
     def _end_idle(self) -> None:
-        self._idle_timer = None
-        now = asyncio.get_running_loop().time()
-        for worker in tuple(self._idle):
-            if worker.idle_since + self._idle_s <= now:
-                self._idle.remove(worker)
+        loop = asyncio.get_running_loop()
+        self._idle_timers.pop(loop, None)
+        now = loop.time()
+        idle = [worker for worker in self._idle if worker.loop is loop]
+        for worker in idle:
+            if worker.idle_since + self._idle_s <= now and self._claim(worker):
                 self._retire(worker)
-        if self._idle:
-            oldest = min(worker.idle_since for worker in self._idle)
-            self._watch_idle(max(oldest + self._idle_s - now, 0.001))
+        times = [one.idle_since for one in idle if one in self._idle]
+        if times:
+            self._watch_idle(max(min(times) + self._idle_s - now, 0.001))
 
 
 class HookFiles:
@@ -354,11 +368,13 @@ class WorkerExecutor:
         """The hooks whose workers are kept; None for all."""
         self._retired: list[WorkerPool] = []
         self._live: set[WarmProcess] = set()
+        self._host = os.getpid()
         # The last resort: at exit, or if a system is dropped without dispose().
         weakref.finalize(self, _abandon, self._live)
 
     async def run(self, hook: RegisteredHook, call: HookCall) -> HookExecutionResult:
         """Ask a worker once; waiting for one does not count against the timeout."""
+        self._disown_after_fork()
         pool = self._pool(hook, call)
         async with pool.places, self._slots:
             return await _Request(pool, hook, call).run()
@@ -380,6 +396,7 @@ class WorkerExecutor:
 
     async def close(self) -> None:
         """End all workers; those that are busy finish first."""
+        self._disown_after_fork()
         pools = (*self._pools.values(), *self._retired)
         await asyncio.gather(*(pool.close() for pool in pools))
         self._pools, self._retired = {}, []
@@ -395,6 +412,15 @@ class WorkerExecutor:
                 pool.keep_for(kept[key[0]])
             else:
                 self._retire(self._pools.pop(key))
+
+    def _disown_after_fork(self) -> None:
+        """In a fork of the host they are those of the host."""
+        if self._host != os.getpid():
+            self._host = os.getpid()
+            self._pools, self._retired = {}, []
+            for worker in tuple(self._live):
+                worker.abandon()  # signals nothing there
+            self._live.clear()
 
     def _retire(self, pool: WorkerPool) -> WorkerPool:
         self._retired.append(pool)
