@@ -83,7 +83,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def write_settings(project: Path) -> None:
-    hooks = {
+    hooks: dict[str, list[dict[str, Any]]] = {
         "AfterAgent": [{"hooks": [{"command": "echo again >&2; exit 2"}]}],
         "Notification": [{"hooks": [SLOW]}],
     }
