@@ -7,6 +7,7 @@ is loaded from elsewhere.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -16,6 +17,10 @@ from urllib.parse import unquote, urlsplit
 from .pages import ROOT
 
 SITE = ROOT / "site"
+_MEMBERS = re.compile(
+    r"^::: (?P<name>\S+)\n    options:\n      members: \[(?P<members>.+)\]$",
+    re.MULTILINE,
+)
 _LOADED = {"script", "img", "iframe", "source"}
 
 
@@ -54,6 +59,18 @@ def problems(site: Path = SITE) -> Iterator[str]:
                 yield f"{file.relative_to(site)}: {link} {problem}"
 
 
+def missing_members(site: Path = SITE) -> Iterator[str]:
+    """The members that a page of the Python API names and that do not exist."""
+    for page in sorted(ROOT.glob("docs/reference/python/*.md")):
+        named = list(_MEMBERS.finditer(page.read_text()))
+        file = site / "reference" / "python" / page.stem / "index.html"
+        anchors = Document(file).anchors if named else set()
+        for found in named:
+            members = [one.strip(' "') for one in found["members"].split(",")]
+            names = [f"{found['name']}.{member}" for member in members]
+            yield from (f"{page.name}: no {x}" for x in names if x not in anchors)
+
+
 def _problem(link: str, file: Path, pages: dict[Path, Document]) -> str | None:
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
@@ -71,4 +88,4 @@ def _exists(link: str, file: Path, pages: dict[Path, Document]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(problems()) or None)
+    sys.exit("\n".join([*problems(), *missing_members()]) or None)

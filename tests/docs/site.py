@@ -34,6 +34,7 @@ _ENTRY = re.compile(
     r"|(?:- |\| )\[(?P<title>[^\]]+)\]\((?P<path>[^)#:]+\.md)\).*)$",
     re.MULTILINE,
 )
+_UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 _KINDS = {".sh": "bash", ".mjs": "js", ".py": "python"}
 
 
@@ -86,7 +87,9 @@ def site_path(file: Path) -> Path:
 
 def staged_text(page: Path) -> str:
     """A page as the site has it: links, titles of files, no comments."""
-    text = _FILE.sub(r'```\2 title="\1"', page.read_text())
+    # Choices of the past must not come before the answer in the search.
+    head = _UNSEARCHED if page.parent == DECISIONS else ""
+    text = head + _FILE.sub(r'```\2 title="\1"', page.read_text())
     parts, end = [], 0
     for fence in _FENCE.finditer(text):
         parts += [_prose(text[end : fence.start()], page), fence.group()]
