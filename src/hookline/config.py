@@ -55,7 +55,7 @@ class Config:
         self.working_dir = absolute(working_dir or os.curdir)
         self.loaded = settings or Settings()
         """The settings before the projects in them are checked for approval."""
-        self.settings = self.prepared(self.loaded)
+        self.settings: Settings = self.prepared(self.loaded)
         """The settings that apply."""
         self.translator = checked_translator(translator)
         self.transcript_path = transcript_path
