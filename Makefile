@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 3
 
 OTHER := .venv-adapters
 
-.PHONY: demo test browser pictures docs docs-serve adapters conformance architecture check format bench soak hosts coverage clean
+.PHONY: demo test browser pictures docs docs-serve adapters conformance architecture manpage check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -30,10 +30,12 @@ demo: $(DEMO)
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# Chromium for the tests of the inspector, which skip without it (Debian, Ubuntu).
+# Programs whose tests skip without them (Debian, Ubuntu): the browser that shows the
+# inspector, the shells that complete commands, and the formatter of the man page.
+PROGRAMS := chromium zsh fish mandoc
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -n)
 browser:
-	command -v chromium || { $(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium; }
+	which $(PROGRAMS) || { $(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends $(PROGRAMS); }
 
 # The pictures of the inspector in the documentation (needs Chromium).
 pictures: $(READY)
@@ -65,6 +67,10 @@ conformance: $(READY)
 
 architecture: $(READY)
 	$(BIN)/python -m tests.support.architecture
+
+# The man page, from the parsers of the commands.
+manpage: $(READY)
+	$(BIN)/python -m tests.support.manpage
 
 check: $(READY)
 	$(BIN)/ruff format --check .

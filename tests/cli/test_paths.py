@@ -18,7 +18,6 @@ EVENT = {
     "stop_hook_active": False,
     "last_assistant_message": "done",
 }
-SLOW = {"command": "sleep 60", "timeout": 100, "name": "slow"}
 MISSING = {
     "settings",
     "settings, this machine",
@@ -83,18 +82,15 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def write_settings(project: Path) -> None:
-    hooks: dict[str, list[dict[str, Any]]] = {
-        "AfterAgent": [{"hooks": [{"command": "echo again >&2; exit 2"}]}],
-        "Notification": [{"hooks": [SLOW]}],
-    }
-    settings = json.loads((project / ".hookline/settings.json").read_text())
-    for event, groups in hooks.items():
-        for group in groups:
-            for hook in group["hooks"]:
-                hook["type"] = "command"
-        settings["hooks"].setdefault(event, []).extend(groups)
+    """Add a hook that rejects answers, one that times out, and an own journal."""
+    again = {"type": "command", "command": "echo again >&2; exit 2"}
+    slow = {"type": "command", "command": "sleep 60", "timeout": 100}
+    file = project / ".hookline/settings.json"
+    settings = json.loads(file.read_text())
+    settings["hooks"]["AfterAgent"] = [{"hooks": [again]}]
+    settings["hooks"]["Notification"] = [{"hooks": [slow]}]
     settings["hooksConfig"] = {"journal": ".hookline/own.sqlite"}
-    (project / ".hookline/settings.json").write_text(json.dumps(settings))
+    file.write_text(json.dumps(settings))
 
 
 @pytest.mark.parametrize("has_xdg", [True, False], ids=["xdg", "no-xdg"])

@@ -5,7 +5,7 @@ below are the expected output. All blocks of a page share one directory, which i
 unless the page says ``<!-- project: examples/NAME -->``. A block after
 ``<!-- file: NAME -->`` is written to that file. ``<!-- setup: COMMAND -->`` is run
 without being shown; variables that it writes to ``../profile`` apply to later commands.
-A line of ``...`` matches any lines; times and paths of the machine are normalised.
+A line of ``...`` matches any lines; times, sizes and paths are normalised.
 A block after ``<!-- shown only: reason -->`` is not run; a test pins their number.
 """
 
@@ -32,6 +32,7 @@ _KINDS = [
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
     # Columns of times are padded, by more or by less.
     (re.compile(r" *\b\d+(?:\.\d+)? ?(?:ms|µs|us|s)\b"), " N ms"),
+    (re.compile(r" *\b\d+(?:\.\d)? [kMG]?B\b"), " N B"),
     (re.compile("[█▓░]+"), "BAR"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?Z?"), "WHEN"),
     (re.compile(r'(?<="duration_ms":) ?[\d.]+'), "N"),

@@ -16,7 +16,7 @@ from textwrap import TextWrapper
 
 _DEFAULT_COLUMNS = 80
 _MOST_COLUMNS, _FEWEST_COLUMNS = 90, 20
-_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
+GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 """Between an example and its explanation."""
 _USAGE = "usage: hookline COMMAND [OPTIONS]"
 _PURPOSE = (
@@ -68,7 +68,7 @@ def _fill(text: str, width: int, indent: str = "") -> str:
 def _examples(lines: list[str], width: int) -> str:
     """Keep examples; if they are too wide, explanations go to lines of their own."""
     is_wide = any(len(line) > width for line in lines)
-    return "\n".join(_GAP.sub("\n      ", one) if is_wide else one for one in lines)
+    return "\n".join(GAP.sub("\n      ", one) if is_wide else one for one in lines)
 
 
 def overview(groups: Mapping[str, tuple[str, ...]]) -> str:

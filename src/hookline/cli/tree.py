@@ -31,9 +31,13 @@ def command_tree() -> Tree:
         about, text = module.SUMMARY, module.DESCRIPTION
         commands[name] = below.add_parser(name, help=about, description=text)
         module.add_arguments(commands[name])
-    about = "describe a command: its options and examples"
-    commands["help"] = below.add_parser("help", help=about, description=about)
-    commands["help"].add_argument("command", nargs="?", choices=COMMANDS)
+    about = "describe a command"
+    text = "Describe a command, with its options and examples."
+    commands["help"] = below.add_parser("help", help=about, description=text)
+    text = "the command (default: all of them, one line each)"
+    commands["help"].add_argument(
+        "command", metavar="COMMAND", nargs="?", choices=COMMANDS, help=text
+    )
     return Tree(root, commands)
 
 
