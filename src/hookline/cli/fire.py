@@ -82,6 +82,8 @@ def run(options: Options) -> int:
                 print_json(to_json(event, result))
             else:
                 print_verdict(event, result)
+                if not result.aggregated.hook_results:
+                    _print_left_out(config, event, event_input)
 
     return exit_status(fire_once(config, event, event_input, show))
 
@@ -197,6 +199,19 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
     for hook in hooks:
         if hook.failed and hook.hook_type == HookType.PYTHON and hook.stderr:
             print(f"\n{printable(hook.stderr.rstrip())}")
+
+
+def _print_left_out(
+    config: Config, event: HookEventName, event_input: dict[str, Any]
+) -> None:
+    """Print which hooks did not run for a reason that may be a mistake."""
+    from hookline.engine.explanation import Explainer
+
+    for hook in Explainer(config, event, event_input).explain():
+        is_hinted = hook.judgement == "not matching" and "; " in hook.why
+        if is_hinted or hook.judgement in {"disabled", "switched off"}:
+            name, why = printable(hook.name), printable(hook.why)
+            print(f"  {paint('not run', 'dim')} {name}: {why}")
 
 
 def _facts(hook: HookExecutionResult) -> str:

@@ -16,6 +16,7 @@ from hookline.expressions.reasons import explain as explain_expression
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import EVENT_FIELDS, base_fields
 from hookline.settings.load import Settings
+from hookline.settings.matcher_hints import why_not
 from hookline.settings.model import (
     Dialect,
     HookConfig,
@@ -159,8 +160,16 @@ class Explainer:
         if hook.config.is_foreign:
             return self._foreign_match(hook.config.dialect, matcher, target)
         found = planner.matches(matcher, self._event, target)
-        verb = "matches" if found else "does not match"
-        return f"matcher {matcher!r} {verb} {field} {target!r}"
+        if found:
+            return f"matcher {matcher!r} matches {field} {target!r}"
+        return f"matcher {matcher!r} does not match {field} {target!r}" + (
+            why_not(matcher, target, self._would_match)
+            if traits.matching is Matching.REGEX
+            else ""
+        )
+
+    def _would_match(self, matcher: str, target: str) -> bool:
+        return planner.matches(matcher, self._event, target)
 
     def _foreign_match(self, dialect: Dialect, matcher: str, target: str) -> str:
         names = planner.names_of(dialect, self._event, self._call.input)

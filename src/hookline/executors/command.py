@@ -322,7 +322,7 @@ class CommandExecutor:
         spec = command_spec(hook, call, hook.config.timeout_ms / 1000)
         async with self._slots:
             outcome = await run_process(spec)
-        return read_outcome(hook, outcome)
+        return read_outcome(hook, outcome, cwd=spec.cwd)
 
     async def close(self) -> None:
         """Nothing is kept between events."""
@@ -361,7 +361,11 @@ def command_spec(
 
 
 def read_outcome(
-    hook: RegisteredHook, outcome: ProcessOutcome, *, reran: bool = False
+    hook: RegisteredHook,
+    outcome: ProcessOutcome,
+    *,
+    reran: bool = False,
+    cwd: str | None = None,
 ) -> HookExecutionResult:
     """Read the end of a process by the table."""
     end = RunEnd(
@@ -373,6 +377,7 @@ def read_outcome(
         truncated=outcome.stdout_truncated or outcome.stderr_truncated,
         duration=outcome.duration_ms,
         reran=reran,
+        cwd=cwd,
     )
     if outcome.spawn_error is not None:
         return failed_result(hook, end, FailureCause.SPAWN, outcome.spawn_error)

@@ -66,6 +66,8 @@ class RunEnd(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     duration: float = 0.0
     reran: bool = False
+    cwd: str | None = None
+    """Where its process ran."""
 
 
 def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
@@ -75,8 +77,9 @@ def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if end.exit_code == EXIT_BLOCK:
         reason = shortened(end.stderr) or DEFAULT_BLOCK_REASON
         said = {"decision": "deny", "reason": reason}
-        return with_output(blank_result(hook, end, success=False), said)
-    return _read_crash(hook, end)
+        result = with_output(blank_result(hook, end, success=False), said)
+        return _hinted(result, hook, end) if _is_odd_block(end) else result
+    return _hinted(_read_crash(hook, end), hook, end)
 
 
 def failed_result(
@@ -92,7 +95,28 @@ def failed_result(
 def timed_out_result(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     """The result of a run that was ended at its deadline."""
     error = f"timed out after {hook.config.timeout_ms:g} ms"
-    return failed_result(hook, end, FailureCause.TIMEOUT, error)
+    result = failed_result(hook, end, FailureCause.TIMEOUT, error)
+    return _hinted(result, hook, end)
+
+
+_ODD = ("can't open file", "command not found", "syntax error", "\r", "usage:")
+"""In the reason of a block that the script hardly wrote itself."""
+
+
+def _is_odd_block(end: RunEnd) -> bool:
+    no_reason = end.stdout and (not end.stderr or end.stdout[0] == "{")
+    return bool(no_reason) or any(mark in end.stderr for mark in _ODD)
+
+
+def _hinted(
+    result: HookExecutionResult, hook: RegisteredHook, end: RunEnd
+) -> HookExecutionResult:
+    from .hints import hint_about  # most runs end as they should
+
+    hint = hint_about(hook, end, result.cause)
+    if hint is None:
+        return result
+    return structs.replace(result, warnings=(*result.warnings, hint))
 
 
 def with_output(
@@ -150,7 +174,9 @@ def _encodings(stream: bytes) -> list[tuple[bytes, str]]:
 
 def _read_success(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if end.stdout_truncated:
-        problem = "printed more than maxOutputBytes: the output is ignored"
+        limit = f"maxOutputBytes ({hook.options.max_output_bytes:,} bytes)"
+        todo = "print less, or raise it in hooksConfig"
+        problem = f"printed more than {limit}: the output is ignored: {todo}"
         return failed_result(hook, end, FailureCause.OUTPUT, problem)
     try:
         said, warnings = parse_answer(end.stdout, cut=end.stdout_open)

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hookline.errors import MissingExtraError, SettingsError, nearest
+from hookline.errors import MissingExtraError, SettingsError
 from hookline.protocol.dialects import (
     DIALECTS,
     HostNames,
@@ -28,22 +28,17 @@ from .fields import (
     ROOT_FIELDS,
     Field,
     KeyPath,
+    Problem,
     Report,
     Severity,
     path_text,
 )
 from .lint_hooks import check_hook
 from .locations import PROJECT_FOLDER, SettingsPlaces
+from .matcher_hints import foreign_names, written_as
 from .model import FOREIGN_DIALECTS, TRANSLATED_TYPES, HookSource
-from .parse import parse_layer
+from .parse import key_hint, parse_layer
 from .read import parse_text, read_text, scan_json, scan_toml
-
-_LEVELS = {
-    "the top level": ROOT_FIELDS,
-    "a group": GROUP_FIELDS,
-    "a hook": HOOK_FIELDS,
-    "hooksConfig": OPTION_FIELDS,
-}
 
 
 def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> None:
@@ -90,18 +85,10 @@ def _check_keys(
     for key, value in raw.items():
         field = fields.get(key)
         if field is None:
-            report.at(key).add(f"unknown key {describe(key)}{_hint(key, fields)}")
+            hint = key_hint(key, fields) or f"one of {', '.join(fields)}"
+            report.at(key).add(f"unknown key {describe(key)}: {hint}")
         elif field.type.fields and isinstance(value, dict):
             _check_keys(value, field.type.fields, report.at(key))
-
-
-def _hint(key: Any, fields: Mapping[str, Field]) -> str:
-    levels = [level for level, known in _LEVELS.items() if key in known]
-    if levels:
-        return f": it belongs to {' or '.join(levels)}"
-    if near := nearest(key, fields):
-        return f": did you mean {near!r}?"
-    return f": one of {', '.join(fields)}"
 
 
 def _dialect(hook: dict[str, Any]) -> str | None:
@@ -125,12 +112,25 @@ def check_matcher(
         message = f"ignored: {event} takes no matcher, the hooks run every time"
         report.add(message, Severity.WARNING)
     elif traits.matching is Matching.REGEX:
-        if problem := _regex_problem(matcher):
-            report.add(f"invalid regular expression ({problem}): compared literally")
+        _check_expression(matcher, report)
     elif traits.choices and matcher not in list(traits.choices):
         known = ", ".join(traits.choices)
         message = f"{describe(matcher)} never matches: {traits.matched_field} is "
         report.add(f"{message}one of {known}", Severity.WARNING)
+
+
+def _check_expression(matcher: str, report: Report) -> None:
+    hint = written_as(matcher)
+    if problem := _regex_problem(matcher):
+        message = f"invalid regular expression ({problem}): compared literally"
+        report.add(f"{message}: {hint}" if hint else message)
+    elif hint is not None:
+        report.add(f"{describe(matcher)}: {hint}", Severity.WARNING)
+    elif foreign := foreign_names(matcher):
+        dialect, ours = foreign
+        message = f"{describe(matcher)} is what {dialect} calls it, here it is {ours!r}"
+        todo = f'set "dialect": "{dialect}" on the hooks if they are written for that'
+        report.add(f"{message}: {todo}", Severity.HINT)
 
 
 _CHEAP = r"[\w\s|^$()?:-]*"
@@ -323,9 +323,21 @@ def _findings(
             message=problem.message,
             rule=_rule_of(problem.path),
         )
-        for problem in report.problems
+        for problem in _strictest(report.problems)
     ]
     return sorted(found, key=lambda finding: finding.line or 0)
+
+
+def _strictest(problems: list[Problem]) -> list[Problem]:
+    """Each problem once: what loading only warns of may be an error here."""
+    errors = {
+        (one.path, one.message) for one in problems if one.severity is Severity.ERROR
+    }
+    return [
+        one
+        for one in problems
+        if one.severity is Severity.ERROR or (one.path, one.message) not in errors
+    ]
 
 
 def _unusable(error: SettingsError, file: str) -> Finding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 from msgspec import UNSET
@@ -24,6 +25,7 @@ from .fields import (
     OPTION_FIELDS,
     REQUIRED_BY_TYPE,
     ROOT_FIELDS,
+    Field,
     Report,
     Severity,
     parse_fields,
@@ -63,7 +65,7 @@ def parse_layer(
 ) -> SettingsLayer:
     """Parse one layer; its problems are its ``warnings``, and go into the report."""
     report = report or Report()
-    root = parse_fields(raw, ROOT_FIELDS, report)
+    root = _known(raw, ROOT_FIELDS, report)
     groups = _parse_events(raw.get("hooks", {}), source, report.at("hooks"))
     options = _parse_options(raw.get("hooksConfig", {}), report.at("hooksConfig"))
     layer = SettingsLayer(
@@ -93,11 +95,45 @@ def parse_layer(
     )
 
 
+_LEVELS = {
+    "the top level": ROOT_FIELDS,
+    "a group": GROUP_FIELDS,
+    "a hook": HOOK_FIELDS,
+    "hooksConfig": OPTION_FIELDS,
+}
+_MAX_UNKNOWN = 20
+_SURE = 0.75
+"""How like a known key one has to be for a warning while settings are loaded."""
+
+
+def _known(
+    raw: Mapping[str, Any], fields: Mapping[str, Field], report: Report
+) -> dict[str, Any]:
+    """Parse the known keys; warn of others that look like one."""
+    unknown = raw.keys() - fields.keys()
+    for key in islice((one for one in raw if one in unknown), _MAX_UNKNOWN):
+        if hint := key_hint(key, fields, _SURE):
+            message = f"unknown key {describe(key)}: {hint}"
+            report.at(key).add(message, Severity.WARNING)
+    return parse_fields(raw, fields, report)
+
+
+def key_hint(key: Any, fields: Mapping[str, Field], cutoff: float = 0.6) -> str | None:
+    """Where an unknown key belongs, or which one is meant."""
+    levels = [level for level, known in _LEVELS.items() if key in known]
+    if levels:
+        return f"it belongs to {' or '.join(levels)}"
+    if fields is ROOT_FIELDS and key in _EVENTS:
+        return "events belong into 'hooks'"
+    near = nearest(key, fields, cutoff)
+    return f"did you mean {near!r}?" if near else None
+
+
 def _parse_options(raw: Any, report: Report) -> HooksOptions:
     if not isinstance(raw, dict):
         report.add(f"ignored: expected an object, got {describe(raw)}")
         return HooksOptions()
-    return HooksOptions(**parse_fields(raw, OPTION_FIELDS, report))
+    return HooksOptions(**_known(raw, OPTION_FIELDS, report))
 
 
 def _without_outside_journal(options: HooksOptions, report: Report) -> HooksOptions:
@@ -164,10 +200,11 @@ def _parse_group(raw: Any, source: HookSource, report: Report) -> HookGroup | No
         report.add(f"{message}, got {describe(raw)}")
         return None
     if "hooks" not in raw:
-        report.at("hooks").add("group dropped: it has no list of hooks")
+        hint = ': write {"hooks": [...]} around the hook' if "type" in raw else ""
+        report.at("hooks").add(f"group dropped: it has no list of hooks{hint}")
         return None
     hooks = _parse_list(raw["hooks"], "hooks", _parse_hook, source, report.at("hooks"))
-    fields = parse_fields(raw, GROUP_FIELDS, report)
+    fields = _known(raw, GROUP_FIELDS, report)
     return HookGroup(hooks=hooks, **fields) if hooks else None
 
 
@@ -178,7 +215,7 @@ def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | No
     if reason := _reason_to_drop(raw):
         report.add(f"dropped: {reason}")
         return None
-    fields = parse_fields(raw, HOOK_FIELDS, report)
+    fields = _known(raw, HOOK_FIELDS, report)
     if fields.get("managed") and source is not HookSource.SYSTEM:
         message = "ignored: only system settings manage hooks"
         report.at("managed").add(message, Severity.WARNING)

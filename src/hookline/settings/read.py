@@ -108,10 +108,39 @@ def _parse_json(text: str, file: str | PathLike[str]) -> Any:
     try:
         return json.loads(plain, parse_int=_parse_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        problem = f"is not valid JSON: {error.msg}"
+        problem = f"is not valid JSON: {_explain(error, plain)}"
         raise SettingsError(problem, file, error.lineno, error.colno) from error
     except ValueError as error:
         raise SettingsError(f"is not valid JSON: {error}", file) from error
+
+
+_MISTAKES = (
+    (r"#", "comments start with //; they and trailing commas are fine"),
+    (r"'", "texts stand in double quotes"),
+    ("[\u2018-\u201f]", "texts stand in plain double quotes"),
+    (r"(?:True|False|None)\b", "write true, false or null"),
+    (r",", "one comma too many (trailing commas and comments are fine)"),
+    (r"[A-Za-z_]\w*\s*:", "names stand in double quotes"),
+)
+"""What is found where something else was expected, and what to do."""
+_MESSAGES = {
+    "Expecting ',' delimiter": "a comma is missing before this",
+    "Extra data": "there is more text after the end of the object",
+    "Invalid \\escape": "a backslash in a text is written twice",
+    "Invalid control character at": "a text ends on the line where it starts",
+}
+
+
+def _explain(error: Any, text: str) -> str:
+    """What the JSON parser found, and what to write instead."""
+    if not text.strip():
+        return "it is empty: write {} for no settings"
+    if not text[error.pos :].strip() or error.msg.startswith("Unterminated"):
+        return f"{error.msg}: a bracket or a quote is not closed"
+    for pattern, hint in _MISTAKES:
+        if found := re.match(pattern, text[error.pos : error.pos + 80]):
+            return f"{error.msg}, found {found[0]!r}: {hint}"
+    return ": ".join(filter(None, (error.msg, _MESSAGES.get(error.msg))))
 
 
 def _parse_integer(digits: str) -> int | float:
