@@ -157,6 +157,27 @@ async def test_a_change_ends_the_round_in_progress(tmp_path: Path) -> None:
         watching.process.communicate()
 
 
+def test_a_file_that_every_round_writes_starts_no_rounds_for_ever(
+    tmp_path: Path,
+) -> None:
+    write = "date +%N > made.py"  # in the folder of the hook
+    (tmp_path / "hook.sh").write_text(f"cd {tmp_path}; {write}\n")
+    cases = tmp_path / "hook.hooktest.toml"
+    cases.write_text('event = "SessionStart"\n[[case]]\nname = "x"\n')
+    watching = Watching(tmp_path)
+    try:
+        seen = ""
+        assert watching.process.stdout
+        while "made.py changes in every round: it is no longer" not in seen:
+            seen += watching.process.stdout.readline()
+        assert "1 passed" in watching.round()
+        cases.write_text(cases.read_text().replace("x", "y"))
+        assert "changed: hook.hooktest.toml\n" in watching.round()
+    finally:
+        watching.process.kill()
+        watching.process.communicate()
+
+
 def test_it_ends_with_control_c_on_a_terminal(project: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:

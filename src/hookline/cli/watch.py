@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,7 +51,7 @@ _SEARCH_S = 1.0
 """How often new case files are searched for, if that is quick."""
 _SHARE = 20
 """Searching takes at most one part in this many of the time."""
-_MAX_INTERRUPTIONS = 3
+_MAX_WRITTEN = 5
 _MAX_NAMED = 4
 _CODE = (
     *(".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".lua"),
@@ -205,6 +205,13 @@ def _digest(path: str) -> bytes | None:
         return None
 
 
+def _mtime(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116 - a string
+    except OSError:
+        return 0
+
+
 class _Rounds:
     """Rounds one after the other, each compared with the last."""
 
@@ -213,7 +220,7 @@ class _Rounds:
         self._watch = FileWatch(places_of(options.files))
         self._verdict: list[str] | None = None
         self._cases: dict[str, bool] = {}
-        self._interrupted: Counter[str] = Counter()
+        self._written: Counter[str] = Counter()
 
     async def run(self) -> None:
         changed: list[str] = []
@@ -221,11 +228,14 @@ class _Rounds:
             if changed:
                 print(f"\n{paint('changed', 'blue')}: {_named(changed)}", flush=True)
             waiting = asyncio.create_task(self._watch.changed())
+            start = time.time()
             try:
                 await self._round(waiting)
+                end = time.time()
                 changed = await waiting
             finally:
                 waiting.cancel()
+            self._leave_out(path for path in changed if start < _mtime(path) < end)
 
     async def _round(self, waiting: asyncio.Task[list[str]]) -> None:
         """Run once; a change ends it, and the next one starts."""
@@ -247,11 +257,8 @@ class _Rounds:
             if not running.done():
                 await command.end()
         end = await running
-        if end.cancelled and waiting.done():
-            self._count_interruptions(waiting.result())
-            return
-        self._interrupted.clear()
-        self._report(findings, end)
+        if not end.cancelled:
+            self._report(findings, end)
 
     def _take(self, line: bytes, findings: list[Finding]) -> None:
         found = msgspec.json.decode(line, type=Finding)
@@ -262,16 +269,17 @@ class _Rounds:
         else:
             findings.append(found)
 
-    def _count_interruptions(self, changed: list[str]) -> None:
-        self._interrupted.update(changed)
-        for path in changed:
-            if self._interrupted[path] >= _MAX_INTERRUPTIONS:
+    def _leave_out(self, written: Iterable[str]) -> None:
+        """Files that the rounds themselves write would start rounds without end."""
+        self._written = Counter({path: self._written[path] + 1 for path in written})
+        for path, rounds in self._written.items():
+            if rounds == _MAX_WRITTEN:
                 self._watch.ignore(path)
-                _say(f"{_shown(path)} changes at every run: it is no longer watched")
+                _say(f"{_shown(path)} changes in every round: it is no longer watched")
 
     def _report(self, findings: list[Finding], end: CommandEnd) -> None:
         for message in end.messages if findings else [end.message]:
-            _say(message)
+            print(printable(message))
         for found in findings:
             if found.problem:
                 _say(found.problem)
