@@ -169,9 +169,9 @@ def test_no_rewrite_is_missed_where_the_clock_of_the_file_system_is_coarse(
         found = real(path)
         return found if isinstance(found, int) else (*state, *found[2:])
 
-    real = watch_module._state
+    real = watch_module.file_state
     file.write_text(json.dumps(rules("a")))
-    monkeypatch.setattr(watch_module, "_state", coarse)
+    monkeypatch.setattr(watch_module, "file_state", coarse)
     watch = SettingsWatch.start(SettingsOrigin(file=str(file)))
     assert not watch.has_changed()
     file.write_text(json.dumps(rules("b")))

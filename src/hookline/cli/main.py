@@ -22,7 +22,10 @@ from hookline.errors import HooklineError, nearest
 
 GROUPS = {
     "start here": ("demo", "init", "recipes", "trust"),
-    "write and test hooks": ("fire", "list", "explain", "check", "schema", "test"),
+    "write and test hooks": (
+        *("fire", "list", "explain", "check", "schema"),
+        *("test", "watch"),
+    ),
     "see what happened": ("log", "stats", "replay", "inspect"),
     "connect agents": (
         *("install", "uninstall", "bridge", "migrate"),

@@ -95,14 +95,14 @@ def run(options: Options) -> int:
         words = _worker_words(options)
         results = asyncio.run(_exercise(_worker_hook(words)))
     else:
-        results = asyncio.run(_run(_select(options), options.jobs))
+        results = asyncio.run(run_files(select_cases(options), options.jobs))
     if options.junit:
         with file_errors(f"--junit {options.junit}"):
             write_junit(results, Path(options.junit))
     if options.json:
         print_json([_as_json(result) for result in results])
     else:
-        _print_results(results, options.verbose)
+        print_results(results, options.verbose)
     return 0 if all(result.passed for result in results) else 1
 
 
@@ -124,11 +124,11 @@ def _update(options: Options) -> int:
 
     if not options.dry_run:
         refuse_in_ci()
-    results = asyncio.run(_run(_select(options), options.jobs))
+    results = asyncio.run(run_files(select_cases(options), options.jobs))
     updates = plan_updates(results)
     write_updates(updates, dry_run=options.dry_run)
     cases = [] if options.dry_run else updated_cases(updates)
-    again = asyncio.run(_run(cases, options.jobs))
+    again = asyncio.run(run_files(cases, options.jobs))
     passed = sum(one.passed and one not in updates.updated for one in results)
     is_fine = print_update(updates, again, passed, dry_run=options.dry_run)
     return 0 if is_fine else 1
@@ -180,8 +180,9 @@ async def _exercise(hook: RegisteredHook) -> list[CaseResult]:
     return results
 
 
-def _select(options: Options) -> list[HookTestFile]:
-    places = [Path(name) for name in options.files] or _here()
+def select_cases(options: Options) -> list[HookTestFile]:
+    """The cases that the options name; raises if there are none."""
+    places = places_of(options.files)
     files = [read_file(path) for path in find_files(places)]
     where = ", ".join(options.files) or "this directory"
     if not any(file.cases for file in files):
@@ -193,6 +194,11 @@ def _select(options: Options) -> list[HookTestFile]:
     if not any(file.cases for file in selected):
         raise HooklineError(f"no case with {options.k!r} in its name in {where}")
     return selected
+
+
+def places_of(names: list[str]) -> list[Path]:
+    """Where to search for cases."""
+    return [Path(name) for name in names] or _here()
 
 
 def _here() -> list[Path]:
@@ -208,7 +214,8 @@ def _with_name(file: HookTestFile, text: str) -> HookTestFile:
     return structs.replace(file, cases=kept)
 
 
-async def _run(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
+async def run_files(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
+    """Run cases; their results in the order of the files."""
     order = [(file.path, case.name) for file in files for case in file.cases]
     results = []
     with Progress("testing hooks", len(order)) as progress:
@@ -219,7 +226,8 @@ async def _run(files: list[HookTestFile], jobs: int | None) -> list[CaseResult]:
     return sorted(results, key=lambda result: places[(result.file, result.name)])
 
 
-def _print_results(results: list[CaseResult], verbose: bool) -> None:
+def print_results(results: list[CaseResult], verbose: bool) -> None:
+    """Print the cases that fail, and how many pass."""
     for result in results:
         if not result.passed:
             print(f"{paint('FAIL', 'red')}  {result.file}: {printable(result.name)}")

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
-from starlette.requests import Request
 
 from hookline.processes.process import Collector, Feeder, ProcessGroup, close_own
 from hookline.processes.spawn import GRACE_S, ProcessSpec
 from hookline.processes.watcher import start
+
+if TYPE_CHECKING:  # also used where the extra is not installed
+    from starlette.requests import Request
 
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 """Of one line, or of all output where nobody reads it by line."""

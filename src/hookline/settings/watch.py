@@ -110,7 +110,7 @@ class SettingsWatch:
         before = {} if self._seen is None else self._seen.files
         start = time.monotonic()
         while (waited := time.monotonic() - start) < RETURN_S:
-            now = {path: _state(path) for path in _settings_files(self._origin)}
+            now = {path: file_state(path) for path in settings_files(self._origin)}
             lost = any(_is_lost(before.get(path), now[path]) for path in now)
             if not lost and (waited > LONGEST_WAIT_S or _rest(now)):
                 return
@@ -125,8 +125,8 @@ class _Look:
         workspace = origin.workspace()
         zones = workspace.zones if workspace else ()
         packages = import_path(zones) if origin.places else ()
-        paths = (*_settings_files(origin, workspace), *_records(workspace), *packages)
-        self.files = {path: _state(path) for path in paths}
+        paths = (*settings_files(origin, workspace), *_records(workspace), *packages)
+        self.files = {path: file_state(path) for path in paths}
         marks = {path: _identity(path) for path in _marks(origin, workspace)}
         # Asking whether a missing file is there takes a fifth of a failed stat.
         self._files, missing_files = _apart(self.files)
@@ -140,7 +140,7 @@ class _Look:
         """Whether all of it is as it was."""
         return (
             not any(os.access(path, os.F_OK) for path in self._missing)
-            and all(_state(path) == state for path, state in self._files)
+            and all(file_state(path) == state for path, state in self._files)
             and all(_identity(path) == state for path, state in self._marks)
             and self._has_same_contents()
         )
@@ -217,9 +217,10 @@ def _without_positions(problem: str) -> str:
     return re.sub(r"\[\d+\]", "[]", problem)
 
 
-def _settings_files(
+def settings_files(
     origin: SettingsOrigin, workspace: Workspace | None = None
 ) -> list[str]:
+    """Where settings can be, in files that exist and in those that do not."""
     workspace = workspace or origin.workspace()
     files = [
         f"{place.folder}/{stem}{suffix}"
@@ -250,7 +251,8 @@ def _marks(origin: SettingsOrigin, workspace: Workspace | None) -> Iterator[str]
     yield from (f"{one}/{PROJECT_FOLDER}" for one in inside)
 
 
-def _state(path: str) -> FileState:
+def file_state(path: str) -> FileState:
+    """What tells that a file changed."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a string
     except (OSError, ValueError) as error:
@@ -263,7 +265,7 @@ def _state(path: str) -> FileState:
 
 
 def _identity(path: str) -> FileState:
-    found = _state(path)
+    found = file_state(path)
     return found if isinstance(found, int) else found[3:]
 
 

@@ -5,6 +5,7 @@ Raises ``HookTestError`` with file and line, and suggests the nearest known key.
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -118,12 +119,14 @@ def find_files(places: list[Path]) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir()):
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
             if entry.name not in _SKIPPED_FOLDERS:
-                yield from _walk(entry)
+                yield from _walk(folder / entry.name)
         elif entry.name.endswith(SUFFIX):
-            yield entry
+            yield folder / entry.name
 
 
 def read_file(path: Path) -> HookTestFile:

@@ -63,6 +63,7 @@ from .stamps import StampedPaths, file_stamp
 _CLOCK_TICK_NS = 2_000_000_000
 """The coarsest clock of a file system in use."""
 _MANY = 100
+_authored: set[str] = set()
 
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
@@ -99,10 +100,18 @@ def trusts_all() -> bool:
     return value == "all"
 
 
+def run_as_author(project: str) -> None:
+    """From now on, in this process only, a project needs no approval.
+
+    For ``hookline watch``, which its author started in it (decision 0155).
+    """
+    _authored.add(project)
+
+
 def _approved_layers(
     project: str, current: list[SettingsLayer], broken: list[str]
 ) -> list[SettingsLayer]:
-    if trusts_all():
+    if project in _authored or trusts_all():
         return [replace(layer, trust=lambda _: None) for layer in current]
     path = record_path(project)
     try:
