@@ -137,6 +137,7 @@ class HooklineCapability(AbstractCapability[Any]):
         confirm: Confirm | None = None,
         approval: bool | None = None,
     ) -> None:
+        session_of(config_or_session)  # raises for anything else
         self._given = config_or_session
         self._confirm, self._approval = confirm, approval
 

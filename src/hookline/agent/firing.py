@@ -170,6 +170,16 @@ def events_of(given: ConfigOrEvents) -> SessionEvents:
     return given if isinstance(given, SessionEvents) else SessionEvents(given)
 
 
+def require_config(given: object, hint: str) -> None:
+    """Raise ``TypeError`` with what to write, unless this is a config or a session."""
+    if isinstance(given, SessionEvents) or hasattr(given, "get_hook_system"):
+        return
+    name = getattr(given, "__name__", None)
+    got = type(given).__name__ if name is None else f"{type(given).__name__} {name!r}"
+    got = "None" if given is None else got
+    raise TypeError(f"expected a Config or a session, got {got}: {hint}")
+
+
 async def fire(
     given: ConfigOrEvents, event: HookEventName, fields: Fields
 ) -> ProcessedHookResult | None:

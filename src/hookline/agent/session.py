@@ -11,7 +11,7 @@ from typing import Any
 
 from hookline.config import Config
 
-from .firing import SessionEvents
+from .firing import SessionEvents, require_config
 from .model_calls import HookedModelCall
 from .tool_calls import HookedToolCall
 from .turn import HookedRun, HookedTurn, SubagentTurn
@@ -79,6 +79,10 @@ ConfigOrSession = Config | Session
 """What callers and adapters take: a config's own session, or the given one."""
 
 
+_HINT = "pass Config.load(), or Config(settings=Settings.from_mapping(...))"
+
+
 def session_of(given: ConfigOrSession) -> Session:
-    """A session as it is; of a config its own one."""
+    """A session as it is; of a config its own one; raises ``TypeError``."""
+    require_config(given, _HINT)
     return given if isinstance(given, Session) else Session(given)
