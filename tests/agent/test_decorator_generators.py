@@ -307,7 +307,12 @@ def test_only_a_text_gets_additions_where_the_type_is_kept(
 ) -> None:
     config, _ = config_with(AfterTool=specific(additionalContext="more"))
     tool = hooked_tool(config, blocked="raise")
-    assert tool(lambda: str("text"))() == "text\n\nmore"
+
+    @tool
+    def text() -> str:
+        return "text"
+
+    assert text() == "text\n\nmore"
     with caplog.at_level(logging.WARNING):
         assert tool(lambda: [1])() == [1]
     assert "cannot carry what hooks add: ['more']" in caplog.text
