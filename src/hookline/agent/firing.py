@@ -59,7 +59,7 @@ class SessionEvents(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name, with its fields as a mapping."""
+        """Fire an event by its name; the input is a mapping of its fields."""
         try:
             firer = await self._firer()
             if firer is None:
