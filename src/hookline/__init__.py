@@ -22,18 +22,33 @@ _HOMES = {
     "SettingsError": "errors",
 }
 
+_PACKAGES = (
+    *(
+        "adapters",
+        "agent",
+        "bus",
+        "errors",
+        "script",
+        "testing",
+        "translators",
+        "types",
+    ),
+)
+"""Public modules: ``hookline.agent`` works after ``import hookline`` too."""
+
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list of the strings above
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return _version()
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module 'hookline' has no attribute {name!r}") from None
+    home = _HOMES.get(name)
+    if home is None and name not in _PACKAGES:
+        raise AttributeError(f"module 'hookline' has no attribute {name!r}")
     from importlib import import_module
 
+    if home is None:
+        return import_module(f"hookline.{name}")
     value = getattr(import_module(f"hookline.{home}"), name)
     globals()[name] = value
     return value
@@ -49,4 +64,4 @@ def _version() -> str:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *globals()]
+    return sorted({*__all__, *_PACKAGES, "__version__", *globals()})

@@ -1,3 +1,11 @@
+from . import adapters as adapters
+from . import agent as agent
+from . import bus as bus
+from . import errors as errors
+from . import script as script
+from . import testing as testing
+from . import translators as translators
+from . import types as types
 from .bus.client import HookBusClient as HookBusClient
 from .bus.memory import InMemoryMessageBus as InMemoryMessageBus
 from .bus.remote import RemoteHooks as RemoteHooks

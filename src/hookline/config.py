@@ -146,11 +146,11 @@ class Config:
         self._hook_system = system
 
     def use_hooks(self, firer: object) -> None:
-        """Fire events on this, such as ``RemoteHooks``, whose hooks run elsewhere."""
+        """Fire events on ``firer``, such as ``RemoteHooks``, for hooks elsewhere."""
         self.remote_hooks = firer
 
     def on_dispose(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """Call an async function once, before the system is disposed of."""
+        """Call ``closer``, an async function, once before the system is disposed of."""
         self._closers.append(closer)
 
     async def dispose(self) -> None:

@@ -312,7 +312,7 @@ async def test_a_result_is_shown_to_hooks_as_what_it_means(tmp_path: Path) -> No
     value = {"found": [Path("a")], "record": Record(Path("b")), "name": Name.ENV}
 
     @hooked_tool(config)
-    def find() -> Any:
+    def find() -> dict[str, object]:
         return value
 
     async with config:

@@ -64,6 +64,7 @@ def hookline_hooks(
     its own time, and a person theirs. ``on_failure`` is the SDK's: what happens to the
     action if this adapter itself fails.
     """
+    session_of(config_or_session)  # raises for anything else
     known: dict[str, _Conversation] = {}
 
     def conversation(given: Wire) -> _Conversation:

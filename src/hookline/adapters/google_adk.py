@@ -152,6 +152,7 @@ class _Watch:
 class HooklinePlugin(BasePlugin):
     """Fires the hooks around turns, agents, model calls and tools of an app.
 
+    Of a config each session of ADK is one of ours; a session is used as it is.
     Put it first: a plugin that answers before it keeps the hooks from being asked.
     ``ask`` uses ADK's tool confirmation unless there is a ``confirm`` callback; with
     ``approval=False`` the settings decide.
@@ -496,8 +497,9 @@ class HooklinePlugin(BasePlugin):
 class HooklineRunner(Runner):
     """A Runner that goes on with the reason where AfterAgent hooks reject an answer.
 
-    Takes the arguments of ``Runner``. The hooks are those of the given config, or of
-    the app's own HooklinePlugin.
+    Takes the arguments of ``Runner``. The hooks are those of ``config_or_session``,
+    or of the app's own HooklinePlugin, which also explains ``confirm`` and
+    ``approval``.
     """
 
     def __init__(

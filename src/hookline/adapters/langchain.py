@@ -107,8 +107,9 @@ class HooklineState(lc.AgentState[Any]):
 class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
     """Runs hooks around the turns, model calls and tools of an agent.
 
-    ``confirm`` answers a hook that asks. Without it the run is interrupted where the
-    agent has a checkpointer; elsewhere ``hooksConfig.onAsk`` decides.
+    Of a config each thread is a session; a session is used as it is. ``confirm``
+    answers a hook that asks. Without it the run is interrupted where the agent has a
+    checkpointer; elsewhere ``hooksConfig.onAsk`` decides.
     """
 
     state_schema: type[State] = HooklineState

@@ -957,7 +957,10 @@ def _stream_of(response: api.Response) -> Iterator[Any]:
 
 
 class HooklineRunner:
-    """Runs hooked agents as ``Runner`` does, with the hooks of the turn."""
+    """Runs hooked agents as ``Runner`` does, with the hooks of the turn.
+
+    The starting agent, its input and all options are those of ``Runner``.
+    """
 
     @classmethod
     async def run(

@@ -122,9 +122,10 @@ _delegating: ContextVar[HookedRun | None] = ContextVar("hookline_run", default=N
 class HooklineCapability(AbstractCapability[Any]):
     """Runs the hooks of a config around the runs of an agent.
 
-    A config takes the session from the conversation id of each run. ``confirm`` answers
-    hooks that ask; without it they use pydantic-ai's approval where the agent's output
-    type has DeferredToolRequests (``approval=True`` where only the run's has it).
+    Of a config each conversation of pydantic-ai is a session; a session is used as it
+    is. ``confirm`` answers hooks that ask; without it they use pydantic-ai's approval
+    where the agent's output type has DeferredToolRequests (``approval=True`` where only
+    the run's has it).
     """
 
     state: _RunState
@@ -137,6 +138,7 @@ class HooklineCapability(AbstractCapability[Any]):
         confirm: Confirm | None = None,
         approval: bool | None = None,
     ) -> None:
+        session_of(config_or_session)  # raises for anything else
         self._given = config_or_session
         self._confirm, self._approval = confirm, approval
 

@@ -42,3 +42,7 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(f"hookline.agent.{module}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

@@ -137,7 +137,7 @@ class OpenAIModel(_CreateModel):
         return self._request(messages, offered)
 
     def text_of(self, chunk: Any) -> str:
-        """The text of the first choice."""
+        """The text of the first choice of a chunk."""
         choices = items(get(chunk, "choices"))
         message = get(choices[0], "delta", "message") if choices else None
         return string_of(get(message, "content")) or ""
@@ -199,7 +199,8 @@ def _openai_call(call: Any) -> ToolCall:
 class AnthropicModel(_CreateModel):
     """Messages of Anthropic, streamed with ``client.messages.create``.
 
-    ``options`` go into every request: ``thinking``, ``extra_body`` and so on.
+    ``options`` go into every request: ``thinking``, ``extra_body`` and so on;
+    ``max_tokens`` is the limit of an answer.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class AnthropicModel(_CreateModel):
         return request if system is None else {**request, "system": system}
 
     def text_of(self, chunk: Any) -> str:
-        """The text of an event, or of a complete message."""
+        """The text of a chunk, which is an event, or of a complete message."""
         if get(chunk, "type") == "message":
             texts = [get(block, "text") for block in _anthropic_blocks(chunk, "text")]
             return "".join(string_of(text) or "" for text in texts)
@@ -337,7 +338,7 @@ class GenAIModel:
             yield chunk
 
     def text_of(self, chunk: Any) -> str:
-        """The text of the first candidate, without thoughts."""
+        """The text of the first candidate of a chunk, without thoughts."""
         parts = _genai_parts(chunk)
         return "".join(p.text for p in parts if p.text and not p.thought)
 
@@ -399,6 +400,8 @@ Step = str | ScriptedReply | Callable[[dict[str, Any]], "str | ScriptedReply"]
 class ScriptedModel:
     """Replays a script, for tests and demos; ``requests`` holds all requests.
 
+    ``steps`` are texts, ``ScriptedReply`` values or functions of the request; ``name``
+    is the model that requests name.
     Requests and responses are in the stable shape, plus ``tools`` and ``turns`` in a
     request and ``calls`` in a response.
     """

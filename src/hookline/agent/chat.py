@@ -81,7 +81,8 @@ class ChatSession:
     """Keeps the history and calls the model through the hooks.
 
     ``tools`` are offered to the model, ``system`` is its instruction, and ``history``
-    what the conversation begins with.
+    what the conversation begins with. ``stream_mode="pass"`` shows an answer before
+    AfterModel hooks have seen it; ``"buffer"`` holds it back until then.
     """
 
     def __init__(
@@ -119,7 +120,10 @@ class ChatSession:
     async def send(
         self, message: str | Turn, on_chunk: Callable[[str], None] = lambda _: None
     ) -> ChatReply:
-        """Send a message and wait for the complete answer."""
+        """Send a message and wait for the complete answer.
+
+        ``on_chunk`` is called with each piece of its text as it may be shown.
+        """
         async for piece in self.stream(message):
             if isinstance(piece, ChatReply):
                 return piece

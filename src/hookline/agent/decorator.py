@@ -5,18 +5,34 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing
 from functools import partial, update_wrapper
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hookline.errors import ToolBlockedError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 
 from .conversation import arguments_of, input_of, name_of
-from .firing import ConfigOrEvents, SessionEvents, events_of
-from .tool_calls import Confirm, HookedToolCall, ToolOutcome, ToolResult, as_result
+from .firing import ConfigOrEvents, SessionEvents, events_of, require_config
+from .tool_calls import (
+    Confirm,
+    HookedToolCall,
+    ToolOutcome,
+    ToolResult,
+    as_result,
+    failed,
+)
+
+if TYPE_CHECKING:
+    from .decorator_types import (
+        AddsReason,
+        AddsReasonInThread,
+        KeepsType,
+        KeepsTypeInThread,
+    )
 
 T = TypeVar("T")
 
@@ -54,6 +70,14 @@ class Waiting(Struct, frozen=True):
     async def hooks(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the coroutine of a hook call."""
         return await work if self.is_async else self.session.run_sync(work)
+
+    async def last_hooks(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Wait for hooks though the caller is cancelled, or is gone."""
+        if self.is_async:
+            # A scope that cancels again ends the wait, not the hooks.
+            await asyncio.shield(asyncio.ensure_future(work))
+        else:
+            self.session.run_sync(work)
 
     async def value(self, given: Any) -> Any:
         """What a function returned; a plain function's value is never awaited."""
@@ -103,34 +127,87 @@ def is_marked(function: Any, mark: str) -> bool:
 HOOKED = "__hookline_hooked__"
 """Marks a function whose calls pass the tool hooks."""
 
-F = TypeVar(
-    "F",
-    bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]",
-)
+Stopped = Callable[[str], None]
 
 
+@overload
 def hooked_tool(
     config: ConfigOrEvents,
     *,
     name: str | None = None,
     confirm: Confirm | None = None,
-    on_stop: Callable[[str], None] | None = None,
+    on_stop: Stopped | None = None,
+    in_thread: Literal[False] = False,
+    blocked: Literal["return"] = "return",
+) -> AddsReason: ...
+@overload
+def hooked_tool(
+    config: ConfigOrEvents,
+    *,
+    name: str | None = None,
+    confirm: Confirm | None = None,
+    on_stop: Stopped | None = None,
+    in_thread: Literal[False] = False,
+    blocked: Literal["raise"],
+) -> KeepsType: ...
+@overload
+def hooked_tool(
+    config: ConfigOrEvents,
+    *,
+    name: str | None = None,
+    confirm: Confirm | None = None,
+    on_stop: Stopped | None = None,
+    in_thread: Literal[True],
+    blocked: Literal["return"] = "return",
+) -> AddsReasonInThread: ...
+@overload
+def hooked_tool(
+    config: ConfigOrEvents,
+    *,
+    name: str | None = None,
+    confirm: Confirm | None = None,
+    on_stop: Stopped | None = None,
+    in_thread: Literal[True],
+    blocked: Literal["raise"],
+) -> KeepsTypeInThread: ...
+@overload
+def hooked_tool(
+    config: ConfigOrEvents,
+    *,
+    name: str | None = None,
+    confirm: Confirm | None = None,
+    on_stop: Stopped | None = None,
     in_thread: bool = False,
     blocked: Literal["return", "raise"] = "return",
-) -> Callable[[F], F]:
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def hooked_tool(
+    config: Any = None,
+    *,
+    name: str | None = None,
+    confirm: Confirm | None = None,
+    on_stop: Stopped | None = None,
+    in_thread: bool = False,
+    blocked: Literal["return", "raise"] = "return",
+) -> Any:
     """Make a decorator that passes a function's calls through the tool hooks.
 
     Hooks see every parameter by name, with the defaults and what a partial has bound;
     of a method those after ``self`` or ``cls``. ``name`` is what hooks match, by
     default the function's. ``confirm`` asks a person where a hook wants one; without
-    it ``hooksConfig.onAsk`` decides. ``on_stop`` is called with the reason
-    when a hook stops the agent. With ``in_thread`` a plain function becomes an async
-    tool that runs in a thread. A refused call returns the reason, or raises
-    ``ToolBlockedError`` with ``blocked="raise"``. What a generator yields is held back
-    while an AfterTool hook listens.
+    it ``hooksConfig.onAsk`` decides. ``on_stop`` is called with the reason when a hook
+    stops the agent. With ``in_thread`` a plain function becomes an async tool that runs
+    in a thread.
+
+    A refused call returns the reason. With ``blocked="raise"`` it raises
+    ``ToolBlockedError``, also where a hook withholds the result, and the type of what
+    the function returns is kept: only a text gets what hooks add.
+
+    The hooks of a generator run when its first item is asked for, and when it ends, is
+    closed or cancelled; what it yields is held back while an AfterTool hook listens.
     """
     if blocked not in ("return", "raise"):
         raise ValueError(f"blocked: expected 'return' or 'raise', got {blocked!r}")
+    require_config(config, "write @hooked_tool(config), with config = Config.load()")
     session = events_of(config)
 
     def decorate(function: Any, has_receiver: bool | None = None) -> Any:
@@ -162,8 +239,10 @@ def _wrap_generator(
     wait = Waiting(session, is_async=is_async)
 
     async def call_async(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
-        async for item in hooked.iterate(wait, *args, **kwargs):
-            yield item
+        # Closing this one closes that one now, not when it is collected.
+        async with aclosing(hooked.iterate(wait, *args, **kwargs)) as items:
+            async for item in items:
+                yield item
 
     def call(*args: Any, **kwargs: Any) -> Iterator[Any]:
         yield from iterate_to_end(hooked.iterate(wait, *args, **kwargs))
@@ -212,9 +291,14 @@ class _HookedFunction:
             raise
         given = as_result(value)
         outcome = await wait.hooks(hooked.finish(given))
+        self._refuse_result(hooked, outcome)
         # The function's own value, unless hooks changed what the model sees.
-        unchanged = outcome.result.llm_content is given.llm_content
-        return value if unchanged else self._content(outcome.result)
+        if outcome.result.llm_content is given.llm_content:
+            return value
+        if self.raises and not isinstance(value, str):
+            _warn_lost("a value of another type than text", outcome)
+            return value
+        return self._content(outcome.result)
 
     async def iterate(
         self, wait: Waiting, /, *args: Any, **kwargs: Any
@@ -232,14 +316,19 @@ class _HookedFunction:
                 made.append(item)
                 if not held:
                     yield item
-        except Exception as error:
-            await wait.hooks(hooked.finish(error))
+        except BaseException as error:
+            await wait.last_hooks(hooked.finish(_ended_early(error, made)))
             raise
         finally:
             await items.aclose()
         outcome = await wait.hooks(hooked.finish(made))
+        self._refuse_result(hooked, outcome)
         for item in self._items(outcome, made if held else []):
             yield item
+
+    def _refuse_result(self, hooked: HookedToolCall, outcome: ToolOutcome) -> None:
+        if self.raises and (outcome.withheld or outcome.stop_reason is not None):
+            self._refused(hooked, outcome.result)
 
     def _items(self, outcome: ToolOutcome, held: list[Any]) -> list[Any]:
         """What is still to be given after the last item of a generator."""
@@ -247,10 +336,7 @@ class _HookedFunction:
             return [self._content(outcome.result)]
         if all(isinstance(item, str) for item in outcome.content):
             return [*held, *outcome.additions]
-        if outcome.additions:
-            logger.warning(
-                "a stream cannot carry what hooks add: %s", outcome.additions
-            )
+        _warn_lost("a stream", outcome)
         return held
 
     async def _begin(
@@ -285,6 +371,19 @@ class _HookedFunction:
         if result.stop_reason is not None and self._on_stop is not None:
             self._on_stop(result.stop_reason)
         return result.llm_content
+
+
+def _ended_early(error: BaseException, made: list[Any]) -> ToolResult:
+    """What a generator gave before it raised, was cancelled or closed."""
+    if isinstance(error, GeneratorExit):
+        return as_result(made)
+    shown = failed(error)
+    return structs.replace(shown, llm_content=[*made, shown.llm_content])
+
+
+def _warn_lost(what: str, outcome: ToolOutcome) -> None:
+    if outcome.additions:
+        logger.warning("%s cannot carry what hooks add: %s", what, outcome.additions)
 
 
 def _without_partials(

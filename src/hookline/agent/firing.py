@@ -59,7 +59,7 @@ class SessionEvents(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name, with its fields as a mapping."""
+        """Fire an event by its name; the input is a mapping of its fields."""
         try:
             firer = await self._firer()
             if firer is None:
@@ -168,6 +168,16 @@ ConfigOrEvents = Config | SessionEvents
 def events_of(given: ConfigOrEvents) -> SessionEvents:
     """The events of a session as they are; of a config those of its own session."""
     return given if isinstance(given, SessionEvents) else SessionEvents(given)
+
+
+def require_config(given: object, hint: str) -> None:
+    """Raise ``TypeError`` with what to write, unless this is a config or a session."""
+    if isinstance(given, SessionEvents) or hasattr(given, "get_hook_system"):
+        return
+    name = getattr(given, "__name__", None)
+    got = type(given).__name__ if name is None else f"{type(given).__name__} {name!r}"
+    got = "None" if given is None else got
+    raise TypeError(f"expected a Config or a session, got {got}: {hint}")
 
 
 async def fire(

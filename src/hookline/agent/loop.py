@@ -73,8 +73,8 @@ class Agent:
 
     ``system`` is the instruction to the model, ``max_turns`` the limit of model calls
     for one prompt. A history of more than ``history_limit`` turns is given to
-    ``compress``. ``on_chunk`` gets the answer as it is streamed. Further arguments are
-    those of ``ToolScheduler``.
+    ``compress``. ``on_chunk`` gets the text of the answer piece by piece, as hooks let
+    it through (``stream_mode``). Further arguments are those of ``ToolScheduler``.
     """
 
     def __init__(

@@ -493,7 +493,7 @@ def refused_model_call(
 def changes(
     request: Any, modified: Any, *, translator: HookTranslator | None = None
 ) -> RequestChanges:
-    """What differs between a request and the one that hooks made of it.
+    """What differs between a request and ``modified``, which hooks made of it.
 
     Both may be an SDK's own or in the stable shape; indexes count stable messages.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 from hookline.config import Config
 
-from .firing import SessionEvents
+from .firing import SessionEvents, require_config
 from .model_calls import HookedModelCall
 from .tool_calls import HookedToolCall
 from .turn import HookedRun, HookedTurn, SubagentTurn
@@ -42,6 +42,7 @@ class Session(SessionEvents):
     ) -> HookedTurn:
         """Fire SubagentStart and start the turn of a subagent.
 
+        Without an ``agent_id`` it gets a new one.
         A stop in it also stops ``parent``, the run whose tool the subagent works for.
         Once that has ended nothing starts, and no event fires.
         """
@@ -79,6 +80,10 @@ ConfigOrSession = Config | Session
 """What callers and adapters take: a config's own session, or the given one."""
 
 
+_HINT = "pass Config.load(), or Config(settings=Settings.from_mapping(...))"
+
+
 def session_of(given: ConfigOrSession) -> Session:
-    """A session as it is; of a config its own one."""
+    """The session itself if one is given, of a config its own; raises ``TypeError``."""
+    require_config(given, _HINT)
     return given if isinstance(given, Session) else Session(given)

@@ -192,6 +192,7 @@ async def execute_tool_with_hooks(
 
     ``execute`` gets the input after the hooks and may be async. ``confirm`` asks a
     person where a hook wants one; without it ``hooksConfig.onAsk`` decides.
+    ``mcp_context`` and ``original_request_name`` are fields of the events.
     """
     context: dict[str, Any] = {
         "mcp_context": mcp_context,

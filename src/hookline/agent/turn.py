@@ -34,7 +34,10 @@ MAX_REJECTIONS = 8
 
 
 class HookedRun:
-    """Model and tool calls that belong together; any of them may stop the run."""
+    """Model and tool calls that belong together; any of them may stop the run.
+
+    ``on_stop`` is called with the reason when a hook stops it.
+    """
 
     def __init__(
         self, session: SessionEvents, on_stop: Callable[[str], None] | None = None
@@ -73,7 +76,8 @@ class HookedRun:
     ) -> HookedModelCall:
         """Fire BeforeToolSelection and BeforeModel, and apply what they say.
 
-        The request is an SDK's own, or in the stable shape.
+        The request is an SDK's own, or in the stable shape; ``translator`` says which
+        where its type does not. Without ``available_tools`` they are the request's.
         """
         if self.ended is not None:
             return refused_model_call(self.session, request, self.ended, translator)
@@ -109,7 +113,8 @@ class HookedRun:
 
         ``confirm`` asks a person, or is what the person said. With ``defer`` a call
         that needs a person is refused with its ``question``, so that a framework's own
-        approval can ask.
+        approval can ask. ``on_ask`` is called before a person is asked. ``mcp_context``
+        and ``original_request_name`` are fields of the event.
         """
         context = {
             "mcp_context": mcp_context,
@@ -133,7 +138,10 @@ class HookedRun:
 
 
 class HookedTurn(HookedRun):
-    """One turn of an agent: a prompt, and the answer that hooks accept."""
+    """One turn of an agent: a prompt, and the answer that hooks accept.
+
+    ``on_stop`` is called with the reason when a hook stops it.
+    """
 
     def __init__(
         self,

@@ -76,8 +76,9 @@ class HookBusClient:
     ) -> HookExecutionResponse:
         """Run the hooks of an event and return the one response.
 
-        ``timeout_s`` limits the whole call. With ``retries`` an unanswered request
-        is sent again, and the attempts share that time.
+        ``event_name`` and ``input`` are those of the event. ``timeout_s`` limits the
+        whole call, and ``correlation_id`` is echoed in the response. With ``retries``
+        an unanswered request is sent again, and the attempts share that time.
         """
         request: TracedRequest = {
             "eventName": str(event_name),

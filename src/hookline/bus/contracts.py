@@ -94,7 +94,7 @@ class MessageBus(Protocol):
         """Call ``handler`` with every message of a type from now on."""
 
     async def publish(self, message_type: str, payload: Any) -> None:
-        """Deliver a message to all subscribers of its type."""
+        """Deliver ``payload`` to all subscribers of a message type."""
 
 
 @runtime_checkable

@@ -48,11 +48,11 @@ class InMemoryMessageBus:
         return unsubscribe
 
     def has_subscribers(self, message_type: str) -> bool:
-        """Whether anything is subscribed to this type."""
+        """Whether anything is subscribed to this type of message."""
         return bool(self._subscribers.get(message_type))
 
     async def publish(self, message_type: str, payload: Any) -> None:
-        """Deliver a message to all subscribers of its type."""
+        """Deliver ``payload`` to all subscribers of a message type."""
         for subscriber in self._subscribers.get(message_type, ()):
             subscriber.take(payload)
 

@@ -311,7 +311,10 @@ def _requires_tls(addresses: list[str], options: dict[str, Any]) -> bool:
 
 
 class NatsBus:
-    """A connection to NATS that can request hooks, serve them, or both."""
+    """A connection to NATS that can request hooks, serve them, or both.
+
+    Subjects begin with ``prefix``; workers of one ``queue`` share the requests.
+    """
 
     def __init__(
         self, connection: NatsConnection, *, prefix: str = PREFIX, queue: str = QUEUE
@@ -332,7 +335,7 @@ class NatsBus:
         timeout_s: float = CONNECT_TIMEOUT_S,
         **options: Any,
     ) -> NatsBus:
-        """Connect, trying for ``timeout_s``; raises BusConnectionError.
+        """Connect to one of the servers within ``timeout_s``; raises BusConnectionError.
 
         Further options (``tls``, ``user``, ``password``, ``user_credentials``,
         ``inbox_prefix`` and so on) are passed to nats-py.

@@ -39,6 +39,7 @@ class RemoteHooks(EventFirer):
 
     It has the ``fire_*_event`` methods of the handler; ``Config.use_hooks`` makes
     agents use it. Workers see ``requester``, such as the name of the agent, as it is.
+    ``translator`` is as in ``Config``.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class RemoteHooks(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name, with its fields as a mapping."""
+        """Fire an event by its name; the input is a mapping of its fields."""
         try:
             event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)

@@ -49,9 +49,9 @@ class BackgroundLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and wait for its result in this thread."""
-        if _in_hooks.get():
-            # A hook in this process calls a hooked tool: it may run on this very
-            # loop, which would then wait for itself.
+        if _in_hooks.get() or threading.current_thread() is self._thread:
+            # A hook in this process calls a hooked tool, or a generator is collected
+            # here: this very loop would wait for itself.
             with ThreadPoolExecutor(1, "hookline-nested") as pool:
                 # The context holds ``_in_hooks``.
                 return pool.submit(copy_context().run, asyncio.run, work).result()

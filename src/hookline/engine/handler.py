@@ -270,7 +270,7 @@ class HookEventHandler(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name, with its fields as a mapping."""
+        """Fire an event by its name; the input is a mapping of its fields."""
         if self.refresh is not None:
             await self.refresh()
         try:

@@ -24,6 +24,7 @@ from hookline.protocol.inputs import (
     BeforeModelInput,
     BeforeToolInput,
     BeforeToolSelectionInput,
+    HookInput,
     NotificationInput,
     PreCompressInput,
     SessionEndInput,
@@ -73,7 +74,8 @@ _Notification = TypeVar("_Notification", bound=Hook[NotificationInput])
 _PreCompress = TypeVar("_PreCompress", bound=Hook[PreCompressInput])
 _SubagentStart = TypeVar("_SubagentStart", bound=Hook[SubagentStartInput])
 _SubagentStop = TypeVar("_SubagentStop", bound=Hook[SubagentStopInput])
-_Any = TypeVar("_Any", bound=_Takes[Any])
+_OfAny = TypeVar("_OfAny", bound=Hook[HookInput])
+_OfUnknown = TypeVar("_OfUnknown", bound=_Takes[Any])
 
 _E = HookEventName
 
@@ -81,7 +83,11 @@ _E = HookEventName
 class Register(Protocol[E_co]):
     """The decorator that ``on`` makes: it takes a hook of its event, unchanged."""
 
-    # One overload for each event, so that a type checker knows what its hooks get.
+    # A hook for any event, then one overload for each event, so that a type checker
+    # knows what its hooks get. The last one is there because pyright forgets which
+    # member of an enum it was given.
+    @overload
+    def __call__(self: Register[Event], hook: _OfAny, /) -> _OfAny: ...
     @overload
     def __call__(
         self: Register[Literal["BeforeTool", _E.BeforeTool]], hook: _BeforeTool, /
@@ -145,7 +151,7 @@ class Register(Protocol[E_co]):
         /,
     ) -> _SubagentStop: ...
     @overload
-    def __call__(self: Register[Event], hook: _Any, /) -> _Any: ...
+    def __call__(self: Register[HookEventName], hook: _OfUnknown, /) -> _OfUnknown: ...
 
 
 _KEYS = {

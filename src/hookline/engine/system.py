@@ -360,7 +360,7 @@ class HookSystem:
     async def dispose(self, *, background_s: float | None = None) -> None:
         """Release everything; the system may be initialised again.
 
-        Hooks that nobody waits for have their timeouts to finish, or this many seconds.
+        Hooks that nobody waits for have their timeouts to finish, or ``background_s``.
         If it is cancelled, calling it again finishes the work.
         """
         if self._handler is not None:
@@ -383,7 +383,10 @@ class HookSystem:
     def fire_sync(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire from plain code: any thread, with or without a running event loop."""
+        """Fire an event by its name, with a mapping as its input, from plain code.
+
+        From any thread, with or without a running event loop.
+        """
         from .background_loop import run_sync
 
         return run_sync(self._config, self._fire(event_name, event_input))

@@ -161,6 +161,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ) -> Self:
         """Read one file in place of all others, beside managed system hooks.
 
+        Those are in ``system_dir``, which tests may choose.
         Raises ``SettingsError`` when the file cannot be used.
         """
         label, file = fspath(path), absolute(path)
@@ -171,7 +172,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     def from_mapping(
         cls, mapping: Mapping[str, Any], source: HookSource = HookSource.PROJECT
     ) -> Self:
-        """Take settings from a mapping, for tests and for hosts with their own."""
+        """Take settings from a mapping, for tests and for hosts with their own.
+
+        Its hooks have the priority of ``source`` and need no approval.
+        """
         return cls(layers=(parse_layer(mapping, source, explicit=True),))
 
     @property

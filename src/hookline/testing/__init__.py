@@ -15,3 +15,7 @@ def __getattr__(name: str) -> object:
     from . import tester
 
     return getattr(tester, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

@@ -277,7 +277,7 @@ def assert_allowed(result: ProcessedHookResult) -> None:
 def assert_modified(
     result: ProcessedHookResult, expected: Mapping[str, Any] | None = None, **more: Any
 ) -> None:
-    """Assert that these keys of the tool input or model call have these values."""
+    """Assert that keys of the tool input or model call have the ``expected`` values."""
     __tracebackhide__ = True
     changed = change_of(result)
     _fail_unless(changed is not None, "modified", result)

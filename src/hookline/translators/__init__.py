@@ -118,7 +118,10 @@ def _translator(name: str) -> HookTranslator:
 
 
 def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]:
-    """Convert an input field, ``llm_request`` or ``llm_response``, for hooks."""
+    """Convert an input field, ``llm_request`` or ``llm_response``, for hooks.
+
+    ``name`` is the translator's, as in ``Config``.
+    """
     if isinstance(value, LLMRequest):
         return to_wire(value)
     if isinstance(value, LLMResponse):
@@ -132,7 +135,10 @@ def stable_wire(field: str, value: object, name: str = "auto") -> dict[str, Any]
 def stable_fields(
     event: HookEventName, fields: dict[str, Any], name: str = "auto"
 ) -> dict[str, Any]:
-    """Convert an event's model requests and responses for hooks (DELTA-HPAY-003)."""
+    """Convert an event's model requests and responses for hooks (DELTA-HPAY-003).
+
+    ``name`` is the translator's, as in ``Config``.
+    """
     names = TRAITS[event].model_fields
     return fields | {key: stable_wire(key, fields.get(key), name) for key in names}
 

@@ -199,7 +199,10 @@ class GenAITranslator(SdkTranslator):
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
-        """Write a ToolConfig; names only under a mode that takes them."""
+        """Write a hook's tool config; names only under a mode that takes them.
+
+        It is a dict where ``base_request`` is one.
+        """
         base = _new("ToolConfig", base_request)
         return _changed_tool_config(base, tool_config_parts(hook_tool_config))
 

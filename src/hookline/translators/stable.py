@@ -137,7 +137,10 @@ class HookTranslator(Protocol):
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Apply a hook's changes; the base itself if there are none."""
+        """Apply the parts of a request that a hook changed to ``base_request``.
+
+        That itself if there are none; ``hook_name`` is for warnings.
+        """
 
     def to_hook_llm_response(self, response: Any) -> LLMResponse:
         """Convert a response for hooks."""
@@ -149,7 +152,10 @@ class HookTranslator(Protocol):
         *,
         hook_name: str | None = None,
     ) -> Any:
-        """Rebuild a response from text; the base itself if the text is the same."""
+        """Rebuild a response from text; ``base_response`` if the text is the same.
+
+        ``hook_name`` is for warnings.
+        """
 
     def replaced_response(self, hook_response: ResponseParts, base: Any) -> Any:
         """Build a response from nothing; of the base only the kind counts."""
@@ -165,10 +171,10 @@ class HookTranslator(Protocol):
     def from_hook_tool_config(
         self, hook_tool_config: ToolConfigParts, base_request: Any = None
     ) -> Any:
-        """Convert a hook's choice of tools for the SDK."""
+        """Convert a hook's tool config for the SDK, for the API of ``base_request``."""
 
     def carries_names(self, hook_tool_config: ToolConfigParts) -> bool:
-        """Whether the SDK can restrict a call to the allowed names."""
+        """Whether the SDK can restrict a call to the names in a hook's tool config."""
 
     def tool_names(self, request: Any) -> list[str]:
         """List the names of the tools that a request offers."""
