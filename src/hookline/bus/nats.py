@@ -335,7 +335,7 @@ class NatsBus:
         timeout_s: float = CONNECT_TIMEOUT_S,
         **options: Any,
     ) -> NatsBus:
-        """Connect to one of the servers within ``timeout_s``; raises BusConnectionError.
+        """Connect to one of the servers in ``timeout_s``; raises BusConnectionError.
 
         Further options (``tls``, ``user``, ``password``, ``user_credentials``,
         ``inbox_prefix`` and so on) are passed to nats-py.
