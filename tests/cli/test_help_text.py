@@ -128,13 +128,12 @@ def test_command_line_runs_without_metadata(
 
     assert run("--version").stdout == "hookline unknown\n"
     assert run("fire", "BeforeAgent").stdout == "BeforeAgent: allowed, no hook ran\n"
-    assert run("completion", "bash").stderr == (
-        "hookline: shtab is missing: run pip install 'hookline[cli]'\n"
-    )
+    missing = "hookline: shtab is missing (hookline[cli]): run "
+    assert run("completion", "bash").stderr.startswith(missing)
     # What needs its data files says which one is missing.
-    missing = run("recipes")
-    assert missing.returncode == 1
-    assert missing.stderr.count("\n") == 1
+    done = run("recipes")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
 
 
 def test_every_command_has_a_page_in_the_order_of_the_overview() -> None:

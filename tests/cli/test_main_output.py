@@ -109,7 +109,7 @@ def test_allowed_is_exit_0_if_its_output_is_lost(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("words", ["schema", "recipes", "--help"])
+@pytest.mark.parametrize("words", ["schema", "paths", "--help", "help fire"])
 def test_command_whose_output_is_lost_fails(
     folder: Path, words: str, env: dict[str, str]
 ) -> None:

@@ -37,6 +37,10 @@ class Parser(argparse.ArgumentParser):
         self.formatter_class = HelpText
         return super().format_help()
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the description; argparse would not say that nobody gets it."""
+        print(self.format_help(), end="", file=file)
+
     def error(self, message: str) -> NoReturn:
         """Report a usage error like every other one."""
         text = message.removeprefix("argument ")

@@ -83,6 +83,8 @@ def _script(shell: str) -> str:
         import shtab
     except ImportError as error:
         raise MissingExtraError("cli", "shtab") from error
+    if shell not in shtab.SUPPORTED_SHELLS:
+        raise MissingExtraError("cli", "shtab", "1.10")
     from .tree import arguments_of, command_tree
 
     tree = command_tree()
