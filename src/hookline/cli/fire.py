@@ -59,9 +59,11 @@ def add_event_arguments(parser: Parser, *, optional: bool = False) -> None:
     text = ", ".join(HookEventName)
     parser.add_argument("event", metavar="EVENT", nargs=number, help=text)
     parser.add_option("--tool NAME", "name of the tool (tool events)")
-    parser.add_option("--tool-input JSON", "input of the tool, a JSON object")
+    parser.add_option(
+        "--tool-input JSON", "input of the tool, a JSON object (default: {})"
+    )
     parser.add_input()
-    parser.add_option("--session-id ID", "session of the event")
+    parser.add_option("--session-id ID", "session of the event (default: a new one)")
 
 
 def run(options: Options) -> int:
