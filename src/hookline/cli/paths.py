@@ -27,6 +27,7 @@ from hookline.settings.locations import (
     Place,
     SettingsPlaces,
     Workspace,
+    absolute,
     find_workspace,
     record_path,
     state_dir,
@@ -55,7 +56,6 @@ _STATE = {
     "journals": "journals of projects",
     "timeouts": "timeouts of hooks",
     "pycache": "compiled hooks",
-    "recipes": "state of recipes",
     "installed": "records of 'install'",
     "stops": "stops to pass on",
     "rejections": "rejected answers",
@@ -140,7 +140,7 @@ def _of_folder(folder: str) -> Iterator[_Row]:
     if timeouts := timeouts_file(folder)[1]:
         yield _PROJECT, "timeouts of hooks", timeouts
     recipes = os.environ.get("HOOK_STATE_DIR") or project_folder(folder)
-    yield _PROJECT, "state of recipes", str(recipes)
+    yield _PROJECT, "state of recipes", absolute(recipes)
 
 
 def _journal(config: Config) -> Iterator[_Row]:
@@ -165,15 +165,16 @@ def _of_user() -> Iterator[_Row]:
         yield _USER, "state, all of it", state
         for name, about in _STATE.items():
             yield _USER, about, f"{state}/{name}"
+    yield _USER, "state of recipes", absolute(project_folder("").parent)
     try:
         from hookline.hosts.client import folder
     except ImportError:  # Windows has no resident helper
         return
     yield _USER, "resident helper", folder()
     with suppress(OSError):
-        for name in sorted(os.listdir(folder())):  # noqa: PTH208
-            about = "log" if name.endswith(".log") else "lock or socket"
-            yield _USER, f"its {about}", f"{folder()}/{name}"
+        # Each installation has one, also those that are long gone.
+        logs = (file for file in Path(folder()).glob("*.log") if file.stat().st_size)
+        yield from ((_USER, "its log", str(log)) for log in sorted(logs))
 
 
 def _measured(scope: str, what: str, path: str) -> Found:
