@@ -33,7 +33,7 @@ whenever a hook, its test, its settings or a module of it changes. Shows what ch
 what fails, the verdict, and what differs from the last time. Ctrl-C ends it.
 
   hookline watch
-  hookline watch BeforeTool --tool write_file --tool-input '{"file_path": ".env"}'
+  hookline watch BeforeTool --tool write_file --tool-input '{"path": ".env"}'
   hookline watch .hookline/hooks BeforeAgent --input prompt.json
 
 The hooks of this project run as they are, approved or not: start it in a project of
