@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from hookline.errors import HooklineError, SettingsError
-from hookline.hosts.file_changes import Change, apply, read_inside
+from hookline.hosts.file_changes import Change, apply, read_inside, require_unchanged
 from hookline.hosts.json_edit import text_of
 from hookline.recipes.catalog import (
     STARTER,
@@ -23,6 +23,7 @@ from hookline.settings.locations import (
     is_within,
     record_path,
 )
+from hookline.settings.read import parse_text
 
 from .common import Options, Parser, file_errors
 from .install import print_diffs
@@ -112,7 +113,9 @@ def _merge(file: str, recipes: list[Recipe]) -> tuple[Change, Merged]:
         raise SettingsError("is a link that leads nowhere: remove it", file)
     text = text_of(before, file)
     merged = merge_groups(text, file, settings_for(recipes)["hooks"])
-    return Change(path=file, before=before, after=merged.text.encode()), merged
+    change = Change(path=file, before=before, after=merged.text.encode())
+    require_unchanged(change)
+    return change, merged
 
 
 def _missing_files(folder: Path, recipes: list[Recipe]) -> dict[Path, str]:
@@ -160,6 +163,8 @@ def _apply(change: Change, merged: Merged, *, dry_run: bool) -> None:
             _report("added", path, f": {merged.names(Presence.ADDED)}")
         print()
         print_diffs([change], "add")
+    if parse_text(merged.text.removeprefix("\ufeff"), path).get("enableHooks") is False:
+        print(f"\nnote: enableHooks is false in {printable(path)}: no hook runs")
 
 
 def _print_planned(files: dict[Path, str]) -> None:
@@ -173,8 +178,9 @@ def _report(done: str, path: Path | str, more: str = "") -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    with file_errors(path):
+    with file_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
+    with file_errors(path):
         try:
             # "x" refuses existing files and links.
             with path.open("x", encoding="utf-8") as file:
