@@ -203,7 +203,8 @@ def test_it_ends_with_control_c_on_a_terminal(project: Path) -> None:
     [
         (("BeforTool",), "did you mean 'BeforeTool'?"),
         (("./nowhere",), "nowhere: no such file or folder"),
-        (("BeforeTool", "AfterTool"), "only one event at a time"),
+        (("BeforeTool", "--tool", "x", "AfterTool"), "only one event at a time"),
+        (("--tool", "x", ".", "./nowhere", "BeforeTool"), "nowhere: no such file"),
         (("--tool", "x"), "name the event to fire"),
         (("BeforeTool",), "BeforeTool needs a tool name"),
         ((*EVENT, "{"), "--tool-input is not valid JSON"),
