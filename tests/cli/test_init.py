@@ -64,6 +64,7 @@ def test_init_adds_a_second_recipe_to_settings_and_shows_the_diff(
     assert hookline("init", "--rule", cwd=tmp_path).returncode == 0
     settings.chmod(0o600)
     own = settings.read_text().replace("{", "{ // mine", 1)
+    own = own.replace('"enableHooks": true', '"enableHooks": false')
     settings.write_text(own)
     planned = hookline("init", "--recipe", "read-only", "--dry-run", cwd=tmp_path)
     assert settings.read_text() == own
@@ -74,6 +75,7 @@ def test_init_adds_a_second_recipe_to_settings_and_shows_the_diff(
         assert '+            "name": "read-only",' in shown
         assert "\n-" not in shown.replace("\n--- ", "")
     assert "added  .hookline/settings.json: read-only" in ended.stdout
+    assert "note: enableHooks is false in .hookline/settings.json" in ended.stdout
     merged = settings.read_text()
     assert merged.startswith("{ // mine")
     assert settings.stat().st_mode & 0o777 == 0o600

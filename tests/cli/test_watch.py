@@ -107,8 +107,13 @@ def test_each_change_is_tested_and_fired_and_compared(
 def test_no_edit_is_approved_by_watching(project: Path, watching: Watching) -> None:
     """The author's hooks run here; for agents they are as untrusted as before."""
     env = watching.env
+    case = 'tool = "edit"\ntool_input = { path = ".env" }\nexpect = "block"\n'
+    whole = f'settings = "project"\nevent = "BeforeTool"\n[[case]]\n{case}'
+    assert "run here without approval" in watching.round()
+    (project / ".hookline/whole.hooktest.toml").write_text(whole)
     first = watching.round()
-    assert "run here without approval" in first
+    assert "4 passed" in first
+    assert "1 failed" in hookline("test", cwd=project, env=env).stdout
     assert "blocked: keep secrets" in first
     fired = hookline("fire", *ENV_FILE, cwd=project, env=env)
     assert "allowed, no hook ran" in fired.stdout
@@ -198,7 +203,8 @@ def test_it_ends_with_control_c_on_a_terminal(project: Path) -> None:
     [
         (("BeforTool",), "did you mean 'BeforeTool'?"),
         (("./nowhere",), "nowhere: no such file or folder"),
-        (("BeforeTool", "AfterTool"), "only one event at a time"),
+        (("BeforeTool", "--tool", "x", "AfterTool"), "only one event at a time"),
+        (("--tool", "x", ".", "./nowhere", "BeforeTool"), "nowhere: no such file"),
         (("--tool", "x"), "name the event to fire"),
         (("BeforeTool",), "BeforeTool needs a tool name"),
         ((*EVENT, "{"), "--tool-input is not valid JSON"),

@@ -25,10 +25,19 @@ Options = argparse.Namespace
 class Parser(argparse.ArgumentParser):
     """An argument parser with the options that commands share."""
 
+    in_any_order = False
+    """Whether arguments may also come between and after options."""
+
     def __init__(self, **more: Any) -> None:
         # To find the width of the terminal, argparse would import shutil.
         formatter = partial(argparse.HelpFormatter, width=80)
         super().__init__(formatter_class=cast("Any", formatter), **more)
+
+    def parse(self, words: list[str]) -> Options:
+        """Parse the words of a command line."""
+        if self.in_any_order:
+            return self.parse_intermixed_args(words)
+        return self.parse_args(words)
 
     def format_help(self) -> str:
         """Describe the command."""

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from hookline.errors import HooklineError, SettingsError
-from hookline.hosts.file_changes import Change, apply, read_inside
+from hookline.hosts.file_changes import Change, apply, read_inside, require_unchanged
 from hookline.hosts.json_edit import text_of
 from hookline.recipes.catalog import (
     STARTER,
@@ -23,6 +23,7 @@ from hookline.settings.locations import (
     is_within,
     record_path,
 )
+from hookline.settings.read import parse_text
 
 from .common import Options, Parser, file_errors
 from .install import print_diffs
@@ -62,25 +63,20 @@ def run(options: Options) -> int:
     cwd = _project_dir(options.cwd)
     folder = Path(cwd, PROJECT_FOLDER)
     _refuse_outside(folder)
-    found = find_settings_file(folder)
-    if found is not None:
-        # Settings that cannot be read are an error before anything is written.
-        change, merged = _merge(found, recipes)
-        adapted = merged.hooks.get(Presence.ADAPTED, ())
-        recipes = [one for one in recipes if not set(one.hook_names) & set(adapted)]
+    # Settings that cannot be changed are an error before anything is written.
+    change, merged = _planned(folder, recipes)
+    adapted = {*merged.hooks.get(Presence.ADAPTED, ())}
+    recipes = [one for one in recipes if not adapted.intersection(one.hook_names)]
     files = _missing_files(folder, recipes)
-    if not options.dry_run:
-        for path, text in files.items():
-            _write(path, text)
-    if found is not None:
-        _apply(change, merged, dry_run=options.dry_run)
-    else:
-        _start(folder, recipes, dry_run=options.dry_run)
     if options.dry_run:
-        _print_planned(files)
-    elif files or found is None or change.is_needed:
-        _print_next_steps(recipes, cwd, changed=found is not None)
-    return 1 if found is not None and merged.by_hand else 0
+        _show(change, merged)
+        for path in files:
+            print(f"would write {printable(str(path))}")
+    else:
+        _write_all(files, change, merged)
+        if files or change.is_needed:
+            _print_next_steps(recipes, cwd, changed=change.before is not None)
+    return 1 if merged.by_hand else 0
 
 
 def _project_dir(cwd: str) -> str:
@@ -106,13 +102,20 @@ def _refuse_outside(folder: Path) -> None:
             raise SettingsError(f"{problem}: replace the link by a folder", path)
 
 
-def _merge(file: str, recipes: list[Recipe]) -> tuple[Change, Merged]:
-    before = read_inside(file, find_workspace(Path(file).parent.parent).root)
+def _planned(folder: Path, recipes: list[Recipe]) -> tuple[Change, Merged]:
+    """New settings, or the present ones with the hooks that are missing."""
+    settings = settings_for(recipes)
+    file = find_settings_file(folder)
+    if file is None:
+        path, text = str(folder / "settings.json"), f"{pretty_json(settings)}\n"
+        return Change(path=path, before=None, after=text.encode()), Merged(text, {})
+    before = read_inside(file, find_workspace(folder.parent).root)
     if before is None:
         raise SettingsError("is a link that leads nowhere: remove it", file)
-    text = text_of(before, file)
-    merged = merge_groups(text, file, settings_for(recipes)["hooks"])
-    return Change(path=file, before=before, after=merged.text.encode()), merged
+    merged = merge_groups(text_of(before, file), file, settings["hooks"])
+    change = Change(path=file, before=before, after=merged.text.encode())
+    require_unchanged(change)
+    return change, merged
 
 
 def _missing_files(folder: Path, recipes: list[Recipe]) -> dict[Path, str]:
@@ -134,16 +137,22 @@ def _difference(path: Path, text: str) -> str:
     return "" if is_same else ": it differs from the recipe's"
 
 
-def _start(folder: Path, recipes: list[Recipe], *, dry_run: bool) -> None:
-    path, text = folder / "settings.json", f"{pretty_json(settings_for(recipes))}\n"
-    if dry_run:
-        print_diffs([Change(path=str(path), before=None, after=text.encode())], "add")
-    else:
+def _write_all(files: dict[Path, str], change: Change, merged: Merged) -> None:
+    """Write the files of the recipes, then the settings that name them."""
+    for path, text in files.items():
         _write(path, text)
+    if change.is_needed:
+        apply([change])
+    if change.before is None:
+        _report(_NEW, change.path)
+    else:
+        if change.is_needed:
+            _report("added", change.path, f": {merged.names(Presence.ADDED)}")
+        _show(change, merged)
 
 
-def _apply(change: Change, merged: Merged, *, dry_run: bool) -> None:
-    """Change the settings that exist, and say what became of each hook."""
+def _show(change: Change, merged: Merged) -> None:
+    """Show how the settings change, and which hooks stay as they are."""
     path = change.path
     for presence, why in (
         (Presence.SAME, "is in it already"),
@@ -155,16 +164,10 @@ def _apply(change: Change, merged: Merged, *, dry_run: bool) -> None:
         hint = "its hooks are written as inline values, so add this by hand"
         print(f"\n{printable(path)}: {hint}:\n\n{merged.by_hand}")
     elif change.is_needed:
-        if not dry_run:
-            apply([change])
-            _report("added", path, f": {merged.names(Presence.ADDED)}")
         print()
         print_diffs([change], "add")
-
-
-def _print_planned(files: dict[Path, str]) -> None:
-    for path in files:
-        print(f"would write {printable(str(path))}")
+    if parse_text(merged.text.removeprefix("\ufeff"), path).get("enableHooks") is False:
+        print(f"\nnote: enableHooks is false in {printable(path)}: no hook runs")
 
 
 def _report(done: str, path: Path | str, more: str = "") -> None:
@@ -173,8 +176,9 @@ def _report(done: str, path: Path | str, more: str = "") -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    with file_errors(path):
+    with file_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
+    with file_errors(path):
         try:
             # "x" refuses existing files and links.
             with path.open("x", encoding="utf-8") as file:

@@ -128,7 +128,7 @@ def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
             gc.disable()
         end_hooks_on_signals(signal.SIGTERM, signal.SIGHUP)
     try:
-        options = parser.parse_args(arguments)
+        options = parser.parse(arguments)
     except SystemExit:  # after --help
         return 0
     status: int | None = command.run(options)

@@ -61,6 +61,7 @@ _CODE = (
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
+    parser.in_any_order = True
     fire.add_event_arguments(parser, optional=True)
     text = "hooktest files, or directories (default: as 'hookline test')"
     parser.add_argument("files", nargs="*", metavar="FILE", help=text)

@@ -98,7 +98,7 @@ def apply(changes: Iterable[Change]) -> None:
     unused: set[str] = set()
     for change in changes:
         target = os.path.realpath(change.path)
-        _refuse_changed(target, change)
+        require_unchanged(change)
         if change.after is None:
             _delete(change, target)
             unused.update(change.record.folders if change.record else ())
@@ -138,8 +138,9 @@ def _write(target: str, change: Change) -> None:
         raise
 
 
-def _refuse_changed(target: str, change: Change) -> None:
-    """Another program may have written the file since we read it."""
+def require_unchanged(change: Change) -> None:
+    """Raise if another program wrote the file since we read it, or we may not."""
+    target = os.path.realpath(change.path)
     now = read_bytes(target) if os.path.lexists(target) else None
     if now != change.before:
         raise SettingsError("changed in the meantime: try again", change.path)

@@ -175,10 +175,14 @@ def differences(
 ) -> Iterator[str]:
     """Everything that is not as expected; ``requests`` came in at the case's server."""
     decision, message = decision_of(result), message_of(result)
+    failures = list(_failures(case, result))
+    yield from failures
     if decision != case.expect:
-        why = f": {message}" if message else ""
+        # What a failed hook printed is shown with the failure.
+        why = f": {message}" if message and not failures else ""
         yield f"expected {case.expect}, got {decision}{why}"
-    yield from _failures(case, result)
+    if failures:
+        return  # the rest follows from that
     yield from _unlike("message", case.message, message)
     yield from _unlike("context", case.context, context_of(result))
     yield from _wrong_change(case, result)
