@@ -35,6 +35,7 @@ BAD_OPTIONS: list[tuple[str, Mapping[str, Any], str]] = [
     ("nan", {"timeout_ms": float("nan")}, "timeout_ms: "),
     ("infinite", {"timeout_ms": float("inf")}, "timeout_ms: "),
     ("true", {"timeout_ms": True}, "timeout_ms: .* got true"),
+    ("none", {"timeout_ms": None}, "timeout_ms: .* got null"),
     ("text", {"timeout_ms": "5000"}, "timeout_ms: "),
     ("on_error", {"on_error": "deny"}, "on_error: expected 'allow', 'block' or an"),
     ("on_error type", {"on_error": True}, "on_error: .* got true"),

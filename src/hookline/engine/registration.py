@@ -166,6 +166,7 @@ _KEYS = {
     "asynchronous": "async",
 }
 """The parameters of ``on``, and their keys in settings."""
+_MAY_BE_NONE = {"name", "on_error", "condition"}
 
 
 _NAMES = r"[\w|]*"
@@ -185,7 +186,7 @@ def read_options(event: HookEventName, **given: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for parameter, key in _KEYS.items():
         value = given[parameter]
-        if value is not None:
+        if value is not None or parameter not in _MAY_BE_NONE:
             field = HOOK_FIELDS[key]
             found[field.attribute or parameter] = _parsed(event, parameter, value, key)
     _check_condition(event, found.get("condition"))
