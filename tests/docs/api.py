@@ -70,9 +70,35 @@ def _callables(name: str, members: set[str] | None) -> Iterator[Parameters]:
         yield _parameters(name, node, "")
     elif isinstance(node, ast.ClassDef):
         docs = ast.get_docstring(node) or ""
-        for one in node.body:
-            if isinstance(one, Function) and _is_shown(one.name, members):
-                yield _parameters(f"{name}.{one.name}", one, docs)
+        if fields := _fields(node):
+            listed = " ".join(fields)  # each has its own line on the page
+            yield Parameters(f"{name}.__init__", fields, frozenset(), False, listed)
+        for method, one in _methods(node):
+            if _is_shown(method, members):
+                yield _parameters(f"{name}.{method}", one, docs)
+
+
+def _methods(node: ast.ClassDef) -> Iterator[tuple[str, Function]]:
+    """The methods of a class, and what is made of one: ``fire = wait(fire_async)``."""
+    found = {one.name: one for one in node.body if isinstance(one, Function)}
+    yield from found.items()
+    for one in node.body:
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
+            for given in one.value.args:
+                if isinstance(given, ast.Name) and given.id in found:
+                    yield ast.unparse(one.targets[0]), found[given.id]
+
+
+def _fields(node: ast.ClassDef) -> frozenset[str]:
+    """The fields of a struct, which its constructor takes."""
+    if not any(
+        isinstance(base, ast.Name) and base.id == "Struct" for base in node.bases
+    ):
+        return frozenset()
+    assigned = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+    return frozenset(
+        one.target.id for one in assigned if isinstance(one.target, ast.Name)
+    )
 
 
 def _is_shown(method: str, members: set[str] | None) -> bool:

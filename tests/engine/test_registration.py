@@ -35,6 +35,7 @@ BAD_OPTIONS: list[tuple[str, Mapping[str, Any], str]] = [
     ("nan", {"timeout_ms": float("nan")}, "timeout_ms: "),
     ("infinite", {"timeout_ms": float("inf")}, "timeout_ms: "),
     ("true", {"timeout_ms": True}, "timeout_ms: .* got true"),
+    ("none", {"timeout_ms": None}, "timeout_ms: .* got null"),
     ("text", {"timeout_ms": "5000"}, "timeout_ms: "),
     ("on_error", {"on_error": "deny"}, "on_error: expected 'allow', 'block' or an"),
     ("on_error type", {"on_error": True}, "on_error: .* got true"),
@@ -47,7 +48,7 @@ BAD_OPTIONS: list[tuple[str, Mapping[str, Any], str]] = [
     ("async", {"asynchronous": "yes"}, "asynchronous: expected true or false"),
     ("nobody waits", {"asynchronous": True, "on_error": "block"}, "no effect with asy"),
     ("matcher", {"matcher": "write_[a-"}, "matcher 'write_.a-': invalid regular expr"),
-    ("glob", {"matcher": "*_file"}, "matcher '._file': .*nothing to repeat"),
+    ("glob", {"matcher": "*_file"}, "matcher '._file': .*did you mean '.*_file'"),
     ("matcher type", {"matcher": ["a"]}, "matcher: expected a string"),
     ("condition", {"condition": "tool_name =="}, "condition 'tool_name ==': "),
     ("condition field", {"condition": "tol_name == 'x'"}, "condition .*tol_name"),
@@ -136,8 +137,11 @@ def test_a_matcher_without_effect_is_logged(
     with caplog.at_level(logging.WARNING):
         hooks.on("BeforeModel", "gpt-.*")
         hooks.on("SessionStart", "start")
+        hooks.on("BeforeTool", "write_*")
     assert "BeforeModel takes no matcher" in caplog.text
     assert "'start' never matches" in caplog.text
+    assert "matcher 'write_*': it is a regular expression, not a glob" in caplog.text
+    assert "did you mean 'write_.*'?" in caplog.text
 
 
 def test_functions_of_all_kinds_are_registered(hooks: HookSystem) -> None:

@@ -7,6 +7,7 @@ are read as in settings, so that both have the same checks.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
@@ -15,7 +16,7 @@ from msgspec import UNSET
 from hookline.errors import InvalidHookError
 from hookline.expressions.failure import FAILURE_CONDITIONS
 from hookline.log import logger
-from hookline.protocol.events import HookEventName
+from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.inputs import (
     AfterAgentInput,
     AfterModelInput,
@@ -32,6 +33,7 @@ from hookline.protocol.inputs import (
     SubagentStartInput,
     SubagentStopInput,
 )
+from hookline.protocol.jsontext import describe
 from hookline.settings.fields import BOOLEAN, HOOK_FIELDS, Report, Severity
 from hookline.settings.model import FailurePolicy, OnFailure
 
@@ -164,6 +166,10 @@ _KEYS = {
     "asynchronous": "async",
 }
 """The parameters of ``on``, and their keys in settings."""
+_MAY_BE_NONE = {"name", "on_error", "condition"}
+
+
+_NAMES = r"[\w|]*"
 
 
 def read_event(event: object) -> HookEventName:
@@ -180,7 +186,7 @@ def read_options(event: HookEventName, **given: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for parameter, key in _KEYS.items():
         value = given[parameter]
-        if value is not None:
+        if value is not None or parameter not in _MAY_BE_NONE:
             field = HOOK_FIELDS[key]
             found[field.attribute or parameter] = _parsed(event, parameter, value, key)
     _check_condition(event, found.get("condition"))
@@ -199,16 +205,20 @@ def check_group(event: HookEventName, matcher: object, sequential: object) -> No
         return
     if not isinstance(matcher, str):
         raise _mistake(event, f"matcher: expected a string, got {matcher!r}")
-    # Only what is no plain list of names needs the module of ``hookline check``.
+    if TRAITS[event].matching is Matching.REGEX and re.fullmatch(_NAMES, matcher):
+        return
+    # What is no list of names needs the module of ``hookline check``.
     from hookline.settings.lint import check_matcher
 
     report = Report()
     check_matcher(event, matcher, None, report)
     for problem in report.problems:
-        text = problem.message.removesuffix(": compared literally")
+        text = problem.message.replace(": compared literally", "")
+        text = f"matcher {matcher!r}: {text.removeprefix(f'{describe(matcher)}: ')}"
         if problem.severity is Severity.ERROR:
-            raise _mistake(event, f"matcher {matcher!r}: {text}")
-        logger.warning("%s: matcher %r: %s", _place(event), matcher, text)
+            raise _mistake(event, text)
+        if problem.severity is Severity.WARNING:
+            logger.warning("%s: %s", _place(event), text)
 
 
 def check_function(event: HookEventName, function: object) -> None:
