@@ -24,9 +24,11 @@ from hookline.settings.model import HookType
 from .common import Options, Parser, load_config, log_to_stderr, parse_json, read_input
 from .terminal import (
     format_duration,
+    one_line,
     paint,
     print_json,
     printable,
+    shorten,
     show_waiting,
     verdict_output,
 )
@@ -196,6 +198,9 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
         for warning in hook.warnings:
             text = printable(f"hook {hook.hook_name!r}: {warning}")
             print(f"{paint('warning', 'yellow')}: {text}")
+        if hook.exit_code == 0 and hook.output is None and hook.stderr:
+            text = printable(f"hook {hook.hook_name!r}: {one_line(hook.stderr)}")
+            print(f"stderr, ignored with exit 0: {shorten(text, 200)}")
     for error in result.aggregated.errors:
         print(f"{paint('error', 'red')}: {printable(error.message)}")
     for hook in hooks:

@@ -250,7 +250,10 @@ def _explain(error: ValueError, text: str, where: str, *, cut: bool) -> str:
         problem = f"{where}line {line} column {column}: {getattr(error, 'msg', error)}"
     if cut:
         return f"printed broken JSON ({problem}): {_STILL_OPEN}"
-    return f"printed broken JSON ({problem}): print one JSON object and nothing else"
+    todo = "print one JSON object and nothing else"
+    if re.match(r"\{\s*'", text):
+        todo = "JSON has double quotes: in Python, print json.dumps(...)"
+    return f"printed broken JSON ({problem}): {todo}"
 
 
 def _text_warnings(text: str) -> tuple[str, ...]:

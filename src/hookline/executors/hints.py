@@ -95,18 +95,22 @@ def _file_problem(hook: RegisteredHook, end: RunEnd) -> str | None:
             if problem := script_problem(file, folder):
                 return f"{problem}{_instead(file, folder)}"
     for name in _not_found(end.stderr):
+        if folder is not None and os.path.isfile(f"{folder}/{name}"):  # noqa: PTH113
+            return f"{name!r} is not on the PATH: did you mean './{name}'?"
         return f"{name!r} is not installed, or not on the PATH that the hook gets"
     return None
 
 
 def _instead(file: ExecutedFile, folder: str) -> str:
-    """Where a missing script is instead, for a path that starts elsewhere."""
+    """Where a missing script was looked for, and where it is instead."""
     path = os.path.join(folder, file.path)  # noqa: PTH118
+    if os.path.exists(path):  # noqa: PTH110
+        return ""
     name = os.path.basename(file.path)  # noqa: PTH119
     for near in (f"{PROJECT_FOLDER}/{name}", f"{PROJECT_FOLDER}/hooks/{name}"):
-        if not os.path.exists(path) and os.path.isfile(f"{folder}/{near}"):  # noqa: PTH110, PTH113
-            return f": did you mean {near!r}?"
-    return ""
+        if os.path.isfile(f"{folder}/{near}"):  # noqa: PTH113
+            return f" in {folder}: did you mean {near!r}?"
+    return f" in {folder}: fix the path in its command"
 
 
 _NOT_FOUND = (

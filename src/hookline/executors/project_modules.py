@@ -27,6 +27,9 @@ _INSTALLED = ("/site-packages/", "/dist-packages/")
 _NEVER_OWN = frozenset({*sys.stdlib_module_names, "hookline"})
 """No file of a project takes the place of these."""
 
+PREFIX = "_hookline_project_"
+"""How the names of all projects in ``sys.modules`` start; a number follows."""
+
 _numbers = count(1)
 _open: dict[str, ProjectModules] = {}
 
@@ -36,7 +39,7 @@ class ProjectModules:
 
     def __init__(self, project: str) -> None:
         self._project = project
-        self._prefix = f"_hookline_project_{next(_numbers)}"
+        self._prefix = f"{PREFIX}{next(_numbers)}"
         self._roots = module_folders(project)
         self._folders: dict[str, list[str]] = {}
         """Where the modules of a package are looked for."""

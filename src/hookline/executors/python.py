@@ -309,12 +309,15 @@ def _start(
     return start_eagerly(work, loop)
 
 
+_SUCH_AS = ', such as {"decision": "block", "reason": "..."}'
+
+
 def _read_answer(
     hook: RegisteredHook, answer: Any, started: float
 ) -> HookExecutionResult:
     if answer is None:
         return _silent(hook, started)
-    problem = f"returned {type(answer).__name__}, expected None or a dict"
+    problem = f"returned {type(answer).__name__}, expected None or a dict{_SUCH_AS}"
     if type(answer) is dict or isinstance(answer, Mapping):
         try:
             # Plain values as in JSON: an enum or another mapping must not be ignored.
@@ -343,11 +346,25 @@ def _not_loaded(
     # An unapproved file must not take a guard out of the way.
     changed = isinstance(error, UnapprovedModuleError)
     cause = FailureCause.CHANGED if changed else FailureCause.SPAWN
-    from .tracebacks import author_traceback, one_line
+    from .tracebacks import author_traceback, one_line, without_prefix
 
     problem = f"could not load {hook.config.function!r}: {one_line(error)}"
+    if isinstance(error, ModuleNotFoundError) and not error.__cause__:
+        problem += _where_to_put(hook, without_prefix(error.name or ""))
     end = _end(started, stderr=author_traceback(error))
     return failed_result(hook, end, cause, problem)
+
+
+def _where_to_put(hook: RegisteredHook, missing: str) -> str:
+    """What to do where the module of the hook itself is missing."""
+    module = (hook.config.function or "").partition(":")[0]
+    if not missing or not f"{module}.".startswith(f"{missing}."):
+        return ""
+    if hook.project is None:
+        return f": install it for {sys.executable}"
+    if module.endswith(".py"):
+        return ": name the module without .py"
+    return f": put it into .hookline, or install it for {sys.executable}"
 
 
 def _crashed(

@@ -10,8 +10,11 @@ import asyncio
 import importlib
 import logging
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from traceback import FrameSummary, StackSummary, TracebackException
+
+from .project_modules import PREFIX
 
 _HERE = os.path.dirname(__file__)  # noqa: PTH120
 _IMPORTING = (
@@ -28,20 +31,30 @@ _LEADING = (
 
 def author_traceback(error: BaseException) -> str:
     """Format an exception and those behind it; empty if no code of the author ran."""
+    return without_prefix("".join(_lines(error)))
+
+
+def _lines(error: BaseException) -> Iterable[str]:
     trace = TracebackException.from_exception(error)
     if logging.getLogger("hookline.hooks").isEnabledFor(logging.DEBUG):
-        return "".join(trace.format())
+        return trace.format()
     for one in _chain(trace):
         one.stack = StackSummary.from_list(_shown(one.stack))
     if not any(one.stack for one in _chain(trace)):
         is_syntax = isinstance(error, SyntaxError)
-        return "".join(trace.format_exception_only()) if is_syntax else ""
-    return "".join(trace.format())
+        return trace.format_exception_only() if is_syntax else ()
+    return trace.format()
+
+
+def without_prefix(text: str) -> str:
+    """The names of a project's modules as their author knows them."""
+    return re.sub(rf"{PREFIX}\d+\.", "", text)
 
 
 def one_line(error: BaseException) -> str:
     """An exception in one line, with the place of a syntax error."""
-    text = list(TracebackException.from_exception(error).format_exception_only())[-1]
+    *_, text = TracebackException.from_exception(error).format_exception_only()
+    text = without_prefix(text)
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{text.strip()} ({error.filename}, line {error.lineno})"
     return text.strip()

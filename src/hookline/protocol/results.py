@@ -129,6 +129,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
             "recheck": self.recheck,
             "async": self.is_async,
         }
+        if self.warnings:
+            found["warnings"] = list(self.warnings)
         if self.user_message is not None:
             found["user_message"] = self.user_message
         return found | _UNKNOWN if self.is_async else found

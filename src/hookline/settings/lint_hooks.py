@@ -22,6 +22,7 @@ from hookline.shelltext.parse import (
     project_variables,
 )
 from hookline.shelltext.programs import NODES, PYTHON
+from hookline.shelltext.scripts import script_problem
 from hookline.shelltext.uses import Form, Role, modules_beside
 from hookline.shelltext.variables import SHELL_VARIABLES, used_variables
 
@@ -110,15 +111,9 @@ def _check_values(
 ) -> None:
     _check_timeout(hook, report.at("timeout"))
     if hook.get("type") in (HookType.COMMAND, HookType.WORKER):
-        command = hook.get("command")
-        project = None if project_dir is None else str(project_dir)
-        files = executed_files(command, project) if is_text(command) else []
-        for file in files:
-            _check_file(file, project_dir, report.at("command"))
-        if project is not None and is_text(command):
-            _check_pinning(hook, project, report)
-        if is_text(command):
-            _check_variables(hook, report.at("command"))
+        _check_command(hook, project_dir, report)
+    if hook.get("type") == HookType.PYTHON:
+        _check_function(hook.get("function"), project_dir, report.at("function"))
     if hook.get("type") == HookType.CEDAR:
         _check_policies(hook, project_dir, report)
     if hook.get("type") == HookType.HTTP:
@@ -131,6 +126,27 @@ def _check_values(
     for index, name in enumerate(names if isinstance(names, list | tuple) else ()):
         if is_text(name):
             _check_trust_file(name, project_dir, report.at("trustFiles", index))
+
+
+def _check_command(
+    hook: dict[str, Any], project_dir: Path | None, report: Report
+) -> None:
+    command = hook.get("command")
+    if not is_text(command):
+        return
+    project = None if project_dir is None else str(project_dir)
+    for file in executed_files(command, project):
+        _check_file(file, project_dir, report.at("command"))
+    if project is not None:
+        _check_pinning(hook, project, report)
+    _check_variables(hook, report.at("command"))
+
+
+def _check_function(function: Any, project_dir: Path | None, report: Report) -> None:
+    if is_text(function) and project_dir is not None:
+        from .lint_python import check_function  # few settings have any
+
+        check_function(function, project_dir, report)
 
 
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
@@ -419,14 +435,7 @@ def _check_timeout(hook: dict[str, Any], report: Report) -> None:
 
 
 def _check_file(file: ExecutedFile, project_dir: Path | None, report: Report) -> None:
-    path = Path(file.path)
-    if not path.is_absolute():
-        if project_dir is None:
-            return  # it depends on the project
-        path = project_dir / path
-    if not os.path.exists(path):  # noqa: PTH110 - false, not an error, for odd names
-        report.add(f"{describe(file.path)} does not exist")
-    elif path.is_dir():
-        report.add(f"{describe(file.path)} is a directory")
-    elif file.is_program and not os.access(path, os.X_OK):
-        report.add(f"{describe(file.path)} is not executable: run chmod +x on it")
+    if project_dir is None and not Path(file.path).is_absolute():
+        return  # it depends on the project
+    if problem := script_problem(file, str(project_dir or "/")):
+        report.add(problem)

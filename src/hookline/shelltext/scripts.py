@@ -7,6 +7,8 @@ import re
 import stat
 from shutil import which
 
+from hookline.protocol.jsontext import describe
+
 from .parse import ExecutedFile
 
 _HEAD = 4096
@@ -17,12 +19,11 @@ def script_problem(file: ExecutedFile, folder: str) -> str | None:
     """What is wrong with a file that a command runs, and what to do about it."""
     path, shown = os.path.join(folder, file.path), file.path  # noqa: PTH118
     if not os.path.exists(path):  # noqa: PTH110 - false, not an error, for odd names
-        where = "" if os.path.isabs(shown) else f" in {folder}"  # noqa: PTH117
-        return f"{shown!r} does not exist{where}"
+        return f"{describe(shown)} does not exist"
     if os.path.isdir(path):  # noqa: PTH112
-        return f"{shown!r} is a directory"
+        return f"{describe(shown)} is a directory"
     if file.is_program and not os.access(path, os.X_OK):
-        return f"{shown!r} is not executable: run chmod +x on it"
+        return f"{describe(shown)} is not executable: run chmod +x on it"
     return _content_problem(_head(path), shown, is_program=file.is_program)
 
 
@@ -32,14 +33,14 @@ def _content_problem(head: bytes, shown: str, *, is_program: bool) -> str | None
     has_crlf = first.endswith(b"\r")
     if has_crlf and (is_shell or (is_program and first.startswith(b"#!"))):
         todo = "convert it with dos2unix, or sed -i 's/\\r$//'"
-        return f"{shown!r} has Windows line ends (CRLF): {todo}"
+        return f"{describe(shown)} has Windows line ends (CRLF): {todo}"
     if not is_program or not first:
         return None
     if first.startswith(b"#!"):
         return _interpreter_problem(first[2:].decode("utf-8", "replace"), shown)
     if shown.endswith(".py"):
         start = "start it with #!/usr/bin/env python3"
-        return f"{shown!r} has no #! line, so a shell would read it: {start}"
+        return f"{describe(shown)} has no #! line, so a shell would read it: {start}"
     return None
 
 
@@ -53,7 +54,9 @@ def _interpreter_problem(line: str, shown: str) -> str | None:
         program = given[0] if given else program
     if "=" in program or which(program) is not None:
         return None
-    return f"{program!r}, the interpreter of {shown!r}, is not installed"
+    return (
+        f"{describe(program)}, the interpreter of {describe(shown)}, is not installed"
+    )
 
 
 def _head(path: str) -> bytes:
