@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 3
 
 OTHER := .venv-adapters
 
-.PHONY: demo test browser pictures docs docs-serve adapters conformance architecture manpage check format bench soak hosts coverage clean
+.PHONY: demo test package browser pictures docs docs-serve adapters conformance architecture manpage check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -99,4 +99,4 @@ coverage: $(READY)
 	$(BIN)/coverage report
 
 clean:
-	rm -rf .venv $(OTHER) build site .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(OTHER) dist build site .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The wheel and the source distribution, checked as somebody gets them."""
