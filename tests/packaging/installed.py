@@ -30,13 +30,17 @@ CORE = (
     ("stats", OK, "no-env-files"),
     ("replay", OK, "1 event replayed"),
     ("recipes", OK, "secret-scan"),
+    ("init --rule --cwd ../other", OK, "pip install 'cel-expr-python>="),
+    ("paths", OK, ".hookline"),
+    ("help fire", OK, "hookline fire"),
+    ("completion bash", FAILED, "pip install 'shtab>="),
     ("schema", OK, "json-schema.org"),
     ("install claude", OK, "wrote  .claude/settings.json"),
     ("migrate --from claude theirs.json --output ours.json", OK, "wrote"),
     ("bridge claude PreToolUse < event.json", OK, "deny"),
     ("uninstall claude", OK, "removed"),
-    ("inspect --no-open", FAILED, "pip install 'starlette>=0.46' 'uvicorn>=0.34'"),
-    ("serve --bus nats://127.0.0.1:1", FAILED, "pip install 'nats-py[nkeys]>=2.9'"),
+    ("inspect --no-open", FAILED, "pip install 'starlette>="),
+    ("serve --bus nats://127.0.0.1:1", FAILED, "pip install 'nats-py[nkeys]>="),
     ("request BeforeTool --bus nats://127.0.0.1:1", FAILED, "pip install 'nats-py"),
 )
 """Commands, their exit status, and what they say."""
@@ -92,6 +96,7 @@ def problems_of_core(place: Place) -> Iterator[str]:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     (place.folder / "event.json").write_text(EVENT)
     (place.folder / "theirs.json").write_text(THEIRS)
+    (place.folder / ".." / "other").mkdir()
     versions = ((f"{how} --version", OK, version) for how in _WAYS)
     helps = ((f"hookline {name} --help", OK, f"hookline {name}") for name in COMMANDS)
     commands = ((f"hookline {line}", status, words) for line, status, words in CORE)
@@ -142,5 +147,6 @@ def problems_of_quick_start(place: Place) -> Iterator[str]:
             ("hookline test .hookline", OK, "passed"),
             (tried, BLOCKED, "keep secrets out of .env"),
             (allowed, OK, "allowed"),
+            ("hookline completion bash", OK, "complete"),
         ],
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 from hookline.errors import HooklineError, SettingsError
 from hookline.hosts.file_changes import Change, apply, read_inside, require_unchanged
 from hookline.hosts.json_edit import text_of
+from hookline.installation import install_command
 from hookline.recipes.catalog import (
     STARTER,
     STARTER_RULE,
@@ -193,7 +195,11 @@ def _write(path: Path, text: str) -> None:
 def _print_next_steps(recipes: list[Recipe], cwd: str, *, changed: bool) -> None:
     where = "" if cwd == "." else f" --cwd {shlex.quote(cwd)}"
     folder = shlex.quote(str(Path(cwd, PROJECT_FOLDER)))
-    print(f"\nnext:\n  hookline test {folder}   # run the tests of the hooks")
+    print("\nnext:")
+    if any(one.when for one in recipes) and find_spec("cel_expr_python") is None:
+        install = install_command("rules", "cel-expr-python")
+        print(f"  {install}   # the engine of rules, which is missing")
+    print(f"  hookline test {folder}   # run the tests of the hooks")
     again = " again: until then they block" if changed and _was_approved(cwd) else ""
     print(f"  hookline trust{where}   # review and approve the hooks{again}")
     if {STARTER, STARTER_RULE} & set(recipes):
