@@ -39,6 +39,16 @@ esac
 """
 
 
+def test_the_page_shows_the_code_of_the_applications() -> None:
+    page = EXAMPLES.parents[1] / "docs/how-to/web-servers.md"
+    blocks = re.findall(
+        r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    files = [file.read_text() for file in EXAMPLES.glob("*.py")]
+    assert blocks
+    assert [one for one in blocks if not any(one in text for text in files)] == []
+
+
 class Shop:
     """A copy of the example with one more hook, a command."""
 
