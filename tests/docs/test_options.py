@@ -184,6 +184,8 @@ OF_OTHERS = {
     "--trust-folder": "of GitHub Copilot",
     "--exclude=.env": "of programs that read files",
     "--config": "of programs whose configuration is approved",
+    "--workers": "of uvicorn",
+    "--preload": "of gunicorn",
 }
 
 
