@@ -185,6 +185,7 @@ OF_OTHERS = {
     "--exclude=.env": "of programs that read files",
     "--config": "of programs whose configuration is approved",
     "--workers": "of uvicorn",
+    "--reload": "of uvicorn",
     "--preload": "of gunicorn",
 }
 
