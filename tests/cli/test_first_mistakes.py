@@ -155,7 +155,7 @@ FIRED = {
     "single quotes": Mistake(
         *shell(f'echo "{DEEP}"'),
         "fire",
-        "JSON has double quotes: in Python, print json.",
+        "JSON has double quotes: in Python, use json.dumps",
     ),
     "unknown decision": Mistake(
         *shell('echo \'{"decision": "blocked"}\''),

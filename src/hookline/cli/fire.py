@@ -198,7 +198,8 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
         for warning in hook.warnings:
             text = printable(f"hook {hook.hook_name!r}: {warning}")
             print(f"{paint('warning', 'yellow')}: {text}")
-        if hook.exit_code == 0 and hook.output is None and hook.stderr:
+        is_process = hook.hook_type in (HookType.COMMAND, HookType.WORKER)
+        if is_process and hook.success and hook.output is None and hook.stderr:
             text = printable(f"hook {hook.hook_name!r}: {one_line(hook.stderr)}")
             print(f"stderr, ignored with exit 0: {shorten(text, 200)}")
     for error in result.aggregated.errors:

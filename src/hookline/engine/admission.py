@@ -22,8 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import StateFileError
-from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.executors.exit_table import RunEnd, failed_result
+from hookline.executors.contract import HookCall, RegisteredHook, RunEnd
+from hookline.executors.exit_table import failed_result
 from hookline.log import logger
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.locations import (

@@ -35,8 +35,8 @@ from hookline.settings.policies import (
 from hookline.settings.read import decode_text, read_bytes
 from hookline.trust.stamps import file_stamp
 
-from .contract import HookCall, RegisteredHook
-from .exit_table import RunEnd, blank_result, failed_result, with_output
+from .contract import HookCall, RegisteredHook, RunEnd
+from .exit_table import blank_result, failed_result, with_output
 
 if TYPE_CHECKING:
     import cedarpy

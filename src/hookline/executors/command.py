@@ -21,8 +21,8 @@ from hookline.shelltext.parse import (
     quote_folders,
 )
 
-from .contract import DEPTH_VARIABLE, HookCall, RegisteredHook
-from .exit_table import RunEnd, as_text, failed_result, read_end, timed_out_result
+from .contract import DEPTH_VARIABLE, HookCall, RegisteredHook, RunEnd
+from .exit_table import as_text, failed_result, read_end, timed_out_result
 
 CLEAN_NAMES = frozenset(
     {

@@ -148,6 +148,22 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
         return self.options.on_error.get(cause) or OnFailure.ALLOW
 
 
+class RunEnd(Struct, frozen=True, kw_only=True):
+    """How a run ended."""
+
+    exit_code: int | None
+    stdout: str = ""
+    stderr: str = ""
+    stdout_truncated: bool = False
+    stdout_open: bool = False
+    """Another process still held it when reading ended: more may have come."""
+    truncated: bool = False
+    duration: float = 0.0
+    reran: bool = False
+    cwd: str | None = None
+    """Where its process ran."""
+
+
 class HookPlan(Struct, frozen=True):
     """The hooks to run for one event."""
 

@@ -12,14 +12,14 @@ import signal
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from hookline.protocol.jsontext import TooDeepError, decode
 from hookline.protocol.outputs import read_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Expect
 
-from .contract import RegisteredHook
+from .contract import RegisteredHook, RunEnd
 
 EXIT_BLOCK = 2
 MAX_MESSAGE_BYTES = 64 * 1024
@@ -54,22 +54,6 @@ _HOLDS_AN_OBJECT = rf"""(?m:(?:^|\r)(?:{_UNSEEN}|b?['"`]|[\[\\])*+\{{\\*+["'])""
 _SAMPLE = 64 * 1024
 
 
-class RunEnd(Struct, frozen=True, kw_only=True):
-    """How a run ended."""
-
-    exit_code: int | None
-    stdout: str = ""
-    stderr: str = ""
-    stdout_truncated: bool = False
-    stdout_open: bool = False
-    """Another process still held it when reading ended: more may have come."""
-    truncated: bool = False
-    duration: float = 0.0
-    reran: bool = False
-    cwd: str | None = None
-    """Where its process ran."""
-
-
 def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     """The result of a run that ended by itself."""
     if end.exit_code == 0:
@@ -77,8 +61,10 @@ def read_end(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     if end.exit_code == EXIT_BLOCK:
         reason = shortened(end.stderr) or DEFAULT_BLOCK_REASON
         said = {"decision": "deny", "reason": reason}
-        result = with_output(blank_result(hook, end, success=False), said)
-        return _hinted(result, hook, end) if _is_odd_block(end) else result
+        blank = blank_result(hook, end, success=False)
+        if _is_odd_block(end):
+            blank = _hinted(blank, hook, end)
+        return with_output(blank, said)
     return _hinted(_read_crash(hook, end), hook, end)
 
 
@@ -250,10 +236,9 @@ def _explain(error: ValueError, text: str, where: str, *, cut: bool) -> str:
         problem = f"{where}line {line} column {column}: {getattr(error, 'msg', error)}"
     if cut:
         return f"printed broken JSON ({problem}): {_STILL_OPEN}"
-    todo = "print one JSON object and nothing else"
     if re.match(r"\{\s*'", text):
-        todo = "JSON has double quotes: in Python, print json.dumps(...)"
-    return f"printed broken JSON ({problem}): {todo}"
+        problem += "; JSON has double quotes: in Python, use json.dumps"
+    return f"printed broken JSON ({problem}): print one JSON object and nothing else"
 
 
 def _text_warnings(text: str) -> tuple[str, ...]:

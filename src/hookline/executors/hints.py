@@ -17,8 +17,7 @@ from hookline.settings.model import HookType
 from hookline.shelltext.parse import ExecutedFile, executed_files
 from hookline.shelltext.scripts import script_problem
 
-from .contract import RegisteredHook
-from .exit_table import RunEnd
+from .contract import RegisteredHook, RunEnd
 
 LOOKS_LIKE_SECONDS_BELOW = 100
 _COMMANDS = (HookType.COMMAND, HookType.WORKER)

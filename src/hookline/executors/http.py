@@ -36,9 +36,8 @@ from hookline.settings.headers import (
 from hookline.settings.model import Dialect, Expect, HookConfig, shown_url
 
 from .command import environment_text
-from .contract import HookCall, RegisteredHook
+from .contract import HookCall, RegisteredHook, RunEnd
 from .exit_table import (
-    RunEnd,
     as_text,
     blank_result,
     failed_result,

@@ -25,10 +25,11 @@ from .contract import (
     HookCall,
     HookFunction,
     RegisteredHook,
+    RunEnd,
     UnapprovedModuleError,
     depth_inside,
 )
-from .exit_table import RunEnd, failed_result, read_end, timed_out_result, with_output
+from .exit_table import failed_result, read_end, timed_out_result, with_output
 
 if sys.version_info < (3, 12):
     from .eager import start_eagerly

@@ -18,8 +18,8 @@ from hookline.log import logger
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import HookConfig
 
-from .contract import HookCall, RegisteredHook
-from .exit_table import RunEnd, blank_result, failed_result, with_output
+from .contract import HookCall, RegisteredHook, RunEnd
+from .exit_table import blank_result, failed_result, with_output
 
 
 class RuleExecutor:

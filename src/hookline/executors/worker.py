@@ -36,8 +36,8 @@ from .command import (
     request_environment,
     trace_environment,
 )
-from .contract import HookCall, RegisteredHook
-from .exit_table import RunEnd, failed_result, read_end, timed_out_result, trimmed
+from .contract import HookCall, RegisteredHook, RunEnd
+from .exit_table import failed_result, read_end, timed_out_result, trimmed
 from .warm import (
     Answer,
     HandshakeError,

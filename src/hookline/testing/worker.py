@@ -21,8 +21,8 @@ from hookline.executors.command import (
     read_outcome,
     request_environment,
 )
-from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.executors.exit_table import RunEnd, read_end
+from hookline.executors.contract import HookCall, RegisteredHook, RunEnd
+from hookline.executors.exit_table import read_end
 from hookline.executors.warm import (
     Answer,
     WarmProcess,
