@@ -20,31 +20,21 @@ def write_page(rows: list[Row]) -> None:
 
 
 def limits_table() -> str:
-    """What the observed hosts can express, and the limits of all."""
-    hosts = list(all_hosts().values())
-    observed = [host for host in hosts if host.tested]
+    """What the observed hosts can express; the page of each says what is limited."""
+    observed = [host for host in all_hosts().values() if host.tested]
     heads = [f"{host.title}" for host in observed]
     lines = _head(["event", "effect", *heads])
     for event in HookEventName:
         for effect in EFFECTS[event]:
             cells = [_expressed(host, event, effect) for host in observed]
             lines.append(_line([event.value, effect.value, *cells]))
-    return "\n".join([*lines, "", *(line for host in hosts for line in _limits(host))])
+    return "\n".join([*lines, ""])
 
 
 def _expressed(host: Host, event: HookEventName, effect: Effect) -> str:
     if event not in host.events.values():
         return "-"
     return "limited" if effect in host.limits.get(event, {}) else "yes"
-
-
-def _limits(host: Host) -> Iterable[str]:
-    about = host.tested or "by its documentation, untested"
-    yield f"**{host.title}** ({about})\n"
-    for event, limits in host.limits.items():
-        for effect, instead in limits.items():
-            yield f"- {event.value}, {effect.value}: {instead}"
-    yield ""
 
 
 def seen_table(rows: list[Row]) -> str:
