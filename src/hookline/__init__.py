@@ -23,16 +23,14 @@ _HOMES = {
 }
 
 _PACKAGES = (
-    *(
-        "adapters",
-        "agent",
-        "bus",
-        "errors",
-        "script",
-        "testing",
-        "translators",
-        "types",
-    ),
+    "adapters",
+    "agent",
+    "bus",
+    "errors",
+    "script",
+    "testing",
+    "translators",
+    "types",
 )
 """Public modules: ``hookline.agent`` works after ``import hookline`` too."""
 
