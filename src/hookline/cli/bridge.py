@@ -23,7 +23,7 @@ settings; run it by hand to see what an agent would get:
   hookline bridge claude < event.json
   hookline bridge copilot preToolUse < event.json
 
-A resident helper keeps hooks loaded from one event to the next. It starts with the
+On Linux a resident helper keeps hooks loaded between events. It starts with the
 first event and ends after 10 idle minutes; without it (--no-resident, or the variable
 HOOKLINE_NO_RESIDENT=1) the answers are the same, but slower:
 
