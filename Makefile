@@ -30,6 +30,24 @@ demo: $(DEMO)
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+# The tests under other Pythons, each in an environment of its own:
+# make pythons PYTHONS="python3.12 python3.13" TESTS="tests/engine tests/processes"
+PYTHONS ?= python3.12 python3.13 python3.14
+TESTS ?= tests
+.PHONY: pythons
+pythons: $(addprefix pythons-,$(PYTHONS))
+
+pythons-%: pyproject.toml
+	@if ! $* --version 2>/dev/null; then echo "$* is not installed: skipped"; exit 0; fi; \
+	set -e; other=.venv-$$($* -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	if [ ! $$other/.ready -nt pyproject.toml ]; then \
+		$* -m venv $$other; \
+		$$other/bin/python -m pip install --quiet --upgrade pip; \
+		$$other/bin/python -m pip install --quiet --editable '.[dev]'; \
+		touch $$other/.ready; \
+	fi; \
+	$$other/bin/python -m pytest $(PYTEST_ARGS) $(TESTS)
+
 # Programs whose tests skip without them (Debian, Ubuntu): the browser that shows the
 # inspector, the shells that complete commands, and the formatter of the man page.
 PROGRAMS := chromium zsh fish mandoc
@@ -75,7 +93,17 @@ manpage: $(READY)
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(MAKE) --no-print-directory -j 2 --output-sync=target types-linux types-darwin types-win32
+
+.PHONY: types-linux types-darwin types-win32
+types-linux: $(READY)
 	$(BIN)/mypy
+
+# What depends on the system is ours or in the standard library: packages are not followed.
+NO_PACKAGES := --follow-imports=skip --ignore-missing-imports --allow-subclassing-any \
+	--allow-untyped-decorators --no-warn-return-any --no-warn-unused-ignores
+types-darwin types-win32: types-%: $(READY)
+	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* $(NO_PACKAGES) src
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -99,4 +127,4 @@ coverage: $(READY)
 	$(BIN)/coverage report
 
 clean:
-	rm -rf .venv $(OTHER) dist build site .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* dist build site .cache .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

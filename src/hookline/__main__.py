@@ -9,12 +9,17 @@ import sys
 
 def main() -> int:
     """Run one command and return its exit status."""
-    if sys.argv[1:2] == ["bridge"]:
+    if sys.platform == "linux" and sys.argv[1:2] == ["bridge"]:
         from hookline.hosts.client import ask
 
         ask(sys.argv[2:])
-    from hookline.cli.main import main as run
+    from hookline.errors import UnsupportedPlatformError
 
+    try:
+        from hookline.cli.main import main as run
+    except UnsupportedPlatformError as error:
+        sys.stderr.write(f"hookline: {error}\n")
+        return 1
     return run()
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from .errors import HookSystemExistsError
+from .errors import HookSystemExistsError, refuse_windows
 from .protocol.inputs import checked_translator
 from .settings.load import Settings, SettingsOrigin
 from .settings.locations import absolute, find_workspace
+
+refuse_windows()  # here: a trigger whose hooks cannot be built would let all pass
 
 if TYPE_CHECKING:
     from .agent.session import Session

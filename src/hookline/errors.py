@@ -20,7 +20,8 @@
     ├── ToolBlockedError                a hook refused the call of a tool
     ├── JournalError                    a journal file that cannot be used
     ├── BusConnectionError              no connection to a bus (ConnectionError too)
-    └── MissingExtraError               optional package missing (ImportError too)
+    ├── MissingExtraError               optional package missing (ImportError too)
+    └── UnsupportedPlatformError        a system that hooks cannot run on (ImportError)
 
 Each keeps its arguments as fields and survives pickling. They are raised for mistakes
 of the caller only: a hook's failure is returned as data (see ``results``).
@@ -28,6 +29,7 @@ of the caller only: a hook's failure is returned as data (see ``results``).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from os import PathLike, fspath
 
@@ -256,6 +258,19 @@ class MissingExtraError(HooklineError, ImportError):
         version = f" {self.at_least} or later" if self.at_least else ""
         missing = f"{self.package}{version} is missing (hookline[{self.extra}])"
         return f"{missing}: run {install_command(*self.args)}"
+
+
+class UnsupportedPlatformError(HooklineError, ImportError):
+    """A part that needs Linux or macOS was imported on Windows."""
+
+    def __str__(self) -> str:
+        return "hookline runs hooks on Linux and macOS only: on Windows, use WSL"
+
+
+def refuse_windows() -> None:
+    """Raise where hooks cannot run; type checkers go on behind it."""
+    if sys.platform == "win32":
+        raise UnsupportedPlatformError
 
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -295,7 +295,8 @@ class _Worker:
 
     def _enter(self, env: dict[str, str]) -> None:
         """Restore directory and environment, and set the variables of the event."""
-        os.fchdir(self._folder)
+        if sys.platform != "win32":  # where no worker gets this far
+            os.fchdir(self._folder)
         if env == self._env and self._live == self._entered:
             return
         wanted = {**self._own_env, **env}
@@ -329,7 +330,8 @@ class _Printed:
         import _thread
 
         self._source, sink = os.pipe()
-        os.set_blocking(self._source, False)
+        if sys.platform != "win32":
+            os.set_blocking(self._source, False)
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.close(sink)

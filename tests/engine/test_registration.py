@@ -160,6 +160,14 @@ def test_functions_of_all_kinds_are_registered(hooks: HookSystem) -> None:
     assert hooks.status.total_hooks == 6
 
 
+def test_a_hook_may_name_a_type_that_only_type_checkers_know(hooks: HookSystem) -> None:
+    """Python 3.14 evaluates annotations when a signature is read (issue 17)."""
+    quote = "" if sys.version_info >= (3, 14) else "'"
+    scope: dict[str, Any] = {}
+    exec(f"def guard(event: {quote}Missing{quote}): ...", scope)
+    assert hooks.on("BeforeTool")(scope["guard"]) is scope["guard"]
+
+
 async def test_off_knows_methods_and_takes_an_event() -> None:
     """Issue 17: ``hooks.off`` for methods, repeats, one event, unknown functions."""
     seen: list[Event] = []

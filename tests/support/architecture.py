@@ -28,19 +28,10 @@ SOURCE = Path(hookline.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md"
 
 PACKAGES = [
-    *(
-        "installation",
-        "errors",
-        "log",
-        "protocol",
-        "shelltext",
-        "expressions",
-        "settings",
-        "trust",
-    ),
-    *("config", "processes", "executors", "translators", "bus", "journal", "telemetry"),
-    *("engine", "agent", "adapters", "hosts", "inspector", "recipes", "demo"),
-    *("testing", "cli"),
+    *("installation", "errors", "log", "posix", "protocol", "shelltext"),
+    *("expressions", "settings", "trust", "config", "processes", "executors"),
+    *("translators", "bus", "journal", "telemetry", "engine", "agent", "adapters"),
+    *("hosts", "inspector", "recipes", "demo", "testing", "cli"),
 ]
 """In the order of imports: a package imports only those before it."""
 

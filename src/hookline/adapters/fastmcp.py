@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 from hookline.agent import (
     ConfigOrSession,
@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("fastmcp", "fastmcp") from error
 
-CallContext = MiddlewareContext[mcp.CallToolRequestParams]
+CallContext: TypeAlias = MiddlewareContext[mcp.CallToolRequestParams]
 _NO_MODEL: dict[str, Any] = {"model": "", "messages": []}
 _QUESTION = "hookline-"
 _YES_OR_NO: dict[str, Any] = {

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import takewhile
-from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar, cast
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypeVar, cast
 
 from hookline.agent import (
     ConfigOrSession,
@@ -57,11 +57,11 @@ except ImportError as error:
 M = TypeVar("M", bound=BaseMessage)
 Messages = Sequence[Any]
 Update = dict[str, Any]
-State = lc.AgentState[Any]
-Request = lc.ModelRequest[Any]
-Response = lc.ModelResponse[Any]
-Answer = lc.ExtendedModelResponse[Any]
-Told = ToolMessage | Command[Any]
+State: TypeAlias = lc.AgentState[Any]
+Request: TypeAlias = lc.ModelRequest[Any]
+Response: TypeAlias = lc.ModelResponse[Any]
+Answer: TypeAlias = lc.ExtendedModelResponse[Any]
+Told: TypeAlias = ToolMessage | Command[Any]
 Handler = Callable[[Any], Any]
 
 KEY = "hookline"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import structs
 
@@ -47,7 +47,7 @@ _OVERRIDDEN = (
     "_generate_content_stream_with_continuation",
 )
 
-Response = types.GenerateContentResponse
+Response: TypeAlias = types.GenerateContentResponse
 
 
 def hooked_genai(client: Client, hooks: ClientHooks) -> Client:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, get_type_hints
 import msgspec
 from msgspec import Struct, field
 
+from hookline.engine.registration import signature_of
 from hookline.translators.stable import HookTranslator
 
 from .tool_calls import ToolResult, annotation
@@ -207,7 +208,7 @@ def _unbound(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     if not isinstance(function, partial) or not function.args:
         return function, {}
     inner = partial(function.func, **function.keywords)
-    parameters = list(inspect.signature(function.func).parameters.values())
+    parameters = list(signature_of(function.func).parameters.values())
     bound = parameters[: len(function.args)]
     if any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in bound):
         return function, {}  # these have no names
@@ -217,7 +218,7 @@ def _unbound(function: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):
         return {}  # some built-in functions have no signature
     return {
@@ -228,7 +229,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    signature = inspect.signature(function)
+    signature = signature_of(function)
     hints = _hints(function)
     properties: dict[str, Any] = {}
     required = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from msgspec import Struct, structs
 
+from hookline.engine.registration import signature_of
 from hookline.errors import ToolBlockedError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
@@ -271,7 +272,7 @@ class _HookedFunction:
         ) or inspect.isasyncgenfunction(self.function)
         self.wrapper: Callable[..., Any] | None = None
         self.raises = False
-        self._signature = inspect.signature(self.function)
+        self._signature = signature_of(self.function)
         self._first = next(iter(self._signature.parameters), "")
         self._start = start
         self._confirm = confirm

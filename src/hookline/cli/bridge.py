@@ -23,7 +23,7 @@ settings; run it by hand to see what an agent would get:
   hookline bridge claude < event.json
   hookline bridge copilot preToolUse < event.json
 
-A resident helper keeps hooks loaded from one event to the next. It starts with the
+On Linux a resident helper keeps hooks loaded between events. It starts with the
 first event and ends after 10 idle minutes; without it (--no-resident, or the variable
 HOOKLINE_NO_RESIDENT=1) the answers are the same, but slower:
 
@@ -73,19 +73,29 @@ async def _answer(host: str, event: str | None, stdin: bytes) -> Reply:
     return reply
 
 
-def _show_helpers(*, stop: bool) -> int:
-    from hookline.hosts.resident_files import running
-    from hookline.hosts.resident_files import stop as stop_helper
+if sys.platform == "linux":
 
-    helpers = list(running())
-    if not helpers:
-        print("the resident helper is not running")
-    for helper in helpers:
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(helper.since))
-        print(f"the resident helper is running: process {helper.pid}, since {since}")
-        print(f"its errors are in {helper.log}")
-        if stop and not stop_helper(helper):
-            raise HooklineError(f"process {helper.pid} does not end")
-        if stop:
-            print("it has been stopped")
-    return 0
+    def _show_helpers(*, stop: bool) -> int:
+        from hookline.hosts.resident_files import running
+        from hookline.hosts.resident_files import stop as stop_helper
+
+        helpers = list(running())
+        if not helpers:
+            print("the resident helper is not running")
+        for helper in helpers:
+            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(helper.since))
+            print(
+                f"the resident helper is running: process {helper.pid}, since {since}"
+            )
+            print(f"its errors are in {helper.log}")
+            if stop and not stop_helper(helper):
+                raise HooklineError(f"process {helper.pid} does not end")
+            if stop:
+                print("it has been stopped")
+        return 0
+
+else:
+
+    def _show_helpers(*, stop: bool) -> int:
+        print("the resident helper runs on Linux only")
+        return 0

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.log import logger
+from hookline.posix import O_NOCTTY
 from hookline.processes.watcher import watcher
 from hookline.protocol.jsontext import decode
 from hookline.settings.load import Settings
@@ -182,7 +183,7 @@ def end_hooks_on_signals(*numbers: signal.Signals) -> None:
 def has_terminal() -> bool:
     """Whether this process is in a window that is still open."""
     try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+        os.close(os.open("/dev/tty", os.O_RDONLY | O_NOCTTY))
     except OSError:
         return False
     return True

@@ -117,6 +117,8 @@ def _help(arguments: list[str]) -> int:
 
 
 def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
+    from hookline.posix import SIGHUP
+
     from .common import Parser, end_hooks_on_signals
 
     command = import_module(f"hookline.cli.{name}")
@@ -126,7 +128,7 @@ def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
         if name in {"fire", "bridge"}:
             # The process ends after one event: collecting garbage is wasted time.
             gc.disable()
-        end_hooks_on_signals(signal.SIGTERM, signal.SIGHUP)
+        end_hooks_on_signals(signal.SIGTERM, SIGHUP)
     try:
         options = parser.parse(arguments)
     except SystemExit:  # after --help

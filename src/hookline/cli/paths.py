@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -166,15 +167,15 @@ def _of_user() -> Iterator[_Row]:
         for name, about in _STATE.items():
             yield _USER, about, f"{state}/{name}"
     yield _USER, "state of recipes", absolute(project_folder("").parent)
-    try:
+    if sys.platform == "linux":
         from hookline.hosts.client import folder
-    except ImportError:  # Windows has no resident helper
-        return
-    yield _USER, "resident helper", folder()
-    with suppress(OSError):
-        # Each installation has one, also those that are long gone.
-        logs = (file for file in Path(folder()).glob("*.log") if file.stat().st_size)
-        yield from ((_USER, "its log", str(log)) for log in sorted(logs))
+
+        yield _USER, "resident helper", folder()
+        with suppress(OSError):
+            # Each installation has one, also those that are long gone.
+            files = Path(folder()).glob("*.log")
+            logs = sorted(file for file in files if file.stat().st_size)
+            yield from ((_USER, "its log", str(log)) for log in logs)
 
 
 def _measured(scope: str, what: str, path: str) -> Found:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from hookline.engine.system import HookSystem
+from hookline.posix import SIGHUP
 
 from .common import has_terminal
 
@@ -34,7 +35,7 @@ async def following_settings(system: HookSystem) -> AsyncIterator[None]:
         else:
             asked.set()
 
-    loop.add_signal_handler(signal.SIGHUP, receive)
+    loop.add_signal_handler(SIGHUP, receive)
     _log.setLevel(logging.INFO)  # also without --verbose: it is rare, and matters
     following = loop.create_task(_follow(system, asked))
     try:
@@ -43,8 +44,8 @@ async def following_settings(system: HookSystem) -> AsyncIterator[None]:
         following.cancel()
         await asyncio.wait({following})
         # It must not kill hooks that finish, either.
-        loop.remove_signal_handler(signal.SIGHUP)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        loop.remove_signal_handler(SIGHUP)
+        signal.signal(SIGHUP, signal.SIG_IGN)
 
 
 async def _follow(system: HookSystem, asked: asyncio.Event) -> None:

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import HooklineError
+from hookline.posix import SIGHUP
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
 from hookline.protocol.results import ProcessedHookResult
@@ -84,7 +85,7 @@ class _Page(io.StringIO):
 
 def main() -> None:
     """Do one round."""
-    end_hooks_on_signals(signal.SIGTERM, signal.SIGHUP)
+    end_hooks_on_signals(signal.SIGTERM, SIGHUP)
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
     # What hooks in this process print must not get between the findings.
     with os.fdopen(os.dup(1), "wb", buffering=0) as out:

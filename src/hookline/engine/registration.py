@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
@@ -221,6 +222,16 @@ def check_group(event: HookEventName, matcher: object, sequential: object) -> No
             logger.warning("%s: %s", _place(event), text)
 
 
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Its parameters, also where a name in an annotation is for type checkers only."""
+    options: dict[str, Any] = {}
+    if sys.version_info >= (3, 14):  # evaluates annotations only now
+        from annotationlib import Format
+
+        options["annotation_format"] = Format.FORWARDREF
+    return inspect.signature(function, **options)
+
+
 def check_function(event: HookEventName, function: object) -> None:
     """Check that a hook can be called with an event; raises ``InvalidHookError``."""
     name = name_of(function)
@@ -229,7 +240,7 @@ def check_function(event: HookEventName, function: object) -> None:
     if any(map(_is_generator, (function, type(function).__call__))):
         raise _mistake(event, f"{name} is a generator: return the answer, not yield it")
     try:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
     except (TypeError, ValueError):  # some of the interpreter's own have none
         return
     try:

@@ -12,8 +12,11 @@ Nothing is sent to a process of another user. The folder of the socket is ours a
 and the kernel says who listens.
 """
 
-import os
 import sys
+
+assert sys.platform == "linux", "the resident helper runs on Linux only"
+
+import os
 
 try:
     import _socket
@@ -34,9 +37,7 @@ MAX_EVENT_BYTES = 128 << 20
 """A larger event is not worth a second copy of it in memory."""
 _PRIME = (1 << 61) - 1
 _PATH_BYTES = 100
-"""A socket's name has to fit into 104 bytes, on Linux 108."""
-_PEER_CREDENTIALS = 17 if sys.platform == "linux" else 1
-_PEER_LEVEL = 1 if sys.platform == "linux" else 0
+"""A socket's name has to fit into 108 bytes."""
 _RETRY_S = 10.0
 _STARTING = b"starting"
 _BOOT = """\
@@ -110,11 +111,9 @@ def folder() -> str:
 
 def peer_uid(connection: "_socket.socket") -> int:
     """The user at the other end; raises ``OSError`` where the kernel cannot say."""
-    at = 4  # Linux: pid, uid, gid; elsewhere: version, uid, ...
-    facts = connection.getsockopt(_PEER_LEVEL, _PEER_CREDENTIALS, 76)
-    if len(facts) < at + 4:
-        raise OSError("the user at the other end is unknown")
-    return int.from_bytes(facts[at : at + 4], sys.byteorder)
+    # pid, uid, gid
+    facts = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(facts[4:8], sys.byteorder)
 
 
 def surroundings() -> bytes:

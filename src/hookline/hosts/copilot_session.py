@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
+from hookline.posix import O_NONBLOCK, pread
 from hookline.protocol.jsontext import decode
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -50,14 +51,14 @@ def _event(line: bytes) -> dict[str, Any]:
 def _end_of(path: str) -> bytes:
     try:
         # A pipe without a writer would keep us waiting.
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | O_NONBLOCK)
     except (OSError, ValueError):
         return b""
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
             return b""
-        return os.pread(file, MAX_BYTES, max(0, found.st_size - MAX_BYTES))
+        return pread(file, MAX_BYTES, max(0, found.st_size - MAX_BYTES))
     except OSError:
         return b""
     finally:

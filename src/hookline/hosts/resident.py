@@ -12,12 +12,15 @@ then answers by itself.
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux", "the resident helper runs on Linux only"
+
 import gc
 import os
 import selectors
 import signal
 import socket
-import sys
 import time
 import traceback
 from collections.abc import Callable

@@ -7,11 +7,14 @@ it has been idle, or when a file that it has imported or what it took over chang
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux", "the resident helper runs on Linux only"
+
 import asyncio
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -5,6 +5,10 @@ The lock is held for as long as the helper takes clients, and has its process id
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux", "the resident helper runs on Linux only"
+
 import fcntl
 import json
 import os

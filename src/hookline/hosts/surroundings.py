@@ -8,10 +8,13 @@ differ the client is refused, so that nobody leaves a sandbox through the helper
 
 from __future__ import annotations
 
+import sys
+
+assert sys.platform == "linux", "the resident helper runs on Linux only"
+
 import importlib
 import os
 import socket
-import sys
 import time
 from functools import cache
 
@@ -99,8 +102,6 @@ def limits_of(connection: socket.socket) -> Limits:
 
     They hold the depth of nested hooks as well (decision 0094).
     """
-    if sys.platform != "linux":
-        return ()
     import resource
 
     facts = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from array import array
 from collections import Counter
@@ -21,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import SettingsError
+from hookline.posix import fchmod, pread
 from hookline.protocol.jsontext import decode, encode
 from hookline.settings.read import parse_text
 
@@ -101,7 +103,7 @@ class FoundChanges:
 
     def _read(self, n: int) -> Wire:
         start = self._ends[n - 1] if n else 0
-        line = os.pread(self._file.fileno(), self._ends[n] - start, start)
+        line = pread(self._file.fileno(), self._ends[n] - start, start)
         found: Wire = decode(line)
         return {"n": n, **found}
 
@@ -262,10 +264,11 @@ class PastedSettings:
             where = _PASTED, error.line, error.column
             raise SettingsError(error.problem, *where) from error
         content = text.encode("utf-8", "replace") if is_json else encode(found)
-        self._in_memory = hasattr(os, "memfd_create")
-        if self._in_memory:
+        self._in_memory = False
+        if sys.platform == "linux" and hasattr(os, "memfd_create"):
+            self._in_memory = True
             descriptor = os.memfd_create("hookline-settings")
-            os.fchmod(descriptor, 0o600)
+            fchmod(descriptor, 0o600)
             self.path = f"/proc/{os.getpid()}/fd/{descriptor}"
         else:
             descriptor, self.path = mkstemp(prefix="hookline-settings-", suffix=".json")

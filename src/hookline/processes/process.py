@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import signal
 import sys
@@ -15,6 +14,8 @@ from contextlib import suppress
 from subprocess import SubprocessError
 
 from msgspec import Struct
+
+from hookline.posix import FIONREAD, SIGKILL, WNOHANG, fcntl, ioctl, killpg
 
 from .spawn import ProcessSpec
 from .watcher import fork_lock, group_lives, own_fds, start, start_held, watcher
@@ -28,6 +29,23 @@ def close_own(*fds: int) -> None:
         for fd in fds:
             own_fds.discard(fd)
             os.close(fd)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when a process ends; None: poll instead."""
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):  # an old C library, none left
+            return os.pidfd_open(pid)
+    return None
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a child has not ended, for one with a descriptor; leaves it unreaped."""
+    if sys.platform == "linux":
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with suppress(ChildProcessError):  # somebody else has reaped it
+            return os.waitid(os.P_PID, pid, options) is None
+    return False
 
 
 class ProcessGroup:
@@ -52,7 +70,7 @@ class ProcessGroup:
             return  # in a fork of the host, whose groups these are
         # Already gone, or only zombies are left (macOS).
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+            killpg(self.pid, number)
 
     def terminate(self) -> None:
         """Send SIGTERM; until ``release`` the host's death ends what ignores it."""
@@ -70,7 +88,7 @@ class ProcessGroup:
     def kill(self) -> None:
         """Kill what is left of the group."""
         if self.lives():
-            self.signal(signal.SIGKILL)
+            self.signal(SIGKILL)
 
     def lives(self) -> bool:
         """Whether anything of the group is left, not counting zombies."""
@@ -87,12 +105,8 @@ class ProcessGroup:
 
     def has_ended(self) -> bool:
         """Look now, whatever the event loop has seen so far."""
-        if self.reaped or self._pidfd is None:
-            return self._reap()
-        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        with suppress(ChildProcessError):  # somebody else has reaped it
-            if os.waitid(os.P_PID, self.pid, options) is None:
-                return False
+        if self._pidfd is not None and not self.reaped and _is_running(self.pid):
+            return False
         return self._reap()
 
     def abandon(self) -> None:
@@ -107,10 +121,8 @@ class ProcessGroup:
         self._unwatch()
 
     def _watch(self) -> int | None:
-        try:
-            pidfd = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
-            # Not Linux, or no descriptor left: poll.
+        pidfd = _open_pidfd(self.pid)
+        if pidfd is None:
             self.loop.call_later(POLL_FIRST_S, self._poll, POLL_FIRST_S)
             return None
         try:
@@ -118,7 +130,7 @@ class ProcessGroup:
         except BaseException:
             # A child that cannot be watched must not go on running.
             os.close(pidfd)
-            os.killpg(self.pid, signal.SIGKILL)
+            killpg(self.pid, SIGKILL)
             watcher.release(self.pid)
             os.waitpid(self.pid, 0)
             raise
@@ -144,7 +156,7 @@ class ProcessGroup:
         if has_exited:
             self._unlist()  # before its number can be reused
         try:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status = os.waitpid(self.pid, WNOHANG)
         except ChildProcessError:
             # The host ignores SIGCHLD or reaps all children: the status is lost.
             pid, status = self.pid, None
@@ -164,7 +176,7 @@ class ProcessGroup:
         The first process of a container does, and nobody else would.
         """
         with suppress(ChildProcessError):
-            while os.waitpid(-self.pid, os.WNOHANG)[0]:
+            while os.waitpid(-self.pid, WNOHANG)[0]:
                 pass
 
     def _unlist(self) -> None:
@@ -177,7 +189,7 @@ _DRAIN_READS = 64
 PIPE_SIZE = 64 * 1024
 """What a pipe usually holds before its writer has to wait."""
 
-_F_SETPIPE_SZ: int | None = getattr(fcntl, "F_SETPIPE_SZ", None)
+_F_SETPIPE_SZ = 1031  # of Linux
 _BIG_PIPE_SIZE = 256 * 1024  # a larger one does not fit the CPU cache
 
 
@@ -308,18 +320,16 @@ class Collector:
 
 def _enlarge(fd: int) -> None:
     """Enlarge a pipe for a big payload: fewer wake-ups of the event loop."""
-    if _F_SETPIPE_SZ is not None:
+    if sys.platform == "linux":
         # Over the user's limit of pipe memory the default size will do.
         with suppress(OSError):
-            fcntl.fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
+            fcntl(fd, _F_SETPIPE_SZ, _BIG_PIPE_SIZE)
 
 
 def _unread(fd: int) -> int:
     """How many bytes are in a pipe."""
-    from termios import FIONREAD  # only for processes that were started ahead
-
     try:
-        return int.from_bytes(fcntl.ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
+        return int.from_bytes(ioctl(fd, FIONREAD, bytes(4)), sys.byteorder)
     except OSError:  # no pipe: the process that kept it was replaced by another
         return 0
 

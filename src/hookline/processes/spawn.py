@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
 from msgspec import Struct
+
+from hookline.posix import O_NOCTTY
 
 GRACE_S = 5.0
 """From SIGTERM to SIGKILL."""
@@ -59,23 +62,22 @@ def mark_depth(pid: int, depth: int) -> None:
     An environment is cleared by ``env -i``; a hard limit can only be lowered, and it
     stays with processes that leave their group, session or parent (decision 0094).
     """
-    if sys.platform != "linux":
-        return
-    import resource  # with the first process, not at start-up
+    if sys.platform == "linux":
+        import resource  # with the first process, not at start-up
 
-    limit = _MARK - min(max(depth, marked_depth() + 1), _MAX_MARKED - 1)
-    with suppress(OSError, ValueError):  # it has ended, or has more rights than we
-        resource.prlimit(pid, _UNUSED_LIMIT, (limit, limit))
+        limit = _MARK - min(max(depth, marked_depth() + 1), _MAX_MARKED - 1)
+        with suppress(OSError, ValueError):  # it has ended, or has more rights than we
+            resource.prlimit(pid, _UNUSED_LIMIT, (limit, limit))
 
 
 @lru_cache(maxsize=1)
 def marked_depth() -> int:
     """How many hooks deep this process was started, whatever its environment says."""
-    if sys.platform != "linux":
-        return 0
-    import resource
+    depth = 0
+    if sys.platform == "linux":
+        import resource
 
-    depth = _MARK - resource.getrlimit(_UNUSED_LIMIT)[1]
+        depth = _MARK - resource.getrlimit(_UNUSED_LIMIT)[1]
     return depth if 0 < depth < _MAX_MARKED else 0
 
 
@@ -95,6 +97,9 @@ def spawn_by_popen(
 ) -> int:
     """The same with the public API of ``subprocess`` only."""
     session = new_session or has_terminal()
+    env: Any = {  # typeshed knows that these are bytes on POSIX only
+        _encoded(name): _encoded(text) for name, text in program.env.items()
+    }
     popen = subprocess.Popen(
         [_encoded(word) for word in program.argv],
         executable=_encoded(program.path),
@@ -102,7 +107,7 @@ def spawn_by_popen(
         stdout=streams[1],
         stderr=streams[2],
         cwd=cwd,
-        env={_encoded(name): _encoded(text) for name, text in program.env.items()},
+        env=env,
         start_new_session=session,
         process_group=None if session else 0,
     )
@@ -119,7 +124,7 @@ def has_terminal() -> bool:
 def _has_terminal_now(_second: int) -> bool:
     # Checked once a second: a process without a terminal rarely gets one.
     try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+        terminal = os.open("/dev/tty", os.O_RDWR | O_NOCTTY)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -132,11 +137,12 @@ def _known_fork_exec() -> Callable[..., int] | None:
     version = sys.version_info[:2]
     if sys.implementation.name != "cpython" or version not in _KNOWN_VERSIONS:
         return None
-    try:
-        from _posixsubprocess import fork_exec
-    except ImportError:
-        return None
-    return fork_exec
+    if sys.platform != "win32":
+        with suppress(ImportError):
+            from _posixsubprocess import fork_exec
+
+            return fork_exec
+    return None
 
 
 _fork_exec = _known_fork_exec()

@@ -14,13 +14,22 @@ from __future__ import annotations
 import atexit
 import errno
 import os
-import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from hookline.log import logger
+from hookline.posix import (
+    O_NONBLOCK,
+    SIGKILL,
+    WNOHANG,
+    killpg,
+    pwrite,
+    register_at_fork,
+    set_blocking,
+)
 
 from .spawn import ProcessSpec, Program, Streams, mark_depth, spawn
 
@@ -149,7 +158,7 @@ class Watcher:
 
     def other_end(self, keeper: int) -> int | None:
         """Open the reading end of the pipe that it keeps; None where that fails."""
-        flags = os.O_RDONLY | os.O_NONBLOCK
+        flags = os.O_RDONLY | O_NONBLOCK
         with fork_lock, suppress(OSError):  # not Linux, or the keeper is gone
             fd = os.open(f"/proc/{keeper}/fd/1", flags)
             own_fds.add(fd)
@@ -171,7 +180,7 @@ class Watcher:
         groups = list(self._rows)
         for group in groups:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, signal.SIGKILL)
+                killpg(group, SIGKILL)
         deadline = time.monotonic() + _GONE_S
         while any(map(group_lives, groups)) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
@@ -231,7 +240,7 @@ class Watcher:
         if not self._shell:
             return False
         try:
-            return os.waitpid(self._shell, os.WNOHANG)[0] == 0
+            return os.waitpid(self._shell, WNOHANG)[0] == 0
         except ChildProcessError:
             # The host ignores SIGCHLD or reaps all children.
             return _exists(self._shell)
@@ -246,7 +255,7 @@ class Watcher:
             return
         text = f"{state} {group:<10} {pipe:<19}\n".encode()
         try:
-            os.pwrite(self._table, text, row * _ROW_BYTES)
+            pwrite(self._table, text, row * _ROW_BYTES)
         except OSError as error:
             self._warn(error)
 
@@ -259,14 +268,14 @@ class Watcher:
 def _end_process(pid: int, *, wait: bool = True) -> None:
     """Kill a child of ours and reap it, if it has not ended by itself."""
     with suppress(ChildProcessError):  # reaped by somebody else: not ours to kill
-        if os.waitpid(pid, os.WNOHANG)[0] == 0:
-            os.kill(pid, signal.SIGKILL)
+        if os.waitpid(pid, WNOHANG)[0] == 0:
+            os.kill(pid, SIGKILL)
             if wait:
                 os.waitpid(pid, 0)
 
 
 def _memory_file() -> int:
-    if hasattr(os, "memfd_create"):
+    if sys.platform == "linux" and hasattr(os, "memfd_create"):
         return os.memfd_create("hookline-watch")
     from tempfile import TemporaryFile
 
@@ -285,11 +294,12 @@ def _exists(pid: int) -> bool:
 def group_lives(group: int) -> bool:
     """Whether a process group has members other than zombies."""
     try:
-        os.killpg(group, 0)
+        killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        # macOS does not count zombies, and says this of a group that has no others.
+        return sys.platform != "darwin"
     return _has_members_beside_zombies(group)
 
 
@@ -320,9 +330,9 @@ def _end() -> None:
 watcher = Watcher()
 """The one of this process."""
 atexit.register(_end)
-os.register_at_fork(before=fork_lock.acquire, after_in_parent=fork_lock.release)
-os.register_at_fork(after_in_child=watcher.disown)
-os.register_at_fork(after_in_child=fork_lock.release)
+register_at_fork(before=fork_lock.acquire, after_in_parent=fork_lock.release)
+register_at_fork(after_in_child=watcher.disown)
+register_at_fork(after_in_child=fork_lock.release)
 
 
 def start(spec: ProcessSpec) -> tuple[int, Streams]:
@@ -377,7 +387,7 @@ def _open_pipes() -> tuple[Streams, Streams]:
         raise
     in_read, in_write, out_read, out_write, err_read, err_write = opened
     for fd in (in_write, out_read, err_read):
-        os.set_blocking(fd, False)
+        set_blocking(fd, False)
     return (in_read, out_write, err_write), (in_write, out_read, err_read)
 
 

@@ -182,13 +182,14 @@ def shipped_by(place: str, zones: Iterable[str]) -> str | None:
 
 def _account_home() -> str:
     """The home folder that the system knows; the environment can name any other."""
-    try:
+    if sys.platform != "win32":
         import pwd
 
-        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        return ""  # an account that the system does not know has none
-    except ImportError:  # Windows
+        try:
+            return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+        except KeyError:
+            return ""  # an account that the system does not know has none
+    else:
         return os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
 
 
@@ -326,13 +327,12 @@ def read_private(path: str) -> bytes | None:
 
 
 def _require_private(path: str, found: os.stat_result) -> None:
-    if os.name == "nt":
-        return  # owner and mode bits mean nothing there
-    if found.st_uid not in {os.geteuid(), 0}:
-        raise StateFileError(f"{path}: belongs to another user, so it is not used")
-    if found.st_mode & 0o022:
-        problem = "other users can write it, so it is not used"
-        raise StateFileError(f"{path}: {problem}: run chmod 600 on it")
+    if sys.platform != "win32":  # owner and mode bits mean nothing there
+        if found.st_uid not in {os.geteuid(), 0}:
+            raise StateFileError(f"{path}: belongs to another user, so it is not used")
+        if found.st_mode & 0o022:
+            problem = "other users can write it, so it is not used"
+            raise StateFileError(f"{path}: {problem}: run chmod 600 on it")
 
 
 def write_private(path: str, content: bytes, *, durable: bool = True) -> None:
@@ -390,10 +390,10 @@ def locked(folder: str, *, wait: bool = True) -> Iterator[bool]:
 
 
 def _lock(fd: int, *, wait: bool) -> bool:
-    try:
+    if sys.platform != "win32":
         import fcntl
 
-        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, BlockingIOError):
-        return False
-    return True
+        with suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False

@@ -9,6 +9,7 @@ nothing that a model or a session chooses.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -207,4 +208,5 @@ def _reset_after_fork() -> None:
         found.reset()
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_reset_after_fork)

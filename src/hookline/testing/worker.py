@@ -37,6 +37,7 @@ from hookline.executors.worker import (
     NO_HANDSHAKE,
     handshake_input,
 )
+from hookline.posix import SIGKILL, killpg
 from hookline.processes.process import ProcessOutcome, run_process
 from hookline.processes.spawn import GRACE_S
 from hookline.processes.watcher import group_lives
@@ -332,7 +333,7 @@ async def _ends_when_terminated(subject: _Subject) -> None:
 
 async def _ends_by_sigterm(group: int) -> bool:
     with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGTERM)
+        killpg(group, signal.SIGTERM)
     for _ in range(int(GRACE_S / _POLL_S)):
         if not group_lives(group):
             return True
@@ -359,7 +360,7 @@ def _kill(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
         if state in {b"Z", b"X"}:
             return False
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, SIGKILL)
     except OSError:
         return False
     return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from contextlib import suppress
 from functools import lru_cache
 
@@ -83,8 +84,10 @@ def _is_private(folder: str) -> bool:
             found = os.lstat(path)
         except OSError:
             return False
-        owned = os.name == "nt" or found.st_uid == os.geteuid()
-        closed = os.name == "nt" or not found.st_mode & 0o077
-        if not (stat.S_ISDIR(found.st_mode) and owned and closed):
+        if not stat.S_ISDIR(found.st_mode):
+            return False
+        if sys.platform != "win32" and (
+            found.st_uid != os.geteuid() or found.st_mode & 0o077
+        ):
             return False
     return True

@@ -10,6 +10,7 @@ folder around it, and that cannot be undone.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from itertools import compress
@@ -180,7 +181,12 @@ def _link_times(path: str) -> _Times | None:
     return (found.st_mtime_ns, found.st_ctime_ns, 0, found.st_ino, found.st_dev)
 
 
-def _coarse_ns() -> int:
-    if hasattr(time, "CLOCK_BOOTTIME"):  # Linux
+if sys.platform == "linux":
+
+    def _coarse_ns() -> int:
         return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
-    return time.time_ns() - _TICK_NS
+
+else:
+
+    def _coarse_ns() -> int:
+        return time.time_ns() - _TICK_NS

@@ -6,7 +6,6 @@ are masked, long ones truncated. The file is ``AUDIT_FILE``, by default ``audit.
 in the user's state folder; a symbolic link is refused.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -15,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hookline.posix import LOCK_EX, O_NOFOLLOW, flock
 from hookline.recipes.state import state_folder
 from hookline.script import run
 
@@ -57,9 +57,9 @@ def masked(value: Any) -> Any:
 
 def _append(path: Path, entry: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        flock(file, LOCK_EX)
         file.seek(max(0, os.fstat(file.fileno()).st_size - 1_000_000))
         lines = file.read().splitlines()
         entry["previous"] = _hash(lines[-1]) if lines else START

@@ -6,12 +6,12 @@ longer than ``TEST_SECONDS`` is killed and reported.
 """
 
 import os
-import signal
 import subprocess
 import sys
 from contextlib import suppress
 from typing import Any
 
+from hookline.posix import SIGKILL, killpg
 from hookline.recipes.toolinput import env_list, paths_in, project_paths
 from hookline.script import Output, add_context, run
 
@@ -44,7 +44,7 @@ def _run_tests(cwd: str) -> str | None:
         output = process.communicate(timeout=seconds)[0].decode(errors="replace")
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            killpg(process.pid, SIGKILL)
         process.communicate()
         return f"The tests did not finish within {seconds:g} seconds and were killed."
     if process.returncode == 0:
