@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // A worker in Node, without a package: keeps secrets out of .env files.
-// The protocol is in docs/workers.md; try it with
+// The protocol is in docs/how-to/workers.md; try it with
 //   hookline test --worker node examples/workers/no_env_files.mjs
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A worker in bash, without jq or Python: keeps secrets out of .env files.
-# The protocol is in docs/workers.md; try it with
+# The protocol is in docs/how-to/workers.md; try it with
 #   hookline test --worker bash examples/workers/no_env_files.sh
 
 LC_ALL=C # compare bytes: long lines are faster, and no character is invalid

@@ -107,6 +107,11 @@ EFFECTS: list[tuple[str, dict[str, Any], str]] = [
     ("AfterTool", {"systemMessage": "psst"}, "message for the model: psst"),
     (
         "AfterTool",
+        {"hookSpecificOutput": {"withholdResult": True}},
+        "tool result: withheld from the model",
+    ),
+    (
+        "AfterTool",
         {"hookSpecificOutput": {"additionalContext": "<x>"}},
         "context for the model: &lt;x&gt;",
     ),

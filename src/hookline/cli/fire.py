@@ -256,8 +256,10 @@ def _outcome(hook: HookExecutionResult) -> str:
 
 def _effects(result: ProcessedHookResult) -> Iterator[tuple[str, str]]:
     final = result.final_output or HookOutput()
+    withheld = "withheld from the model" if final.withholds_result else None
     for label, value in (
         ("tool input now", final.modified_tool_input),
+        ("tool result", withheld),
         ("model request changed", final.llm_request),
         ("model response", final.llm_response),
         ("tools", final.tool_config),
