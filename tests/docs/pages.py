@@ -28,6 +28,8 @@ _FILE = re.compile(r"<!-- file: (\S+) -->")
 _PROJECT = re.compile(r"<!-- project: (\S+) -->")
 _SHOWN_ONLY = re.compile(r"<!-- shown only: .+ -->")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+_FENCE = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
+_CELL = re.compile(r"(?<!\\)\|")
 _KINDS = [
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
     # Columns of times are padded, by more or by less.
@@ -72,6 +74,17 @@ def links_of(page: Path) -> list[tuple[str, str | None]]:
     """The links of a page: path and anchor."""
     found = _LINK.findall(page.read_text())
     return [(path, anchor or None) for path, anchor in found]
+
+
+def broken_rows_of(page: Path) -> list[str]:
+    """Rows of tables with other cells than the row above: a ``|`` in code counts."""
+    broken, width = [], 0
+    for line in _FENCE.sub("", page.read_text()).splitlines():
+        cells = len(_CELL.findall(line)) if line.startswith("|") else 0
+        if cells and width and cells != width:
+            broken.append(line)
+        width = cells
+    return broken
 
 
 def anchors_of(page: Path) -> set[str]:

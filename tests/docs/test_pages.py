@@ -15,6 +15,7 @@ from .pages import (
     ROOT,
     Command,
     anchors_of,
+    broken_rows_of,
     comparable,
     fits,
     links_of,
@@ -94,6 +95,11 @@ def test_blocks_that_are_only_shown_are_counted(page: Path) -> None:
     name = str(page.relative_to(ROOT))
     shown = sum(step.shown_only for step in steps_of(page))
     assert shown == SHOWN_ONLY.get(name, 0)
+
+
+def test_tables_on_the_pages_are_whole() -> None:
+    """Issue 17: a row of the reference is shown as it was written."""
+    assert {page.name: rows for page in PAGES if (rows := broken_rows_of(page))} == {}
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
