@@ -4,6 +4,7 @@
 (``hosts/client.py``), nothing else of Hookline is loaded.
 """
 
+import os
 import sys
 
 
@@ -23,5 +24,13 @@ def main() -> int:
     return run()
 
 
+def _leave_out_cwd() -> None:
+    """No module of the folder that ``python -m`` is run in takes the place of ours."""
+    home = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
+    if not sys.flags.safe_path and sys.path[0] != home:
+        del sys.path[0]
+
+
 if __name__ == "__main__":
+    _leave_out_cwd()
     sys.exit(main())

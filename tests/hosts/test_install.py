@@ -236,7 +236,7 @@ def test_comments_of_others_stay_where_our_hooks_were(workplace: Workplace) -> N
 
 def test_calls_of_other_installations_become_one_of_ours(workplace: Workplace) -> None:
     old = ["hookline bridge claude", "/old/bin/hookline bridge claude", "theirs"]
-    old.append("/usr/bin/python3 -m hookline bridge claude")
+    old += [f"/usr/bin/python3 {o} hookline bridge claude" for o in ("-m", "-P -m")]
     groups = [{"hooks": [{"type": "command", "command": one}]} for one in old]
     workplace.write(
         ".claude/settings.json", json.dumps({"hooks": {"PreToolUse": groups}})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hookline.hosts.host import HostName
 from hookline.hosts.host_files import FILES
+from hookline.hosts.install import own_program
 from tests.hosts.installing import GUARD, Shell
 
 
@@ -218,3 +221,44 @@ def test_plugin_that_was_edited_is_reported(shell: Shell, setup: str) -> None:
     assert "warning: OpenCode cannot read it" in ended.stdout
     assert shell.run("install", "opencode").returncode == 0
     assert "0 warnings" in shell.run("check").stdout
+
+
+def test_check_finds_calls_that_a_project_can_take_over(shell: Shell) -> None:
+    """Issue 17: ``python -m hookline`` runs a package of that name in the project."""
+    shell.run("install", "claude")
+    file = shell.project / ".claude/settings.json"
+    text = file.read_text()
+    for start, found in {"-m": 1, "-P -m": 0}.items():
+        program = f"{sys.executable} {start} hookline"
+        file.write_text(text.replace("hookline bridge", f"{program} bridge"))
+        findings = [one for one in check(shell)[1] if "take Hookline's place" in one]
+        assert len(findings) == found
+    shell.run("install", "claude")
+    assert check(shell) == (0, [])
+
+
+def test_no_file_of_the_project_takes_the_place_of_hookline(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 17: what agents are told to run, and what a person types."""
+    shell.hooks()
+    code = f"import os; os.mkdir({str(tmp_path / 'taken')!r} + str(os.getpid()))\n"
+    for name in ("msgspec", "argparse", "sitecustomize"):
+        (shell.project / f"{name}.py").write_text(code)
+    python = sys.executable
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    _, *installed = own_program()
+    for words in (["-m", "hookline"], installed):
+        if words == installed:
+            (shell.project / "hookline").mkdir()
+            (shell.project / "hookline/__main__.py").write_text(code)
+        ended = subprocess.run(
+            [python, *words, "fire", "BeforeTool", "--tool", "x"],
+            cwd=shell.project,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ended.stdout == "BeforeTool: allowed, no hook ran\n"
+    assert not list(tmp_path.glob("taken*"))

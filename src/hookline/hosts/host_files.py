@@ -325,6 +325,9 @@ def _in_home(files: HostFiles, path: str) -> str:
     return path
 
 
+_UNSAFE = (("-m",),)
+"""Ways to start a module that look into the working directory first."""
+_SAFE = (("-P", "-m"), ("-Pm",), ("-I", "-m"), ("-Im",))
 _LAUNCHERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
 
 
@@ -353,6 +356,11 @@ class Call(Struct, frozen=True, kw_only=True):
         """Whether another program finds Hookline for it, as in ``uv run hookline``."""
         return self.program[0] in _LAUNCHERS
 
+    @property
+    def is_safe(self) -> bool:
+        """Whether no file of the working directory is run in place of Hookline."""
+        return self.program[1:-1] not in _UNSAFE
+
 
 def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
     """The program of a command that runs ``hookline bridge HOST``, else None."""
@@ -368,8 +376,8 @@ def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
 
 
 def _is_hookline(program: tuple[str, ...]) -> bool:
-    if program[1:] in {("-m", "hookline"), ("-m", "hookline.cli.main")}:
-        return True
+    if program[1:-1] in {*_UNSAFE, *_SAFE}:
+        return program[-1] in {"hookline", "hookline.cli.main"}
     name = os.path.basename(program[-1]).removesuffix(".exe")  # noqa: PTH119
     return name == "hookline" and (len(program) == 1 or program[0] in _LAUNCHERS)
 

@@ -99,7 +99,8 @@ def own_program() -> tuple[str, ...]:
         is_ours = os.path.basename(script) == "hookline"  # noqa: PTH119
         if is_ours and os.path.isfile(script) and os.access(script, os.X_OK):  # noqa: PTH113
             return (script,)
-    return (sys.executable, "-m", "hookline")
+    # Without -P, Python takes a package of this name from the working directory.
+    return (sys.executable, "-P", "-m", "hookline")
 
 
 def is_this(program: tuple[str, ...]) -> bool:

@@ -169,6 +169,9 @@ def _problems(
         yield Severity.ERROR, f"{problem}; {again}"
     elif not call.is_launched and not is_this(call.program):
         yield Severity.WARNING, f"{program!r} is another installation of Hookline"
+    if not call.is_safe:
+        problem = f"{program!r} lets files of the project take Hookline's place"
+        yield Severity.WARNING, f"{problem}: {again}"
     if call.matcher:
         problem = f"the matcher {call.matcher!r} keeps other tools from the hooks"
         yield Severity.WARNING, problem
