@@ -167,6 +167,9 @@ def test_a_file_that_every_round_writes_starts_no_rounds_for_ever(
 ) -> None:
     write = "date +%N > made.py"  # in the folder of the hook
     (tmp_path / "hook.sh").write_text(f"cd {tmp_path}; {write}\n")
+    # Files without an end, or that make a reader wait, are not read.
+    (tmp_path / "endless.py").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "waits.sh")
     cases = tmp_path / "hook.hooktest.toml"
     cases.write_text('event = "SessionStart"\n[[case]]\nname = "x"\n')
     watching = Watching(tmp_path)

@@ -52,6 +52,9 @@ class FailingApproval:
     def digest_of(self, path: str) -> None:
         return None
 
+    def has_files_in(self, folder: str) -> bool:
+        return False
+
 
 def project_layer(hook: dict[str, Any], step: str, state: list[bool]) -> SettingsLayer:
     """A trusted project's layer whose approval breaks."""

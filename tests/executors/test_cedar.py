@@ -439,6 +439,9 @@ class OtherBytesApproved:
     def digest_of(self, path: str) -> str | None:
         return hashlib.sha256(b"forbid(principal, action, resource);").hexdigest()
 
+    def has_files_in(self, folder: str) -> bool:
+        return True
+
 
 async def test_bytes_that_were_not_approved_are_not_parsed(bench: PolicyBench) -> None:
     hook = RegisteredHook(

@@ -214,7 +214,7 @@ async def test_what_nobody_approved_is_not_run(project: Project) -> None:
     project.write("later.py", RAN)
     project.write("msgspec.py", RAN)
     (ran,) = (await project.fire()).aggregated.hook_results
-    assert ran.cause is FailureCause.CRASH
+    assert ran.cause is FailureCause.CHANGED
     assert f"{project.folder}/later.py is not approved: move it into .hookline" in (
         ran.error or ""
     )
@@ -238,3 +238,25 @@ async def test_a_module_that_is_exchanged_after_the_check_blocks(
         os.chdir(before)
     assert result.blocked
     assert "changed" in (result.reason or "")
+
+
+OPTIONAL = """
+try:
+    import speedups
+except ImportError:
+    from re import search as check
+else:
+    check = speedups.search
+def guard(event):
+    return {'decision': 'deny', 'reason': 'found'} if check('a', 'a') else None
+"""
+
+
+@pytest.mark.parametrize("folder", ["speedups", "src/speedups/sub"])
+async def test_an_empty_folder_is_no_module(project: Project, folder: str) -> None:
+    """Issue 17: as a package without code it would make a guard crash."""
+    project.write(".hookline/checks.py", OPTIONAL)
+    project.settings(HOOK)
+    project.trust()
+    (project.folder / folder).mkdir(parents=True)
+    assert (await project.fire()).reason == "found"

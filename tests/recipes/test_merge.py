@@ -28,6 +28,7 @@ JSON = {
     "comments": '// one\n{ /* two */\n  "hooks": { // three\n  } // four\n}\n// five',
     "trailing commas": '{\n  "hooks": {\n    "BeforeTool": [{},\n    ],\n  },\n}\n',
     "no final newline": '{\n  "hooks": {}\n}',
+    "invalid hooks": '{"hooks": {"BeforeTool": [5, {"hooks": [{"name": []}, null]}]}}',
 }
 TOML = {
     "empty": "",

@@ -134,6 +134,13 @@ def test_files_are_found_in_folders_but_not_in_foreign_ones(tmp_path: Path) -> N
     assert sorted(found) == ["a", "b", "c"]
 
 
+def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.hooktest.toml"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(HookTestError, match="is not a regular file"):
+        read_file(path)
+
+
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(HookTestError, match="no such file"):
         find_files([tmp_path / "nowhere"])

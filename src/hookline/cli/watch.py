@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import sys
 import time
@@ -19,6 +18,7 @@ from hookline.inspector.own_command import CommandEnd, OwnCommand
 from hookline.protocol.events import HookEventName
 from hookline.settings.watch import RETURN_S, FileState, file_state
 from hookline.testing.cases import find_files
+from hookline.trust.pins import Pin, take_pin
 
 from . import fire
 from .common import Options, Parser
@@ -126,7 +126,7 @@ class FileWatch:
         self._search_due = 0.0
         self._tests: list[str] = []
         self._seen: dict[str, FileState] = {}
-        self._digests: dict[str, bytes | None] = {}
+        self._pins: dict[str, Pin] = {}
         self.follow([], [])
 
     @property
@@ -140,8 +140,8 @@ class FileWatch:
         self._folders = tuple(folders)
         now = self._look()
         self._seen = {path: self._seen.get(path, now[path]) for path in now}
-        known = self._digests
-        self._digests = {p: known[p] if p in known else _digest(p) for p in now}
+        known = self._pins
+        self._pins = {p: known[p] if p in known else take_pin(p) for p in now}
 
     def ignore(self, path: str) -> None:
         """Stop watching a file."""
@@ -156,11 +156,11 @@ class FileWatch:
                 self._seen = self._look()
                 paths = [
                     *self._seen,
-                    *(p for p in self._digests if p not in self._seen),
+                    *(p for p in self._pins if p not in self._seen),
                 ]
-                now = {path: _digest(path) for path in paths}
-                changed = [p for p in now if now[p] != self._digests.get(p)]
-                self._digests = now
+                now = {path: take_pin(path) for path in paths}
+                changed = [p for p in now if now[p] != self._pins.get(p)]
+                self._pins = now
                 if changed:
                     return changed
 
@@ -196,14 +196,6 @@ class FileWatch:
 def _code_in(folder: str) -> Iterator[str]:
     with suppress(OSError), os.scandir(folder) as entries:
         yield from (one.path for one in entries if one.name.endswith(_CODE))
-
-
-def _digest(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - a string
-            return hashlib.sha256(file.read()).digest()
-    except OSError:
-        return None
 
 
 def _mtime(path: str) -> float:

@@ -80,7 +80,7 @@ class ProjectModules:
         file = self._file(folders, step)
         if file is not None:
             return self._file_spec(full_name, file)
-        places = [path for path in _below(folders, step) if os.path.isdir(path)]  # noqa: PTH112
+        places = list(filter(self._is_package, _below(folders, step)))
         if not places:
             name = full_name.removeprefix(f"{self._prefix}.")
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -137,7 +137,7 @@ class ProjectModules:
         if spec is not None:
             own = self._is_inside(spec)
             return [os.path.dirname(one) for one in _places(spec)] if own else None  # noqa: PTH120
-        found = file or any(map(os.path.isdir, _below(self._roots, name)))
+        found = file or any(map(self._is_package, _below(self._roots, name)))
         return self._roots if found else None
 
     def _file(self, folders: list[str], step: str) -> str | None:
@@ -149,6 +149,15 @@ class ProjectModules:
             if os.path.isfile(path)  # noqa: PTH113
         ]
         return next(filter(self._is_approved, found), None) or next(iter(found), None)
+
+    def _is_package(self, folder: str) -> bool:
+        """Whether a folder is a package without code of its own.
+
+        An empty one would hide that an optional module is missing.
+        """
+        return os.path.isdir(folder) and any(  # noqa: PTH112
+            one is None or one.has_files_in(folder) for one in self._approvals
+        )
 
     def _is_approved(self, path: str) -> bool:
         return None in self._approvals or bool(self._digests(path))

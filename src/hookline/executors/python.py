@@ -344,16 +344,19 @@ def _silent(hook: RegisteredHook, started: float) -> HookExecutionResult:
 def _not_loaded(
     hook: RegisteredHook, error: BaseException, started: float
 ) -> HookExecutionResult:
-    # An unapproved file must not take a guard out of the way.
-    changed = isinstance(error, UnapprovedModuleError)
-    cause = FailureCause.CHANGED if changed else FailureCause.SPAWN
     from .tracebacks import author_traceback, one_line, without_prefix
 
     problem = f"could not load {hook.config.function!r}: {one_line(error)}"
     if isinstance(error, ModuleNotFoundError) and not error.__cause__:
         problem += _where_to_put(hook, without_prefix(error.name or ""))
     end = _end(started, stderr=author_traceback(error))
-    return failed_result(hook, end, cause, problem)
+    return failed_result(hook, end, _cause(error, FailureCause.SPAWN), problem)
+
+
+def _cause(error: BaseException, other: FailureCause) -> FailureCause:
+    # An unapproved file must not take a guard out of the way.
+    changed = isinstance(error, UnapprovedModuleError)
+    return FailureCause.CHANGED if changed else other
 
 
 def _where_to_put(hook: RegisteredHook, missing: str) -> str:
@@ -374,7 +377,8 @@ def _crashed(
     from .tracebacks import author_traceback, one_line
 
     end = _end(started, stderr=author_traceback(error))
-    return failed_result(hook, end, FailureCause.CRASH, f"raised {one_line(error)}")
+    cause = _cause(error, FailureCause.CRASH)
+    return failed_result(hook, end, cause, f"raised {one_line(error)}")
 
 
 def _exit_end(error: SystemExit, started: float) -> RunEnd:

@@ -92,12 +92,13 @@ def _sort_out(hooks: dict[str, Any], wanted: Groups) -> _Sorted:
     found = _Sorted()
     for event, groups in wanted.items():
         there = hooks.get(event, [])
-        known = {hook.get("name") for hook in _hooks_in(there)}
+        # A list: a name that somebody wrote may be any value.
+        known = [hook.get("name") for hook in _hooks_in(there)]
         for group in groups:
             names = [hook["name"] for hook in group["hooks"]]
             if group in there:
                 kind = Presence.SAME
-            elif known.intersection(names):
+            elif any(name in known for name in names):
                 kind = Presence.ADAPTED
             else:
                 kind = Presence.ADDED

@@ -269,6 +269,9 @@ class Approval(Protocol):
     def digest_of(self, path: str) -> str | None:
         """The approved SHA-256 of a file, if it is one of the hook's."""
 
+    def has_files_in(self, folder: str) -> bool:
+        """Whether any approved file of the hook is somewhere in a folder."""
+
 
 class SettingsLayer(Struct, frozen=True, kw_only=True):
     """What one file or one extension contributes."""

@@ -131,6 +131,8 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def read_file(path: Path) -> HookTestFile:
     """Read one file; raises ``HookTestError``."""
+    if path.exists() and not path.is_file():
+        raise HookTestError("is not a regular file", path)
     try:
         text = path.read_text("utf-8")
         raw = tomllib.loads(text)

@@ -463,10 +463,22 @@ class HookApproval:
 
     def digest_of(self, path: str) -> str | None:
         """The approved digest of a file, if it is one of the hook's."""
-        record = self._project.record
-        named = record.files.get(hook_id(self._hook), {})
-        pin = record.tree.get(path) or named.get(path)
+        tree, named = self._pins()
+        pin = tree.get(path) or named.get(path)
         return pin.digest if pin is not None and pin.kind is PinKind.FILE else None
+
+    def has_files_in(self, folder: str) -> bool:
+        """Whether any approved file of the hook is somewhere in a folder."""
+        inside = f"{folder}/"
+        return any(
+            path.startswith(inside) and pin.kind is PinKind.FILE
+            for pins in self._pins()
+            for path, pin in pins.items()
+        )
+
+    def _pins(self) -> tuple[Pins, Pins]:
+        record = self._project.record
+        return record.tree, record.files.get(hook_id(self._hook), {})
 
     def _check(self) -> tuple[str | None, Stamp]:
         if hook_id(self._hook) not in self._project.record.files:
@@ -517,3 +529,7 @@ class FailedApproval(Struct, frozen=True):
 
     def digest_of(self, path: str) -> None:
         """No file is approved."""
+
+    def has_files_in(self, folder: str) -> bool:
+        """None is."""
+        return False
