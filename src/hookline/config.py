@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from .errors import HookSystemExistsError, refuse_windows
+from .errors import HookSystemExistsError, SettingsError, refuse_windows
 from .protocol.inputs import checked_translator
 from .settings.load import Settings, SettingsOrigin
 from .settings.locations import absolute, find_workspace
@@ -21,6 +21,7 @@ refuse_windows()  # here: a trigger whose hooks cannot be built would let all pa
 if TYPE_CHECKING:
     from .agent.session import Session
     from .engine.system import HookSystem
+    from .settings.model import SettingsLayer
     from .settings.watch import SettingsWatch
 
 _building = threading.RLock()
@@ -91,8 +92,10 @@ class Config:
         """Read the settings of projects, user, system and extensions.
 
         The projects are those around ``project_dir``, which is the working directory.
-        ``reload``: changed settings apply from the next event on.
+        ``reload``: changed settings apply from the next event on. Raises
+        ``SettingsError`` if there is no such folder.
         """
+        _require_folder(project_dir)
         watch = None
         if reload:
             # Most hosts load their settings once and need not load this module.
@@ -103,6 +106,10 @@ class Config:
         config = cls(session_id, project_dir, settings, translator, transcript_path)
         config.reload, config.watch = reload, watch
         return config
+
+    def __repr__(self) -> str:
+        found = ", ".join(map(_described, self.settings.layers))
+        return f"<Config of {self.working_dir!r}: {found or 'no settings'}>"
 
     def prepared(self, loaded: Settings) -> Settings:
         """Settings as they apply here: of projects only what is approved."""
@@ -168,6 +175,25 @@ class Config:
 
     async def __aexit__(self, *_: object) -> None:
         await self.dispose()
+
+
+def _require_folder(given: str | PathLike[str]) -> None:
+    """Raise for a project that is not there: none of its rules would apply."""
+    path = os.fspath(given) or os.curdir
+    # A working directory may have been deleted; its guards stay.
+    if os.path.isdir(path) or absolute(path) == absolute(os.curdir):  # noqa: PTH112
+        return
+    if os.path.exists(path):  # noqa: PTH110
+        use = "for one file use Config(settings=Settings.from_file(...))"
+        raise SettingsError(f"not a folder: name that of the project; {use}", path)
+    raise SettingsError("no such folder", path)
+
+
+def _described(layer: SettingsLayer) -> str:
+    count = sum(1 for _ in layer.hooks())
+    hooks = "1 hook" if count == 1 else f"{count} hooks"
+    note = ", not trusted" if layer.is_unapproved else ""
+    return f"{hooks} in {layer.file or 'the given settings'}{note}"
 
 
 def _trusted(settings: Settings, working_dir: str) -> Settings:
