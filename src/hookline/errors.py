@@ -193,7 +193,8 @@ class UnknownClientError(HooklineError, TypeError):
     def __str__(self) -> str:
         return (
             f"unknown client {self.kind!r}: expected one of google-genai, openai or "
-            "anthropic; for another framework see hookline.adapters"
+            "anthropic; for a function use hooked_tool, for a framework its adapter in "
+            "hookline.adapters"
         )
 
 

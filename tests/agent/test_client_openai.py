@@ -341,3 +341,18 @@ def test_the_class_of_the_client_stays() -> None:
 def test_other_things_of_the_sdk_are_no_clients() -> None:
     with openai.OpenAI(api_key="k") as client, pytest.raises(UnknownClientError):
         hooked(client.chat, Config("s-1"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Config("s-1"), r"got a Config as the client: write hooked\(client, config\)"),
+        (openai.OpenAI, r"got the class OpenAI: write hooked\(OpenAI\(\), config\)"),
+        (print, "unknown client .*: expected .*; for a function use hooked_tool"),
+    ],
+    ids=["swapped", "class", "function"],
+)
+def test_what_is_no_client_says_what_to_write(given: Any, message: str) -> None:
+    """Issue 17."""
+    with pytest.raises(TypeError, match=message):
+        hooked(given, Config("s-1"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hookline import Config
 from hookline.agent import ToolCall, ToolScheduler, hooked_tool
 
 from .scenes import config_of, events, runs, says, specific, told
@@ -193,3 +194,21 @@ async def test_a_generator_stays_one_and_carries_text_that_hooks_add(
         assert list(lines(iter("ab"))) == ["a", "b", "[System] hm"]
         assert [page async for page in pages()] == [1]
     assert "iterator" in events(tmp_path)[0]["tool_input"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [((), "missing a required argument: 'path'"), ((1, 2, 3), "too many positional")],
+)
+async def test_wrong_arguments_are_reported_with_the_name_of_the_tool(
+    args: tuple[Any, ...], message: str
+) -> None:
+    """Issue 17: a model reads it, and traces of many tools look alike."""
+    with pytest.raises(TypeError, match=rf"write_async\(\): {message}"):
+        await hooked_tool(Config())(write_async)(*args)
+
+
+def test_a_function_without_known_parameters_cannot_be_a_tool() -> None:
+    """Issue 17: hooks could not see its input."""
+    with pytest.raises(TypeError, match=r"max does not say .*: decorate a function"):
+        hooked_tool(Config())(max)

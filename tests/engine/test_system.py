@@ -61,6 +61,15 @@ def test_a_config_has_one_hook_system() -> None:
     assert other.get_hook_system() is made
 
 
+def test_a_hook_system_wants_a_config() -> None:
+    """Issue 17: a folder or a session in its place."""
+    make: Any = HookSystem
+    for given in (".", Config().session("s-1")):
+        wanted = rf"expected a Config, got {type(given).__name__}: write HookSystem\("
+        with pytest.raises(TypeError, match=wanted):
+            make(given)
+
+
 def test_disabled_hooks_have_no_hook_system() -> None:
     """PROTOCOL 2: no objects, no processes."""
     off = Settings.from_mapping({"enableHooks": False, "hooks": {}})

@@ -48,7 +48,16 @@ def hooked(
                 hooks = ClientHooks(session_of(config), confirm, on_stop, stream_mode)
                 found = import_module(f"hookline.agent.{module}")
                 return cast("C", getattr(found, function)(client, hooks))
-    raise UnknownClientError(type(client).__qualname__)
+    raise _not_a_client(client)
+
+
+def _not_a_client(given: object) -> TypeError:
+    if hasattr(given, "get_hook_system"):
+        return TypeError("got a Config as the client: write hooked(client, config)")
+    if isinstance(given, type):
+        name = given.__name__
+        return TypeError(f"got the class {name}: write hooked({name}(), config)")
+    return UnknownClientError(type(given).__qualname__)
 
 
 @dataclass

@@ -272,7 +272,7 @@ class _HookedFunction:
         ) or inspect.isasyncgenfunction(self.function)
         self.wrapper: Callable[..., Any] | None = None
         self.raises = False
-        self._signature = signature_of(self.function)
+        self._signature = _parameters(self.function)
         self._first = next(iter(self._signature.parameters), "")
         self._start = start
         self._confirm = confirm
@@ -344,7 +344,10 @@ class _HookedFunction:
         self, wait: Waiting, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[HookedToolCall, tuple[Any, ...], dict[str, Any]]:
         args, kwargs = (*self.args, *args), {**self.kwargs, **kwargs}
-        tool_input = input_of(self._signature, args, kwargs)
+        try:
+            tool_input = input_of(self._signature, args, kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name_of(self.function)}(): {error}") from None
         receiver = self._take_receiver(tool_input)
         hooked = self._start(tool_input)
         await wait.hooks(hooked.begin(self._confirm))
@@ -372,6 +375,15 @@ class _HookedFunction:
         if result.stop_reason is not None and self._on_stop is not None:
             self._on_stop(result.stop_reason)
         return result.llm_content
+
+
+def _parameters(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return signature_of(function)
+    except ValueError:  # some of the interpreter's own have none
+        hint = "decorate a function that calls it"
+        problem = f"{name_of(function)} does not say what its parameters are"
+        raise TypeError(f"{problem}: {hint}") from None
 
 
 def _ended_early(error: BaseException, made: list[Any]) -> ToolResult:

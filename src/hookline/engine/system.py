@@ -102,7 +102,7 @@ class HookSystem:
         either it is what the settings say. ``reload``: each event looks whether the
         settings have changed, and if so, is answered by the new ones.
         """
-        config.refuse_second_system()
+        _require_unused(config)
         self._config = config
         self._bus = message_bus
         self._debug_logger = debug_logger or LoggingDebugLogger()
@@ -498,6 +498,14 @@ class HookSystem:
 
     async def __aexit__(self, *_: object) -> None:
         await self.dispose()
+
+
+def _require_unused(config: object) -> None:
+    if not hasattr(config, "refuse_second_system"):
+        got = type(config).__name__
+        hint = "write HookSystem(config), with config = Config.load()"
+        raise TypeError(f"expected a Config, got {got}: {hint}")
+    config.refuse_second_system()
 
 
 def _gone(old: Settings, new: Settings) -> list[str]:
