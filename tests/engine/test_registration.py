@@ -83,6 +83,9 @@ def two(event: Event, more: Event) -> None: ...
 def none() -> None: ...
 
 
+def by_name(*, event: Event) -> None: ...
+
+
 def numbers(event: Event) -> Iterator[int]:
     yield 1
 
@@ -102,6 +105,7 @@ class Yields:
         (two, r"two\(event, more\) must take one argument, the event"),
         (Method.check, r"check\(self, event\) .* the method of an object"),
         (none, r"none\(\).* must take one argument"),
+        (by_name, r"by_name\(\*, event\) must take one argument"),
         (numbers, "numbers is a generator: return the answer"),
         (later, "later is a generator"),
         (Yields(), "is a generator"),
@@ -318,3 +322,18 @@ async def test_a_hook_says_more_than_the_settings_about_its_failures() -> None:
         hooks.off(raises)
         hooks.on("BeforeTool")(raises)
         assert (await fire("t", {})).blocked
+
+
+async def test_a_short_timeout_in_code_is_meant(
+    hooks: HookSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Issue 17: ``timeout_ms`` names its unit, so nobody is told about it."""
+
+    @hooks.on("BeforeTool", timeout_ms=1)
+    async def wait(event: Event) -> None:
+        await asyncio.Event().wait()
+
+    async with hooks:
+        await hooks.event_handler.fire_before_tool_event("write", {})
+    assert "timed out after 1 ms" in caplog.text
+    assert "in milliseconds" not in caplog.text

@@ -246,11 +246,16 @@ def check_function(event: HookEventName, function: object) -> None:
     try:
         signature.bind({})
     except TypeError:
-        names = list(signature.parameters)
-        problem = f"{name}({', '.join(names)}) must take one argument, the event"
-        if names[:1] == ["self"]:
+        problem = f"{name}{_bare(signature)} must take one argument, the event"
+        if next(iter(signature.parameters), "") == "self":
             problem += "; of a class, register the method of an object"
         raise _mistake(event, problem) from None
+
+
+def _bare(signature: inspect.Signature) -> inspect.Signature:
+    empty, given = inspect.Signature.empty, signature.parameters.values()
+    parameters = [one.replace(annotation=empty) for one in given]
+    return signature.replace(parameters=parameters, return_annotation=empty)
 
 
 def name_of(function: object) -> str:

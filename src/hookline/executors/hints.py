@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from hookline.protocol.events import TRAITS
 from hookline.protocol.results import FailureCause
 from hookline.settings.locations import PROJECT_FOLDER
-from hookline.settings.model import HookType
+from hookline.settings.model import HookSource, HookType
 from hookline.shelltext.parse import ExecutedFile, executed_files
 from hookline.shelltext.scripts import script_problem
 
@@ -70,7 +70,8 @@ def _timeout_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
     if re.search(_NO_TERMINAL, said) or re.search(_QUESTION, said[-200:]):
         return f"its output ends like a question, and {_ASK}"
     timeout = hook.config.timeout_ms
-    if timeout < LOOKS_LIKE_SECONDS_BELOW:
+    named = hook.source is HookSource.RUNTIME  # ``timeout_ms`` says it
+    if timeout < LOOKS_LIKE_SECONDS_BELOW and not named:
         return f"timeout is in milliseconds: for {timeout:g} s write {timeout * 1000:g}"
     return None
 
