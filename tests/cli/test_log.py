@@ -123,6 +123,25 @@ def test_a_missing_journal_is_not_an_error(bench: Bench, name: str) -> None:
     assert not bench.journal.exists()
 
 
+def test_a_journal_that_waits_for_approval_is_named(bench: Bench) -> None:
+    """Issue 17: the option is set, so "set it" would help nobody."""
+    (bench.project / ".hookline").mkdir()
+    settings = before_tool(group(GUARD), journal=True)
+    bench.settings(".hookline/settings.json", settings)
+    wanted = "hooksConfig counts once you run 'hookline trust'"
+    assert wanted in bench.run("log").stderr
+    bench.run("trust", "--yes")
+    assert "set hooksConfig.journal to true" in bench.run("log").stderr
+
+
+def test_a_journal_of_a_project_without_hooks_belongs_to_the_user(bench: Bench) -> None:
+    """Issue 17: there is nothing to approve in it."""
+    (bench.project / ".hookline").mkdir()
+    bench.settings(".hookline/settings.json", {"hooksConfig": {"journal": True}})
+    wanted = f"use {bench.home}/config/hookline/settings.json"
+    assert wanted in bench.run("log").stderr
+
+
 @pytest.mark.parametrize("words", [["log"], ["stats"], ["replay"], ["log", "-f"]])
 def test_a_foreign_file_is_refused_by_name(bench: Bench, words: list[str]) -> None:
     bench.journal.parent.mkdir(parents=True)

@@ -57,6 +57,14 @@ def test_trust_notes_a_command_that_names_no_file(project: Project) -> None:
     assert "no file of the project is named" in run(project, "--yes")
 
 
+def test_trust_notes_nothing_about_a_rule_which_runs_no_program(
+    project: Project,
+) -> None:
+    """Issue 17: its definition is all there is, and it is pinned."""
+    project.settings({"type": "rule", "when": "true", "then": {"decision": "deny"}})
+    assert "no file of the project is named" not in run(project, "--yes")
+
+
 def test_trust_shows_a_file_that_was_added_to_a_trusted_project(
     project: Project,
 ) -> None:

@@ -13,12 +13,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct, structs
 
+from hookline.config import Config
 from hookline.errors import HooklineError
 from hookline.journal.query import EventFilter, JournalReader, read_journal
 from hookline.journal.store import journal_path
 from hookline.protocol.events import HookEventName
 from hookline.protocol.inputs import timestamp
-from hookline.settings.locations import project_around
+from hookline.settings.locations import default_user_dir, project_around
 
 from .common import Options, Parser, load_config, note
 from .terminal import Progress, one_line, plural
@@ -122,6 +123,16 @@ def journal_file(options: Options) -> str:
     return journal_path(config.settings.global_options.journal, folder)
 
 
+def _how_to_record(config: Config) -> str:
+    wanted = config.loaded.global_options.journal
+    if wanted and not config.settings.global_options.journal:
+        if any(layer.groups for layer in config.loaded.layers if layer.is_project):
+            return "the project's hooksConfig counts once you run 'hookline trust'"
+        file = f"{default_user_dir()}/settings.json"
+        return f"a project without hooks cannot set hooksConfig.journal: use {file}"
+    return "set hooksConfig.journal to true, or use 'hookline fire --record'"
+
+
 @contextmanager
 def open_journal(options: Options) -> Iterator[JournalReader | None]:
     """Open the journal; None, with a message on stderr, if there is none yet.
@@ -130,7 +141,7 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
     """
     path = journal_file(options)
     if options.journal is None and not os.path.lexists(path):
-        hint = "set hooksConfig.journal to true, or use 'hookline fire --record'"
+        hint = _how_to_record(load_config(options))
         note(f"hookline: nothing is recorded yet ({path}): {hint}", options)
         yield None
         return
