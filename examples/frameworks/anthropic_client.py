@@ -9,7 +9,7 @@ from typing import Any
 
 from anthropic import Anthropic, beta_tool
 
-from hookline import Config, Settings
+from hookline import Config, HookSystem, Settings
 from hookline.agent import hooked
 from hookline.errors import UnhookedCallError
 from hookline.testing.modelapi import Answer, ModelServer
@@ -43,10 +43,9 @@ def remove(path: str) -> str:
 
 def main() -> None:
     config = Config(settings=Settings.from_mapping({}))
-    system = config.get_hook_system()
-    assert system is not None
-    system.on("AfterModel")(no_addresses)
-    system.on("BeforeTool", matcher="remove")(keep_notes)
+    hooks = HookSystem(config)
+    hooks.on("AfterModel")(no_addresses)
+    hooks.on("BeforeTool", matcher="remove")(keep_notes)
     ask: dict[str, Any] = {"model": "claude-sonnet-5-5", "max_tokens": 100}
     ask["messages"] = [{"role": "user", "content": "Whom do I ask? Then tidy up."}]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from openai import OpenAI
 
-from hookline import Config, Settings
+from hookline import Config, HookSystem, Settings
 from hookline.agent import hooked
 from hookline.errors import UnhookedCallError
 from hookline.testing.modelapi import ModelServer
@@ -33,10 +33,9 @@ def no_addresses(event: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     config = Config(settings=Settings.from_mapping({}))
-    system = config.get_hook_system()
-    assert system is not None
-    system.on("BeforeModel")(no_passwords)
-    system.on("AfterModel")(no_addresses)
+    hooks = HookSystem(config)
+    hooks.on("BeforeModel")(no_passwords)
+    hooks.on("AfterModel")(no_addresses)
 
     with (
         ModelServer(ANSWERS) as server,

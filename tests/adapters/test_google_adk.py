@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -370,5 +371,6 @@ def test_the_example_prints_what_the_page_shows() -> None:
     assert ran.stdout, ran.stderr
     page = PAGE.read_text()
     assert f"```text\n{ran.stdout}```" in page
-    blocks = [one.split("```")[0] for one in page.split("```python\n")[1:]]
-    assert [one for one in blocks if one not in EXAMPLE.read_text()] == []
+    blocks = [one.split("```")[0] for one in page.split("```python\n")[2:]]
+    example = EXAMPLE.read_text()
+    assert [one for one in blocks if indent(one, " " * 4) not in example] == []

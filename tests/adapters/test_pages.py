@@ -51,3 +51,21 @@ def test_an_adapter_imports_no_private_name_of_ours(name: str) -> None:
     assert found
     private = [one for one in found if "._" in one]
     assert private == []
+
+
+YOURS = {"agent", "client", "model", "project", "tools"}
+"""What a page leaves to its reader."""
+
+
+@pytest.mark.parametrize("extra", EXTRAS.values())
+def test_the_first_lines_on_a_page_import_what_they_use(extra: str) -> None:
+    """Issue 17: they can be pasted into an agent as they are."""
+    page = (PAGES / f"{extra}.md").read_text()
+    tree = ast.parse(page.split("```python\n")[1].split("```")[0])
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+    made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    imported = {alias.name for node in imports for alias in node.names}
+    assert imported <= used
+    assert used - made - imported <= YOURS
