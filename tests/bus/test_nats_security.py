@@ -92,6 +92,29 @@ async def test_agent_cannot_read_responses_to_another(guarded: NatsServer) -> No
     assert "_inbox_planner" in response["error"]["message"].lower()
 
 
+async def test_agent_that_may_not_hear_answers_is_told_at_once_and_asks_once(
+    guarded: NatsServer,
+) -> None:
+    """Issue 17: a forgotten inbox prefix took the whole deadline, 70 s by default."""
+    handler = RecordingHandler()
+    async with (
+        await as_worker(guarded, handler),
+        await as_user(guarded, "coder") as bus,
+    ):
+        client = HookBusClient(bus)
+        for _ in range(3):
+            response = await client.request("BeforeTool", TOOL, timeout_s=3600)
+            assert response["error"]["code"] == "timeout"
+            assert "set inbox_prefix (--inbox-prefix)" in response["error"]["message"]
+    assert len(handler.calls) <= 1
+
+
+async def test_refused_login_says_what_to_check(guarded: NatsServer) -> None:
+    """Issue 17: 'Authorization Violation' alone has no next step."""
+    with pytest.raises(BusConnectionError, match="check user and credentials"):
+        await NatsBus.connect(guarded.url, user="worker", password="not-it")
+
+
 async def logged(caplog: pytest.LogCaptureFixture, *texts: str) -> None:
     for _ in range(6000):
         if all(text in caplog.text for text in texts):

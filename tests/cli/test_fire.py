@@ -96,6 +96,15 @@ def test_input_comes_from_a_file_or_stdin(settings: Path) -> None:
     assert piped.returncode == 2
 
 
+def test_json_given_as_the_name_of_a_file_is_told_where_it_belongs(
+    settings: Path,
+) -> None:
+    """Issue 17: 'No such file or directory' hid the mistake."""
+    done = fire(settings, "BeforeTool", "--input", '{"tool_name": "x"}')
+    assert done.returncode == 1
+    assert "--input takes the name of a file, or - for stdin" in done.stderr
+
+
 EFFECTS: list[tuple[str, dict[str, Any], str]] = [
     ("BeforeTool", {"continue": False, "stopReason": "halt"}, "stopped: halt"),
     ("BeforeTool", {"decision": "ask", "reason": "sure?"}, "ask: sure?"),

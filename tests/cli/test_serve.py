@@ -231,6 +231,14 @@ def test_worker_with_a_wrong_password_fails(tmp_path: Path) -> None:
     assert "guessed" not in done.stderr
 
 
+def test_missing_credentials_file_is_named(tmp_path: Path) -> None:
+    """Issue 17: nats-py logs in without it, and the server refuses that."""
+    missing = str(tmp_path / "no.creds")
+    done = hookline("serve", "--bus", "nats://127.0.0.1:1", "--creds", missing)
+    assert done.returncode == 1
+    assert f"--creds {missing}: No such file or directory" in done.stderr
+
+
 def test_worker_with_disabled_hooks_does_not_start(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text('{"enableHooks": false}')

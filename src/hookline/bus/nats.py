@@ -70,6 +70,18 @@ class _NoTLSError(Error):
         return "the server does not offer TLS, which was asked for: nothing was sent"
 
 
+class _NoInboxError(Error):
+    """The server lets this connection hear no answers."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        own = "set inbox_prefix (--inbox-prefix) to the one that this user may read"
+        return f"no answer can arrive ({self.problem}): {own}"
+
+
 class _Client(Client):
     """nats-py's client with a complete ``flush``, and TLS where it is asked for.
 
@@ -130,6 +142,8 @@ class NatsConnection:
         self._connected = asyncio.Event()
         self._refused = asyncio.Event()
         self._inbox = ""
+        self._no_inbox = ""
+        """Why the server denies the inbox, where it does."""
         self._tokens = count()
         self._waiting: dict[str, asyncio.Future[bytes]] = {}
 
@@ -193,6 +207,10 @@ class NatsConnection:
         if not self._inbox:
             self._inbox = f"{self.client.new_inbox()}."
             await self.client.subscribe(f"{self._inbox}*", cb=self._take)
+        if self._no_inbox:
+            raise _NoInboxError(
+                self._no_inbox
+            )  # unsent: its hooks would run for nobody
         loop = asyncio.get_running_loop()
         reply = f"{self._inbox}{next(self._tokens)}"
         answer: asyncio.Future[bytes] = loop.create_future()
@@ -256,7 +274,7 @@ class NatsConnection:
     async def _on_disconnected(self) -> None:
         if not self.client.is_connected and not self.client.is_closed:
             self._connected.clear()
-            self.is_denied = False
+            self.is_denied, self._no_inbox = False, ""
             self.log.note_lost(self.last_problem)
 
     async def _on_connected(self) -> None:
@@ -272,19 +290,36 @@ class NatsConnection:
         self.closed.set()
 
     async def _on_error(self, error: Exception) -> None:
-        problem = str(error) or type(error).__name__
+        problem = _explained(str(error) or type(error).__name__)
         if not self.client.is_closed:
             network = isinstance(error, UnexpectedEOF | OSError)
             of_network = network and not isinstance(error, SSLError)
             self.log.note_error(problem, of_network=of_network)
         if _DENIED in problem.lower():
             self.is_denied = True
+            self._note_inbox(problem)
         if self._refused.is_set():
             return  # later errors say less than the refusal
         self.last_problem = problem
         unauthorized = "authorization" in self.last_problem.lower()
         if unauthorized or isinstance(error, SSLCertVerificationError | _NoTLSError):
             self._refused.set()
+
+    def _note_inbox(self, problem: str) -> None:
+        """End all waiting at once if it is our inbox that is denied."""
+        # nats-py gives the server's words in lower case.
+        if not self._inbox or self._inbox.lower() not in problem.lower():
+            return
+        self._no_inbox = problem
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(_NoInboxError(problem))
+
+
+def _explained(problem: str) -> str:
+    if "authorization violation" not in problem.lower():
+        return problem
+    return f"{problem}: the server refuses this login, check user and credentials"
 
 
 async def _close_with_loop(connection: NatsConnection) -> AsyncGenerator[None, None]:
@@ -386,7 +421,8 @@ class NatsBus:
             raise BusConnectionError(self.subject, problem) from error
         problem = self._connection.last_problem
         if _DENIED in problem.lower():
-            raise BusConnectionError(self.subject, problem)
+            hint = "use the login of a worker, and the prefix and queue it is allowed"
+            raise BusConnectionError(self.subject, f"{problem}: {hint}")
 
     async def request(
         self, request: HookExecutionRequest, timeout_s: float
@@ -474,6 +510,8 @@ class NatsBus:
             hint = f" (last error: {problem})" if problem else ""
             message = f"no response within {timeout_s:.3g} s{hint}"
             return unanswered(request, ResponseCode.TIMEOUT, message)
+        except _NoInboxError as error:
+            return unanswered(request, ResponseCode.TIMEOUT, error)
         except (Error, OSError) as error:
             return unanswered(request, ResponseCode.NO_RESPONDERS, str(error))
         response: HookExecutionResponse = _decoded(answer)

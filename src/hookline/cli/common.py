@@ -215,6 +215,9 @@ def read_input(options: Options) -> dict[str, Any]:
         return {}
     if options.input == "-":
         return parse_json(sys.stdin.buffer.read(), "standard input")
+    if options.input.lstrip().startswith("{"):
+        hint = "echo '{...}' | hookline ... --input -"
+        raise HooklineError(f"--input takes the name of a file, or - for stdin: {hint}")
     return parse_json(read_file("--input", options.input), options.input)
 
 

@@ -67,6 +67,8 @@ def nats_options(options: Options) -> dict[str, Any]:
     """Translate the options into those of nats-py."""
     if (options.user is None) != (options.password_file is None):
         raise HooklineError("--user and --password-file must be used together")
+    if options.creds is not None:
+        read_file("--creds", options.creds)  # nats-py logs in without a missing one
     found = {
         "user_credentials": options.creds,
         "user": options.user,
