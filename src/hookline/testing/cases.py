@@ -124,7 +124,7 @@ def _walk(folder: Path) -> Iterator[Path]:
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
             # Another repository is not run by a test of the one around it.
-            foreign = os.path.lexists(f"{entry.path}/.git")  # noqa: PTH110
+            foreign = os.path.lexists(f"{entry.path}/.git")
             if entry.name not in _SKIPPED_FOLDERS and not foreign:
                 yield from _walk(folder / entry.name)
         elif entry.name.endswith(SUFFIX):
