@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commandline import hookline
+from hookline.cli.main import main
 from tests.support.processes import marked, none_left
 
 EVENT = ("BeforeTool", "--tool", "write_file", "--tool-input")
@@ -55,7 +55,7 @@ class Watching:
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
-    assert hookline("init", cwd=folder).returncode == 0
+    assert main(["init", "--cwd", str(folder)]) == 0
     return folder
 
 
@@ -87,43 +87,52 @@ def test_each_change_is_tested_and_fired_and_compared(
     assert "was: BeforeTool: blocked: keep secrets out of .env files\n" in found
     assert "1 passed, 2 failed\n" in found
     hook.unlink()
-    assert "no no_env_files.py in this folder" in watching.round()
+    settings.write_text('{"hooks": ')
+    found = watching.round()
+    assert "no no_env_files.py in this folder" in found
+    assert "settings.json:1" in found
+    settings.write_text(valid)
     hook.write_text("from words import check\n" + source.replace("check", "_", 1))
     assert "No module named 'words'" in watching.round()
     (hooks / "words.py").write_text("def check(event): ...\n")
     assert "changed: .hookline/hooks/words.py\n" in watching.round()
     hook.write_text(source)
-    assert "3 passed\nfixed: " in watching.round()
-    settings.write_text('{"hooks": ')
-    assert "settings.json:1" in watching.round()
-    settings.write_text(valid)
-    assert "BeforeTool: blocked: keep secrets" in watching.round()
     case = '[[case]]\nevent = "BeforeTool"\ntool_input = { path = "a" }\n'
     (project / "more.hooktest.toml").write_text(f'hook = "{hook}"\n{case}')
-    assert "4 passed\n" in watching.round()
+    found = watching.round()
+    assert "BeforeTool: blocked: keep secrets" in found
+    assert "4 passed\nfixed: " in found
     assert watching.interrupt() == 0
 
 
-def test_no_edit_is_approved_by_watching(project: Path, watching: Watching) -> None:
+def test_no_edit_is_approved_by_watching(
+    project: Path,
+    watching: Watching,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The author's hooks run here; for agents they are as untrusted as before."""
-    env = watching.env
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("XDG_STATE_HOME", watching.env["XDG_STATE_HOME"])
     case = 'tool = "edit"\ntool_input = { path = ".env" }\nexpect = "block"\n'
     whole = f'settings = "project"\nevent = "BeforeTool"\n[[case]]\n{case}'
     assert "run here without approval" in watching.round()
     (project / ".hookline/whole.hooktest.toml").write_text(whole)
     first = watching.round()
     assert "4 passed" in first
-    assert "1 failed" in hookline("test", cwd=project, env=env).stdout
+    assert main(["test"]) == 1
+    assert "1 failed" in capsys.readouterr().out
     assert "blocked: keep secrets" in first
-    fired = hookline("fire", *ENV_FILE, cwd=project, env=env)
-    assert "allowed, no hook ran" in fired.stdout
-    assert hookline("trust", "--yes", cwd=project, env=env).returncode == 0
-    assert hookline("fire", *ENV_FILE, cwd=project, env=env).returncode == 2
+    assert main(["fire", *ENV_FILE]) == 0
+    assert "allowed, no hook ran" in capsys.readouterr().out
+    assert main(["trust", "--yes"]) == 0
+    assert main(["fire", *ENV_FILE]) == 2
     hook = project / ".hookline/hooks/no_env_files.py"
     hook.write_text(hook.read_text().replace("keep secrets", "keep them"))
     assert "blocked: keep them out" in watching.round()
-    fired = hookline("fire", *ENV_FILE, cwd=project, env=env)
-    assert "changed since it was approved" in fired.stdout
+    capsys.readouterr()
+    main(["fire", *ENV_FILE])
+    assert "changed since it was approved" in capsys.readouterr().out
 
 
 async def test_a_change_ends_the_round_in_progress(tmp_path: Path) -> None:
@@ -214,8 +223,12 @@ def test_it_ends_with_control_c_on_a_terminal(project: Path) -> None:
     ],
 )
 def test_usage_errors_are_explained(
-    tmp_path: Path, words: tuple[str, ...], problem: str
+    tmp_path: Path,
+    words: tuple[str, ...],
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ended = hookline("watch", *words, cwd=tmp_path)
-    assert ended.returncode == 1
-    assert problem in ended.stderr
+    monkeypatch.chdir(tmp_path)
+    assert main(["watch", *words]) == 1
+    assert problem in capsys.readouterr().err

@@ -31,6 +31,24 @@ def made(reason):
     def inner(event): ...
 
 made("a")
+
+class Guard:
+    def check(self, event): ...
+
+hooks.on("BeforeTool")(Guard().check)
+"""
+ONCE = """
+import functools
+
+def logged(function, level):
+    @functools.wraps(function)
+    def logging(event): ...
+    return logging
+
+hooks.on("BeforeTool")(logged(limit, 1))
+"""
+AGAIN = """
+hooks.on("BeforeTool")(logged(limit, 2))
 """
 SHOW = """
 verdict = await config.session("carol").fire("BeforeTool", given)
@@ -55,15 +73,18 @@ def test_a_notebook_runs_and_a_cell_that_is_run_again_replaces_its_hooks(
     shown = outputs(notebook)
     *cells, dispose = notebook.cells
     # What cannot be told apart from another hook of the same name stays.
-    added = [SHOW, EDITED, SHOW, EDITED, MANY, SHOW, MANY, SHOW]
+    added = [SHOW, EDITED, SHOW, EDITED, MANY, SHOW, MANY, SHOW, ONCE, AGAIN, SHOW]
     notebook.cells = [*cells, *map(nbformat.v4.new_code_cell, added), dispose]
     resources = {"metadata": {"path": os.fspath(tmp_path)}}
     NotebookClient(notebook, timeout=60, resources=resources).execute()
     found = outputs(notebook)
     assert [*found[: len(shown) - 1], found[-1]] == shown
     counted = [text.split() for text in found[len(shown) - 1 : -1] if "\n" in text]
-    first, edited, many, twice = [text for text in counted if text[-1].isdigit()]
+    first, edited, many, twice, wrapped = [
+        text for text in counted if text[-1].isdigit()
+    ]
     assert first == ["over", "100:", "ask", "a", "person", "1"]
     assert edited == ["closed", "today", "1"]
-    assert many == ["closed", "today", "5"]
-    assert twice == ["closed", "today", "7"]
+    assert many == ["closed", "today", "6"]
+    assert twice == ["closed", "today", "9"]
+    assert wrapped == ["closed", "today", "11"]

@@ -22,6 +22,8 @@ CRASHES = {
     "group": "import asyncio\nasync def fails(): raise ValueError('x')\n"
     "async def guard(event):\n    async with asyncio.TaskGroup() as group:\n"
     "        group.create_task(fails())\n",
+    "note": "def guard(event):\n    try:\n        event['nothing']\n"
+    "    except KeyError as error:\n        error.add_note('a note')\n        raise\n",
     "at import": "import os\nKEY = os.environ['NO_SUCH_KEY']\n",
     "import of a missing module": "import no_such_module\n",
     "syntax error": "def guard(event:\n",
@@ -55,6 +57,7 @@ async def test_a_traceback_starts_at_the_authors_file(
     (line,) = (text for text in caplog.messages if text.startswith("hook:failure"))
     head, *rest = line.split("\n")
     assert "error=" in head
+    assert "a note" not in head
     assert files("\n".join(rest)) == shown
     assert all(one.startswith("    ") for one in rest)
 

@@ -130,8 +130,12 @@ def test_files_are_found_in_folders_but_not_in_foreign_ones(tmp_path: Path) -> N
     for name in (".venv/d.hooktest.toml", "node_modules/e.hooktest.toml", "f.toml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
+    clone = tmp_path / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / "g.hooktest.toml").write_text("")
     found = [file.name[0] for file in find_files([tmp_path])]
     assert sorted(found) == ["a", "b", "c"]
+    assert [file.name[0] for file in find_files([clone])] == ["g"]
 
 
 def test_a_file_without_an_end_is_not_read(tmp_path: Path) -> None:

@@ -240,13 +240,21 @@ def _redefines(new: RegisteredHook, old: RegisteredHook) -> bool:
         return False  # a loop in one cell may register many
     if new.function is old.function:
         return new.matcher == old.matcher
+    if _undecorated(new.function) is _undecorated(old.function):
+        return False  # one function, decorated in two ways
     name = _global_name(new.function)
     return name is not None and name == _global_name(old.function)
+
+
+def _undecorated(function: HookFunction | None) -> object:
+    return getattr(function, "__wrapped__", function)
 
 
 def _global_name(function: HookFunction | None) -> str | None:
     """The name of a notebook's function; None if others may have the same one."""
     name: str = getattr(function, "__qualname__", "_")
+    if hasattr(function, "__self__"):
+        return None  # a method of one of several objects
     is_own = getattr(function, "__module__", None) == "__main__"
     return name if is_own and name != "_" and "<" not in name else None
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from traceback import FrameSummary, StackSummary, TracebackException
 
+from .contract import UnapprovedModuleError
 from .project_modules import PREFIX
 
 _HERE = os.path.dirname(__file__)  # noqa: PTH120
@@ -53,7 +54,11 @@ def without_prefix(text: str) -> str:
 
 def one_line(error: BaseException) -> str:
     """An exception in one line, with the place of a syntax error."""
-    *_, text = TracebackException.from_exception(error).format_exception_only()
+    if isinstance(error, UnapprovedModuleError):
+        return str(error)
+    trace = TracebackException.from_exception(error)
+    trace.__notes__ = None  # they would come last
+    *_, text = trace.format_exception_only()
     text = without_prefix(text)
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{text.strip()} ({error.filename}, line {error.lineno})"

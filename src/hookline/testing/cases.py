@@ -123,7 +123,9 @@ def _walk(folder: Path) -> Iterator[Path]:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():
-            if entry.name not in _SKIPPED_FOLDERS:
+            # Another repository is not run by a test of the one around it.
+            foreign = os.path.lexists(f"{entry.path}/.git")
+            if entry.name not in _SKIPPED_FOLDERS and not foreign:
                 yield from _walk(folder / entry.name)
         elif entry.name.endswith(SUFFIX):
             yield folder / entry.name
