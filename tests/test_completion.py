@@ -6,9 +6,13 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from typing import Any
 
 import jedi  # type: ignore[import-untyped] # it has no types
 import pytest
+from jedi.api.environment import (  # type: ignore[import-untyped]
+    InterpreterEnvironment,
+)
 
 import hookline
 
@@ -26,8 +30,13 @@ async def ask():
 """[:-1]
 
 
+def script(source: str) -> Any:
+    # In this process: jedi would start one of its own and leave it running.
+    return jedi.Script(source, environment=InterpreterEnvironment())
+
+
 def completed(source: str) -> set[str]:
-    return {found.name for found in jedi.Script(source).complete()}
+    return {found.name for found in script(source).complete()}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -80,7 +89,7 @@ def test_an_editor_shows_signatures_and_docstrings(
     call: str, parameters: set[str], said: str
 ) -> None:
     """Issue 17: of lazy names too."""
-    found = jedi.Script(f"{MADE}import hookline.agent, hookline.bus\n{call}")
+    found = script(f"{MADE}import hookline.agent, hookline.bus\n{call}")
     signatures = found.get_signatures()
     assert signatures
     for one in signatures:

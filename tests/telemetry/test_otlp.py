@@ -58,8 +58,12 @@ def metrics_in(server: WebServer) -> dict[str, Any]:
 
 async def fire(telemetry: OtelTelemetry, folder: Path) -> None:
     async with HookSystem(Config("s-1", folder), telemetry=telemetry) as hooks:
-        says = {"decision": "block", "reason": "no"}
-        hooks.on("BeforeTool", name="\ud800 no")(lambda _: says)
+
+        def guard(_: dict[str, Any]) -> dict[str, str]:
+            return {"decision": "block", "reason": "no"}
+
+        guard.__name__ = "\ud800 no"
+        hooks.on("BeforeTool")(guard)
         event = {**TOOL, "tool_name": "odd \ud800 name"}
         result = await hooks.event_handler.fire("BeforeTool", event)
     assert result.blocked

@@ -135,7 +135,11 @@ async def test_a_hostile_name_of_a_hook_is_one_label_and_no_line(
 ) -> None:
     figures = PrometheusTelemetry()
     system = system_of(tmp_path, figures)
-    system.on("BeforeTool", name=HOSTILE)(lambda _: None)
+
+    def hook(_: dict[str, Any]) -> None: ...
+
+    hook.__name__ = HOSTILE
+    system.on("BeforeTool")(hook)
     await fire(system)
     found = Scrape(figures, WorkerState(breakers={HOSTILE: True}))
     shown = 'x"} 1\ufffdfake_metric{a="b"} 7\ufffd\\\ufffd\ufffd\ufffd\ufffd"'

@@ -37,15 +37,19 @@ class Parser(argparse.ArgumentParser):
     def parse(self, words: list[str]) -> Options:
         """Parse the words of a command line."""
         if self.in_any_order:
+            self._fit_terminal()  # argparse writes the usage before it reads --help
             return self.parse_intermixed_args(words)
         return self.parse_args(words)
 
     def format_help(self) -> str:
         """Describe the command."""
-        from .help_text import HelpText  # not needed to run one
+        self._fit_terminal()
+        return super().format_help()
+
+    def _fit_terminal(self) -> None:
+        from .help_text import HelpText  # not needed to run a command
 
         self.formatter_class = HelpText
-        return super().format_help()
 
     def print_help(self, file: Any = None) -> None:
         """Print the description; argparse would not say that nobody gets it."""

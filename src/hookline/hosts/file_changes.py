@@ -144,9 +144,14 @@ def require_unchanged(change: Change) -> None:
     now = read_bytes(target) if os.path.lexists(target) else None
     if now != change.before:
         raise SettingsError("changed in the meantime: try again", change.path)
-    if now is not None and not os.access(target, os.W_OK):
+    if now is None:
+        return
+    try:
+        open(target, "r+b").close()  # noqa: PTH123
+    except PermissionError as error:
         # Replacing it would get around the mode that somebody has set.
-        raise SettingsError("is read-only: run chmod u+w on it", change.path)
+        problem = "is read-only: run chmod u+w on it"
+        raise SettingsError(problem, change.path) from error
 
 
 def _delete(change: Change, target: str) -> None:
