@@ -316,7 +316,9 @@ class _Worker:
             return _INTERRUPTED, ""
         except BaseException as error:  # noqa: BLE001 - the hook is foreign code
             trace = error.__traceback__
-            sys.excepthook(type(error), error, trace and trace.tb_next)
+            while trace and trace.tb_frame.f_code.co_filename == __file__:
+                trace = trace.tb_next  # it starts at the author's own file
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
             return 1, ""
 
 

@@ -183,3 +183,11 @@ def test_a_shell_must_be_known(words: list[str], message: str) -> None:
     done = hookline("completion", *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"hookline: {message}\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_names_one_place_to_save_it(shell: str) -> None:
+    """Issue 17: the generator's own advice names another folder."""
+    script = hookline("completion", shell).stdout
+    assert "# 'hookline help completion' says where to save this." in script
+    assert "Usage" not in script

@@ -162,7 +162,8 @@ def test_a_failed_hook_is_shown_with_its_error(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text(json.dumps({"hooks": {"BeforeAgent": [{"hooks": [hook]}]}}))
     done = fire(file, "BeforeAgent", "--input", "-", stdin='{"prompt": "x"}')
-    assert "failed: exited with status 9: h" in done.stdout
+    assert "  failed h (" in done.stdout
+    assert done.stdout.count("exited with status 9") == 1
     assert "error: hook 'h': exited with status 9" in done.stdout
     assert done.returncode == 0
 

@@ -57,7 +57,7 @@ def matches(matcher: str) -> tuple[dict[str, Any], dict[str, str]]:
     return {**command("exit 2"), "matcher": matcher}, {}
 
 
-OK, NO = "failed: ", "block "
+OK, NO = "failed ", "block "
 BLOCKS = "exit 2 blocks; exit 1 counts as a failure"
 BY_ITSELF = "exit 2 blocked here, but not by the script's decision: "
 CRLF = "has Windows line ends (CRLF): convert it with dos2unix, or sed -i 's/\\r$//'"
@@ -132,6 +132,16 @@ FIRED = {
     ),
     "syntax error in bash": Mistake(
         *shell("if true; then"), "fire", "the shell exits with 2 at a syntax error", NO
+    ),
+    "terminal, then exit 2": Mistake(
+        *shell("read x < /dev/tty || exit 2"), "fire", TERMINAL, NO
+    ),
+    "crash of a Python script": Mistake(
+        *(command(f"python3 {MODULE}"), {MODULE: "{}['x']"}, "fire"),
+        *('the script crashed, which is a failure: "onError": "block" blocks then', OK),
+    ),
+    "name of another tool": Mistake(
+        *matches("edit"), "fire", "'edit' does not match tool_name 'write_file'"
     ),
     "terminal": Mistake(*shell("read x < /dev/tty"), "fire", TERMINAL, OK),
     "question": Mistake(
@@ -321,6 +331,7 @@ SETTINGS = {
     ),
     "single quotes": ("{'hooks': {}}", 1, "texts stand in double quotes"),
     "True": ('{"enableHooks": True}', 1, "write true, false or null"),
+    "wrong bracket": ('{"hooks": {"BeforeTool": [{}}', 1, "']' is missing before this"),
     "bracket open": ('{"hooks": {', 1, "a bracket or a quote is not closed"),
     "backslash": ('{"a": "\\_"}', 1, "a backslash in a text is written twice"),
     "empty": ("", 1, "it is empty: write {} for no settings"),

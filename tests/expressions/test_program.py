@@ -118,6 +118,12 @@ def test_only_true_and_false_are_verdicts(source: str) -> None:
             19,
             "there is no function 'endswith': did you mean 'endsWith'?",
         ),
+        ("tool_name = 'x'", 1, 11, "'=' is not an operator: write =="),
+        ("true & false", 1, 6, "'&' is not an operator: write &&"),
+        ("true and false", 1, 6, "'and' is not an operator: write &&, || or !"),
+        ("'x' not in tool_name", 1, 5, "'not' is not an operator: write &&, || or !"),
+        ("len(tool_name) > 3", 1, 4, "no function 'len': did you mean 'size'?"),
+        ("tool_name.glob()", 1, 15, "glob() does not take these arguments"),
         ("'a' == 1", 1, 5, "found no matching overload"),
         ("(" * 500 + "true" + ")" * 500, 1, 1, "recursion limit"),
         ("tool_name == '" + "x" * 30_000 + "'", 1, 1, "at most 20000 characters"),
@@ -127,7 +133,10 @@ def test_only_true_and_false_are_verdicts(source: str) -> None:
 def test_a_mistake_is_shown_where_it_is(
     source: str, line: int, column: int, problem: str
 ) -> None:
-    """Line and column within the expression, and the nearest name."""
+    """Line and column within the expression, and the nearest name.
+
+    Issue 17: what is written as in Python is told in CEL.
+    """
     with pytest.raises(ExpressionError) as caught:
         compile_expression(source)
     error = caught.value

@@ -88,6 +88,21 @@ def test_worker_answers_one_event_after_the_other(start: Start) -> None:
     assert json.loads(worker.ask({"why": "third"})["stdout"])["reason"] == "third"
 
 
+def test_a_traceback_starts_in_the_file_of_the_author(start: Start) -> None:
+    """Issue 17: the frames of Hookline are left out."""
+    worker = start("def guard(event):\n    {}['nothing']\nrun(guard)")
+    told = worker.ask()["stderr"].splitlines()
+    assert told[0] == "Traceback (most recent call last):"
+    assert told[1].endswith('hook.py", line 4, in guard')
+    assert told[-1] == "KeyError: 'nothing'"
+
+
+def test_a_wrong_answer_has_no_traceback(start: Start) -> None:
+    """Issue 17: no line of the author's raised it."""
+    told = start("def guard(event):\n    return 'no'\nrun(guard)").ask()["stderr"]
+    assert told.startswith("TypeError: guard() returned 'no': return None, an answer")
+
+
 def test_handshake_is_answered_without_the_hook(start: Start) -> None:
     """Issue 13.6: it must not wait for what a hook does with an event."""
     worker = start("run(lambda event: os._exit(3))")

@@ -137,7 +137,7 @@ async def test_a_file_that_appears_where_the_command_names_one_is_a_change(
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.blocked
     assert result.reason is not None
-    assert "tools/off changed since it was approved" in result.reason
+    assert "tools/off was added since it was approved" in result.reason
 
 
 async def test_a_new_match_of_a_named_pattern_is_a_change(project: Project) -> None:
@@ -150,7 +150,7 @@ async def test_a_new_match_of_a_named_pattern_is_a_change(project: Project) -> N
         project.write("tools/00.sh", "exit 0")
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.reason is not None
-    assert "tools/00.sh changed since it was approved" in result.reason
+    assert "tools/00.sh was added since it was approved" in result.reason
 
 
 async def test_trust_files_are_pinned_wherever_they_are(

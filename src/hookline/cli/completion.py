@@ -27,8 +27,8 @@ a new shell:
   hookline completion zsh > ~/.zfunc/_hookline
   hookline completion fish > ~/.config/fish/completions/hookline.fish
 
-The folder must exist. bash needs the package bash-completion; without it, and to try
-the script in this shell only:
+If the folder is missing, create it with mkdir -p. bash needs the package
+bash-completion; without it, and to try the script in this shell only:
 
   eval "$(hookline completion bash)"
 
@@ -40,6 +40,7 @@ zsh needs these lines in ~/.zshrc:
 Save it again after an upgrade of Hookline."""
 
 _SHELLS = ("bash", "zsh", "fish")
+_SAVE = "# 'hookline help completion' says where to save this."
 _EXAMPLE = f"run 'hookline completion {'|'.join(_SHELLS)}'"
 _PLAIN = re.compile(r"[\w.,:/@%+-]+", re.ASCII)
 _NAMES = "hookline completion --hook-names 2>/dev/null"
@@ -92,7 +93,8 @@ def _script(shell: str) -> str:
         parser.description = None  # lists show the summary
         for argument in arguments_of(parser):
             _describe_values(argument, name)
-    return str(shtab.complete(tree.root, shell))
+    script = str(shtab.complete(tree.root, shell))
+    return re.sub(r"# Usage:\n(?:#.*\n)+", f"{_SAVE}\n", script, count=1)
 
 
 def _describe_values(argument: Action, command: str) -> None:

@@ -26,6 +26,7 @@ from .terminal import (
     format_duration,
     one_line,
     paint,
+    plural,
     print_json,
     printable,
     shorten,
@@ -209,17 +210,27 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
             print(f"\n{printable(hook.stderr.rstrip())}")
 
 
+_LEFT_OUT = {"not matching", "condition false", "disabled", "switched off"}
+_MAX_LEFT_OUT = 5
+
+
 def _print_left_out(
     config: Config, event: HookEventName, event_input: dict[str, Any]
 ) -> None:
-    """Print which hooks did not run for a reason that may be a mistake."""
+    """Print why the hooks of the event did not run, those with a hint first."""
     from hookline.engine.explanation import Explainer
 
-    for hook in Explainer(config, event, event_input).explain():
-        is_hinted = hook.judgement == "not matching" and "; " in hook.why
-        if is_hinted or hook.judgement in {"disabled", "switched off"}:
-            name, why = printable(hook.name), printable(hook.why)
-            print(f"  {paint('not run', 'dim')} {name}: {why}")
+    hooks = Explainer(config, event, event_input).explain()
+    # A message on standard error tells of hooks that are not trusted.
+    left_out = [one for one in hooks if one.judgement in _LEFT_OUT]
+    left_out.sort(key=lambda one: "; " not in one.why)
+    for hook in left_out[:_MAX_LEFT_OUT]:
+        name, why = printable(hook.name), printable(hook.why)
+        print(f"  {paint('not run', 'dim')} {name}: {why}")
+    if (more := len(left_out) - _MAX_LEFT_OUT) > 0:
+        print(f"  and {plural(more, 'more hook')}: 'hookline explain' shows all")
+    if not hooks:
+        print(f"  no hook is configured for {event.value} here")
 
 
 def _facts(hook: HookExecutionResult) -> str:
@@ -250,7 +261,7 @@ def _outcome(hook: HookExecutionResult) -> str:
     if hook.output is not None and hook.output.is_blocking:
         return paint("block", "red")
     if hook.failed:
-        return paint(f"failed: {printable(hook.error or '')}:", "yellow")
+        return paint("failed", "yellow")
     return paint("ok", "green")
 
 

@@ -6,8 +6,12 @@ import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
+from hookline.config import Config
+from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError, SettingsError
 from hookline.hosts.file_changes import Change, apply, read_inside, require_unchanged
+from hookline.hosts.host_files import Scope
+from hookline.hosts.installed import Installed, find_installed
 from hookline.hosts.json_edit import text_of
 from hookline.installation import install_command
 from hookline.recipes.catalog import (
@@ -202,9 +206,19 @@ def _print_next_steps(recipes: list[Recipe], cwd: str, *, changed: bool) -> None
     print(f"  hookline test {folder}   # run the tests of the hooks")
     again = " again: until then they block" if changed and _was_approved(cwd) else ""
     print(f"  hookline trust{where}   # review and approve the hooks{again}")
+    for one in _outdated(cwd):
+        own = " --user" if one.scope is Scope.USER else ""
+        print(f"  hookline install {one.host}{own}{where}   # again: it misses events")
     if {STARTER, STARTER_RULE} & set(recipes):
         tool = """--tool write_file --tool-input '{"file_path": ".env"}'"""
         print(f"  hookline fire BeforeTool{where} {tool}")
+
+
+def _outdated(cwd: str) -> list[Installed]:
+    """The coding agents that do not ask about an event that has hooks now."""
+    hooks = HookRegistry(Config.load(cwd).settings).all_hooks()
+    installed = find_installed(find_workspace(cwd), hooks)
+    return [one for one in installed if one.missing]
 
 
 def _was_approved(cwd: str) -> bool:

@@ -90,10 +90,14 @@ def names_no_file(options: Options) -> bool:
 
 
 def print_nothing(what: str, scope: Scope, options: Options) -> None:
-    """Say that nothing is found, and where it was looked for."""
+    """Say that nothing is found, where it was looked for, and what records events."""
     folder = scope.wanted.folder
     where = "" if folder is None else f" in {one_line(folder)}"
-    note(f"hookline: no matching {what} is recorded{where}", options)
+    if scope.wanted == EventFilter(folder=folder):
+        hint = _how_to_record(load_config(options))
+        note(f"hookline: no {what} is recorded{where} yet: {hint}", options)
+    else:
+        note(f"hookline: no matching {what} is recorded{where}", options)
 
 
 def print_elsewhere(elsewhere: int, options: Options) -> None:
@@ -130,6 +134,8 @@ def _how_to_record(config: Config) -> str:
             return "the project's hooksConfig counts once you run 'hookline trust'"
         file = f"{default_user_dir()}/settings.json"
         return f"a project without hooks cannot set hooksConfig.journal: use {file}"
+    if wanted:
+        return "fire one of its events"
     return "set hooksConfig.journal to true, or use 'hookline fire --record'"
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from hookline.errors import HooklineError, MissingExtraError
 from hookline.expressions.failure import FAILURE_CONDITIONS
 from hookline.hosts.converter import Migrated, joined
+from hookline.hosts.host import HostName
 from hookline.hosts.migration import (
     HookFile,
     MigrationSource,
@@ -96,6 +97,9 @@ def run(options: Options) -> None:
     if migrated.hook_count and not options.output:
         where = "" if project == "." else f" --cwd {shlex.quote(project)}"
         print(f"\nnext:\n  hookline trust{where}   # review and approve the hooks")
+        if options.source in {*HostName}:
+            once = "to use them there: remove the old ones, or both run"
+            print(f"  hookline install {options.source}{where}   # {once}")
 
 
 def _project_dir(source: MigrationSource, cwd: str) -> str:

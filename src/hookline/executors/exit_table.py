@@ -85,7 +85,14 @@ def timed_out_result(hook: RegisteredHook, end: RunEnd) -> HookExecutionResult:
     return _hinted(result, hook, end)
 
 
-_ODD = ("can't open file", "command not found", "syntax error", "\r", "usage:")
+_ODD = (
+    "can't open file",
+    "command not found",
+    "syntax error",
+    "\r",
+    "usage:",
+    "/dev/tty",
+)
 """In the reason of a block that the script hardly wrote itself."""
 
 

@@ -25,6 +25,7 @@ _NO_TERMINAL = (
     r"/dev/tty|EOF when reading a line|not a (?:tty|terminal)|a terminal is required"
     r"|Inappropriate ioctl for device|terminal prompts disabled"
 )
+_PYTHON_ERROR = r"(?m)^(?:Traceback \(most recent call last\):|SyntaxError: )"
 _QUESTION = r"(?i:\?|\[y/n\]|\(y/n\)|\(yes/no\)|password[^\n]*:|passphrase[^\n]*:)\s*$"
 _ASK = 'hooks have no terminal: answer {"decision": "ask"} to ask a person'
 
@@ -48,7 +49,7 @@ def _block_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
         return "a usage error exits with 2 by itself, which blocks: fix the arguments"
     if "syntax error" in end.stderr:
         return "the shell exits with 2 at a syntax error, which blocks: fix the script"
-    return None
+    return _ASK if "/dev/tty" in end.stderr else None
 
 
 def _failure_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
@@ -61,6 +62,8 @@ def _failure_hint(hook: RegisteredHook, end: RunEnd) -> str | None:
         return _signal_hint(code)
     if code <= 0 or not TRAITS[hook.event].can_block:
         return None
+    if code == 1 and re.search(_PYTHON_ERROR, end.stderr):
+        return 'the script crashed, which is a failure: "onError": "block" blocks then'
     hint = f"exit 2 blocks; exit {code} counts as a failure"
     return f"{hint}, and its stdout is not read" if end.stdout else hint
 

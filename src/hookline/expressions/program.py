@@ -388,17 +388,35 @@ def _explained(error: str, source: str) -> ExpressionError:
         # The engine points at the last dot.
         column -= len(undeclared[1].rpartition(".")[0]) if below else 0
     elif problem.startswith("Syntax error: "):
-        problem = problem.removeprefix("Syntax error: ")
-        problem = re.sub(r" expecting \{.*", "", problem)
-        problem = problem.replace(
-            "mismatched input '<EOF>'", "the expression ends too early"
-        )
+        problem = _syntax_problem(problem.removeprefix("Syntax error: "))
     return ExpressionError(problem, max(line, 1), max(column, 1))
+
+
+_SYNTAX = (
+    (r"mismatched input '<EOF>'", "the expression ends too early"),
+    (r"token recognition error at: '=.*", "'=' is not an operator: write =="),
+    (r"token recognition error at: '([&|]).*", r"'\1' is not an operator: write \1\1"),
+    (
+        r"mismatched input '(and|or|not)'.*",
+        r"'\1' is not an operator: write &&, || or !",
+    ),
+    (r" expecting \{.*", ""),
+)
+_OF_PYTHON = {"len": "size", "None": "null", "True": "true", "False": "false"}
+
+
+def _syntax_problem(problem: str) -> str:
+    for pattern, instead in _SYNTAX:
+        problem = re.sub(pattern, instead, problem)
+    return problem
 
 
 def _unknown(name: str, is_function: bool) -> str:
     known, what = (FUNCTIONS, "function") if is_function else (NAMES, "field")
-    hint = f": did you mean {near!r}?" if (near := nearest(name, known)) else ""
+    if is_function and name in known:
+        return f"{name}() does not take these arguments"
+    near = _OF_PYTHON.get(name) or nearest(name, known)
+    hint = f": did you mean {near!r}?" if near else ""
     whose = "there is no" if is_function else "no event has a"
     return f"{whose} {what} {name!r}{hint}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hookline.errors import SettingsError
 from hookline.executors.contract import RegisteredHook
@@ -37,6 +37,8 @@ class Installed(Struct, frozen=True):
     files: tuple[str, ...]
     events: tuple[str, ...]
     findings: tuple[Finding, ...]
+    missing: tuple[str, ...] = ()
+    """Our events that have hooks and are not installed."""
 
 
 def find_installed(
@@ -55,7 +57,9 @@ def find_installed(
                 own = _findings(host, installers[scope], calls, wanted, elsewhere)
                 general = _host_findings(host, scope, calls, workspace)
                 findings = [*problems, *own, *general]
-                found.append(_installed(host.name, scope, calls, findings))
+                missing = tuple(_missing(host, calls, wanted, elsewhere))
+                one = _installed(host.name, scope, calls, findings)
+                found.append(structs.replace(one, missing=missing))
     return found
 
 
@@ -147,11 +151,21 @@ def _findings(
                 problem = f"also called from {where}: the hooks run twice"
                 yield _finding(path, call.event, Severity.WARNING, problem)
             seen.add(call.event)
-    for event in needed if calls else ():
+    for ours, events in _missing(host, calls, wanted, elsewhere).items():
+        problem = f"not installed, though {ours} has hooks: {_again(installer)}"
+        yield _finding(next(iter(calls)), ", ".join(events), Severity.WARNING, problem)
+
+
+def _missing(
+    host: Host, calls: _Calls, wanted: list[Wanted], elsewhere: dict[str, str]
+) -> dict[str, list[str]]:
+    """The host's events that should call the bridge and do not, by ours."""
+    seen = {call.event for each in calls.values() for call in each}
+    missing: dict[str, list[str]] = {}
+    for event in (one.event for one in wanted if calls):
         if event not in seen and event not in elsewhere:
-            ours = host.events[event].value
-            problem = f"not installed, though {ours} has hooks: {_again(installer)}"
-            yield _finding(next(iter(calls)), event, Severity.WARNING, problem)
+            missing.setdefault(host.events[event].value, []).append(event)
+    return missing
 
 
 def _again(installer: Installer) -> str:

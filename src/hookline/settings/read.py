@@ -121,6 +121,8 @@ _MISTAKES = (
     (r"(?:True|False|None)\b", "write true, false or null"),
     (r",", "one comma too many (trailing commas and comments are fine)"),
     (r"[A-Za-z_]\w*\s*:", "names stand in double quotes"),
+    (r"\}", "a value or a ']' is missing before this"),
+    (r"\]", "a value or a '}' is missing before this"),
 )
 """What is found where something else was expected, and what to do."""
 _MESSAGES = {

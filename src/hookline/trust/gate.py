@@ -354,6 +354,8 @@ class PinnedPaths:
         added = sum(old.get(one, ABSENT) == ABSENT != pin for one, pin in found.items())
         if added >= _MANY:
             return f"{shown} and many more were added since it was approved"
+        if old.get(path, ABSENT) == ABSENT:
+            return f"{shown} was added since it was approved"
         return f"{shown} changed since it was approved"
 
 

@@ -146,10 +146,12 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
         hook = self.definition.hook
         if self.change is Change.REMOVED:
             return
+        if self.change is Change.CHANGED and self.before is None:
+            yield "", "it is the same, but files that it is approved with changed"
         if hook.type is HookType.HTTP:
             pinned = "what it does with them and what it answers is not pinned"
             yield "", f"the service sees these events: {pinned}"
-        elif self.names_nothing and hook.type is not HookType.RULE:
+        elif self.names_nothing:
             pinned = "only the command itself is pinned, not the programs it runs"
             yield "", f"no file of the project is named: {pinned}"
         for file in self.unpinned:
