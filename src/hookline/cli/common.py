@@ -36,7 +36,8 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, words: list[str]) -> Options:
         """Parse the words of a command line."""
-        if self.in_any_order:
+        # Some versions of argparse fix the width of the usage before they see --help.
+        if self.in_any_order and {"-h", "--help"}.isdisjoint(words):
             return self.parse_intermixed_args(words)
         return self.parse_args(words)
 
