@@ -27,7 +27,11 @@ def main() -> int:
 def _leave_out_cwd() -> None:
     """No module of the folder that ``python -m`` is run in takes the place of ours."""
     home = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
-    if not sys.flags.safe_path and sys.path[0] != home:
+    try:
+        here = os.getcwd()  # noqa: PTH109
+    except OSError:
+        return  # it was deleted
+    if not sys.flags.safe_path and sys.path[0] == here != home:
         del sys.path[0]
 
 

@@ -239,11 +239,13 @@ def test_check_finds_calls_that_a_project_can_take_over(shell: Shell) -> None:
     shell.run("install", "claude")
     file = shell.project / ".claude/settings.json"
     text = file.read_text()
-    for start, found in {"-m": 1, "-P -m": 0}.items():
-        program = f"{sys.executable} {start} hookline"
+    python = sys.executable
+    for start, found in {python: 1, f"{python} -P": 0, "uv run python": 1}.items():
+        program = f"{start} -m hookline"
         file.write_text(text.replace("hookline bridge", f"{program} bridge"))
         findings = [one for one in check(shell)[1] if "take Hookline's place" in one]
         assert len(findings) == found
+    file.write_text(text.replace("hookline bridge", f"{python} -m hookline bridge"))
     shell.run("install", "claude")
     assert check(shell) == (0, [])
 

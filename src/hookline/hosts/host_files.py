@@ -325,9 +325,8 @@ def _in_home(files: HostFiles, path: str) -> str:
     return path
 
 
-_UNSAFE = (("-m",),)
-"""Ways to start a module that look into the working directory first."""
-_SAFE = (("-P", "-m"), ("-Pm",), ("-I", "-m"), ("-Im",))
+_STARTS = (("-m",), ("-P", "-m"), ("-Pm",), ("-I", "-m"), ("-Im",))
+"""Options of Python that start a module."""
 _LAUNCHERS = frozenset({"uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye"})
 
 
@@ -359,7 +358,7 @@ class Call(Struct, frozen=True, kw_only=True):
     @property
     def is_safe(self) -> bool:
         """Whether no file of the working directory is run in place of Hookline."""
-        return self.program[1:-1] not in _UNSAFE
+        return "-m" not in self.program or not {"-P", "-I"}.isdisjoint(self.program)
 
 
 def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
@@ -376,7 +375,7 @@ def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
 
 
 def _is_hookline(program: tuple[str, ...]) -> bool:
-    if program[1:-1] in {*_UNSAFE, *_SAFE}:
+    if program[1:-1] in _STARTS:
         return program[-1] in {"hookline", "hookline.cli.main"}
     name = os.path.basename(program[-1]).removesuffix(".exe")  # noqa: PTH119
     return name == "hookline" and (len(program) == 1 or program[0] in _LAUNCHERS)

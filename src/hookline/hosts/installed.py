@@ -185,7 +185,7 @@ def _problems(
         yield Severity.WARNING, f"{program!r} is another installation of Hookline"
     if not call.is_safe:
         problem = f"{program!r} lets files of the project take Hookline's place"
-        yield Severity.WARNING, f"{problem}: {again}"
+        yield Severity.WARNING, f"{problem}: write -P before -m"
     if call.matcher:
         problem = f"the matcher {call.matcher!r} keeps other tools from the hooks"
         yield Severity.WARNING, problem
