@@ -46,6 +46,23 @@ def bridge(
     )
 
 
+def test_a_journal_that_cannot_be_written_is_told(folder: Path) -> None:
+    """Issue 17: an agent went on without its record, and nobody was told."""
+    blocked = folder / "file"
+    blocked.write_text("a journal cannot be below a file")
+    journal = {"hooksConfig": {"journal": str(blocked / "journal.sqlite")}}
+    rule = {"type": "rule", "when": "true", "then": DENY}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [rule]}]}, **journal}
+    file = folder / "config" / "hookline" / "settings.json"
+    file.write_text(json.dumps(settings))
+    stdin = json.dumps(captured("claude", "PreToolUse-1")).encode()
+    done = bridge(folder, "claude", stdin=stdin)
+    assert json.loads(done.stdout) == CLAUDE
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"hookline: journal {blocked}/journal.sqlite: ")
+    assert line.endswith(". Recording stopped")
+
+
 @pytest.mark.parametrize(
     ("host", "name", "expected"),
     [

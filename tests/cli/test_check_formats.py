@@ -379,6 +379,27 @@ def test_strict_passes_with_settings_of_the_user(bench: Bench) -> None:
     assert bench.run("check", "--strict").returncode == 0
 
 
+def test_a_file_for_the_system_is_checked_as_such(bench: Bench) -> None:
+    """Issue 17: a reviewed copy of system settings never passed --strict."""
+    rule = {"type": "rule", "name": "r", "when": "true", "managed": True}
+    hooks = {"BeforeTool": [{"hooks": [rule]}]}
+    file = bench.settings("managed.json", {"hooks": hooks})
+    assert bench.run("check", "--strict", file).returncode == 1
+    assert bench.run("check", "--strict", "--system", file).returncode == 0
+    hooks["BeforeTool"][0]["hooks"].append(rule | {"shell": "bin/sh", "manged": True})
+    bench.settings("managed.json", {"hooks": hooks})
+    done = bench.run("check", "--system", file)
+    assert done.returncode == 1
+    assert "unknown key 'manged': did you mean 'managed'?" in done.stdout
+
+
+def test_system_settings_are_checked_by_name(bench: Bench) -> None:
+    """Issue 17."""
+    done = bench.run("check", "--system")
+    assert done.returncode == 1
+    assert "--system needs a FILE" in done.stderr
+
+
 def test_text_has_one_line_for_each_finding_whatever_a_file_is_called(
     bench: Bench,
 ) -> None:

@@ -264,6 +264,25 @@ def test_uninstall_covers_project_and_user(shell: Shell) -> None:
     assert ended.stdout.startswith("Claude Code: not installed in ")
 
 
+def test_uninstall_elsewhere_says_how_to_find_the_files(shell: Shell) -> None:
+    """Issue 17: what is installed in other projects was not to be found."""
+    assert shell.run("install", "gemini").returncode == 0
+    other = shell.project.parent / "other"
+    other.mkdir()
+    ended = shell.run("uninstall", "gemini", "--cwd", str(other))
+    told = "'hookline paths' shows where else 'hookline install' was run"
+    assert told in ended.stdout
+    file = f"{shell.project}/.gemini/settings.json"
+    paths = shell.run("paths", "--cwd", str(other)).stdout
+    (line,) = [line for line in paths.splitlines() if file in line]
+    assert line.startswith("  other agent files ")
+    paths = shell.run("paths").stdout
+    (line,) = [line for line in paths.splitlines() if file in line]
+    assert line.startswith("  hooks of gemini ")
+    assert shell.run("uninstall", "gemini").returncode == 0
+    assert told not in shell.run("uninstall", "gemini").stdout
+
+
 def test_uninstall_goes_on_where_one_file_is_broken(shell: Shell) -> None:
     shell.run("install", "claude", "--user")
     shell.write(".claude/settings.json", "{oops")
@@ -299,7 +318,7 @@ def test_install_says_what_hosts_that_read_its_file_do(shell: Shell) -> None:
     alone = shell.run("install", "cursor").stdout
     assert "stays silent" not in alone
     ended = shell.run("install", "claude")
-    assert "the file is also read by " in ended.stdout
+    assert "the file also serves " in ended.stdout
     ended = shell.run("install", "cursor")
     silent = "the call in .claude/settings.json stays silent in Cursor from now on"
     assert silent in ended.stdout

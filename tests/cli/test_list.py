@@ -5,6 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from hookline.cli import list as list_command
+from hookline.cli.main import main
+from hookline.config import Config
+from hookline.settings.load import Settings
 from tests.support.commandline import hookline
 
 
@@ -64,3 +70,39 @@ def test_list_shows_that_hooks_are_disabled(tmp_path: Path) -> None:
     (tmp_path / "off.json").write_text(json.dumps(off))
     done = hookline("list", "--settings", "off.json", cwd=tmp_path)
     assert done.stdout == "hooks are disabled: enableHooks is false in the settings\n"
+
+
+def test_list_shows_which_hooks_are_managed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 17: only --json told what nobody can turn off."""
+    rule = {"type": "rule", "name": "r", "when": "true"}
+    hooks = [{"hooks": [rule, rule | {"name": "m", "managed": True}]}]
+    (tmp_path / "settings.json").write_text(
+        json.dumps({"hooks": {"AfterAgent": hooks}})
+    )
+    (tmp_path / "own.json").write_text("{}")
+    settings = Settings.from_file(tmp_path / "own.json", system_dir=tmp_path)
+    config = Config(working_dir=str(tmp_path), settings=settings)
+    monkeypatch.setattr(list_command, "load_config", lambda _options: config)
+    assert main(["list", "--settings", "own.json"]) == 0
+    _, row = capsys.readouterr().out.splitlines()
+    cells = ["AfterAgent", "*", "m", "system, managed", "rule", "yes", "enforce"]
+    assert [cell.strip() for cell in row.split("  ") if cell] == cells
+
+
+def test_list_shows_files_in_the_home_folder_from_there(tmp_path: Path) -> None:
+    """Issue 17: long paths were cut, with the name of the file."""
+    home = tmp_path / "home"
+    (home / ".config" / "hookline").mkdir(parents=True)
+    guard = {"type": "command", "command": "true", "name": "guard"}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [guard]}]}}
+    file = home / ".config" / "hookline" / "settings.json"
+    file.write_text(json.dumps(settings))
+    env = {"HOME": str(home), "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": ""}
+    project = tmp_path / "project"
+    project.mkdir()
+    done = hookline("install", "qwen", "--user", cwd=project, env=env)
+    assert done.returncode == 0
+    table = hookline("list", cwd=project, env=env).stdout
+    assert "  ~/.qwen/settings.json  " in table

@@ -114,6 +114,17 @@ def test_usage_errors_are_explained(
     assert "Traceback" not in done.stderr
 
 
+def test_a_journal_that_cannot_be_reached_is_not_a_missing_one(bench: Bench) -> None:
+    """Issue 17: a folder of another user looked like an empty journal."""
+    loop = bench.project / "loop"
+    loop.symlink_to(loop)
+    settings = bench.settings("s.json", {"hooksConfig": {"journal": f"{loop}/j.db"}})
+    done = bench.run("log", "--settings", settings)
+    assert done.returncode == 1
+    assert "nothing is recorded" not in done.stderr
+    assert f"{loop}/j.db" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["log", "stats", "replay"])
 def test_a_missing_journal_is_not_an_error(bench: Bench, name: str) -> None:
     done = bench.run(name)

@@ -51,6 +51,19 @@ def test_settings_with_errors_leave_the_old_ones_in_use(desk: Desk) -> None:
     assert desk.until(lambda: _noted(journal)) == 1
 
 
+def test_a_journal_that_cannot_be_written_is_told_at_each_event(desk: Desk) -> None:
+    """Issue 17: an agent went on without its record, and nobody was told."""
+    blocked = desk.runtime.parent / "file"
+    blocked.write_text("a journal cannot be below a file")
+    file = desk.user_settings(denies("old"))
+    whole = json.loads(file.read_text())
+    whole["hooksConfig"] = {"journal": str(blocked / "journal.sqlite")}
+    file.write_text(json.dumps(whole))
+    desk.warm_up()
+    told = f"hookline: journal {blocked}/journal.sqlite: ".encode()
+    assert desk.until(lambda: desk.bridge()[2].startswith(told))
+
+
 def _noted(journal: Path) -> int:
     """How often the journal says that settings are not used."""
     connection = sqlite3.connect(journal)

@@ -7,6 +7,8 @@ import sys
 import time
 from contextlib import redirect_stdout
 
+from msgspec import structs
+
 from hookline.errors import HooklineError
 from hookline.hosts.bridge import Bridge, Reply
 from hookline.hosts.catalog import host_of
@@ -69,8 +71,10 @@ async def _answer(host: str, event: str | None, stdin: bytes) -> Reply:
             stdout.buffer.write(reply.stdout)
             stdout.flush()
         finally:
-            await bridge.close()
-    return reply
+            unrecorded = await bridge.close()
+    if reply.status or unrecorded in reply.stderr:
+        return reply  # a host hands stderr to the model if the status is not 0
+    return structs.replace(reply, stderr=reply.stderr + unrecorded)
 
 
 if sys.platform == "linux":

@@ -9,6 +9,7 @@ import msgspec
 
 from hookline.config import Config
 from hookline.engine.registry import HookRegistry
+from hookline.errors import HooklineError
 from hookline.settings.fields import Severity
 from hookline.settings.lint import Checked, Finding, check_file, check_places
 from hookline.settings.locations import (
@@ -37,6 +38,7 @@ check a project that you do not trust.
   hookline check --strict --format github for GitHub Actions, at changed lines
   hookline check --format sarif > x.sarif for code scanning, SARIF 2.1.0
   hookline check --json                   for other programs
+  hookline check --system managed.json    a file that will be in /etc/hookline
 
 Each finding is one line, 'file:line: error|warning|hint: field: message'. With
 github and sarif the summary is on stderr, and paths start at the root of the
@@ -55,6 +57,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_cwd(text, default=None)
     text = "exit with 1 for warnings too, and if there are no settings"
     parser.add_flag("--strict", text)
+    text = "FILE is meant for /etc/hookline: check it as system settings"
+    parser.add_flag("--system", text)
     text = f"{', '.join(_PRINTERS)} (default: text)"
     parser.add_option("--format FORMAT", text, choices=list(_PRINTERS), default="text")
     text = "print a JSON list of the findings, as --format json"
@@ -68,10 +72,12 @@ def run(options: Options) -> int:
     cwd = None if options.cwd is None else Path(options.cwd)
     places = SettingsPlaces(project_dir=absolute(cwd or "."))
     file = options.file
+    if file is None and options.system:
+        raise HooklineError("--system needs a FILE; see 'hookline check --help'")
     if file is None:
         checked = _check_all(places, strict=options.strict)
     else:
-        checked = check_file(file, cwd)
+        checked = check_file(file, cwd, is_system=options.system)
     _PRINTERS[options.format](checked, places)
     counted = [Severity.ERROR, *([Severity.WARNING] if options.strict else [])]
     return 1 if any(checked.count(severity) for severity in counted) else 0

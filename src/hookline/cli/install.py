@@ -225,8 +225,8 @@ def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
     known = all_hosts()
     readers = [known[one].title for one in FILES[host.name].readers if one in known]
     if readers:
-        told = "and answers them too, unless you run 'hookline install' for them"
-        yield f"the file is also read by {', '.join(readers)}, {told}"
+        until = "until 'hookline install' is run for it"
+        yield f"the file also serves {', '.join(readers)}, each {until}"
     for other in known.values():
         if host.name in FILES[other.name].readers:
             for path in _files_with_calls(other, workspace):

@@ -146,7 +146,7 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
     Print results after it is closed: until then the terminal may show progress.
     """
     path = journal_file(options)
-    if options.journal is None and not os.path.lexists(path):
+    if options.journal is None and _is_missing(path):
         hint = _how_to_record(load_config(options))
         note(f"hookline: nothing is recorded yet ({path}): {hint}", options)
         yield None
@@ -156,6 +156,17 @@ def open_journal(options: Options) -> Iterator[JournalReader | None]:
         read_journal(path, progress.show) as reader,
     ):
         yield reader
+
+
+def _is_missing(path: str) -> bool:
+    """Whether there is no such file; a folder that is closed to us may have it."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def parse_since(text: str) -> float:

@@ -10,7 +10,7 @@ from hookline.engine.admission import CircuitBreaker
 from hookline.engine.registry import HookRegistry
 from hookline.executors.contract import RegisteredHook
 from hookline.settings.fields import Severity
-from hookline.settings.locations import absolute, find_workspace
+from hookline.settings.locations import find_workspace
 from hookline.settings.model import Dialect, TrustStatus
 
 from .common import Options, Parser, load_config, log_problems, log_to_stderr
@@ -61,6 +61,8 @@ def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
     from hookline.hosts.host_files import FILES
     from hookline.hosts.installed import Installed, find_installed
 
+    from .install import shown_path
+
     def state(one: Installed) -> str:
         found = [item for item in one.findings if item.severity is not Severity.HINT]
         if found:
@@ -71,10 +73,9 @@ def _print_agents(folder: str, hooks: list[RegisteredHook]) -> None:
     if installed:
         print()
         headings = ("agent", "settings", "file", "events", "works")
-        here = f"{absolute('.')}/"
         rows = [
             [
-                *(one.host, one.scope, one.files[0].removeprefix(here)),
+                *(one.host, one.scope, shown_path(one.files[0])),
                 *(", ".join(one.events), state(one)),
             ]
             for one in installed
@@ -127,6 +128,7 @@ def _row(
         "enabled": _state(hook),
         "mode": hook["mode"] if hook["recheck"] else f"{hook['mode']}, no recheck",
         "type": ", ".join(_type(hook)),
+        "source": f"{hook['source']}, managed" if hook["managed"] else hook["source"],
     }
     if hook["project"] is not None:
         shown["project"] = os.path.relpath(hook["project"], folder)

@@ -18,6 +18,7 @@ from hookline.config import Config
 from hookline.engine.admission import timeouts_file
 from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
+from hookline.hosts.file_changes import recorded_files
 from hookline.hosts.host_files import Scope
 from hookline.hosts.installed import Installed, find_installed
 from hookline.journal.store import journal_files, journal_path
@@ -43,7 +44,8 @@ DESCRIPTION = """\
 Show the files and folders that Hookline reads or writes for this project, for you and
 for the whole machine, which of them exist and how large they are: settings, approvals,
 the journal, the files of the resident helper, caches, and the settings of coding agents
-that 'hookline install' has changed. Nothing is changed, and no hook is run.
+that 'hookline install' has changed, in other projects too. Nothing is changed, and no
+hook is run.
 
   hookline paths
   hookline paths --cwd ~/code/shop
@@ -159,6 +161,8 @@ def _agents(installed: Iterable[Installed]) -> Iterator[_Row]:
     for one in installed:
         scope = _PROJECT if one.scope is Scope.PROJECT else _USER
         yield from ((scope, f"hooks of {one.host}", file) for file in one.files)
+    for path in recorded_files():  # one that is listed above stays there
+        yield _USER, "other agent files", path
 
 
 def _of_user() -> Iterator[_Row]:

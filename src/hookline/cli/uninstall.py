@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from hookline.errors import HooklineError
 from hookline.hosts.catalog import host_of
-from hookline.hosts.file_changes import Change, apply
+from hookline.hosts.file_changes import Change, apply, recorded_files
 from hookline.hosts.host import Host, HostName
 from hookline.hosts.host_files import Scope
 from hookline.hosts.install import Installer
@@ -69,6 +69,8 @@ def _write(
     if not changes and not failed:
         files = " and ".join(_files(installers))
         print(printable(f"{host.title}: not installed in {files}"))
+        if any(recorded_files()):
+            print("'hookline paths' shows where else 'hookline install' was run")
 
 
 def _files(installers: list[Installer]) -> Iterator[str]:

@@ -69,6 +69,9 @@ _OWN_SESSION = EventOrigin()
 class Recorder(Protocol):
     """Records events; must neither block nor raise."""
 
+    problem: str
+    """Why recording stopped; empty while it goes on."""
+
     def record(
         self,
         call: HookCall,

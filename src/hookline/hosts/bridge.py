@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 from hookline.agent.firing import SessionEvents
 from hookline.agent.turn import MAX_REJECTIONS
 from hookline.config import Config
-from hookline.engine.handler import HookEventHandler
+from hookline.engine.handler import HookEventHandler, Recorder
 from hookline.engine.on_error import BrokenSystem
 from hookline.errors import EncodingError, HooklineError
 from hookline.log import logger
@@ -71,7 +71,7 @@ class Bridge:
 
     def __init__(self, *, one_shot: bool) -> None:
         self._one_shot = one_shot
-        # What the host's person should know is in the reply.
+        # What the host's person should know is in the reply, or told by ``close``.
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
         self._loaded: dict[tuple[str, str], _Loaded] = {}
@@ -100,12 +100,17 @@ class Bridge:
             now = await loaded.now()
             return await _fire(host, read, read.event, now)
 
-    async def close(self) -> None:
-        """Release everything; hooks that nobody waits for have a moment to finish."""
-        for loaded in self._loaded.values():
-            await loaded.close()
+    async def close(self) -> bytes:
+        """Release everything; gives lines for stderr about what was not recorded.
+
+        Hooks that nobody waits for have a moment to finish.
+        """
+        closed = list(self._loaded.values())
         self._loaded.clear()
+        for loaded in closed:
+            await loaded.close()
         await asyncio.gather(*self._aside)
+        return b"".join(_line(one.unrecorded) for one in closed if one.unrecorded)
 
     def _load(self, start: str, cwd: str) -> _Loaded:
         """The config for a folder, which follows changes of its settings."""
@@ -188,6 +193,7 @@ class _Loaded:
         self._config.one_shot = one_shot
         self._config.reload, self._config.watch = not one_shot, watch
         self._users = 0
+        self._recorder: Recorder | None = None
         self._unused = asyncio.Event()
         self._unused.set()
 
@@ -214,13 +220,20 @@ class _Loaded:
         if handler.refresh is not None:
             await handler.refresh()
         last, pipeline = system.last_reload, handler.pipeline
+        self._recorder = pipeline.recorder
         return _Now(
             config,
             config.loaded,
             pipeline.settings,
             HookEventHandler(pipeline),
             refused=() if last is None else last.problems,
+            recorder=pipeline.recorder,
         )
+
+    @property
+    def unrecorded(self) -> str:
+        """Why events are not recorded; empty where they are, or nobody wants that."""
+        return "" if self._recorder is None else self._recorder.problem
 
     async def reload(self) -> None:
         """Load the settings again."""
@@ -248,11 +261,14 @@ class _Now(Struct, frozen=True):
     """Why they cannot be had."""
     refused: tuple[str, ...] = ()
     """Why changed settings are not used."""
+    recorder: Recorder | None = None
 
     def problems(self) -> Iterator[str]:
         """What the host's person should know about the settings."""
         for problem in self.refused:
             yield f"changed settings are not used: {problem}"
+        if self.recorder is not None and self.recorder.problem:
+            yield self.recorder.problem
         yield from map(str, self.loaded.errors)
         yield from self.loaded.warnings
         # Which files of hooks have changed is known at each event, and said there.

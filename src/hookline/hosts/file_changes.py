@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -25,6 +25,8 @@ from hookline.settings.locations import (
     write_private,
 )
 from hookline.settings.read import read_bytes
+
+_READ_ONLY = "is read-only for you: run chmod u+w on it, or do this as its owner"
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -82,6 +84,21 @@ def load_record(path: str) -> Record | None:
     except (HooklineError, msgspec.MsgspecError):
         return None
     return found if found is not None and found.path == path else None
+
+
+def recorded_files() -> Iterator[str]:
+    """The files that install wrote for this user, in all projects, and that exist."""
+    folder = state_dir()
+    try:
+        names = sorted(os.listdir(f"{folder}/installed")) if folder else []  # noqa: PTH208
+    except OSError:
+        return
+    for name in names:
+        with suppress(HooklineError, msgspec.MsgspecError):
+            content = read_private(f"{folder}/installed/{name}")
+            path = msgspec.json.decode(content or b"", type=Record).path
+            if os.path.lexists(path):
+                yield path
 
 
 def read_inside(path: str, root: str | None) -> bytes | None:
@@ -150,8 +167,7 @@ def require_unchanged(change: Change) -> None:
         open(target, "r+b").close()  # noqa: PTH123
     except PermissionError as error:
         # Replacing it would get around the mode that somebody has set.
-        problem = "is read-only: run chmod u+w on it"
-        raise SettingsError(problem, change.path) from error
+        raise SettingsError(_READ_ONLY, change.path) from error
 
 
 def _delete(change: Change, target: str) -> None:

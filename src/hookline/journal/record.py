@@ -61,13 +61,14 @@ class JournalRecorder:
         self._limits = limits or Limits()
         self._translator = translator
         self._writer: _Writer | None = None
-        self._failed = False
+        self.problem = ""
+        """Why recording stopped; empty while it goes on."""
         _recorders.add(self)
 
     def start(self) -> None:
         """Start the thread, unless it runs or has failed."""
         with _lifecycle:
-            if self._writer is None and not self._failed:
+            if self._writer is None and not self.problem:
                 writer = _Writer(self._path, self._limits, self._fail)
                 writer.start()
                 self._writer = writer
@@ -77,12 +78,12 @@ class JournalRecorder:
         self, call: HookCall, plan: HookPlan | None, result: ProcessedHookResult
     ) -> None:
         """Take one event, whether or not a hook matched it; never blocks or raises."""
-        if not self._failed:
+        if not self.problem:
             self._put(snapshot_event(call, plan, result, self._translator))
 
     def record_late(self, call: HookCall, result: HookExecutionResult) -> None:
         """Take what a hook said after nobody waited for it; never blocks or raises."""
-        if not self._failed:
+        if not self.problem:
             self._put(snapshot_late(call, result))
 
     def close(self) -> bool:
@@ -105,7 +106,7 @@ class JournalRecorder:
         if self._writer is None:
             self.start()
         writer = self._writer
-        if writer is None or self._failed:
+        if writer is None or self.problem:
             return
         waiting = writer.put(snapshot)
         if waiting > self._limits.pending_bytes:
@@ -119,9 +120,9 @@ class JournalRecorder:
             self._put(snapshot)
 
     def _fail(self, problem: str) -> None:
-        if not self._failed:
-            self._failed = True
-            logger.warning("journal %s: %s. Recording stopped", self._path, problem)
+        if not self.problem:
+            self.problem = f"journal {self._path}: {problem}. Recording stopped"
+            logger.warning("%s", self.problem)
 
 
 class _Writer(threading.Thread):

@@ -266,8 +266,13 @@ class Checked(Struct, frozen=True):
         return sum(finding.severity is severity for finding in self.findings)
 
 
-def check_file(file: Path, project_dir: Path | None = None) -> Checked:
-    """Check one file."""
+def check_file(
+    file: Path, project_dir: Path | None = None, *, is_system: bool = False
+) -> Checked:
+    """Check one file, by where it is, or as a file of the system."""
+    if is_system:
+        findings = _findings(file, HookSource.SYSTEM, None)
+        return Checked((str(file),), tuple(findings))
     folder = file.absolute().parent
     known = SettingsPlaces().folders()
     sources = [place.source for place in known if Path(place.folder) == folder]
