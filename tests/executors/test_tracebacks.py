@@ -83,3 +83,18 @@ async def test_a_function_registered_in_code_is_the_first_frame(
     (ran,) = result.aggregated.hook_results
     assert files(ran.stderr) == [__file__]
     assert not any("\nhook:failure" in text for text in caplog.messages)
+
+
+async def test_a_long_exception_is_cut() -> None:
+    """As the output of a command is: a log and the journal have limits."""
+
+    def guard(event: dict[str, Any]) -> None:
+        raise ValueError("x" * 10_000_000)
+
+    async with HookSystem(Config()) as hooks:
+        hooks.on("BeforeTool")(guard)
+        result = await hooks.event_handler.fire_before_tool_event("t", {})
+    (ran,) = result.aggregated.hook_results
+    assert len(ran.error or "") < 100_000
+    assert len(ran.stderr) < 100_000
+    assert "ValueError: xxx" in (ran.error or "")

@@ -29,7 +29,13 @@ from .contract import (
     UnapprovedModuleError,
     depth_inside,
 )
-from .exit_table import failed_result, read_end, timed_out_result, with_output
+from .exit_table import (
+    failed_result,
+    read_end,
+    shortened,
+    timed_out_result,
+    with_output,
+)
 
 if sys.version_info < (3, 12):
     from .eager import start_eagerly
@@ -346,10 +352,10 @@ def _not_loaded(
 ) -> HookExecutionResult:
     from .tracebacks import author_traceback, one_line, without_prefix
 
-    problem = f"could not load {hook.config.function!r}: {one_line(error)}"
+    problem = f"could not load {hook.config.function!r}: {shortened(one_line(error))}"
     if isinstance(error, ModuleNotFoundError) and not error.__cause__:
         problem += _where_to_put(hook, without_prefix(error.name or ""))
-    end = _end(started, stderr=author_traceback(error))
+    end = _end(started, stderr=shortened(author_traceback(error)))
     return failed_result(hook, end, _cause(error, FailureCause.SPAWN), problem)
 
 
@@ -376,9 +382,9 @@ def _crashed(
 ) -> HookExecutionResult:
     from .tracebacks import author_traceback, one_line
 
-    end = _end(started, stderr=author_traceback(error))
+    end = _end(started, stderr=shortened(author_traceback(error)))
     cause = _cause(error, FailureCause.CRASH)
-    return failed_result(hook, end, cause, f"raised {one_line(error)}")
+    return failed_result(hook, end, cause, f"raised {shortened(one_line(error))}")
 
 
 def _exit_end(error: SystemExit, started: float) -> RunEnd:
