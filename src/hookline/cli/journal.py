@@ -134,8 +134,6 @@ def _how_to_record(config: Config) -> str:
             return "the project's hooksConfig counts once you run 'hookline trust'"
         file = f"{default_user_dir()}/settings.json"
         return f"a project without hooks cannot set hooksConfig.journal: use {file}"
-    if wanted:
-        return "fire one of its events"
     return "set hooksConfig.journal to true, or use 'hookline fire --record'"
 
 

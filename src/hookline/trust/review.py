@@ -151,7 +151,7 @@ class ReviewedHook(Struct, frozen=True, kw_only=True):
         if hook.type is HookType.HTTP:
             pinned = "what it does with them and what it answers is not pinned"
             yield "", f"the service sees these events: {pinned}"
-        elif self.names_nothing:
+        elif self.names_nothing and hook.type is not HookType.RULE:
             pinned = "only the command itself is pinned, not the programs it runs"
             yield "", f"no file of the project is named: {pinned}"
         for file in self.unpinned:
