@@ -231,6 +231,19 @@ def test_worker_with_a_wrong_password_fails(tmp_path: Path) -> None:
     assert "guessed" not in done.stderr
 
 
+def test_worker_without_hooks_warns(
+    server: NatsServer, prefix: str, tmp_path: Path
+) -> None:
+    """Issue 17: in a wrong directory it said yes to everything, and looked ready."""
+    (tmp_path / "settings.json").write_text("{}")
+    settings = ("--settings", str(tmp_path / "settings.json"))
+    worker = Worker(server, prefix, "--cwd", str(tmp_path), *settings)
+    assert "serving 0 hooks" in worker.ready
+    status, errors = worker.stop()
+    assert status == 0
+    assert f"no hooks are configured for {tmp_path}, so every request" in errors
+
+
 def test_missing_credentials_file_is_named(tmp_path: Path) -> None:
     """Issue 17: nats-py logs in without it, and the server refuses that."""
     missing = str(tmp_path / "no.creds")

@@ -63,6 +63,9 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger("hookline.serve")
 
+_NO_HOOKS = """\
+no hooks are configured for %s, so every request is allowed: see --cwd and --settings"""
+
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
@@ -102,6 +105,8 @@ async def _serve(config: Config, options: Options) -> None:
                 bus.serve(_logged(server.handle_request))
                 await bus.ready()
                 _tune_garbage_collection()
+                if not system.status.total_hooks:
+                    _log.warning(_NO_HOOKS, config.working_dir)
                 hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
                 _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
                 await _wait_for_signal(bus)
