@@ -239,7 +239,7 @@ def test_worker_without_hooks_warns(
     settings = ("--settings", str(tmp_path / "settings.json"))
     worker = Worker(server, prefix, "--cwd", str(tmp_path), *settings)
     assert "serving 0 hooks" in worker.ready
-    status, errors = worker.stop()
+    status, errors = worker.stop()  # right after it was ready
     assert status == 0
     assert f"no hooks are configured for {tmp_path}, so every request" in errors
 

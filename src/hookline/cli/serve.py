@@ -108,8 +108,9 @@ async def _serve(config: Config, options: Options) -> None:
                 if not system.status.total_hooks:
                     _log.warning(_NO_HOOKS, config.working_dir)
                 hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
+                received = _signal_event()
                 _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
-                await _wait_for_signal(bus)
+                await _wait_for(received, bus)
                 monitor.stopping = True
                 _log.info("stopping: finishing requests in progress")
                 await bus.drain()
@@ -137,8 +138,8 @@ def _tune_garbage_collection() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-async def _wait_for_signal(bus: NatsBus) -> None:
-    """Wait for SIGTERM or SIGINT; raises if the connection is lost for good."""
+def _signal_event() -> asyncio.Event:
+    """An event that the first SIGTERM or SIGINT from now on sets."""
     loop, received = asyncio.get_running_loop(), asyncio.Event()
 
     def receive(_number: int, _frame: object) -> None:
@@ -148,6 +149,11 @@ async def _wait_for_signal(bus: NatsBus) -> None:
 
     for number in _STOPPING:
         signal.signal(number, receive)
+    return received
+
+
+async def _wait_for(received: asyncio.Event, bus: NatsBus) -> None:
+    """Wait for a signal; raises if the connection is lost for good."""
     closed = asyncio.ensure_future(bus.wait_closed())
     waiting = asyncio.ensure_future(received.wait())
     await asyncio.wait({closed, waiting}, return_when=asyncio.FIRST_COMPLETED)
