@@ -225,8 +225,8 @@ def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
     known = all_hosts()
     readers = [known[one].title for one in FILES[host.name].readers if one in known]
     if readers:
-        until = "until 'hookline install' is run for it"
-        yield f"the file also serves {', '.join(readers)}, each {until}"
+        unless = "unless they have a 'hookline install' of their own"
+        yield f"the file also serves {', '.join(readers)}, {unless}"
     for other in known.values():
         if host.name in FILES[other.name].readers:
             for path in _files_with_calls(other, workspace):
