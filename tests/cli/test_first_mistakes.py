@@ -186,6 +186,10 @@ FIRED = {
         *python("def guard(event): ...\n", "GUARD:gaurd"),
         *("fire", f"PROJECT/{MODULE} has no function 'gaurd': did you mean 'guard'?"),
     ),
+    "run not called, checked": Mistake(
+        *(command(f"python3 {MODULE}"), {MODULE: "from hookline.script import run"}),
+        *("check", f"'{MODULE}' imports hookline.script and never calls run()"),
+    ),
     "misspelt function, checked": Mistake(
         *python("def guard(event): ...\n", "GUARD:gaurd"),
         *("check", f"{MODULE} has no function 'gaurd': did you mean 'guard'?"),

@@ -367,3 +367,11 @@ def test_help_names_every_host_and_the_exit_status(command: str) -> None:
     text = hookline(command, "--help").stdout
     assert all(host in text for host in HostName)
     assert "exit status: 0" in text
+
+
+def test_a_command_of_a_virtual_environment_is_noted(shell: Shell) -> None:
+    """Issue 17: an agent that is started elsewhere goes on without the hooks."""
+    note = "finds 'hookline' only if started in this virtual environment"
+    active = shell.run("install", "claude", VIRTUAL_ENV=str(Path(SCRIPTS).parent))
+    assert f"note:  Claude Code {note}" in active.stdout
+    assert note not in shell.run("install", "claude", VIRTUAL_ENV="").stdout

@@ -137,6 +137,7 @@ def test_show_prints_new_and_changed_files(project: Project) -> None:
     shown = review(project, "--show")
     assert "  | exit 0\n" in shown
     assert "  | exit 1\n" in shown
+    assert "+exit 1" not in shown, "issue 17: a new file is shown once"
     assert '  | {"hooks"' not in shown
 
 

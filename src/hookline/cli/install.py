@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -84,7 +85,19 @@ def run(options: Options) -> None:
     if os.path.isabs(program[0]) and scope is Scope.PROJECT:  # noqa: PTH117
         where = "of this machine: 'hookline' on your PATH is another one, or missing"
         print(f"note:  the file names {program[0]} {where}. Do not commit it")
+    elif _is_activated(program):
+        everywhere = "install Hookline with uv or pipx to have it everywhere"
+        when = "if started in this virtual environment"
+        print(f"note:  {host.title} finds {program[0]!r} only {when}: {everywhere}")
     _print_next(host, scope, hooks)
+
+
+def _is_activated(program: tuple[str, ...]) -> bool:
+    """Whether a program is on the PATH only as long as an environment is active."""
+    active = os.environ.get("VIRTUAL_ENV")
+    found = shutil.which(program[0])
+    is_inside = bool(active and found and found.startswith(f"{active}/"))
+    return is_inside and not os.path.isabs(program[0])  # noqa: PTH117
 
 
 def _project_scope(host: Host, workspace: Workspace) -> Scope:

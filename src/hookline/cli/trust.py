@@ -14,7 +14,7 @@ from hookline.protocol.jsontext import encode
 from hookline.settings.locations import find_workspace, record_path
 from hookline.trust import records, review
 from hookline.trust.comparison import definition_diff, file_diff
-from hookline.trust.pins import PinKind
+from hookline.trust.pins import ABSENT, PinKind
 
 from .common import Options, Parser
 from .terminal import paint, paint_diff, plural, printable, show_pages
@@ -173,6 +173,8 @@ def _review_lines(
     yield from _settings_lines(now, before)
     yield from _pinned_lines(now, before)
     for path, old, new in review.changed_files(now, before):
+        if show and old == ABSENT and new.kind is PinKind.FILE:
+            continue  # its text follows
         name = _relative(path, project)
         yield f"{paint('changed', 'red')} {_escaped(name)}"
         diff = file_diff(_escaped(name), old, new, now.copies)

@@ -47,7 +47,10 @@ from .warm import (
     is_answer,
 )
 
-NO_HANDSHAKE = "did not answer the worker handshake: see docs/how-to/workers.md"
+NO_HANDSHAKE = (
+    "did not answer the worker handshake: a script that answers one event and ends "
+    'is "type": "command"; see docs/how-to/workers.md'
+)
 NO_COMMAND = (
     "answered as a worker when run as a command: see docs/how-to/workers.md#cold-runs"
 )

@@ -34,6 +34,9 @@ def _content_problem(head: bytes, shown: str, *, is_program: bool) -> str | None
     if has_crlf and (is_shell or (is_program and first.startswith(b"#!"))):
         todo = "convert it with dos2unix, or sed -i 's/\\r$//'"
         return f"{describe(shown)} has Windows line ends (CRLF): {todo}"
+    if shown.endswith(".py") and _never_runs(head):
+        never = "imports hookline.script and never calls run()"
+        return f"{describe(shown)} {never}: it answers no event"
     if not is_program or not first:
         return None
     if first.startswith(b"#!"):
@@ -42,6 +45,12 @@ def _content_problem(head: bytes, shown: str, *, is_program: bool) -> str | None
         start = "start it with #!/usr/bin/env python3"
         return f"{describe(shown)} has no #! line, so a shell would read it: {start}"
     return None
+
+
+def _never_runs(head: bytes) -> bool:
+    is_whole = len(head) < _HEAD
+    imports = is_whole and re.search(rb"(?m)^\s*(?:from|import) hookline.*script", head)
+    return bool(imports) and not re.search(rb"\brun\s*\(|\brun as\b", head)
 
 
 def _interpreter_problem(line: str, shown: str) -> str | None:
