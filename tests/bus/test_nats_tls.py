@@ -134,12 +134,14 @@ async def test_connection_without_a_certificate_is_refused(
 def test_options_are_passed_to_the_client(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("correct horse \n")
+    creds = tmp_path / "a.creds"
+    creds.touch()
     options = options_of(
-        *("--creds", "a.creds", "--user", "me", "--password-file", str(password)),
+        *("--creds", str(creds), "--user", "me", "--password-file", str(password)),
         *("--inbox-prefix", "_INBOX_me"),
     )
     assert nats_options(options) == {
-        "user_credentials": "a.creds",
+        "user_credentials": str(creds),
         "user": "me",
         "password": "correct horse ",
         "inbox_prefix": "_INBOX_me",

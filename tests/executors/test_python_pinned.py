@@ -68,7 +68,7 @@ async def test_a_package_put_in_front_of_a_module_is_a_change(
     result = await project.fire()
     assert result.blocked
     assert result.reason is not None
-    assert "changed since it was approved" in result.reason
+    assert "__init__.py was added since it was approved" in result.reason
 
 
 async def test_a_trusted_module_runs(project: Project, guards: Path) -> None:
