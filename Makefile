@@ -30,6 +30,10 @@ demo: $(DEMO)
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+# The wheel and the sources, built into dist/ and tried in an empty environment.
+package: $(READY)
+	$(BIN)/python -m tests.packaging
+
 # The tests under other Pythons, each in an environment of its own:
 # make pythons PYTHONS="python3.12 python3.13" TESTS="tests/engine tests/processes"
 PYTHONS ?= python3.12 python3.13 python3.14
