@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
-# Three for two cores: many tests wait for processes.
-PYTEST_ARGS ?= -n 3
+# Four for two cores: many tests wait for processes.
+PYTEST_ARGS ?= -n 4
 
 OTHER := .venv-adapters
 

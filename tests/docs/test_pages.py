@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,16 @@ def test_blocks_that_are_only_shown_are_counted(page: Path) -> None:
 def test_tables_on_the_pages_are_whole() -> None:
     """Issue 17: a row of the reference is shown as it was written."""
     assert {page.name: rows for page in PAGES if (rows := broken_rows_of(page))} == {}
+
+
+def test_make_has_every_target_that_is_named() -> None:
+    rules = (ROOT / "Makefile").read_text()
+    known = set(re.findall(r"^([\w.-]+):", rules, re.MULTILINE))
+    named = set(re.findall(r"^\.PHONY: (.+)$", rules, re.MULTILINE)[0].split())
+    named |= set(re.findall(r"(?m)^make ([a-z-]+)", (ROOT / ".ci/run").read_text()))
+    for page in PAGES:
+        named |= set(re.findall(r"`make ([a-z-]+)", page.read_text()))
+    assert named <= known
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
