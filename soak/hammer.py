@@ -14,6 +14,7 @@ from hookline.protocol.results import FailureCause
 
 from .bus import bother_bus
 from .faults import FAULTS, Fault, settings, wrong_verdict
+from .observers import bother_observers
 from .rules import bother_rules
 from .services import bother_services
 from .standby import bother_standby
@@ -23,6 +24,7 @@ from .workers import bother_workers
 
 _OTHERS = (
     *(bother_workers, bother_bus, bother_standby, bother_rules, bother_services),
+    bother_observers,
 )
 AT_ONCE = 10
 ROUND_S = 20.0

@@ -29,6 +29,15 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+AGENT_VARIABLES = (
+    *("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "AI_AGENT"),
+    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI"),
+    *("GEMINI_CLI", "QWEN_CODE", "QWEN_CODE_SESSION_ID"),
+    *("COPILOT_CLI", "COPILOT_AGENT_SESSION_ID", "CURSOR_AGENT", "OPENCODE"),
+    *("CLINE_ACTIVE", "GOOSE_TERMINAL"),
+)
+
+
 @pytest.fixture(scope="session")
 def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("homes")
@@ -40,6 +49,8 @@ def _own_folders(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = _homes / uuid4().hex
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    for name in AGENT_VARIABLES:  # the tests may be run by a coding agent
+        monkeypatch.delenv(name, raising=False)
     # A helper would outlive its test; those that are about it take care of that.
     monkeypatch.setenv("HOOKLINE_NO_RESIDENT", "1")
 

@@ -20,6 +20,7 @@ EVERY = [
     errors.UnknownTranslatorError("opnai", ("auto", "openai")),
     errors.UnseenResponseError("should_return_http_response"),
     errors.UnhookedCallError("POST /x", "nobody sees it", ["BeforeModel"]),
+    errors.HookRegistryNotInitializedError("registry"),
 ]
 
 

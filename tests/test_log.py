@@ -1,4 +1,4 @@
-"""PROTOCOL section 11: one thread writes all records and blocks nobody."""
+"""protocol.md#logs: one thread writes all records and blocks nobody."""
 
 from __future__ import annotations
 

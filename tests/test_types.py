@@ -54,7 +54,7 @@ def test_hook_with_typed_input_and_output_runs() -> None:
 
 @pytest.mark.parametrize("event", list(HookEventName))
 async def test_input_type_has_the_fields_that_hooks_get(event: HookEventName) -> None:
-    """HOOK-062 and PROTOCOL 1: what is required in the type is in every input."""
+    """HOOK-062, protocol.md#events: what a type requires is in every input."""
     seen: list[Mapping[str, Any]] = []
     async with HookSystem(Config()) as hooks:
         hooks.on(event)(seen.append)
@@ -75,7 +75,10 @@ OF_SUBAGENTS = {"agent_id", "agent_type"}
 
 
 def test_output_type_has_the_fields_that_are_read() -> None:
-    """PROTOCOL 4: each field is known to the reader, none is kept as unknown."""
+    """Each field is known to the reader, none is kept as unknown.
+
+    protocol.md#process
+    """
     output: types.HookOutput = {
         "decision": "allow",
         "reason": "r",

@@ -6,8 +6,10 @@ nothing, and ``hookline fire`` must not load what it does not need (decision 000
 
 _HOMES = {
     "Config": "config",
+    "DebugLogger": "log",
     "HookBusClient": "bus.client",
     "HookEventName": "protocol.events",
+    "HookRegistryNotInitializedError": "errors",
     "HookSystem": "engine.system",
     "HookSystemNotInitializedError": "errors",
     "HooklineError": "errors",

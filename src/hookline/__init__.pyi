@@ -13,9 +13,13 @@ from .config import Config as Config
 from .engine.system import HookSystem as HookSystem
 from .errors import HooklineError as HooklineError
 from .errors import (
+    HookRegistryNotInitializedError as HookRegistryNotInitializedError,
+)
+from .errors import (
     HookSystemNotInitializedError as HookSystemNotInitializedError,
 )
 from .errors import SettingsError as SettingsError
+from .log import DebugLogger as DebugLogger
 from .protocol.events import HookEventName as HookEventName
 from .protocol.events import NotificationType as NotificationType
 from .protocol.events import PreCompressTrigger as PreCompressTrigger
@@ -28,8 +32,10 @@ __version__: str
 
 __all__ = [
     "Config",
+    "DebugLogger",
     "HookBusClient",
     "HookEventName",
+    "HookRegistryNotInitializedError",
     "HookSystem",
     "HookSystemNotInitializedError",
     "HooklineError",

@@ -54,6 +54,7 @@ class Config:
         translator: str = "auto",
         transcript_path: str = "",
     ) -> None:
+        _require_settings(settings)
         self.session_id = session_id or str(uuid.uuid4())
         self.working_dir = absolute(working_dir or os.curdir)
         self.loaded = settings or Settings()
@@ -63,7 +64,7 @@ class Config:
         self.translator = checked_translator(translator)
         self.transcript_path = transcript_path
         self.remote_hooks: object | None = None
-        """Fires events in place of the config's own system (see ``use_hooks``)."""
+        """Hooks elsewhere, which are asked as well (see ``use_hooks``)."""
         self.one_shot = False
         """Whether the host ends after one event: nothing is started ahead for others.
 
@@ -93,7 +94,8 @@ class Config:
 
         The projects are those around ``project_dir``, which is the working directory.
         ``reload``: changed settings apply from the next event on. Raises
-        ``SettingsError`` if there is no such folder.
+        ``SettingsError`` if there is no such folder, or if settings of the user or the
+        system, or an approval, are there and cannot be read.
         """
         _require_folder(project_dir)
         watch = None
@@ -112,8 +114,8 @@ class Config:
         return f"<Config of {self.working_dir!r}: {found or 'no settings'}>"
 
     def prepared(self, loaded: Settings) -> Settings:
-        """Settings as they apply here: of projects only what is approved."""
-        settings = _trusted(loaded, self.working_dir)
+        """Settings as they apply here: managed hooks, and approved ones of projects."""
+        settings = _trusted(loaded.with_managed(), self.working_dir)
         if settings.folder is None:
             found = find_workspace(self.working_dir).project_dir
             settings = replace(settings, project_dir=found)
@@ -155,7 +157,10 @@ class Config:
         self._hook_system = system
 
     def use_hooks(self, firer: object) -> None:
-        """Fire events on ``firer``, such as ``RemoteHooks``, for hooks elsewhere."""
+        """Ask ``firer``, such as ``RemoteHooks``, beside the config's own hooks.
+
+        The strictest answer counts, as if all were hooks of one plan.
+        """
         self.remote_hooks = firer
 
     def on_dispose(self, closer: Callable[[], Awaitable[None]]) -> None:
@@ -175,6 +180,13 @@ class Config:
 
     async def __aexit__(self, *_: object) -> None:
         await self.dispose()
+
+
+def _require_settings(given: object) -> None:
+    if not isinstance(given, Settings | None):
+        hint = "use Settings.from_mapping() or Settings.from_file()"
+        got = type(given).__name__
+        raise TypeError(f"settings: expected Settings, got {got}: {hint}")
 
 
 def _require_folder(given: str | PathLike[str]) -> None:

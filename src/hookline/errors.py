@@ -11,6 +11,7 @@
     │   └── UnknownTranslatorError      unknown translator (also TranslationError)
     ├── InvalidHookError                a hook registered in code (ValueError too)
     ├── HookSystemNotInitializedError   a part was used before initialize()
+    │   └── HookRegistryNotInitializedError   the registry was
     ├── HookSystemExistsError           a second HookSystem for one Config
     ├── EncodingError                   an input that cannot be encoded as JSON
     ├── TranslationError                a model payload of unknown shape
@@ -56,7 +57,9 @@ class SettingsError(HooklineError):
     def __str__(self) -> str:
         if self.file is None:
             return self.problem
-        position = [self.file, *(str(n) for n in (self.line, self.column) if n)]
+        # Other people name folders: a line break must not start a line of ours.
+        file = self.file if self.file.isprintable() else repr(self.file)[1:-1]
+        position = [file, *(str(n) for n in (self.line, self.column) if n)]
         return f"{':'.join(position)}: {self.problem}"
 
     def __eq__(self, other: object) -> bool:
@@ -145,6 +148,10 @@ class HookSystemNotInitializedError(HooklineError):
         return f"HookSystem.{self.part} is not available yet: {use}"
 
 
+class HookRegistryNotInitializedError(HookSystemNotInitializedError):
+    """The registry of hooks was used before ``initialize()``."""
+
+
 class HookSystemExistsError(HooklineError):
     """A Config was given a second HookSystem."""
 
@@ -172,14 +179,14 @@ class UnknownTranslatorError(UnknownNameError, TranslationError, ValueError):
 
 
 class UnseenResponseError(HooklineError, ValueError):
-    """An option of an SDK that keeps the response from AfterModel hooks."""
+    """An option of an SDK that keeps the response from hooks."""
 
     def __init__(self, option: str) -> None:
         self.option = option
         super().__init__(option)
 
     def __str__(self) -> str:
-        why = "AfterModel hooks cannot read or change such a response"
+        why = "hooks cannot read or change such a response"
         return f"{self.option} is not allowed on a hooked client: {why}; remove it"
 
 

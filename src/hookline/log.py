@@ -1,7 +1,8 @@
-"""Log records of the hook system, on the standard logging module.
+"""Log records of the hook system, and how observers are told of anything at all.
 
-Local only. A record is built only if its level is enabled, and writing one never blocks
-the event loop: one daemon thread per process writes the records, in order.
+An observer (a logger, a telemetry backend) is code of the host that is only told of a
+verdict: it can neither change nor hold up one. A ``Courier`` calls it, in a thread.
+Records are local only, and one is built only if its level is enabled.
 """
 
 from __future__ import annotations
@@ -10,19 +11,149 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-logger = logging.getLogger("hookline")
-"""For messages that are written at once, such as mistakes in settings."""
-
 Record = Mapping[str, Any]
+Call = Callable[[], object]
+AnyLogger = logging.Logger | logging.LoggerAdapter[Any]
 
 _MOST = {"message": 1000, "error": 1000}
 """What says what to do is shown whole, within reason."""
 _MAX_LINES = 200
+_MAX_QUEUED = 10_000
+"""Calls that wait for one observer; further ones are dropped."""
+_FLUSH_S = 5.0
+
+
+class Guard:
+    """Calls an observer; the first thing it raises is logged, and goes no further."""
+
+    def __init__(self, observer: str) -> None:
+        self._observer = observer
+
+    def __call__(self, call: Callable[..., Any], *args: Any) -> Any:
+        """What the call returns, or None if it raises."""
+        try:
+            return call(*args)
+        except KeyboardInterrupt:  # pressed meanwhile: it is for the host
+            raise
+        # Code of the host, which may raise anything; it costs its own record.
+        except BaseException as error:  # noqa: BLE001
+            observer, self._observer = self._observer, ""
+            if observer:
+                kind = type(error).__name__
+                logger.warning("%s failed: %s: %s", observer, kind, error)
+
+
+class Courier:
+    """Calls an observer in a thread, in order, so that it holds up nobody."""
+
+    def __init__(self, observer: str = "", wait_s: float = 0.25) -> None:
+        self._guard = Guard(observer)
+        self._wait_s = wait_s
+        self._reset()
+
+    def _reset(self) -> None:
+        self._host = os.getpid()
+        self._lock = threading.Lock()
+        self._queue: SimpleQueue[Call | None] | None = None
+        self._thread: threading.Thread | None = None
+        self._overdue: threading.Event | None = None
+        """Set once a call is over that somebody stopped waiting for."""
+
+    def put(self, call: Call) -> None:
+        """Have it called soon; never blocks."""
+        if self._host != os.getpid():
+            self._reset()  # a forked child has neither the thread nor the lock's holder
+        queue = self._queue or self._start()
+        if queue is None or threading.current_thread() is self._thread:
+            self._guard(call)
+        elif queue.qsize() < _MAX_QUEUED:
+            queue.put(call)
+
+    def tell(self, call: Call) -> None:
+        """Have it called, usually before this returns.
+
+        An observer that hangs costs its caller ``wait_s``, and only once.
+        """
+        self.put(call)
+        if self._overdue is None or self._overdue.is_set():
+            self.flush(self._wait_s)
+
+    def ask(self, call: Callable[..., Any], *args: Any) -> Any:
+        """The same with what the call returns; None if it raises or takes too long."""
+        answers: list[Any] = []
+        self.tell(lambda: answers.append(call(*args)))
+        return answers[0] if answers else None
+
+    def flush(self, limit_s: float = _FLUSH_S) -> None:
+        """Wait until all calls so far are over, for so long at most."""
+        if self._queue is not None and threading.current_thread() is not self._thread:
+            over = threading.Event()
+            self.put(over.set)
+            self._overdue = None if over.wait(limit_s) else over
+
+    def close(self) -> None:
+        """End the thread after the calls so far; a later one starts another."""
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            queue.put(None)
+
+    __del__ = close
+
+    def _start(self) -> SimpleQueue[Call | None] | None:
+        from queue import SimpleQueue  # most processes log nothing
+
+        with self._lock:
+            if self._queue is None:
+                queue: SimpleQueue[Call | None] = SimpleQueue()
+                # The thread must not hold the courier, whose end is the thread's end.
+                work, name = partial(_deliver, queue, self._guard), "hookline-log"
+                self._thread = threading.Thread(target=work, name=name, daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # no thread is left, or the interpreter ends
+                    return None
+                self._queue = queue
+            return self._queue
+
+
+def _deliver(queue: SimpleQueue[Call | None], guard: Guard) -> None:
+    while (call := queue.get()) is not None:
+        with suppress(KeyboardInterrupt):  # raised here, it was not pressed
+            guard(call)
+
+
+_log_thread = Courier()
+"""Calls the handlers of the standard library."""
+
+
+def _guard_handlers(target: logging.Logger) -> None:
+    """Keep what the host's handlers do from whoever logs something."""
+    handle = target.handle
+
+    def tell(record: logging.LogRecord) -> None:
+        _log_thread.tell(partial(handle, record))
+
+    target.handle = tell  # type: ignore[method-assign] # its class may be the host's
+
+
+for _name in ("", ".hooks", ".bus", ".reload", ".serve"):
+    _guard_handlers(logging.getLogger(f"hookline{_name}"))
+logger = logging.getLogger("hookline")
+"""For messages that are written at once, such as mistakes in settings."""
+
+
+def silence_log() -> None:
+    """Show no messages, in a process of ours that tells them in another way."""
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
 
 
 class DebugLogger(Protocol):
@@ -33,7 +164,7 @@ class DebugLogger(Protocol):
         ...
 
     def log(self, level: int, name: str, record: Record) -> None:
-        """Take one record, such as ``hook:result``; must not block."""
+        """Take one record, such as ``hook:result``."""
         ...
 
     def flush(self) -> None:
@@ -41,10 +172,37 @@ class DebugLogger(Protocol):
         ...
 
 
+def checked_debug_logger(candidate: Any) -> DebugLogger:
+    """A debug logger as it is, or one that writes to a ``logging.Logger``.
+
+    Raises ``TypeError`` for anything else.
+    """
+    if candidate is None or isinstance(
+        candidate, logging.Logger | logging.LoggerAdapter
+    ):
+        return LoggingDebugLogger(candidate)
+    methods = [getattr(candidate, name, None) for name in ("enabled", "log", "flush")]
+    is_class = isinstance(candidate, type)
+    if (
+        is_class
+        or not all(map(callable, methods))
+        or any(map(iscoroutinefunction, methods))
+    ):
+        what = (
+            f"the class {candidate.__name__}" if is_class else type(candidate).__name__
+        )
+        raise TypeError(
+            f"debug_logger: expected a logging.Logger, or an object with the plain "
+            f"methods enabled(level), log(level, name, record) and flush(), got {what}"
+        )
+    debug_logger: DebugLogger = candidate
+    return debug_logger
+
+
 class LoggingDebugLogger:
     """Writes records to a logger of the standard library, in the background."""
 
-    def __init__(self, target: logging.Logger | None = None) -> None:
+    def __init__(self, target: AnyLogger | None = None) -> None:
         self._target = target or logging.getLogger("hookline.hooks")
         self.enabled: Callable[[int], bool] = self._target.isEnabledFor
         """Whether a record of this level would be written."""
@@ -53,72 +211,18 @@ class LoggingDebugLogger:
     def log(self, level: int, name: str, record: Record) -> None:
         """Queue one record."""
         self.has_pending = True
-        _thread.queue().put(lambda: self._write(level, name, record))
+        _log_thread.put(partial(self._write, level, name, record))
 
     def flush(self) -> None:
         """Return when every record queued so far is written, or after five seconds."""
         if self.has_pending:
             self.has_pending = False
-            written = threading.Event()
-            _thread.queue().put(written.set)
-            written.wait(timeout=5)
+            _log_thread.flush()
 
     def _write(self, level: int, name: str, record: Record) -> None:
-        try:
-            trace = _traceback(record) if name == "hook:failure" else ""
-            text = _line(record, without="stderr" if trace else "") + trace
-            self._target.log(level, "%s %s", name, text, extra={"hook": record})
-        # A handler of the host's may raise anything; the log must survive it.
-        except Exception:  # noqa: BLE001, S110
-            pass
-
-
-async def flush_log(log: DebugLogger) -> None:
-    """Flush a log without blocking the event loop."""
-    # A thread costs 2 ms in a new process, and most systems have nothing to write.
-    if not isinstance(log, LoggingDebugLogger) or log.has_pending:
-        import asyncio
-
-        await asyncio.to_thread(log.flush)
-
-
-class _LogThread:
-    """The thread that writes all records of this process, started on first use."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._queue: SimpleQueue[Callable[[], None]] | None = None
-
-    def queue(self) -> SimpleQueue[Callable[[], None]]:
-        """The queue that the thread works off."""
-        return self._queue or self._start()
-
-    def forget(self) -> None:
-        """Start over: a forked child has neither the thread nor the lock's holder."""
-        self._lock = threading.Lock()
-        self._queue = None
-
-    def _start(self) -> SimpleQueue[Callable[[], None]]:
-        from queue import SimpleQueue  # most processes log nothing
-
-        with self._lock:
-            if self._queue is None:
-                queue: SimpleQueue[Callable[[], None]] = SimpleQueue()
-                threading.Thread(
-                    target=_work, args=(queue,), name="hookline-log", daemon=True
-                ).start()
-                self._queue = queue
-            return self._queue
-
-
-_thread = _LogThread()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_thread.forget)
-
-
-def _work(queue: SimpleQueue[Callable[[], None]]) -> None:
-    while True:
-        queue.get()()
+        trace = _traceback(record) if name == "hook:failure" else ""
+        text = _line(record, without="stderr" if trace else "") + trace
+        self._target.log(level, "%s %s", name, text, extra={"hook": record})
 
 
 def _line(record: Record, without: str) -> str:

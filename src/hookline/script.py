@@ -208,7 +208,8 @@ def _merged(left: Json, right: Json) -> dict[str, object]:
 
 def _keep_stricter(left: Json, merged: dict[str, object]) -> dict[str, object]:
     old, new = left.get("decision"), merged.get("decision")
-    if _STRICTNESS.get(str(old), 0) > _STRICTNESS.get(str(new), 0):
+    words = [str(word).strip().lower() for word in (old, new)]
+    if _STRICTNESS.get(words[0], 0) > _STRICTNESS.get(words[1], 0):
         merged |= {key: left[key] for key in ("decision", "reason") if key in left}
     if left.get("continue") is False:
         merged |= {key: left[key] for key in ("continue", "stopReason") if key in left}

@@ -1,4 +1,4 @@
-"""Hooks in Claude Code, run by its SDK (issue 14 adapters, HOSTS.md).
+"""Hooks in Claude Code, run by its SDK (issue 14 adapters).
 
 The program that the SDK brings runs for real; its model is a server on this machine.
 """

@@ -273,7 +273,7 @@ async def test_a_blocked_prompt_leaves_work_in_the_background_alone(
 
 
 async def test_hooks_written_for_claude_code_see_its_names(tmp_path: Path) -> None:
-    """PROTOCOL 12."""
+    """protocol.md#dialects."""
     command = f"cat >> {tmp_path}/seen; echo >> {tmp_path}/seen"
     hook = {"type": "command", "command": command, "dialect": "claude"}
     groups = [{"matcher": "Bash", "hooks": [hook]}]
@@ -292,6 +292,28 @@ async def test_hooks_written_for_claude_code_see_its_names(tmp_path: Path) -> No
     assert (before["tool_name"], before["tool_input"]) == ("Bash", {"command": "ls"})
     assert after["hook_event_name"] == "PostToolUse"
     assert after["tool_response"]["stdout"] == "a.md"
+
+
+@pytest.mark.parametrize(
+    ("matcher", "when"),
+    [
+        ("^Write$", "tool_input.file_path == 'a'"),
+        ("^write_file$", "tool_input.path == 'a'"),
+        ("Write|Edit", "tool_input.path == tool_input.file_path"),
+    ],
+)
+async def test_matchers_and_rules_may_use_claudes_names_and_ours(
+    tmp_path: Path, matcher: str, when: str
+) -> None:
+    """protocol.md#planning, protocol.md#rules."""
+    groups = [{"matcher": matcher, "hooks": [{"type": "rule", "when": when}]}]
+    settings = Settings.from_mapping({"hooks": {"BeforeTool": groups}})
+    config, program = Config("s-1", tmp_path, settings), ScriptedProgram()
+    options = ClaudeAgentOptions(hooks=hookline_hooks(config))
+    call = {"tool_name": "Write", "tool_input": {"file_path": "a"}, "tool_use_id": "t"}
+    async with config, ClaudeSDKClient(options, program):
+        said = await program.fire("PreToolUse", **call)
+    assert said["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
 @pytest.mark.parametrize(

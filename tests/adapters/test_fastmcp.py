@@ -1,4 +1,7 @@
-"""FastMCP servers with hooks around their tools (issue 14 adapters, PROTOCOL 10)."""
+"""FastMCP servers with hooks around their tools.
+
+issue 14 adapters, protocol.md#callers
+"""
 
 from __future__ import annotations
 
@@ -304,7 +307,7 @@ async def test_a_question_goes_to_the_clients_user(
 
 
 async def test_an_answer_counts_for_its_own_question_only(tmp_path: Path) -> None:
-    """A yes to one input is none to another (PROTOCOL 5)."""
+    """A yes to one input is none to another (protocol.md#several-hooks)."""
     ran: list[dict[str, Any]] = []
     server = server_of(NotingHooks(tmp_path, BeforeTool=ASKS), ran)
     keys: list[str] = []

@@ -141,7 +141,10 @@ async def test_a_model_that_fails_has_no_answer_for_hooks() -> None:
 
 
 async def test_a_restriction_removes_what_the_service_runs_itself() -> None:
-    """PROTOCOL 10: no tool choice excludes built-in tools, so they are not offered."""
+    """No tool choice excludes built-in tools, so they are not offered.
+
+    protocol.md#callers
+    """
 
     def read() -> str:
         """Read."""
@@ -161,7 +164,7 @@ async def test_a_restriction_removes_what_the_service_runs_itself() -> None:
 
 
 async def test_a_blocked_request_has_no_answer_for_after_agent() -> None:
-    """PROTOCOL 10: the result of such a turn is the reason."""
+    """protocol.md#callers: the result of such a turn is the reason."""
     hooks = Hooks().on("BeforeModel", lambda _: deny("no model")).on("AfterAgent")
     assert await Kit(hooks, root("never")).ask("go") == "no model"
     assert hooks.seen("AfterAgent") == []

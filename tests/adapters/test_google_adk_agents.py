@@ -1,4 +1,4 @@
-"""Google ADK: several agents in one run (PROTOCOL 1, issue 14 adapters)."""
+"""Google ADK: several agents in one run (protocol.md#events, issue 14 adapters)."""
 
 from __future__ import annotations
 

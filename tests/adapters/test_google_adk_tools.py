@@ -1,4 +1,4 @@
-"""Google ADK: tool calls and their hooks (PROTOCOL 10, issue 14 adapters)."""
+"""Google ADK: tool calls and their hooks (protocol.md#callers, issue 14 adapters)."""
 
 from __future__ import annotations
 

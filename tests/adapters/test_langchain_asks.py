@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from hookline.agent import Confirmation
 
@@ -70,8 +70,11 @@ REJECTIONS: list[Any] = [
     "no",
     1,
     {"type": "reject", "message": "keep it"},
-    {"type": "edit", "edited_action": {"name": "write", "args": {"path": "b"}}},
+    {"type": "edit", "edited_action": {"name": "other", "args": {"path": "b"}}},
+    {"type": "edit", "edited_action": {"name": "write"}},
+    {"type": "respond"},
     {"decisions": [{"type": "approve"}, {"type": "approve"}]},
+    {"decisions": 1},
     {"approve": True},
     [],
 ]
@@ -95,6 +98,121 @@ async def test_only_a_clear_yes_lets_the_tool_run(reply: Any, is_sync: bool) -> 
     assert answer(result) == "the end"
     assert ("wrote ask" in model.requests[1].text) is approved
     assert ("Declined by the user" in model.requests[1].text) is not approved
+
+
+def both(decision: dict[str, Any]) -> list[Any]:
+    """A decision as LangChain's middleware takes it: for one call, and for a batch."""
+    return [decision, {"decisions": [decision]}]
+
+
+async def decided(reply: Any, **hooks: Any) -> tuple[Files, str, Events]:
+    """What a tool wrote after an answer, and what the model was told."""
+    files = Files()
+    async with hooked(**{"BeforeTool": asks, **hooks}) as (config, events):
+        agent, model = agent_of(
+            config, write("ask"), tools=[files.tool()], checkpointer=InMemorySaver()
+        )
+        for given in (ask("go"), resumes(reply)):
+            await agent.ainvoke(given, thread("1"))
+    return files, model.requests[1].text, events
+
+
+@pytest.mark.parametrize("reply", both({"type": "reject", "message": "keep it"}))
+async def test_the_message_of_a_rejection_reaches_the_model(reply: Any) -> None:
+    files, told, _ = await decided(reply)
+    assert files.written == []
+    assert "Declined by the user: write ask?" in told
+    assert "keep it" in told
+
+
+@pytest.mark.parametrize("reply", both({"type": "respond", "message": "it is there"}))
+async def test_a_person_may_answer_in_place_of_the_tool(reply: Any) -> None:
+    files, told, events = await decided(reply)
+    assert files.written == []
+    assert "it is there" in told
+    assert "Declined" not in told
+    assert named(events, "AfterTool") == []
+
+
+def edit(path: str) -> dict[str, Any]:
+    action = {"name": "write", "args": {"path": path}}
+    return {"type": "edit", "edited_action": action}
+
+
+@pytest.mark.parametrize("reply", both(edit("b")))
+async def test_an_edited_call_runs_and_hooks_judge_it(reply: Any) -> None:
+    files, told, events = await decided(reply)
+    assert files.written == ["b"]
+    assert "wrote b" in told
+    paths = [event["tool_input"]["path"] for event in named(events, "BeforeTool")]
+    assert paths == ["ask", "ask", "b"]
+    assert named(events, "AfterTool")[0]["tool_input"] == {"path": "b"}
+
+
+async def test_an_edited_call_may_be_blocked() -> None:
+    def guard(event: dict[str, Any]) -> dict[str, Any] | None:
+        if event["tool_input"]["path"] == "b":
+            return {"decision": "deny", "reason": "not b"}
+        return asks(event)
+
+    files, told, _ = await decided(edit("b"), BeforeTool=guard)
+    assert files.written == []
+    assert "not b" in told
+
+
+class Twice:
+    """A hook that asks only on some attempts."""
+
+    def __init__(self, *attempts: str) -> None:
+        self._attempts = list(attempts)
+
+    def __call__(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        question = self._attempts.pop(0) if self._attempts else ""
+        return {"decision": "ask", "reason": question} if question else None
+
+
+@pytest.mark.parametrize("by_id", [False, True], ids=["plain", "by id"])
+@pytest.mark.parametrize("reply", [True, "approve", {"type": "approve"}], ids=repr)
+@pytest.mark.parametrize(
+    ("attempts", "questions"),
+    [
+        (["", "really?", "really?", "really?"], ["which?", "really?", "which?"]),
+        (["one?", "", ""], ["one?", "which?"]),
+        (["one?", "two?", "two?", "two?"], ["one?", "two?", "which?"]),
+        (["one?", "one?", "one?"], ["one?", "which?"]),
+    ],
+    ids=["later", "first only", "another", "same"],
+)
+async def test_an_answer_counts_for_the_question_that_was_asked(
+    attempts: list[str], questions: list[str], reply: Any, by_id: bool
+) -> None:
+    """Not the answer to a tool's own interrupt for a hook's question, or vice versa."""
+    answers: list[Any] = []
+
+    @tool
+    def pick(path: str) -> str:
+        """Pick a file."""
+        answers.append(interrupt({"description": "which?"}))
+        return "picked"
+
+    async with hooked(BeforeTool=Twice(*attempts)) as (config, _):
+        agent, _ = agent_of(
+            config,
+            calls(("pick", {"path": "a"})),
+            tools=[pick],
+            checkpointer=InMemorySaver(),
+        )
+        result = await agent.ainvoke(ask("go"), thread("1"))
+        seen: list[str] = []
+        while "__interrupt__" in result and len(seen) < 9:
+            (one,) = result["__interrupt__"]
+            seen.append(one.value["description"])
+            assert answers == []
+            given = {one.id: reply} if by_id else reply
+            result = await agent.ainvoke(resumes(given), thread("1"))
+    assert seen == questions
+    assert answers == [reply]
+    assert answer(result) == "the end"
 
 
 async def test_the_question_is_an_interrupt_of_langgraph() -> None:

@@ -11,7 +11,7 @@ import pytest
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain.tools import InjectedState, ToolRuntime
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 from langgraph.types import Command
 
@@ -119,6 +119,38 @@ async def test_a_withheld_command_updates_nothing(given: Any) -> None:
     result, model, _ = await run(withholds, given, state_schema=Counted)
     assert "count" not in result
     assert "counted" not in model.requests[1].text
+    assert "confidential" in model.requests[1].text
+
+
+MORE_MESSAGES: dict[str, Any] = {
+    "human": HumanMessage("the token"),
+    "dict": {"role": "user", "content": "the token"},
+    "pair": ("user", "the token"),
+    "blocks": HumanMessage([{"type": "text", "text": "the token"}]),
+}
+
+
+@pytest.mark.parametrize("shape", ["command", "list"])
+@pytest.mark.parametrize("kind", MORE_MESSAGES)
+async def test_hooks_see_and_withhold_every_message_of_a_command(
+    kind: str, shape: str
+) -> None:
+    """protocol.md#callers: what reaches the model is what AfterTool has seen."""
+
+    @tool
+    def deploy(runtime: ToolRuntime) -> Any:
+        """Say more than one thing."""
+        first = ToolMessage("done", tool_call_id=runtime.tool_call_id)
+        if shape == "list":
+            return [first, Command(update={"messages": [MORE_MESSAGES[kind]]})]
+        return Command(update={"messages": [first, MORE_MESSAGES[kind]]})
+
+    _, model, events = await run(adds, deploy)
+    assert "the token" in str(events[0]["tool_response"]["llmContent"])
+    assert "done" in str(events[0]["tool_response"]["llmContent"])
+    assert "the token" in model.requests[1].text
+    _, model, _ = await run(withholds, deploy)
+    assert "the token" not in model.requests[1].text
     assert "confidential" in model.requests[1].text
 
 

@@ -206,6 +206,16 @@ def test_structured_results_keep_their_parts_and_get_the_additions(lab: Lab) -> 
     assert [part["text"] for part in output] == ["a", "and mind this"]
 
 
+def test_a_result_that_is_no_text_stays_and_the_model_is_told_apart(lab: Lab) -> None:
+    """protocol.md#callers: notices never go into a result that is not text."""
+    tool = lab.tool(lambda text: {"rows": [text]})
+    lab.on("AfterTool", specific(additionalContext="and mind this"))
+    agent, model = lab.agent([[call("note", text="a")], [say("ok")]], tools=[tool])
+    result = run(lab, agent)
+    assert outputs(result) == ["{'rows': ['a']}"]
+    assert "and mind this" in sent(model)
+
+
 class Note(BaseModel):
     """The declared result of a tool."""
 

@@ -1,4 +1,7 @@
-"""Model calls of pydantic-ai agents under hooks (issue 14 adapters; PROTOCOL 9)."""
+"""Model calls of pydantic-ai agents under hooks.
+
+issue 14 adapters; protocol.md#translation
+"""
 
 from __future__ import annotations
 

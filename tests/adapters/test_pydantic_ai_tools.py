@@ -1,4 +1,7 @@
-"""Tools of pydantic-ai agents under hooks (issue 14 adapters; PROTOCOL 1 and 10)."""
+"""Tools of pydantic-ai agents under hooks.
+
+issue 14 adapters; protocol.md#events and #callers
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Strands under the suite for adapters, and what is special about it.
 
-Issue 14 adapters; PROTOCOL sections 1 and 10.
+Issue 14 adapters; protocol.md#events and #callers.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Issue 14 adapters: ``ask`` uses the framework's own approval, ``confirm`` or ``o
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,55 @@ async def test_a_question_is_an_interrupt(response: Any, runs: bool) -> None:
     assert ("content of a" in text_of(agent.messages)) is runs
     assert hooked.names.count("BeforeAgent") == hooked.names.count("AfterAgent") == 1
     assert hooked.names.count("BeforeTool") == 4
+
+
+def same_id(*paths: str) -> list[Any]:
+    """A message with calls that all have one id, as some models write them."""
+    start = {"toolUse": {"name": "look", "toolUseId": "call-1"}}
+    chunks: list[Any] = [{"messageStart": {"role": "assistant"}}]
+    for path in paths:
+        delta = {"toolUse": {"input": json.dumps({"path": path})}}
+        chunks += [
+            {"contentBlockStart": {"start": start}},
+            {"contentBlockDelta": {"delta": delta}},
+            {"contentBlockStop": {}},
+        ]
+    return [*chunks, {"messageStop": {"stopReason": "tool_use"}}]
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [[same_id("a"), same_id("b")], [same_id("a", "b")]],
+    ids=["later", "at once"],
+)
+async def test_an_answer_counts_for_one_input_when_ids_repeat(
+    replies: list[Any],
+) -> None:
+    """A person who lets the agent look at a has not seen b."""
+    hooked = Hooked({"BeforeTool": ask_first})
+    agent = agent_of(hooked, *replies, "done")
+    result = await agent.invoke_async("go")
+    asked: list[str] = []
+    while result.stop_reason == "interrupt" and len(asked) < 9:
+        answers: Any = []
+        for one in result.interrupts or ():
+            path = one.reason["tool_input"]["path"]
+            asked.append(path)
+            response = {"interruptId": one.id, "response": path == "a"}
+            answers.append({"interruptResponse": response})
+        result = await agent.invoke_async(answers)
+    assert "b" in asked
+    assert "content of b" not in text_of(agent.messages)
+
+
+async def test_every_result_is_seen_when_ids_repeat() -> None:
+    specific = {"withholdResult": True}
+    withholds = {"reason": "confidential", "hookSpecificOutput": specific}
+    hooked = Hooked({"AfterTool": lambda _: withholds})
+    agent = agent_of(hooked, same_id("a", "b"), "done")
+    await agent.invoke_async("go")
+    assert hooked.names.count("AfterTool") == 2
+    assert "content of" not in text_of(agent.messages)
 
 
 async def test_an_interrupt_is_answered_after_a_restart(tmp_path: Path) -> None:

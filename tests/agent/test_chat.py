@@ -99,7 +99,10 @@ async def test_a_stop_before_the_model_opens_no_stream(
 async def test_before_model_change_context_and_message_reach_the_model(
     tmp_path: Path,
 ) -> None:
-    """PROTOCOL 1: change the request, additional context as an appended message."""
+    """Change the request, additional context as an appended message.
+
+    protocol.md#events
+    """
     hook = says(
         {
             "systemMessage": "be brief",
@@ -173,7 +176,7 @@ async def test_after_model_stop_ends_with_the_answer(tmp_path: Path) -> None:
 
 
 async def test_after_model_block_does_nothing(tmp_path: Path) -> None:
-    """PROTOCOL 1: it cannot block."""
+    """protocol.md#events: it cannot block."""
     async with config_of(tmp_path, {"AfterModel": runs("exit 2")}) as config:
         reply = await ChatSession(config, ScriptedModel(["said"])).send("hi")
     assert (reply.blocked, reply.text) == (False, "said")
@@ -222,7 +225,7 @@ async def test_tool_selection_restricts_the_request_and_the_calls(
 
 
 async def test_tool_selection_cannot_block_or_change_input(tmp_path: Path) -> None:
-    """PROTOCOL 1."""
+    """protocol.md#events."""
     hook = says({"decision": "block", "hookSpecificOutput": {"llm_request": {}}})
     model = ScriptedModel(["ok"])
     async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
@@ -233,7 +236,7 @@ async def test_tool_selection_cannot_block_or_change_input(tmp_path: Path) -> No
 async def test_chunks_are_held_back_until_after_model_has_run(
     tmp_path: Path,
 ) -> None:
-    """PROTOCOL 10, stream_mode="buffer"."""
+    """protocol.md#callers, stream_mode="buffer"."""
     async with config_of(tmp_path, {"AfterModel": runs("true")}) as config:
         chat = ChatSession(config, ScriptedModel(["one two"]))
         async for _ in chat.stream("hi"):
@@ -253,7 +256,8 @@ async def test_chunks_pass_at_once_in_mode_pass_with_one_warning(
     config = config_of(tmp_path, {"AfterModel": specific(llm_response=REDACTED)})
     with caplog.at_level(logging.WARNING, "hookline"):
         chat = await _first_chunk_comes_before_the_last(config, stream_mode="pass")
-        await chat.send("again")
+        async with config:
+            await chat.send("again")
     said = [r for r in caplog.records if "stream_mode 'pass'" in r.getMessage()]
     assert len(said) == 1
     assert chat.history[1].text == "call [phone]"
@@ -284,7 +288,7 @@ async def _first_chunk_comes_before_the_last(
 async def test_an_aborted_stream_fires_no_after_model_and_keeps_no_history(
     tmp_path: Path,
 ) -> None:
-    """Seed 004 section 11, PROTOCOL 10: never for an aborted one."""
+    """Seed 004 section 11, protocol.md#callers: never for an aborted one."""
     config = config_of(tmp_path, {"AfterModel": runs("true")})
     async with config:
         chat = ChatSession(config, ScriptedModel(["one two"]), stream_mode="pass")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from hookline.agent import hooked, hooked_tool, session_of
 from hookline.agent.client import ClientHooks
 from hookline.agent.client_genai import GenAICall
 from hookline.agent.decorator import iterate_to_end
+from hookline.errors import UnseenResponseError
 from hookline.testing.modelapi import Answer, ModelServer
 
 from .scenes import BROKEN, Hook, config_of, events, names, runs, says, specific
@@ -209,6 +212,176 @@ async def test_a_function_outside_the_list_is_left_out_and_refused(
     assert calling["mode"] == "NONE"
     assert files.written == []
     assert "not allowed" in str(server.requests[1].body["contents"][-1])
+
+
+DECLARED = {"function_declarations": [{"name": "write_file"}, {"name": "read_file"}]}
+BOTH_CALLS = Answer("so", (("write_file", {"path": "a"}), ("read_file", {"path": "b"})))
+BY_HAND: dict[str, dict[str, Any]] = {
+    "declared": {"tools": [DECLARED]},
+    "disabled": {"automatic_function_calling": {"disable": True}},
+    "last round": {"automatic_function_calling": {"maximum_remote_calls": 1}},
+}
+
+
+@pytest.mark.parametrize("mode", ["buffer", "pass"])
+@pytest.mark.parametrize("hears", [{}, {"AfterModel": runs("true")}], ids=["", "after"])
+@pytest.mark.parametrize("by_hand", BY_HAND)
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_call_outside_the_list_is_held_back_from_a_caller_who_makes_calls(
+    tmp_path: Path, way: str, by_hand: str, hears: dict[str, Hook], mode: str
+) -> None:
+    """protocol.md#callers: the restriction of tools holds in every mode."""
+    hook = specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read_file"]})
+    config = config_of(tmp_path, {"BeforeToolSelection": hook, **hears})
+    with ModelServer([BOTH_CALLS, "next"]) as server:
+        client = genai_client(server)
+        async with config:
+            given = {"tools": [write_file, read_file], **BY_HAND[by_hand]}
+            wrapped = hooked(client, config, stream_mode=mode)
+            shown, history = await shown_by(wrapped, way, given)
+        await client.aio.aclose()
+        client.close()
+    assert "read_file" in shown
+    assert "write_file" not in shown
+    assert "write_file" not in history
+
+
+async def shown_by(client: genai.Client, way: str, config: Any) -> tuple[str, str]:
+    """What a caller sees of an answer, and of the history of a chat."""
+    given: dict[str, Any] = {"model": "m", "contents": "go", "config": config}
+    if "chat" in way:
+        chats: Any = client.aio.chats if "aio" in way else client.chats
+        chat = chats.create(model="m", config=config)
+        send = chat.send_message_stream if "stream" in way else chat.send_message
+        found = send("go")
+    else:
+        models: Any = client.aio.models if "aio" in way else client.models
+        is_stream = "stream" in way
+        send = models.generate_content_stream if is_stream else models.generate_content
+        found, chat = send(**given), None
+    found = await found if isawaitable(found) else found
+    if "aio" in way and "stream" in way:
+        found = [chunk async for chunk in found]
+    elif "stream" in way:
+        found = list(found)
+    chunks = found if isinstance(found, list) else [found]
+    history = [] if chat is None else chat.get_history()
+    return _written(chunks), _written(history)
+
+
+def _written(values: list[Any]) -> str:
+    return "".join(value.model_dump_json(exclude_none=True) for value in values)
+
+
+def write_file(path: str) -> str:
+    """Write a file."""
+    raise AssertionError(path)
+
+
+def read_file(path: str) -> str:
+    """Read a file."""
+    return path
+
+
+async def test_a_call_that_arrives_in_pieces_is_held_back_whole(
+    tmp_path: Path,
+) -> None:
+    hook = specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read_file"]})
+    config = config_of(tmp_path, {"BeforeToolSelection": hook})
+    pieces = [
+        {"name": "write_file", "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.path", "stringValue": "x"}]},
+        {"name": "read_file", "args": {"path": "b"}},
+    ]
+    chunks = [
+        types.GenerateContentResponse.model_validate(
+            {"candidates": [{"content": {"parts": [{"functionCall": piece}]}}]}
+        )
+        for piece in pieces
+    ]
+    shown = _written(await asyncio.to_thread(streamed, config, chunks))
+    assert "read_file" in shown
+    assert "write_file" not in shown
+    assert "partial_args" not in shown
+
+
+def test_a_raw_response_is_refused_where_tools_are_restricted(tmp_path: Path) -> None:
+    hook = specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read_file"]})
+    config = config_of(tmp_path, {"BeforeToolSelection": hook})
+    with ModelServer([BOTH_CALLS]) as server, genai_client(server) as client:
+        given: Any = {"tools": [DECLARED], "should_return_http_response": True}
+        with pytest.raises(UnseenResponseError, match="should_return_http_response"):
+            hooked(client, config).models.generate_content(
+                model="m", contents="go", config=given
+            )
+    asyncio.run(config.dispose())
+
+
+class Shelf:
+    """An iterable of somebody's own."""
+
+    def __init__(self, *tools: Any) -> None:
+        self._tools = tools
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._tools)
+
+
+ITERABLES: dict[str, Callable[[Any], Any]] = {
+    "dict view": lambda tool: {"write_file": tool}.values(),
+    "set": lambda tool: {tool},
+    "frozenset": lambda tool: frozenset({tool}),
+    "deque": lambda tool: deque([tool]),
+    "tuple": lambda tool: (tool,),
+    "generator": lambda tool: (each for each in [tool]),
+    "own": Shelf,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ITERABLES)
+@pytest.mark.parametrize("is_object", [False, True], ids=["dict", "object"])
+async def test_tools_in_any_iterable_pass_their_hooks(
+    tmp_path: Path, way: str, kind: str, is_object: bool
+) -> None:
+    """protocol.md#callers: what the SDK would run is what hooks have seen."""
+    config = config_of(tmp_path, {"BeforeTool": runs("echo no files >&2; exit 2")})
+    files = Files()
+    with ModelServer([TOOL_CALL, "sorry"]) as server:
+        client = genai_client(server)
+        given: Any = {"tools": ITERABLES[kind](files.tool())}
+        if is_object:
+            given = types.GenerateContentConfig.model_construct(**given)
+        async with config:
+            await shown_by(hooked(client, config), way, given)
+        await client.aio.aclose()
+        client.close()
+    assert files.written == []
+    assert names(tmp_path) == ["BeforeTool"]
+    assert "no files" in str(server.requests[1].body["contents"][-1])
+
+
+def test_tools_of_a_chat_may_come_from_a_generator(tmp_path: Path) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("true")})
+    answers: list[Any] = [TOOL_CALL, "a", TOOL_CALL, "b"]
+    with ModelServer(answers) as server, genai_client(server) as client:
+        given: Any = {"tools": (tool for tool in [Files().tool()])}
+        chat = hooked(client, config).chats.create(model="m", config=given)
+        assert chat.send_message("one").text == "a"
+        assert chat.send_message("two").text == "b"
+    assert names(tmp_path) == ["BeforeTool"] * 2
+    asyncio.run(config.dispose())
+
+
+@pytest.mark.parametrize("tools", [{"write_file": print}, print, 5, "write_file"])
+def test_tools_that_are_no_list_are_refused(tmp_path: Path, tools: Any) -> None:
+    config = config_of(tmp_path, {"BeforeTool": runs("true")})
+    with ModelServer(["never"]) as server, genai_client(server) as client:
+        models = hooked(client, config).models
+        given: Any = {"model": "m", "contents": "go", "config": {"tools": tools}}
+        with pytest.raises(TypeError, match="tools: expected a list of tools, got"):
+            models.generate_content(**given)
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("event", ALL_EVENTS)

@@ -1,6 +1,6 @@
 """A hooked anthropic client: every way to call a model passes the hooks.
 
-Issue 14, "Clients: one line"; PROTOCOL 1, 9 and 10.
+Issue 14, "Clients: one line"; protocol.md#events, #translation and #callers.
 """
 
 from __future__ import annotations
@@ -196,19 +196,30 @@ async def test_an_async_client_closes_as_before(
     assert other.is_closed()
 
 
-@pytest.mark.parametrize("way", ["create", "stream", "async beta create stream"])
+@pytest.mark.parametrize("mode", ["buffer", "pass"])
+@pytest.mark.parametrize("hears", [{}, {"AfterModel": None}], ids=["", "AfterModel"])
+@pytest.mark.parametrize(
+    "way",
+    ["create", "create stream", "stream", "async stream", "async beta create stream"],
+)
 async def test_tools_are_restricted_in_the_request_and_in_the_answer(
-    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    way: str,
+    hears: dict[str, Any],
+    mode: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """protocol.md#callers: a call outside the list is held back in every mode."""
     config = {"mode": "AUTO", "allowedFunctionNames": ["read"]}
-    hooks = hooks_of(tmp_path, BeforeToolSelection=specific(toolConfig=config))
+    only_read = specific(toolConfig=config)
+    hooks = hooks_of(tmp_path, BeforeToolSelection=only_read, **hears)
     tools = [{"name": name, "input_schema": {"type": "object"}} for name in "ab"]
     tools[0]["name"] = "read"
     calls = (("read", {"x": 1}), ("b", {"y": 2}))
     with ModelServer([Answer("ok", calls)]) as server:
 
         def hook(client: Any) -> Any:
-            made = hooked(client, hooks.config)
+            made = hooked(client, hooks.config, stream_mode=mode)
             for messages in (made.messages, made.beta.messages):
                 for name in ("create", "stream"):
                     own = getattr(messages, name)

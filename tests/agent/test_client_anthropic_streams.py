@@ -1,6 +1,6 @@
 """Streams of a hooked anthropic client: held back, passed at once, or failed.
 
-Issue 14, "Clients: one line"; PROTOCOL 10 (streaming).
+Issue 14, "Clients: one line"; protocol.md#callers (streaming).
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ async def test_pass_shows_events_at_once_and_hooks_see_the_answer_at_the_end(
                 await asyncio.to_thread(server.gate.set)
                 rest = [event async for event in stream]
                 assert "secret" in shown(rest)
-                async with client.messages.stream(**REQUEST) as helper:
+                other = hooked(given, hooks.config.session("b"), stream_mode="pass")
+                async with other.messages.stream(**REQUEST) as helper:
                     assert await helper.get_final_text() == ANSWER
     assert hooks.names == ["AfterModel", "AfterModel"]
     assert hooks.seen[0]["llm_response"]["text"] == ANSWER

@@ -1,6 +1,6 @@
 """The tool runner of a hooked anthropic client: its tools pass the hooks too.
 
-Issue 14, "Clients: one line"; PROTOCOL 1 and 10.
+Issue 14, "Clients: one line"; protocol.md#events and #callers.
 """
 
 from __future__ import annotations

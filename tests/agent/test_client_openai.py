@@ -24,6 +24,7 @@ from .openai_ways import (
     chat,
     chat_helper,
     chat_parse,
+    chat_raw_stream,
     chat_stream,
     client_of,
     config_with,
@@ -31,6 +32,7 @@ from .openai_ways import (
     got,
     listed,
     responses,
+    responses_beta_stream,
     responses_helper,
     responses_stream,
     said,
@@ -79,7 +81,7 @@ async def test_every_way_fires_the_three_model_events_once(
 async def test_what_after_model_removes_is_in_nothing_that_the_sdk_shows(
     tmp_path: Path, kind: str, way: Way
 ) -> None:
-    """No chunk, no final message, no snapshot (PROTOCOL 1, AfterModel)."""
+    """No chunk, no final message, no snapshot (protocol.md#events, AfterModel)."""
     config = config_with(tmp_path, AfterModel=_masked)
     seen, _ = await play(config, kind, way, ["the secret is out"])
     assert seen.text == "the *** is out"
@@ -220,21 +222,36 @@ async def test_a_stop_after_the_model_drops_the_tool_calls(
     [
         (chat, TOOLS),
         (chat_stream, TOOLS),
+        (chat_helper, TOOLS),
+        (chat_raw_stream, TOOLS),
         (responses, FLAT_TOOLS),
+        (responses_stream, FLAT_TOOLS),
         (responses_helper, FLAT_TOOLS),
+        (responses_beta_stream, FLAT_TOOLS),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
+@pytest.mark.parametrize("mode", ["buffer", "pass"])
+@pytest.mark.parametrize("hears", [False, True], ids=["", "AfterModel"])
 async def test_a_restricted_call_offers_and_accepts_only_the_allowed_tools(
-    tmp_path: Path, kind: str, way: Way, tools: list[Any]
+    tmp_path: Path, kind: str, way: Way, tools: list[Any], mode: str, hears: bool
 ) -> None:
+    """protocol.md#callers: a call outside the list is held back in every mode."""
     only_read = said(
         "BeforeToolSelection",
         toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read_file"]},
     )
-    config = config_with(tmp_path, BeforeToolSelection=only_read)
+    more: Any = {"AfterModel": lambda _: None} if hears else {}
+    config = config_with(tmp_path, BeforeToolSelection=only_read, **more)
     calls = (("write_file", {"path": "a"}), ("read_file", {"path": "b"}))
-    seen, server = await play(config, kind, way, [Answer("", calls)], tools=tools)
+    seen, server = await play(
+        config,
+        kind,
+        way,
+        [Answer("", calls)],
+        options={"stream_mode": mode},
+        tools=tools,
+    )
     choice = server.requests[0].body["tool_choice"]
     assert "write_file" not in str(choice)
     assert "read_file" in seen
@@ -285,7 +302,10 @@ async def test_a_stream_is_held_back_until_the_hooks_have_spoken(
 async def test_stream_mode_pass_shows_chunks_before_the_hooks_run(
     tmp_path: Path, kind: str, request_of: dict[str, Any]
 ) -> None:
-    """PROTOCOL 10: pass lets them through at once; AfterModel fires at the end."""
+    """Pass lets them through at once; AfterModel fires at the end.
+
+    protocol.md#callers
+    """
     order: list[str] = []
     seen: list[str] = []
 
@@ -314,7 +334,7 @@ async def test_stream_mode_pass_shows_chunks_before_the_hooks_run(
 
 
 async def test_a_stream_that_is_left_early_fires_no_after_model(tmp_path: Path) -> None:
-    """AfterModel never fires for an aborted stream (PROTOCOL 10)."""
+    """AfterModel never fires for an aborted stream (protocol.md#callers)."""
     after: list[Any] = []
     config = config_with(tmp_path, AfterModel=after.append)
     with ModelServer(["one two three"]) as server:

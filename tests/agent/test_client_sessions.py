@@ -11,7 +11,7 @@ from hookline.agent import session_of
 from hookline.agent.client import ClientHooks
 from hookline.agent.client_genai import GenAICall, HookedSession, is_session
 
-from .scenes import config_of, events, names, runs, says, specific, told
+from .scenes import config_of, events, names, runs, says, specific
 
 
 class Session:
@@ -46,11 +46,14 @@ async def test_a_session_stays_what_the_sdk_takes_it_for(tmp_path: Path) -> None
 async def test_a_call_over_a_session_passes_its_hooks(tmp_path: Path) -> None:
     hooks = {"BeforeTool": specific(tool_input={"a": 40}), "AfterTool": runs("true")}
     config = config_of(tmp_path, hooks)
-    hooked, session, _ = hooked_session(config)
+    hooked, session, call = hooked_session(config)
     async with config:
         value = await hooked.call_tool(name="add", arguments={"a": 1, "b": 2})
+        stable = {"model": "m", "messages": [{"role": "user", "content": "go on"}]}
+        following = await call.run.begin_model(stable)
     assert session.called == [("add", {"a": 40, "b": 2})]
-    assert value == told('{"content":"3"}', "a")
+    assert value == {"content": "3"}
+    assert "A hook changed the tool's input: a" in str(following.request)
     assert names(tmp_path) == ["BeforeTool", "AfterTool"]
     assert events(tmp_path)[0]["mcp_context"] == {}
 
@@ -63,11 +66,13 @@ async def test_a_blocked_call_does_not_reach_the_session(tmp_path: Path) -> None
     assert session.called == []
 
 
-async def test_added_context_reaches_the_model_with_the_result(tmp_path: Path) -> None:
+async def test_added_context_reaches_the_model_after_the_result(tmp_path: Path) -> None:
     config = config_of(tmp_path, {"AfterTool": specific(additionalContext="checked")})
-    hooked, _, _ = hooked_session(config)
+    hooked, _, call = hooked_session(config)
     async with config:
-        assert await hooked.call_tool("add", {}) == '{"content":"3"}\n\nchecked'
+        assert await hooked.call_tool("add", {}) == {"content": "3"}
+        stable = {"model": "m", "messages": [{"role": "user", "content": "go on"}]}
+        assert "checked" in str((await call.run.begin_model(stable)).request)
 
 
 async def test_a_stop_over_a_session_ends_the_call(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ async def test_after_agent_block_sends_the_reason_back_as_the_next_prompt(
 
 
 async def test_after_agent_can_reject_no_more_than_eight_times(tmp_path: Path) -> None:
-    """PROTOCOL 1: bounded."""
+    """protocol.md#events: bounded."""
     config = config_of(tmp_path, {"AfterAgent": runs("echo no >&2; exit 2")})
     model = ScriptedModel([f"try {at}" for at in range(20)])
     async with config:

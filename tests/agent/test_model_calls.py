@@ -54,7 +54,7 @@ async def test_before_model_result_is_empty_when_no_hook_had_an_output(
 async def test_before_model_block_or_stop_gives_blocked(
     tmp_path: Path, hook: Any, reason: str, stops: bool
 ) -> None:
-    """PROTOCOL 10: block or stop gives ``blocked``."""
+    """protocol.md#callers: block or stop gives ``blocked``."""
     async with config_of(tmp_path, {"BeforeModel": hook}) as config:
         result = await fire_before_model_hook(config, REQUEST)
     assert (result.blocked, result.reason, result.should_stop) == (True, reason, stops)
@@ -222,7 +222,10 @@ async def test_an_unknown_shape_is_blocked_when_a_hooks_policy_is_closed(
 async def test_an_unreadable_response_is_replaced_when_a_hooks_policy_is_closed(
     tmp_path: Path, response: Any
 ) -> None:
-    """PROTOCOL 7: after a model call the closed form is a replaced response."""
+    """After a model call the closed form is a replaced response.
+
+    protocol.md#results
+    """
     hook = runs("true", onError="block")
     async with config_of(tmp_path, {"AfterModel": hook}) as config:
         result = await fire_after_model_hook(config, REQUEST, response)

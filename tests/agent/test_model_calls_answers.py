@@ -1,7 +1,7 @@
 """A hook's answer replaces the model's, for each spelling and candidate (issue 12.5).
 
-PROTOCOL 9: where a hook gives ``candidates``, they count; where it gives only ``text``,
-that does.
+protocol.md#translation: where a hook gives ``candidates``, they count; where it gives
+only ``text``, that does.
 """
 
 from __future__ import annotations

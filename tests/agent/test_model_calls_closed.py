@@ -98,7 +98,10 @@ FIELDS: dict[str, dict[str, Callable[[Any], dict[str, Any]]]] = {
 async def test_a_broken_answer_is_replaced_whatever_is_broken(
     tmp_path: Path, api: str, field: str
 ) -> None:
-    """PROTOCOL 7: as a dict, as another mapping and as the SDK's own object."""
+    """As a dict, as another mapping and as the SDK's own object.
+
+    protocol.md#results
+    """
     async with config_of(tmp_path, {"AfterModel": CLOSED}, seen=False) as config:
         for junk in JUNK:
             answer = FIELDS[api][field](junk)
@@ -116,7 +119,7 @@ async def test_a_broken_answer_is_replaced_whatever_is_broken(
 async def test_the_closed_form_has_the_type_of_the_requests_api(
     tmp_path: Path, api: str, given: Any
 ) -> None:
-    """PROTOCOL 9, where the answer itself does not say whose it is."""
+    """protocol.md#translation, where the answer itself does not say whose it is."""
     async with config_of(tmp_path, {"AfterModel": CLOSED}, seen=False) as config:
         result = await fire_after_model_hook(config, REQUESTS[api], given)
     if isinstance(given, dict):
@@ -130,7 +133,7 @@ async def test_the_closed_form_has_the_type_of_the_requests_api(
 async def test_a_synthetic_response_has_the_type_of_the_requests_api(
     tmp_path: Path, api: str
 ) -> None:
-    """PROTOCOL 9."""
+    """protocol.md#translation."""
     answer = {"llm_response": {"text": "no!"}}
     hook = says({"decision": "block", "hookSpecificOutput": answer})
     async with config_of(tmp_path, {"BeforeModel": hook}, seen=False) as config:

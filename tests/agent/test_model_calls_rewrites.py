@@ -43,7 +43,7 @@ EMPTIED: dict[str, dict[str, Any]] = {
 async def test_a_redaction_is_sent_whatever_stands_beside_it(
     tmp_path: Path, sdk: str, beside: str
 ) -> None:
-    """PROTOCOL 4: a value of the wrong type is ignored by itself."""
+    """protocol.md#process: a value of the wrong type is ignored by itself."""
     hook = specific(llm_request={"messages": REDACTED, **BESIDE[beside]})
     config = config_of(tmp_path, {"BeforeModel": hook}, seen=False)
     with ModelServer(["ok"]) as server:
@@ -80,7 +80,7 @@ async def test_an_invalid_message_is_not_sent_as_it_was(
 async def test_an_emptied_answer_shows_nothing(
     tmp_path: Path, sdk: str, emptied: str, left: bool
 ) -> None:
-    """PROTOCOL 9: emptied means emptied."""
+    """protocol.md#translation: emptied means emptied."""
     content = {"role": "model", "parts": [SECRET]}
     shown = {"text": SECRET, "candidates": [{"content": content, "index": 0}]}
     hook = specific(llm_response={**(shown if left else {}), **EMPTIED[emptied]})

@@ -104,7 +104,7 @@ async def selected(tmp_path: Path, request: Any, hook: Hook, **config: Any) -> A
 async def test_a_restriction_drops_tools_that_the_service_runs(
     tmp_path: Path, api: str, kind: str
 ) -> None:
-    """PROTOCOL 6 and 10."""
+    """protocol.md#merging and #callers."""
     request = REQUESTS[api]
     result = await selected(tmp_path, request, specific(toolConfig=RESTRICTIONS[kind]))
     left = result.modified_request
@@ -120,7 +120,7 @@ async def test_a_restriction_drops_tools_that_the_service_runs(
 async def test_a_restriction_before_the_model_holds_like_any_other(
     tmp_path: Path, api: str, kind: str
 ) -> None:
-    """PROTOCOL 10: also where the SDK cannot carry the names."""
+    """protocol.md#callers: also where the SDK cannot carry the names."""
     hook = specific(llm_request={"toolConfig": RESTRICTIONS[kind]})
     async with config_of(tmp_path, {"BeforeModel": hook}, seen=False) as config:
         before = await fire_before_model_hook(config, REQUESTS[api])
@@ -171,7 +171,10 @@ async def test_a_mode_alone_drops_nothing(tmp_path: Path, api: str) -> None:
 
 
 async def test_a_failed_guard_leaves_no_tool_of_any_kind(tmp_path: Path) -> None:
-    """PROTOCOL 7: the closed form is NONE, also where the request is unreadable."""
+    """The closed form is NONE, also where the request is unreadable.
+
+    protocol.md#results
+    """
     hook = runs("exit 1", onError="block")
     for request in (
         REQUESTS["responses"],
@@ -211,7 +214,10 @@ async def test_objects_of_the_sdk_are_restricted_like_dicts(tmp_path: Path) -> N
 async def test_an_empty_list_allows_no_tool(
     tmp_path: Path, mode: str | None, selection: ToolSelection
 ) -> None:
-    """PROTOCOL 6: a list restricts even when it is empty; union adds nothing to it."""
+    """A list restricts even when it is empty; union adds nothing to it.
+
+    protocol.md#merging
+    """
     hook = specific(toolConfig={"mode": mode, "allowedFunctionNames": []})
     options = {"toolSelection": selection.value}
     result = await selected(tmp_path, REQUESTS["chat"], hook, hooks_config=options)

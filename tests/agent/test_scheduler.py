@@ -87,7 +87,7 @@ async def test_no_more_calls_run_than_the_limit_says(plain: Config) -> None:
 async def test_results_are_published_in_call_order_however_they_end(
     plain: Config,
 ) -> None:
-    """PROTOCOL 10: buffered and published in call order."""
+    """protocol.md#callers: buffered and published in call order."""
     done = asyncio.Event()
     ended: list[int] = []
 
@@ -121,7 +121,7 @@ async def test_a_call_goes_through_its_states_and_back_to_idle(plain: Config) ->
 
 
 async def test_a_blocked_call_is_completed_and_never_retried(tmp_path: Path) -> None:
-    """PROTOCOL 10, seed 004 section 5.1: slot back to idle, no retry."""
+    """protocol.md#callers, seed 004 section 5.1: slot back to idle, no retry."""
     config = config_of(tmp_path, {"BeforeTool": runs("echo no >&2; exit 2")})
     watch = Watch()
     async with config:

@@ -1,8 +1,9 @@
-"""Tool calls through real hook processes: the effects column of PROTOCOL section 1."""
+"""Tool calls through real hook processes: the effects column of protocol.md#events."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ async def run(
 
 
 async def test_before_tool_block_keeps_the_tool_from_running(tmp_path: Path) -> None:
-    """PROTOCOL 1 and 10, HOOK-066: the reason is what the model sees."""
+    """protocol.md#events and #callers, HOOK-066: the reason is what the model sees."""
     config = config_of(tmp_path, {"BeforeTool": runs("echo no keys >&2; exit 2")})
     result, tool = await run(config)
     assert (result.llm_content, tool.inputs) == ("no keys", [])
@@ -61,7 +62,7 @@ async def test_before_tool_block_keeps_the_tool_from_running(tmp_path: Path) -> 
 async def test_before_tool_change_reaches_the_tool_as_the_whole_input(
     tmp_path: Path,
 ) -> None:
-    """PROTOCOL 1: the tool runs with the whole input after the merge."""
+    """protocol.md#events: the tool runs with the whole input after the merge."""
     hooks = {
         "BeforeTool": specific(tool_input={"path": "src/a.txt"}),
         "AfterTool": runs("true"),
@@ -80,7 +81,7 @@ async def test_before_tool_stop_gives_a_stop_result(tmp_path: Path) -> None:
 
 
 async def test_before_tool_stop_counts_more_than_a_block(tmp_path: Path) -> None:
-    """PROTOCOL 10: a stop result also when it blocks as well."""
+    """protocol.md#callers: a stop result also when it blocks as well."""
     hooks = [says({"continue": False, "stopReason": "enough"}), runs("exit 2")]
     result, _ = await run(config_of(tmp_path, {"BeforeTool": hooks}))
     assert result.stop_reason == "enough"
@@ -90,7 +91,7 @@ async def test_before_tool_stop_counts_more_than_a_block(tmp_path: Path) -> None
 async def test_before_tool_ask_is_put_to_a_person_after_a_notification(
     tmp_path: Path, wording: str
 ) -> None:
-    """PROTOCOL 10: a Notification (ToolPermission) event comes first."""
+    """protocol.md#callers: a Notification (ToolPermission) event comes first."""
     asks: Hook = says({"decision": "ask", "reason": "sure?"})
     if wording == "permission":
         asks = specific(permissionDecision="ask", permissionDecisionReason="sure?")
@@ -113,7 +114,7 @@ async def test_before_tool_ask_is_put_to_a_person_after_a_notification(
 async def test_a_message_of_the_notification_is_handed_to_the_model(
     tmp_path: Path,
 ) -> None:
-    """PROTOCOL 1: a system message may come from any event."""
+    """protocol.md#events: a system message may come from any event."""
     hooks = {
         "BeforeTool": says({"decision": "ask"}),
         "Notification": runs("cat >/dev/null; echo a person was asked"),
@@ -145,7 +146,7 @@ async def test_before_tool_ask_is_a_no_when_asking_fails(tmp_path: Path) -> None
 async def test_before_tool_ask_is_decided_by_on_ask_without_confirm(
     tmp_path: Path, on_ask: str | None, ran: int
 ) -> None:
-    """PROTOCOL 10: without a confirm callback hooksConfig.onAsk decides."""
+    """protocol.md#callers: without a confirm callback hooksConfig.onAsk decides."""
     config = config_of(
         tmp_path,
         {"BeforeTool": says({"decision": "ask", "reason": "sure?"})},
@@ -197,7 +198,7 @@ async def test_after_tool_stop_gives_a_stop_result(tmp_path: Path) -> None:
 async def test_after_tool_block_is_reported_to_the_model_and_undoes_nothing(
     tmp_path: Path,
 ) -> None:
-    """PROTOCOL 1: its reason is handed over as a system annotation."""
+    """protocol.md#events: its reason is handed over as a system annotation."""
     config = config_of(tmp_path, {"AfterTool": runs("echo too long >&2; exit 2")})
     result, _ = await run(config)
     assert result.llm_content == "wrote it\n\n[System] too long"
@@ -207,7 +208,7 @@ async def test_after_tool_block_is_reported_to_the_model_and_undoes_nothing(
 async def test_system_messages_of_both_sides_follow_the_context(
     tmp_path: Path,
 ) -> None:
-    """Seed 004 section 6.2, PROTOCOL 10: the order of the additions."""
+    """Seed 004 section 6.2, protocol.md#callers: the order of the additions."""
     after = says(
         {"systemMessage": "after", "hookSpecificOutput": {"additionalContext": "ctx"}}
     )
@@ -269,6 +270,51 @@ async def test_a_failed_hook_changes_nothing_but_may_leave_its_warning(
     warned = result.llm_content.removeprefix("wrote it")
     assert warned == "" or warned.startswith("\n\n[System] Warning: ")
     assert bool(warned) == (failure in {"crash with a word", "missing program"})
+
+
+async def test_exception_of_a_tool_is_the_caller_s_where_hooks_are_off(
+    tmp_path: Path,
+) -> None:
+    """Seed 004 section 5.1: the tool is called directly then."""
+    config = Config("s", tmp_path, Settings.from_mapping({"enableHooks": False}))
+
+    async def breaks(_: dict[str, Any]) -> str:
+        raise LookupError("mine")
+
+    def breaks_at_once() -> str:
+        raise LookupError("mine")
+
+    for execute in (breaks, breaks_at_once):
+        for owner in (config, config.session("x")):
+            with pytest.raises(LookupError, match="mine"):
+                await execute_tool_with_hooks(owner, "t", INPUT, execute)
+    found = await execute_tool_with_hooks(config, "t", INPUT, lambda given: given)
+    assert found == ToolResult(llm_content=INPUT)
+
+
+async def test_tool_without_parameters_runs_unless_its_input_is_changed(
+    tmp_path: Path,
+) -> None:
+    """Seed 004 section 5.1: the tool may know its input already."""
+    ran: list[str] = []
+
+    def tool() -> str:
+        ran.append("once")
+        return "done"
+
+    async def later() -> str:
+        return tool()
+
+    for execute in (tool, later, functools.partial(tool)):
+        async with config_of(tmp_path, {}) as config:
+            result = await execute_tool_with_hooks(config, "t", INPUT, execute)
+        assert result.llm_content == "done"
+    assert ran == ["once"] * 3
+    change = specific(tool_input={"path": "b.txt"})
+    async with config_of(tmp_path, {"BeforeTool": change}) as config:
+        result = await execute_tool_with_hooks(config, "t", INPUT, tool)
+    assert "changed the input" in result.text
+    assert ran == ["once"] * 3
 
 
 async def test_triggers_answer_none_when_hooks_are_switched_off(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""What callers carry to the model and to a person (PROTOCOL 1, 10, issue 12)."""
+"""What callers carry to the model and to a person.
+
+protocol.md#events, #callers, issue 12
+"""
 
 from __future__ import annotations
 
@@ -156,10 +159,11 @@ async def test_the_question_is_the_reason_or_else_the_message(
     assert f"{question} (confirmation is not available)" in unasked.text
 
 
-async def test_a_tool_that_answers_with_a_list_gets_the_notes_as_items(
+async def test_a_list_stays_as_it_is_and_the_notes_follow_its_text(
     tmp_path: Path,
 ) -> None:
     config = config_of(tmp_path, {"BeforeTool": specific(additionalContext="note")})
     async with config:
         result = await execute_tool_with_hooks(config, "t", {}, lambda _: ["a"])
-    assert result.llm_content == ["a", "note"]
+    assert result.llm_content == ["a"]
+    assert result.text == '["a"]\n\nnote'

@@ -1,4 +1,7 @@
-"""Guards hold whatever type a tool's arguments have (PROTOCOL 4, issue 12.1)."""
+"""Guards hold whatever type a tool's arguments have.
+
+protocol.md#process, issue 12.1
+"""
 
 from __future__ import annotations
 
@@ -156,7 +159,7 @@ TARGETS: dict[str, Any] = {
 async def test_a_guard_in_this_process_gets_plain_values_of_its_own(
     tmp_path: Path, target: Any
 ) -> None:
-    """PROTOCOL 4: a private copy; a guard written for dicts does not crash."""
+    """protocol.md#process: a private copy; a guard written for dicts does not crash."""
     config = Config("s-1", tmp_path, Settings())
     system = config.get_hook_system()
     assert system is not None

@@ -1,4 +1,4 @@
-"""Triggers reuse one hook system, and never raise (PROTOCOL 10)."""
+"""Triggers reuse one hook system, and never raise (protocol.md#callers)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from hookline.agent import (
     fire_subagent_start_hook,
     fire_subagent_stop_hook,
 )
-from hookline.bus.contracts import MessageHandler, Unsubscribe
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
@@ -78,14 +77,11 @@ async def test_triggers_build_the_hook_system_once_and_reuse_it(
     assert built == {kind.__name__: 1 for kind in KINDS}
 
 
-class BrokenBus:
-    """A host's own bus that refuses subscribers."""
+class BrokenSystem(HookSystem):
+    """A hook system that cannot be started."""
 
-    def subscribe(self, message_type: str, handler: MessageHandler) -> Unsubscribe:
-        raise ConnectionError(f"no {message_type} for {handler}")
-
-    async def publish(self, message_type: str, payload: Any) -> None:
-        raise ConnectionError(f"no {message_type} for {payload}")
+    async def initialize(self) -> None:
+        raise MemoryError("no room")
 
 
 async def run_tool(config: Config) -> str:
@@ -133,7 +129,7 @@ async def test_hooks_that_cannot_be_reached_block_only_where_their_policy_says_s
     if broken == "construction":
         config = BrokenConfig("s-1", tmp_path, config.settings)
     else:
-        HookSystem(config, message_bus=BrokenBus())
+        BrokenSystem(config)
     assert ("Blocked by" in await CALLS[event](config)) is (policy == "block")
 
 

@@ -77,7 +77,7 @@ async def test_the_prompt_holds_context_and_system_message() -> None:
 async def test_a_refused_turn_fires_nothing_more(
     output: Any, blocked: bool, stopped: bool, reason: str
 ) -> None:
-    """PROTOCOL 10: AfterAgent does not fire for such a turn."""
+    """protocol.md#callers: AfterAgent does not fire for such a turn."""
     hooks = Answers(BeforeAgent=output, AfterAgent=DENY)
     turn = await hooks.session.begin_turn("hi")
     assert (turn.blocked, turn.stopped, turn.refused) == (blocked, stopped, True)
@@ -107,7 +107,7 @@ async def test_after_agent_may_stop_and_clear_the_context() -> None:
 
 
 async def test_a_subagent_fires_its_own_events() -> None:
-    """PROTOCOL 1: SubagentStart and SubagentStop."""
+    """protocol.md#events: SubagentStart and SubagentStop."""
     hooks = Answers(SubagentStart=specific(additionalContext="hm"), SubagentStop=DENY)
     turn = await hooks.session.begin_subagent("reviewer", "look", agent_id="a-1")
     assert turn.prompt == "look\n\nhm"

@@ -10,6 +10,7 @@ import pytest
 
 from hookline.bus import HookBusClient, InMemoryMessageBus, MessageBusType
 from hookline.bus.server import RequestServer
+from hookline.errors import UnknownEventError
 from hookline.protocol.events import HookEventName
 
 from .fakes import GatedHandler, RecordingHandler, failed_at, result_of
@@ -108,13 +109,13 @@ async def test_cancelled_request_leaves_nothing_behind() -> None:
     handler.gate.set()
 
 
-async def test_unknown_event_is_answered_without_sending() -> None:
+async def test_unknown_event_raises_and_nothing_is_sent() -> None:
+    """protocol.md#results: firing an event that does not exist."""
     bus = InMemoryMessageBus()
     sent: list[Any] = []
     bus.subscribe(REQUEST, sent.append)
-    response = await HookBusClient(bus).request("BeforeTol", TOOL)
-    assert response["error"]["code"] == "unsupported_event"
-    assert "did you mean 'BeforeTool'" in response["error"]["message"]
+    with pytest.raises(UnknownEventError, match="did you mean 'BeforeTool'"):
+        await HookBusClient(bus).request("BeforeTol", TOOL)
     assert sent == []
 
 
@@ -160,7 +161,7 @@ CLOSED: dict[str, dict[str, Any]] = {
 async def test_event_that_cannot_block_takes_its_closed_form(
     event: str, closed: dict[str, Any]
 ) -> None:
-    """PROTOCOL 7 and 8, issue 12.15."""
+    """protocol.md#results and #bus, issue 12.15."""
     bus = InMemoryMessageBus()
     response = await HookBusClient(bus, on_error="block").request(event, {})
     assert response["processed"]["blocked"] is False

@@ -123,7 +123,7 @@ def is_closed(result: ProcessedHookResult, event: HookEventName) -> bool:
 async def test_invalid_answer_is_left_to_on_error(
     name: str, event: HookEventName
 ) -> None:
-    """PROTOCOL 8, for every form in which an event closes."""
+    """protocol.md#bus, for every form in which an event closes."""
     if name.startswith("deny") and not TRAITS[event].can_block:
         return  # a deny there is advice
     carrier = TamperingCarrier(INVALID[name])

@@ -249,7 +249,7 @@ async def test_change_over_the_limit_is_a_failure(fleet: Fleet) -> None:
 
 
 async def test_values_that_are_hard_to_encode_still_arrive(fleet: Fleet) -> None:
-    """PROTOCOL 4: no input avoids a guard by being hard to encode."""
+    """protocol.md#process: no input avoids a guard by being hard to encode."""
     handler = RecordingHandler()
     await fleet.worker(handler)
     client = await fleet.client()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
@@ -110,6 +111,23 @@ def tls_words(folder: Path, *names: str) -> list[str]:
     ]
 
 
+async def test_the_end_of_a_connection_with_tls_is_no_warning_of_asyncio(
+    tmp_path: Path, certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """``returning true from eof_received() has no effect when using ssl``."""
+    server = NatsServer(
+        tmp_path,
+        *("--tls", "--tlscert", str(certificates / "node.pem")),
+        *("--tlskey", str(certificates / "node.key")),
+    ).start()
+    options = options_of("--bus", server.url, *tls_words(certificates, "ca"))
+    async with await connect(options) as bus:
+        server.stop()
+        while bus.is_connected:  # noqa: ASYNC110 - the bus has no event to wait on
+            await asyncio.sleep(0.01)
+    assert [one for one in caplog.records if one.name == "asyncio"] == []
+
+
 async def test_requests_go_over_tls_with_certificates_on_both_sides(
     sealed: NatsServer, certificates: Path, prefix: str
 ) -> None:
@@ -126,9 +144,13 @@ async def test_requests_go_over_tls_with_certificates_on_both_sides(
 async def test_connection_without_a_certificate_is_refused(
     sealed: NatsServer, certificates: Path, names: tuple[str, ...]
 ) -> None:
+    """Several at once, whose attempts end at different points of the handshake."""
     options = options_of("--bus", sealed.url, *tls_words(certificates, *names))
-    with pytest.raises(BusConnectionError):
-        await connect(options, timeout_s=1.0)
+    errors = await asyncio.gather(
+        *(connect(options, timeout_s=1.0) for _ in range(12)), return_exceptions=True
+    )
+    assert {type(error) for error in errors} == {BusConnectionError}
+    assert "NoneType" not in str(errors)
 
 
 def test_options_are_passed_to_the_client(tmp_path: Path) -> None:

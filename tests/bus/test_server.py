@@ -69,7 +69,7 @@ async def test_no_match_is_an_empty_success() -> None:
 
 
 async def test_hook_that_blocks_is_a_completed_request() -> None:
-    """PROTOCOL 8: success means that all stages completed."""
+    """protocol.md#bus: success means that all stages completed."""
     result = result_of({"decision": "block", "reason": "no"}, HookEventName.BeforeTool)
     response = await answer(asking(), RecordingHandler(result))
     assert response["success"] is True
@@ -98,7 +98,7 @@ async def test_hook_that_crashed_is_a_completed_request() -> None:
     assert response["success"] is True
     assert response["output"]["success"] is False
     assert response["output"]["errors"] == [
-        {"stage": "execution", "message": "exit 1", "hook_name": "guard"}
+        {"stage": "execution", "message": "exit 1", "hookName": "guard"}
     ]
 
 
@@ -151,6 +151,33 @@ async def test_request_that_fails_a_check_never_reaches_the_handler(
     assert len(str(response)) < 2000
 
 
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        ("BeforeTool", TOOL | {"mcp_context": None, "session_id": None, "cwd": 5}),
+        ("AfterAgent", {"prompt": "p", "prompt_response": "r"}),
+        (
+            "AfterAgent",
+            {"prompt": "p", "prompt_response": "r", "stop_hook_active": None},
+        ),
+        ("BeforeModel", {"model_request": {"model": "m", "messages": []}}),
+        ("BeforeModel", {"llm_request": {"model": "m"}, "model_request": None}),
+        ("Notification", {"message": "m"}),
+        ("SubagentStop", {"agent_id": "a", "agent_type": "t"}),
+        *(("AfterTool", TOOL | {"tool_response": one}) for one in ([1], "x", 0, None)),
+    ],
+)
+async def test_request_may_leave_out_what_the_handler_knows(
+    event: str, fields: dict[str, Any]
+) -> None:
+    """protocol.md#bus: base fields, defaults, nulls in optional fields."""
+    handler = RecordingHandler()
+    response = await answer(asking(eventName=event, input=fields), handler)
+    assert response["success"]
+    seen = handler.calls[0]["fields"]
+    assert seen.get("tool_response", ...) == fields.get("tool_response", ...)
+
+
 async def test_input_of_a_request_may_be_named_payload() -> None:
     handler = RecordingHandler()
     response = await answer(asking(input=..., payload=TOOL), handler)
@@ -180,7 +207,7 @@ async def test_failed_stage_has_a_code_of_its_own(stage: Stage, code: str) -> No
             "details": {
                 "stage": stage.value,
                 "eventName": "BeforeTool",
-                "cause": "ValueError",
+                "cause": "ValueError('it broke')",
             },
         },
     }
@@ -234,7 +261,7 @@ async def test_missing_correlation_id_is_generated(given: Any) -> None:
 async def test_request_sets_session_and_transcript_but_not_place_event_or_time() -> (
     None
 ):
-    """PROTOCOL 8: a request cannot choose where a process runs."""
+    """protocol.md#bus: a request cannot choose where a process runs."""
     handler = RecordingHandler()
     own = {
         "cwd": "/elsewhere",
@@ -320,6 +347,63 @@ async def test_requests_beyond_the_limit_wait_and_are_not_dropped() -> None:
     assert handler.most_inside == 3
     assert len(wire.responses) == 20
     assert (wire.server.in_flight, wire.server.waiting) == (0, 0)
+
+
+async def test_requests_beyond_those_that_may_wait_have_no_verdict_at_once() -> None:
+    """protocol.md#bus: what waits is bounded; each request has one response (C3)."""
+    handler = GatedHandler()
+    wire = Wire(handler, max_concurrent=2, max_waiting=3)
+    wire.server.subscribe()
+    await wire.ask(*(f"c-{n}" for n in range(7)))
+    await handler.until_inside(2)
+    assert [one["correlationId"] for one in wire.responses] == ["c-5", "c-6"]
+    error = wire.responses[0]["error"]
+    assert error["code"] == "execution_failure"
+    assert error["details"] == {
+        "stage": "execution",
+        "eventName": "BeforeTool",
+        "cause": "overload",
+    }
+    handler.gate.set()
+    await wire.server.finished()
+    assert len({one["correlationId"] for one in wire.responses}) == 7
+
+
+async def test_request_that_has_waited_too_long_is_dropped_and_makes_room() -> None:
+    """protocol.md#bus: its hooks do not run, and nobody waits for a response."""
+    handler = GatedHandler()
+    wire = Wire(handler, max_concurrent=1, max_waiting=1)
+    wire.server.subscribe()
+    await wire.ask("running")
+    await handler.until_inside(1)
+    late = asking(correlationId="late", timeoutMs=500)
+    await wire.bus.publish(REQUEST, late)
+    while not wire.server.waiting:  # noqa: ASYNC110 - there is no event to wait on
+        await asyncio.sleep(0)
+    direct = await wire.server.handle_request(asking())
+    while wire.server.waiting:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0.001)
+    await wire.bus.publish(REQUEST, asking(correlationId="next", timeoutMs=60_000))
+    handler.gate.set()
+    await wire.server.finished()
+    assert [one["correlationId"] for one in wire.responses] == ["running", "next"]
+    assert [call["correlation_id"] for call in handler.calls] == ["running", "next"]
+    assert direct["error"]["details"]["cause"] == "overload"
+
+
+@pytest.mark.parametrize(
+    "timeout_ms", [None, "5", True, [], 10**400, float("nan"), float("inf"), 1e-3]
+)
+async def test_deadline_that_is_none_delays_and_drops_nothing(timeout_ms: Any) -> None:
+    response = await answer(asking(timeoutMs=timeout_ms))
+    assert response["success"]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -0.5])
+async def test_request_without_any_time_left_is_not_run(timeout_ms: float) -> None:
+    handler = RecordingHandler()
+    response = await answer(asking(timeoutMs=timeout_ms), handler)
+    assert (response["error"]["code"], handler.calls) == ("timeout", [])
 
 
 def test_limit_below_one_raises() -> None:

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hookline import Config, HookBusClient, HookSystem, InMemoryMessageBus
+from hookline import (
+    Config,
+    HookBusClient,
+    HookSystem,
+    InMemoryMessageBus,
+    Settings,
+)
 from hookline.bus.contracts import (
     HookExecutionRequest,
     HookExecutionResponse,
@@ -88,6 +94,44 @@ def test_result_survives_encoding_and_decoding(
 ) -> None:
     result = result_of(wire, event)
     assert read_response(sent(result), event) == result
+
+
+def keys_of(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+async def test_all_keys_of_a_response_are_in_camel_case_and_no_others_are_read() -> (
+    None
+):
+    """protocol.md#bus: one spelling on the wire, inside hookResults and errors too."""
+    hook = {"type": "command", "command": "echo careful >&2; exit 1", "name": "guard"}
+    given_settings = Settings.from_mapping(
+        {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    )
+    bus = InMemoryMessageBus()
+    async with HookSystem(Config("s", ".", given_settings), bus):
+        client = HookBusClient(bus)
+        response = await client.request(
+            "BeforeTool", {"tool_name": "t", "tool_input": {}}
+        )
+        failed = await client.request("BeforeTool", {"tool_name": 5})
+    assert not {key for key in keys_of([response, failed]) if "_" in key}
+    (result,), (error,) = (
+        response["output"]["hookResults"],
+        response["output"]["errors"],
+    )
+    assert result["exitCode"] == 1
+    assert {"timedOut", "wouldBlock", "durationMs", "userMessage"} <= result.keys()
+    assert {"hookName", "eventName"} <= error.keys()
+    read = read_response(response, HookEventName.BeforeTool).aggregated
+    assert (read.hook_results[0].exit_code, read.errors[0].hook_name) == (1, "guard")
+    del result["exitCode"], error["hookName"]
+    result |= {"exit_code": 1, "timed_out": "not even a boolean"}
+    error["hook_name"] = "guard"
+    read = read_response(response, HookEventName.BeforeTool).aggregated
+    assert (read.hook_results[0].exit_code, read.errors[0].hook_name) == (None, None)
 
 
 def test_every_field_of_a_hook_result_survives_encoding_and_decoding() -> None:
@@ -277,7 +321,7 @@ def fits(value: Any, kinds: Any) -> bool:
 
 @pytest.mark.parametrize("path", SHAPE)
 def test_response_without_a_part_is_invalid(path: str) -> None:
-    """PROTOCOL 8, issue 12.15."""
+    """protocol.md#bus, issue 12.15."""
     with pytest.raises(InvalidResponseError):
         read_response(without(path), E.BeforeTool)
 
@@ -292,7 +336,7 @@ def test_response_without_a_part_is_invalid(path: str) -> None:
     ],
 )
 def test_response_with_a_part_of_a_wrong_type_is_invalid(path: str, value: Any) -> None:
-    """PROTOCOL 8, issue 12.15."""
+    """protocol.md#bus, issue 12.15."""
     if (path, value) == ("output.finalOutput", {"a": 1}):
         return  # unknown keys are fine
     with pytest.raises(InvalidResponseError):
@@ -413,7 +457,7 @@ EMPTIED = {"hookSpecificOutput": {"tool_input": {}, "replacesToolInput": True}}
 def test_whole_replacement_of_an_input_drops_the_other_keys(
     wire: dict[str, Any], whole: dict[str, Any]
 ) -> None:
-    """PROTOCOL 7 and 12, issue 12.15."""
+    """protocol.md#results and #dialects, issue 12.15."""
     back = read_response(
         sent(result_of(wire, E.BeforeTool)), E.BeforeTool, {"b": 2, "c": 3}
     )

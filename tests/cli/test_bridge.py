@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,30 @@ def test_a_journal_that_cannot_be_written_is_told(folder: Path) -> None:
     assert line.endswith(". Recording stopped")
 
 
+def test_a_locked_journal_does_not_hold_the_process(folder: Path) -> None:
+    """A host waits for the end of its hook, not for another process's transaction."""
+    path = folder / "journal.sqlite"
+    rule = {"type": "rule", "when": "true", "then": DENY}
+    settings = {
+        "hooks": {"BeforeTool": [{"hooks": [rule]}]},
+        "hooksConfig": {"journal": str(path)},
+    }
+    file = folder / "config" / "hookline" / "settings.json"
+    file.write_text(json.dumps(settings))
+    stdin = json.dumps(captured("claude", "PreToolUse-1")).encode()
+    started = time.monotonic()
+    bridge(folder, "claude", stdin=stdin)  # makes the journal
+    usual_s = time.monotonic() - started
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        done = bridge(folder, "claude", stdin=stdin)
+        took_s = time.monotonic() - started
+    assert json.loads(done.stdout) == CLAUDE
+    assert b"nothing could be written for 2 s. Recording stopped" in done.stderr
+    assert took_s < 2 * usual_s + 5
+
+
 @pytest.mark.parametrize(
     ("host", "name", "expected"),
     [
@@ -82,7 +109,7 @@ def test_a_rule_blocks_in_every_host(
 
 
 def test_hooks_that_nobody_waits_for_run_after_the_answer(folder: Path) -> None:
-    """PROTOCOL 13, async: the answer first, then a moment for the hooks."""
+    """protocol.md#rules, async: the answer first, then a moment for the hooks."""
     seen = folder / "seen.json"
     command = f"cat >{seen}.part && mv {seen}.part {seen}"
     hook = {"type": "command", "command": command, "async": True}

@@ -32,11 +32,10 @@ CASES = [
     ("hookline explain --host co", {"codex", "copilot"}),
     ("hookline init --recipe secret", {"secret-scan"}),
     ("hookline recipes danger", {"dangerous-commands"}),
-    ("hookline check --format s", {"sarif"}),
+    ("hookline check --format g", {"github"}),
     ("hookline migrate --from ge", {"gemini"}),
     ("hookline help sta", {"stats"}),
     ("hookline completion z", {"zsh"}),
-    ("hookline log --hook gua", {"guard-one", "guard-two"}),
     ("hookline check .hookline/sett", {".hookline/settings.json"}),
     ("hookline fire --cwd .hookl", {".hookline"}),
 ]
@@ -74,10 +73,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # What is completed is printed word by word instead of run.
 STAND_IN = """\
-hookline() {
-  if [ "$2" = --hook-names ]; then command hookline "$@"
-  else printf '<%s>' "$@"; echo '<end>'; fi
-}
+hookline() { printf '<%s>' "$@"; echo '<end>'; }
 PS1='' PS2=''
 """
 SETUP = {
@@ -163,12 +159,6 @@ def test_fish_completes(project: Path, home: Path) -> None:
         found = {row.split("\t")[0].rstrip("/") for row in answer.splitlines()}
         assert found == wanted, line
     assert not (project / "evil").exists()
-
-
-def test_names_of_hooks_are_plain_words(project: Path) -> None:
-    """A name from a project that nobody trusts must not reach a shell's parser."""
-    done = hookline("completion", "--hook-names", cwd=project)
-    assert done.stdout == "guard-one\nguard-two\n"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_explain_gives_a_reason_for_every_hook_and_runs_none(bench: Bench) -> No
 def test_explain_matches_hooks_of_other_hosts_by_what_they_are_shown(
     bench: Bench,
 ) -> None:
-    """PROTOCOL 12."""
+    """protocol.md#dialects."""
     theirs = MARK | {"dialect": "claude"}
     settings = before_tool(
         {"matcher": "Bash", "hooks": [theirs | {"name": "a"}]},
@@ -99,7 +99,7 @@ def test_explain_without_a_tool_shows_when_each_hook_runs(bench: Bench) -> None:
 
 
 def test_explain_shows_that_a_long_name_matches_every_matcher(bench: Bench) -> None:
-    """PROTOCOL 3.2: a crafted name cannot bypass a guard."""
+    """protocol.md#planning: a crafted name cannot bypass a guard."""
     settings = bench.settings("s.json", before_tool(group(GUARD, matcher="write")))
     found = bench.json(
         "explain", "BeforeTool", "--settings", settings, "--tool", "x" * 300
@@ -159,7 +159,7 @@ def test_explain_knows_how_each_event_is_matched(
 def test_explain_gives_a_true_reason_for_an_exact_match(
     bench: Bench, matcher: str
 ) -> None:
-    """Blanks around a matcher do not count (PROTOCOL 3)."""
+    """Blanks around a matcher do not count (protocol.md#planning)."""
     settings = bench.settings(
         "s.json", {"hooks": {"SessionStart": [group(MARK, matcher=matcher)]}}
     )

@@ -83,7 +83,7 @@ def test_the_verdict_is_readable(settings: Path) -> None:
     )
     lines = done.stdout.splitlines()
     assert lines[0] == "BeforeTool: blocked: no"
-    assert lines[1].startswith("  block guard (project, ")
+    assert lines[1].startswith("  block guard (explicit, ")
     assert "\x1b" not in done.stdout
 
 
@@ -181,7 +181,7 @@ def test_an_ignored_field_is_shown_once_with_its_hook(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_key_is_shown_with_the_nearest_name(tmp_path: Path) -> None:
-    """PROTOCOL 4, issue 12.4."""
+    """protocol.md#process, issue 12.4."""
     hook = {
         "type": "command",
         "command": """echo '{"decison": "block"}'""",
@@ -195,7 +195,7 @@ def test_a_misspelt_key_is_shown_with_the_nearest_name(tmp_path: Path) -> None:
 
 
 def test_an_ask_without_a_reason_shows_its_message(tmp_path: Path) -> None:
-    """PROTOCOL 10."""
+    """protocol.md#callers."""
     said = {"decision": "ask", "systemMessage": "delete it?"}
     hook = {"type": "command", "command": f"echo '{json.dumps(said)}'"}
     file = tmp_path / "s.json"
@@ -204,7 +204,7 @@ def test_an_ask_without_a_reason_shows_its_message(tmp_path: Path) -> None:
 
 
 def test_subagent_events_are_fired_by_type(tmp_path: Path) -> None:
-    """PROTOCOL 1, issue 12.18."""
+    """protocol.md#events, issue 12.18."""
     hook = {"type": "command", "command": "echo no >&2; exit 2", "name": "h"}
     hooks = {"SubagentStop": [{"matcher": "reviewer", "hooks": [hook]}]}
     file = tmp_path / "s.json"

@@ -29,7 +29,7 @@ def test_init_writes_settings_a_hook_and_its_test(tmp_path: Path) -> None:
 
 
 def test_init_sets_up_recipes_whose_tests_pass(tmp_path: Path) -> None:
-    words = ("init", "--recipe", "secret-scan", "--recipe", "chained-pair")
+    words = ("init", "--recipe", "secret-scan", "--recipe", "protected-files")
     assert hookline(*words, cwd=tmp_path).returncode == 0
     hooks = json.loads((tmp_path / ".hookline/settings.json").read_text())["hooks"]
     assert len(hooks["BeforeTool"]) == 2
@@ -237,11 +237,6 @@ async def test_all_recipes_at_once_let_innocent_work_pass(crowded: Path) -> None
         assert not result.blocked
         assert not result.should_stop
         assert result.aggregated.errors == []
-    assert before.final_output
-    assert before.final_output.modified_tool_input == {
-        "file_path": str(crowded.resolve() / "src/app.py"),
-        "content": "x = 1",
-    }
     assert (
         len((crowded.parent / "state/audit/audit.jsonl").read_text().splitlines()) == 2
     )

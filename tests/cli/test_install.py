@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hookline.cli.main import main
 from hookline.hosts.catalog import all_hosts
 from hookline.hosts.host import HostName
 from hookline.protocol.events import HookEventName
@@ -28,8 +29,48 @@ def test_install_writes_the_events_that_have_hooks(shell: Shell) -> None:
     assert "wrote  .claude/settings.json\nevents: PreToolUse\n" in ended.stdout
     (group,) = shell.claude()["hooks"].pop("PreToolUse")
     hook = {"type": "command", "command": "hookline bridge claude", "timeout": 130}
-    assert group == {"hooks": [hook]}
+    assert group == {"hooks": [hook | {"onFailure": "block"}]}
     assert shell.claude()["hooks"].keys() == {"PreToolUse"}
+
+
+def test_write_of_another_program_meanwhile_is_kept(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 26: an agent, too, writes its settings while ``install`` does."""
+    file = shell.write(".claude/settings.json", "{}")
+    other = shell.write("other.json", '{"theirs": 1}')
+    synchronize = os.fsync
+
+    def write_and_synchronize(descriptor: int) -> None:
+        # What becomes the file is written: nothing but a last look is left.
+        if other.exists():
+            other.replace(file)
+        synchronize(descriptor)
+
+    monkeypatch.setattr(os, "fsync", write_and_synchronize)
+    for name, value in shell.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(shell.project)
+    assert main(["install", "claude"]) == 0
+    assert not other.exists()
+    assert shell.claude().keys() == {"theirs", "hooks"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_files_stay_those_of_the_user_under_sudo(shell: Shell, is_there: bool) -> None:
+    """Issue 26: also the folders, and what ``uninstall`` needs."""
+    if is_there:
+        shell.write(".claude/settings.json", "{}")
+    for path in (shell.home.parent, *shell.home.parent.rglob("*")):
+        os.chown(path, 1234, 1235)
+    assert shell.run("install", "claude").returncode == 0
+    assert shell.run("install", "codex").returncode == 0
+    for path in shell.home.parent.rglob("*"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 1235), path
+    state = next((shell.home / ".state").rglob("*.json"))
+    assert state.stat().st_mode & 0o077 == 0
+    assert state.parent.stat().st_mode & 0o077 == 0
 
 
 def test_installed_command_answers(shell: Shell) -> None:
@@ -62,7 +103,10 @@ def test_installed_command_answers(shell: Shell) -> None:
 
 @pytest.mark.parametrize("name", HostName)
 def test_every_host_can_be_installed_and_taken_out(shell: Shell, name: str) -> None:
-    """HOSTS rules 10 and 11: what is lost, and what was never tried, is said."""
+    """What is lost, and what was never tried, is said.
+
+    hosts/README.md#rules 10 and 11
+    """
     before = sorted(shell.project.rglob("*"))
     ended = shell.run("install", name)
     assert ended.returncode == 0, ended.stderr
@@ -158,7 +202,7 @@ def test_dry_run_shows_a_diff_and_writes_nothing(shell: Shell) -> None:
 def test_dry_run_breaks_lines_where_the_file_does(shell: Shell) -> None:
     shell.write(".claude/settings.json", '{\n  "a": "\u2028\x85"\n}\n')
     shown = shell.run("install", "claude", "--dry-run").stdout
-    assert '-  "a": "\ufffd\ufffd"\n+  "a": "\ufffd\ufffd",\n' in shown
+    assert '-  "a": "\\u2028\\x85"\n+  "a": "\\u2028\\x85",\n' in shown
 
 
 def test_user_settings_name_the_program_by_its_path(shell: Shell) -> None:
@@ -314,7 +358,7 @@ def test_install_says_that_the_project_is_not_trusted(shell: Shell) -> None:
 
 
 def test_install_says_what_hosts_that_read_its_file_do(shell: Shell) -> None:
-    """HOSTS rule 9: Cursor reads Claude Code's file."""
+    """hosts/README.md#rules 9: Cursor reads Claude Code's file."""
     alone = shell.run("install", "cursor").stdout
     assert "stays silent" not in alone
     ended = shell.run("install", "claude")
@@ -335,7 +379,7 @@ READERS: dict[str, dict[str, Any]] = {
 def test_host_that_reads_another_file_is_answered_once(
     shell: Shell, reader: str
 ) -> None:
-    """HOSTS rule 9, with the hooks of a project that count their runs."""
+    """hosts/README.md#rules 9, with the hooks of a project that count their runs."""
     shell.hooks(BeforeTool=[GUARD | {"command": "echo ran >> runs"}])
     assert shell.run("trust", "--yes").returncode == 0
     assert shell.run("install", "claude").returncode == 0
@@ -375,3 +419,27 @@ def test_a_command_of_a_virtual_environment_is_noted(shell: Shell) -> None:
     active = shell.run("install", "claude", VIRTUAL_ENV=str(Path(SCRIPTS).parent))
     assert f"note:  Claude Code {note}" in active.stdout
     assert note not in shell.run("install", "claude", VIRTUAL_ENV="").stdout
+
+
+@pytest.mark.parametrize(
+    ("there", "home", "expected"),
+    [
+        ((), "", ".config/llxprt-code"),
+        ((".llxprt",), "", ".llxprt"),
+        ((".llxprt", ".config/llxprt-code"), "", ".config/llxprt-code"),
+        ((".llxprt", ".config/llxprt-code"), "own", "own"),
+    ],
+)
+def test_install_finds_the_users_settings_of_llxprt_code(
+    shell: Shell, tmp_path: Path, there: tuple[str, ...], home: str, expected: str
+) -> None:
+    """Issue 26.19: they moved; a version that knows the new place copies the old."""
+    user = tmp_path / "of-the-user"
+    for name in there:
+        (user / name).mkdir(parents=True)
+    env = {"HOME": str(user), "LLXPRT_CONFIG_HOME": home and str(user / home)}
+    ended = shell.run("install", "llxprt", "--user", **env)
+    assert ended.returncode == 0, ended.stderr
+    written = json.loads((user / expected / "settings.json").read_text())
+    assert list(written["hooks"]) == ["BeforeTool"]
+    assert shell.run("uninstall", "llxprt", **env).returncode == 0

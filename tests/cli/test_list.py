@@ -28,7 +28,7 @@ def test_list_shows_every_hook_and_runs_none(tmp_path: Path) -> None:
         *("event", "matcher", "name", "source", "type", "enabled")
     ]
     assert row.split()[:6] == [
-        *("BeforeTool", "write", "quiet", "project", "command", "no")
+        *("BeforeTool", "write", "quiet", "explicit", "command", "no")
     ]
     found = hookline("list", "--settings", str(file), "--json", cwd=tmp_path)
     (entry,) = json.loads(found.stdout)

@@ -56,6 +56,24 @@ def test_log_filters_events(
     assert ids(recorded, *words) == expected
 
 
+def test_filters_find_names_to_the_letter(bench: Bench) -> None:
+    """protocol.md#logs: whatever a pattern with the same text would find."""
+    names = ["a[b]", "[", "a]", "a[!b]*", "a[^b]?", "ab", "a\\[b", "ü[é]"]
+    for name in names:
+        rule = {"type": "rule", "name": name, "when": "false"}
+        settings = bench.settings("s.json", before_tool(group(rule)))
+        call = ("fire", "BeforeTool", "--settings", settings, "--record")
+        bench.run(*call, "--tool", name, "--session-id", name)
+    for number, name in enumerate(names, 1):
+        # As one word: a name may start with a dash.
+        for option in ("--tool", "--hook", "--session"):
+            assert number in ids(bench, f"{option}={name}")
+        figures = bench.json("stats", f"--hook={name}")
+        assert name in [hook["name"] for hook in figures]
+    replayed = bench.run("replay", "--tool=a[b]", "--settings", settings)
+    assert "2 events replayed" in replayed.stdout, "that of a[b], and that of ab"
+
+
 def test_log_filters_by_session(recorded: Bench) -> None:
     session = recorded.json("log", "2")["session_id"]
     assert ids(recorded, "--session", session) == [2]
@@ -65,7 +83,7 @@ def test_log_of_one_event_shows_everything_about_it(recorded: Bench) -> None:
     shown = recorded.run("log", "2").stdout
     for part in ("event 2: BeforeTool write_file, blocked", '"path": "forbidden"'):
         assert part in shown
-    assert "hook 1: guard (project, command, exit status 2," in shown
+    assert "hook 1: guard (explicit, command, exit status 2," in shown
     assert "not this one" in shown
     entry = recorded.json("log", "2")
     assert entry["hooks"][0]["exit_code"] == 2
@@ -210,3 +228,21 @@ def test_log_ends_quietly_when_its_reader_leaves(recorded: Bench) -> None:
     )
     assert done.stdout.startswith("event 4")
     assert done.stderr == ""
+
+
+def test_source_of_a_settings_file_that_is_named_is_explicit(bench: Bench) -> None:
+    """protocol.md#settings: in every report; it is not the project's own."""
+    settings = bench.settings("s.json", before_tool(group(GUARD)))
+    named = ("--settings", settings)
+    bench.fire(settings, "x")
+    fired = bench.json("fire", "BeforeTool", "--tool", "x", *named)
+    listed = bench.json("list", *named)
+    explained = bench.json("explain", "BeforeTool", "--tool", "x", *named)
+    (recorded,) = bench.json("log")
+    figures = bench.json("stats")
+    reports = [fired["hooks"], listed, explained["hooks"], recorded["hooks"], figures]
+    assert [[hook["source"] for hook in report] for report in reports] == [
+        ["explicit"]
+    ] * 5
+    shown = bench.run("fire", "BeforeTool", "--tool", "x", *named).stdout
+    assert "guard (explicit, " in shown

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -158,18 +157,14 @@ def test_json_is_asked_for_by_arguments(words: list[str], expected: bool) -> Non
     assert asks_for_json(words) is expected
 
 
-LONG_RUNNING = ["serve", "inspect", "log", "replay"]
-
-
-@pytest.mark.parametrize("command", LONG_RUNNING)
-def test_a_usage_error_is_json_once_that_is_asked_for(command: str) -> None:
-    done = run(command, "--nonsense", "--log-format", "json")
+def test_a_usage_error_is_json_once_that_is_asked_for() -> None:
+    done = run("serve", "--nonsense", "--log-format", "json")
     assert done.returncode == 1
     assert done.stdout == ""
     (found,) = objects(done.stderr)
     assert found["level"] == "error"
     assert "--nonsense" in found["message"]
-    assert f"hookline {command} --help" in found["message"]
+    assert "hookline serve --help" in found["message"]
 
 
 def test_a_fatal_message_of_several_lines_is_one_object() -> None:
@@ -187,36 +182,14 @@ def test_an_unknown_format_is_a_usage_error() -> None:
     assert "json" in done.stderr
 
 
-def test_notes_for_people_are_json_too(tmp_path: Path) -> None:
-    done = run("replay", "--cwd", str(tmp_path), "--log-format", "json")
-    (found,) = objects(done.stderr)
-    assert found["level"] == "info"
-    assert found["message"].startswith("nothing is recorded yet")
-
-
-def test_all_that_python_and_its_libraries_print_is_json() -> None:
+def test_messages_of_libraries_and_warnings_are_json() -> None:
     script = """
-        import argparse, asyncio, gc, logging, os, subprocess, sys, threading, warnings
+        import argparse, logging, warnings
         from hookline.cli.common import log_to_stderr
 
         log_to_stderr(options=argparse.Namespace(log_format="json"))
         logging.getLogger("nats").error("of a library\\nin two lines")
         warnings.warn("of Python")
-        print("of a hook\\u2028\\udc80", file=sys.stderr)
-        subprocess.run(["sh", "-c", "echo of a process >&2"])
-        os.write(2, b"\\xff" * 9000)
-        thread = threading.Thread(target=lambda: 1 / 0)
-        thread.start(); thread.join()
-
-        class Broken:
-            def __del__(self): raise ValueError("in a finalizer")
-        Broken(); gc.collect()
-
-        async def main():
-            asyncio.get_running_loop().call_soon(lambda: [][0])
-            await asyncio.sleep(0)
-        asyncio.run(main())
-        raise KeyError("uncaught")
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
@@ -224,12 +197,6 @@ def test_all_that_python_and_its_libraries_print_is_json() -> None:
         text=True,
         check=False,
     )
-    found = objects(done.stderr)
-    said = [one["message"] + one.get("exception", "") for one in found]
-    for expected in (
-        *("of a library\nin two lines", "of Python", "ZeroDivisionError"),
-        *("in a finalizer", "IndexError", "KeyError: 'uncaught'"),
-        *("of a hook\u2028\\udc80", "of a process"),
-    ):
-        assert sum(expected in one for one in said) == 1, expected
-    assert len(found) == 10  # two of them for the long line
+    library, warning = (line["message"] for line in objects(done.stderr))
+    assert library == "of a library\nin two lines"
+    assert "of Python" in warning

@@ -78,7 +78,7 @@ def test_log_filters_would_blocks(modes: Bench) -> None:
 
 def test_log_of_one_event_shows_mode_rechecks_and_warnings(modes: Bench) -> None:
     shown = modes.run("log", "1").stdout
-    assert "hook 1: observer (project, command, observe mode, exit status 2," in shown
+    assert "hook 1: observer (explicit, command, observe mode, exit status 2," in shown
     assert ") would block\n" in shown
     assert "asked again about the final input) ok" in modes.run("log", "2").stdout
     warned = modes.json("log", "3")["hooks"][-1]
@@ -100,7 +100,7 @@ def test_stats_shows_mode_would_blocks_and_rechecks(modes: Bench) -> None:
     assert lines[0].split() == words.split()
     assert lines[1].split()[:8] == [
         "observer",
-        "project",
+        "explicit",
         "observe",
         "3",
         "0",

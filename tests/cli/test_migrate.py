@@ -269,3 +269,207 @@ def test_help_teaches_what_can_be_read() -> None:
     ended = hookline("migrate", "--help")
     for word in ("settings.local.json", "plugin", "~/.claude", "CLAUDE_PLUGIN_ROOT"):
         assert word in ended.stdout
+
+
+def group(matcher: str | None = None, **hook: object) -> dict[str, object]:
+    found: dict[str, object] = {} if matcher is None else {"matcher": matcher}
+    return {**found, "hooks": [{"type": "command", "command": "c", **hook}]}
+
+
+CODEX = {"hooks": {"PreToolUse": [group("^apply_patch$")]}}
+QWEN = {"hooks": {"PreToolUse": [group("run_shell_command", timeout=5000)]}}
+COPILOT = {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "c"}]}}
+CURSOR = {"version": 1, "hooks": {"beforeShellExecution": [{"command": "c"}]}}
+WINDSURF = {"hooks": {"pre_run_command": [{"command": "c"}]}}
+KIRO = {"version": "v1", "hooks": [{"trigger": "PreToolUse", "action": {}}]}
+DROID = {"hooks": {"PreToolUse": [group("Execute", timeout=5)]}}
+CLAUDE = {"hooks": {"PreToolUse": [group("Bash")], "Stop": [group()]}}
+GEMINI = {"hooks": {"BeforeTool": [group("run_shell_command")]}}
+
+
+@pytest.mark.parametrize("source", ["claude", "gemini"])
+@pytest.mark.parametrize(
+    ("path", "theirs", "title"),
+    [
+        (".codex/hooks.json", CLAUDE, "Codex"),
+        (".qwen/settings.json", CLAUDE, "Qwen"),
+        (".cursor/hooks.json", CURSOR, "Cursor"),
+        (".github/hooks/a.json", CLAUDE, "Copilot"),
+        (".windsurf/hooks.json", WINDSURF, "Windsurf"),
+        (".kiro/hooks/a.json", KIRO, "Kiro"),
+        (".factory/hooks.json", DROID, "Droid"),
+        (".agents/plugins/p/hooks/hooks.json", CLAUDE, "Goose"),
+        ("copy.json", CURSOR, "Cursor"),
+        ("copy.json", COPILOT, "Copilot"),
+        ("copy.json", WINDSURF, "Windsurf"),
+        ("copy.json", KIRO, "Kiro"),
+    ],
+)
+def test_migrate_refuses_the_file_of_an_agent_that_it_cannot_convert(
+    tmp_path: Path, source: str, path: str, theirs: object, title: str
+) -> None:
+    """Issue 26.20: by its place, and by what it says."""
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(theirs))
+    ended = hookline("migrate", "--from", source, path, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert path in ended.stderr
+    assert title in ended.stderr
+    assert "cannot be converted yet" in ended.stderr
+    assert not (tmp_path / ".hookline").exists()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "title"),
+    [
+        (CODEX, "Codex"),
+        (QWEN, "Qwen"),
+        (DROID, "Droid"),
+        ({"hooks": {"Stop": [group(timeout=30000)]}}, "Qwen"),
+        ({"hooks": {"PreToolUse": [group("Bash", commandWindows="x")]}}, "Codex"),
+    ],
+)
+def test_migrate_notices_another_agents_file_of_the_same_shape(
+    tmp_path: Path, theirs: object, title: str
+) -> None:
+    """Issue 26.20: a guard on ^apply_patch$ would never run, and milliseconds last."""
+    (tmp_path / "hooks.json").write_text(json.dumps(theirs))
+    ended = hookline("migrate", "--from", "claude", "hooks.json", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert f"hooks.json looks like one of {title}" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "theirs", "right"),
+    [
+        ("gemini", ".claude/settings.json", CLAUDE, "claude"),
+        ("gemini", "copy.json", CLAUDE, "claude"),
+        ("llxprt", "copy.json", CLAUDE, "claude"),
+        ("claude", ".gemini/settings.json", GEMINI, "gemini"),
+        ("claude", "copy.json", GEMINI, "gemini"),
+        ("claude", ".llxprt/settings.json", GEMINI, "llxprt"),
+        ("gemini", ".llxprt/settings.json", GEMINI, "llxprt"),
+        ("llxprt", ".gemini/settings.json", GEMINI, "gemini"),
+    ],
+)
+def test_migrate_says_which_command_converts_a_file(
+    tmp_path: Path, source: str, path: str, theirs: object, right: str
+) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(json.dumps(theirs))
+    ended = hookline("migrate", "--from", source, path, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert f"run 'hookline migrate --from {right} {path}'" in ended.stderr
+    ended = hookline("migrate", "--from", right, path, cwd=tmp_path)
+    assert ended.returncode == 0
+
+
+@pytest.mark.parametrize("words", [[], ["."], [".codex"]])
+def test_migrate_names_what_a_project_has_of_other_agents(
+    tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/hooks.json").write_text(json.dumps(CODEX))
+    ended = hookline("migrate", "--from", "claude", *words, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ".codex/hooks.json is a file of Codex" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        {"hooks": {"PreToolUse": [group("Edit|Write|apply_patch", timeout=5000)]}},
+        {"hooks": {"PermissionRequest": [group("Bash")]}},
+        {"hooks": {"PreToolUse": [group("mcp__db__.*"), group(timeout=30)]}},
+    ],
+)
+@pytest.mark.parametrize("path", [".claude/settings.json", "copy.json"])
+def test_migrate_takes_what_may_well_be_the_agents_own(
+    tmp_path: Path, path: str, theirs: object
+) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(json.dumps(theirs))
+    ended = hookline("migrate", "--from", "claude", path, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_migrate_leaves_out_another_agents_file_beside_the_right_one(
+    project: Path,
+) -> None:
+    (project / "hooks").mkdir()
+    (project / "hooks/hooks.json").write_text(json.dumps(GEMINI))
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert ended.returncode == 0
+    assert "hooks/hooks.json looks like one of Gemini CLI" in ended.stdout
+    assert list(written(project)["hooks"]) == ["BeforeTool"]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("words", [[], ["--output", ".hookline/settings.json"]])
+@pytest.mark.parametrize("is_dangling", [False, True])
+@pytest.mark.parametrize("link", [".hookline", ".hookline/settings.json", "parent"])
+def test_migrate_writes_through_no_link_out_of_the_project(
+    project: Path, link: str, is_dangling: bool, words: list[str]
+) -> None:
+    """Issue 26: a clone's hooks must not become the user's own."""
+    outside = project.parent / f"outside-{project.name}"
+    target = outside / "settings.json" if link.endswith(".json") else outside
+    if not is_dangling:
+        outside.mkdir()
+        if target != outside:
+            target.write_text("{}")
+    inside = project / (".hookline" if link == "parent" else link)
+    inside.parent.mkdir(exist_ok=True)
+    if link == "parent":
+        (project / "folder").symlink_to(outside)
+        inside.symlink_to("folder/deeper")
+    else:
+        inside.symlink_to(target)
+    before = sorted(outside.rglob("*")) if outside.exists() else None
+    ended = hookline("migrate", "--from", "claude", *words, "--force", cwd=project)
+    assert ended.returncode == 1
+    assert "outside of the project: replace the link" in ended.stderr
+    assert (sorted(outside.rglob("*")) if outside.exists() else None) == before
+    assert is_dangling or target == outside or target.read_text() == "{}"
+
+
+def test_migrate_follows_a_link_that_stays_in_the_project(project: Path) -> None:
+    (project / "config").mkdir()
+    (project / ".hookline").symlink_to("config")
+    ended = hookline("migrate", "--from", "claude", cwd=project)
+    assert ended.returncode == 0, ended.stderr
+    assert (project / "config/settings.json").is_file()
+
+
+def test_a_plugin_that_keeps_data_gets_a_folder_for_it(tmp_path: Path) -> None:
+    """HOSTS: CLAUDE_PLUGIN_DATA is a folder that exists."""
+    plugin = tmp_path / "p"
+    (plugin / ".claude-plugin").mkdir(parents=True)
+    (plugin / "hooks").mkdir()
+    (plugin / ".claude-plugin/plugin.json").write_text('{"name": "my guard"}')
+    command = "sh ${CLAUDE_PLUGIN_ROOT}/hooks/count.sh"
+    theirs = {"hooks": {"PreToolUse": [group(command=command)]}}
+    (plugin / "hooks/hooks.json").write_text(json.dumps(theirs))
+    (plugin / "hooks/count.sh").write_text('echo x >> "$CLAUDE_PLUGIN_DATA/count"\n')
+    env = {"CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
+    ended = hookline("migrate", "--from", "claude", "p", cwd=tmp_path, env=env)
+    assert ended.returncode == 0, ended.stderr
+    hookline("trust", "--yes", cwd=tmp_path)
+    fired = hookline("fire", "BeforeTool", "--tool", "x", cwd=tmp_path)
+    assert fired.returncode == 0
+    data = tmp_path / "claude/plugins/data/my-guard"
+    assert (data / "count").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("place", [".config/llxprt-code", ".llxprt", "elsewhere"])
+def test_migrate_reads_the_users_settings_of_llxprt_code(
+    tmp_path: Path, place: str
+) -> None:
+    """Issue 26.19: they moved."""
+    folder = tmp_path / "home" / place
+    folder.mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps(GEMINI))
+    words = ("migrate", "--from", "llxprt", str(folder), "--output", "-")
+    ended = hookline(*words, cwd=tmp_path)
+    (found,) = json.loads(ended.stdout)["hooks"]["BeforeTool"]
+    assert found["hooks"][0]["dialect"] == "llxprt"

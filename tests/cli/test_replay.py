@@ -204,7 +204,7 @@ def test_replay_dry_run_counts_and_runs_nothing(bench: Bench) -> None:
 def test_replay_matches_hooks_of_other_hosts_by_what_they_are_shown(
     bench: Bench,
 ) -> None:
-    """PROTOCOL 12: by more than the recorded name of the tool."""
+    """protocol.md#dialects: by more than the recorded name of the tool."""
     old = settings_of(bench, "old.json", ALLOW)
     bench.fire(old, "run_shell_command")
     bench.fire(old, "write_file")

@@ -185,14 +185,11 @@ def test_request_without_a_server_has_no_verdict() -> None:
     assert "127.0.0.1:1" in response["error"]["message"]
 
 
-def test_request_for_an_unknown_event_has_no_verdict(
-    server: NatsServer, prefix: str
-) -> None:
-    done = hookline(
-        "request", "BeforeTol", "--bus", server.url, "--prefix", prefix, "--json"
-    )
-    assert done.returncode == 3
-    assert json.loads(done.stdout)["error"]["code"] == "unsupported_event"
+def test_request_for_an_unknown_event_is_the_caller_s_mistake() -> None:
+    """protocol.md#results."""
+    done = hookline("request", "BeforeTol", "--bus", "nats://127.0.0.1:1", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "did you mean 'BeforeTool'?" in done.stderr
 
 
 @pytest.mark.parametrize("command", [["serve"], ["request", "BeforeTool"]])

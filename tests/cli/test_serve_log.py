@@ -127,8 +127,6 @@ def test_every_line_is_an_object_with_the_fields_of_what_it_is_about(
     assert json.loads(serving.ready)["message"].startswith("ready, serving 3 hooks on")
     for one in found:
         assert list(one)[:4] == ["time", "level", "logger", "message"]
-    (printed,) = (one for one in found if one["message"] == "printed")
-    assert printed["logger"] == "stderr"
     first, second = (one["request"] for one in found if "request" in one)
     assert (first["event"], first["verdict"]) == ("BeforeTool", "blocked")
     assert first["correlation_id"]

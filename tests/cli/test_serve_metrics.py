@@ -35,7 +35,9 @@ run(lambda event: None)
 class Serving:
     """A worker of the bus with a port for metrics."""
 
-    def __init__(self, server: NatsServer, folder: Path, *hooks: Any) -> None:
+    def __init__(
+        self, server: NatsServer, folder: Path, *hooks: Any, option: str = "-v"
+    ) -> None:
         self.folder = folder
         self.url = server.url.replace("//", "//me:hunter2@")
         settings = folder / "settings.json"
@@ -44,7 +46,7 @@ class Serving:
         self.process = subprocess.Popen(
             [
                 *(*MAIN, "serve", "--bus", self.url, "--settings", str(settings)),
-                *("--cwd", str(folder), "--metrics", "0", "-v"),
+                *("--cwd", str(folder), "--metrics", "0", option),
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -56,7 +58,8 @@ class Serving:
             self.address = opened(self.process.stderr).readline()
             assert self.address
         self.address = self.address.split()[-1].removesuffix("/metrics")
-        assert "ready" in opened(self.process.stdout).readline()
+        if hooks:
+            assert "ready" in opened(self.process.stdout).readline()
 
     def ask(self, path: str) -> tuple[int, str]:
         try:
@@ -123,8 +126,8 @@ def own_server(tmp_path: Path) -> Iterator[NatsServer]:
 def serve(own_server: NatsServer, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
     started: list[Serving] = []
 
-    def start(*hooks: Any) -> Serving:
-        started.append(Serving(own_server, tmp_path, *hooks))
+    def start(*hooks: Any, option: str = "-v") -> Serving:
+        started.append(Serving(own_server, tmp_path, *hooks, option=option))
         return started[-1]
 
     yield start
@@ -252,6 +255,26 @@ def test_after_a_failed_reload_it_is_ready_with_the_previous_settings(
     assert after is not None
     assert after > before
     assert serving.ready()[1]["settings"] == {"ok": True}
+
+
+def test_a_worker_that_requires_hooks_is_not_ready_without_and_never_loses_all(
+    serve: Callable[..., Serving], tmp_path: Path
+) -> None:
+    """An empty policy opens everything: it must not go unnoticed."""
+    serving = serve(option="--require-hooks")
+    checks = serving.wait_ready(503)
+    assert "no hooks are configured" in checks["settings"]["message"]
+    assert serving.request().wait() == 3  # it takes no requests
+    settings = tmp_path / "settings.json"
+    hook = {"type": "command", "command": "exit 2"}
+    settings.write_text(json.dumps({"hooks": {"BeforeTool": [{"hooks": [hook]}]}}))
+    serving.wait_ready(200)
+    assert "serving 1 hook " in opened(serving.process.stdout).readline()
+    settings.write_text("{}")
+    wait_until(lambda: serving.metric("settings_reload_success") == 0)
+    assert serving.ready()[0] == 200
+    assert serving.metric("hooks", state="enabled") == 1
+    assert serving.request().wait() == 2
 
 
 def run(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:

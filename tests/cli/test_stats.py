@@ -24,7 +24,7 @@ def test_stats_counts_per_hook(recorded: Bench) -> None:
     assert lines[0].split() == [
         *("hook", "source", "runs", "blocks", "failures", "p50", "p95", "p99")
     ]
-    assert re.match(r"guard +project +2 +1 +0 .*█", lines[1])
+    assert re.match(r"guard +explicit +2 +1 +0 .*█", lines[1])
     assert lines[-1].startswith("4 events from ")
 
 

@@ -11,7 +11,7 @@ from hookline.cli.terminal import (
     pad,
     plural,
     print_table,
-    printable,
+    printable_text,
     short_path,
     shorten,
     table_width,
@@ -33,8 +33,8 @@ def test_counts_have_the_right_noun(number: int, text: str) -> None:
     assert plural(number, "hook") == text
 
 
-def test_control_characters_are_replaced() -> None:
-    assert printable("a\x1b[2Jb\n\tc") == "a\N{REPLACEMENT CHARACTER}[2Jb\n\tc"
+def test_control_characters_are_escaped() -> None:
+    assert printable_text("a\x1b[2Jb\n\tc") == "a\\x1b[2Jb\n\tc"
     assert one_line(" a\n\tb ") == "a b"
 
 
@@ -51,7 +51,7 @@ def test_long_text_is_truncated_with_a_mark() -> None:
         ("/home/mean/app", "/home/mean/app"),
         ("/srv/a/very/long/path/to/one/project", "…/path/to/one/project"),
         ("/srv/a-name-that-is-longer-than-it-may-be", "…s-longer-than-it-may-be"),
-        ("/evil\n\x1b[2J", "/evil \N{REPLACEMENT CHARACTER}[2J"),
+        ("/evil\n\x1b[2J", "/evil \\x1b[2J"),
         ("/", "/"),
         ("", ""),
     ],

@@ -217,3 +217,65 @@ def test_review_says_what_is_not_pinned_and_why(
     shown = capsys.readouterr().out
     assert "data.json is data, and not pinned" in shown
     assert "$X/b.sh cannot be pinned: list the files that it may name" in shown
+
+
+AGENTS = [
+    *("CLAUDECODE", "AI_AGENT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION"),
+    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI"),
+    *("GEMINI_CLI", "QWEN_CODE", "QWEN_CODE_SESSION_ID"),
+    *("COPILOT_CLI", "COPILOT_AGENT_SESSION_ID"),
+]
+
+
+@pytest.mark.parametrize("variable", AGENTS)
+def test_trust_is_refused_to_the_shell_tool_of_an_agent(
+    project: Project, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Issue 26, item 21: an approval is a person's, with or without ``--yes``."""
+    project.guarded()
+    monkeypatch.setenv(variable, "1")
+    for words in (["--yes"], ["--yes", "--show"], ["."], ["--revoke"]):
+        said = run(project, *words)
+        assert f"{variable} is set" in said
+        assert f"cd {project.folder} && hookline trust" in said
+        assert said.endswith("[1]")
+    assert not all_records()
+
+
+def test_trust_does_not_ask_an_agent_that_has_a_terminal(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codex can give a command a terminal, and type into it."""
+    project.guarded()
+    monkeypatch.setenv("CODEX_CI", "1")
+    shown = answer(project, "y\n")
+    assert "bash .hookline/hooks/guard.sh" in shown
+    assert "a coding agent cannot approve hooks" in shown
+    assert not all_records()
+
+
+def test_trust_shows_an_agent_what_would_be_approved(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.guarded()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert "the guard says no" in run(project, "--show")
+    assert run(project, "--list") == "no project is trusted\n[0]"
+    assert run(project, "--help").endswith("[0]")
+
+
+def test_trust_of_everything_is_for_environments_without_a_person(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``HOOKLINE_TRUST=all``, set from outside, works in an agent too."""
+    project.guarded()
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("HOOKLINE_TRUST", "all")
+    words = ["fire", "BeforeTool", "--tool", "x", "--tool-input", "{}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hookline.cli.main", *words],
+        cwd=project.folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -272,7 +273,7 @@ def test_runs_is_what_the_type_of_a_hook_runs(project: Project) -> None:
 def test_nothing_is_pushed_out_of_sight_by_blanks(project: Project) -> None:
     command = f"true{' ' * 400}; touch a{chr(9) * 20}; touch b; \u3164=1"
     project.settings({**GUARD, "command": command})
-    expected = "true [400 blanks] ; touch a [20 blanks] ; touch b; \ufffd=1"
+    expected = "true [400 blanks] ; touch a [20 blanks] ; touch b; \\u3164=1"
     assert f"runs   {expected}\n" in review(project)
 
 
@@ -296,3 +297,94 @@ def test_odd_byte_does_not_hide_a_script(project: Project, odd: bytes) -> None:
     review(project, "--yes")
     script.write_bytes(b"echo this is another script\n" + odd + b"exit 2\n")
     assert "+echo this is another script" in review(project)
+
+
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b"
+    "\u200d\u2028\u2029\u202e\u2060\u2800\u3164\ufe00\ufe0f\ufeff\uffa0\x85\x1b\x7f"
+    "\U000e0001\U000e0061\U000e0100\U000e01ef\U0001d159\r"
+)
+
+
+def test_review_shows_what_cannot_be_seen(project: Project) -> None:
+    """protocol.md#settings: in names, keys, variables, file names, texts and diffs."""
+    text = f"a{INVISIBLE}b"
+    project.write(f".hookline/{text}", text + "x" * 400)
+    hook = {**GUARD, "name": text, "description": text, "env": {text: text}}
+    project.settings({**hook, "command": f"sh {text}"}, hooksConfig={text: 1})
+    shown = review(project, "--show")
+    assert not set(INVISIBLE) & set(shown)
+    assert shown.count(text.encode("unicode_escape").decode()) >= 4
+    assert project.trust() == 0
+    project.write(f".hookline/{text}", f"{text}\ufe0e" + "x" * 400)
+    changed = review(project)
+    assert not set(INVISIBLE) & set(changed)
+    assert "b\\ufe0ex" in changed
+
+
+FORGED = "x\nFORGED\u2028FORGED\x85FORGED\rFORGED"
+
+
+COMMANDS = """
+trust --show --yes
+trust --list
+list
+check
+explain BeforeTool --tool x
+fire BeforeTool --tool x
+fire BeforeTool --tool x --settings .hookline/settings.json
+log --everywhere
+log 1 --everywhere
+stats --everywhere
+install claude --dry-run
+bridge claude
+"""
+
+
+@pytest.mark.parametrize("state", ["new", "changed", "broken"])
+def test_no_name_starts_a_line_of_its_own(tmp_path: Path, state: str) -> None:
+    """protocol.md#settings: of hooks, files and folders, wherever it is printed."""
+    project = Project(tmp_path / FORGED, tmp_path / "state")
+    names = {"name": FORGED, "description": FORGED, "env": {"A": FORGED}}
+    hooks: list[dict[str, Any]] = [
+        {**names, "type": "command", "command": f"exit 3 # {FORGED}"},
+        {**names, "type": "rule", "when": f"{FORGED}"},
+        {**names, "type": FORGED},
+        {**names, "type": "http", "url": f"http://{FORGED}", FORGED: 1, "timeot": 1},
+    ]
+    more: dict[str, Any] = {
+        "hooksConfig": {"journal": True, "disabled": [FORGED], FORGED: FORGED}
+    }
+    file = project.settings(*hooks, **more)
+    project.write(f".hookline/{FORGED}", FORGED.replace("\n", ""))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
+    event: dict[str, Any] = {
+        "hook_event_name": "PreToolUse",
+        "session_id": FORGED,
+        "tool_name": "x",
+    }
+    event |= {"tool_input": {}, "cwd": str(project.folder)}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "hookline", *words],
+            cwd=project.folder,
+            env={**env, "HOOKLINE_NO_RESIDENT": "1"},
+            input=json.dumps(event).encode(),
+            capture_output=True,
+            check=False,
+        )
+        return (done.stdout + done.stderr).decode()
+
+    if state != "new":
+        run("trust", "--yes")
+        run("fire", "BeforeTool", "--tool", FORGED, "--session-id", FORGED)
+    if state == "changed":
+        project.settings(*hooks[::-1], **more)
+    elif state == "broken":
+        file.write_text("{")
+    for command in COMMANDS.strip().splitlines():
+        shown = run(*command.split())
+        assert shown, command
+        lines = re.split("[\n\r\x85\u2028]", shown)
+        assert not [line for line in lines if line.startswith("FORGED")], command

@@ -36,7 +36,7 @@ def test_every_kind_of_difference_is_found(tmp_path: Path) -> None:
     (tmp_path / "project" / "there").write_text("1")
     (tmp_path / "project" / "seen.json").write_text(json.dumps({"a": [1]}))
     case = Case(
-        *("bad", ["PROTOCOL 4"], "BeforeTool", {}, {}, {}),
+        *("bad", ["protocol.md#process"], "BeforeTool", {}, {}, {}),
         expect={"success": True, "hooks.0.name": "h0"},
         expect_json={"seen.json": {"a.0": True}},
         expect_text={"there": "2", "nowhere": "x"},

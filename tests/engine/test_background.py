@@ -1,4 +1,4 @@
-"""``async``: started and not waited for (PROTOCOL 13, issue 13.4)."""
+"""``async``: started and not waited for (protocol.md#rules, issue 13.4)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ async def test_its_output_counts_for_nothing(workshop: Workshop) -> None:
 
 
 async def test_it_is_not_asked_again(workshop: Workshop) -> None:
-    """PROTOCOL 5: async hooks are not re-checked, nor do they change the input."""
+    """Async hooks are not re-checked, nor do they change the input.
+
+    protocol.md#several-hooks
+    """
     change = {"hookSpecificOutput": {"tool_input": {"path": "other"}}}
     hooks = [later("echo x >> runs"), workshop.says(change)]
     result = await workshop.fire("BeforeTool", *hooks)
@@ -182,8 +185,45 @@ async def test_what_it_said_is_recorded(
     assert hook["output"]["decision"] == "deny"
 
 
+@pytest.mark.parametrize("end", ["dispose", "loop"])
+async def test_what_is_ended_with_its_host_is_recorded_as_a_failure(
+    workshop: Workshop, tmp_path: Path, end: str
+) -> None:
+    """Neither one that ran nor one that waited looks like a success.
+
+    protocol.md#rules
+    """
+    journal = tmp_path / "journal.sqlite"
+    system = HookSystem(workshop.config(workshop.settings("BeforeTool")))
+    system.record_to(str(journal))
+
+    @system.on("BeforeTool", asynchronous=True)
+    async def endless(_: object) -> None:
+        await asyncio.sleep(300)
+
+    async def fire() -> None:
+        await system.initialize()
+        for _ in range(MAX_RUNNING + 1):
+            await system.event_handler.fire("BeforeTool", TOOL)
+        await asyncio.sleep(0.01)
+        if end == "dispose":
+            await system.dispose(background_s=0)
+
+    await asyncio.to_thread(lambda: asyncio.run(fire()))
+    await system.dispose()
+    with read_journal(str(journal)) as reader:
+        entries = list(reader.newest(EventFilter(), None))
+        found = [reader.find(entry.id) for entry in entries]
+    hooks = [one.hooks[0] for one in found if one is not None]
+    assert len(hooks) == MAX_RUNNING + 1
+    ended = [hook for hook in hooks if hook["ended"]]
+    assert len(ended) >= MAX_RUNNING
+    assert not any(hook["success"] for hook in hooks)
+    assert all(hook["failed"] and hook["error"] for hook in ended)
+
+
 async def test_it_is_shown_over_a_bus(workshop: Workshop) -> None:
-    """PROTOCOL 8: a verdict means the same on both paths."""
+    """protocol.md#bus: a verdict means the same on both paths."""
     hooks = (later("true"), workshop.says({"decision": "deny", "reason": "no"}))
     bus = InMemoryMessageBus()
     config = workshop.config(workshop.settings("BeforeTool", *hooks))
@@ -216,6 +256,97 @@ def test_json_of_fire_has_null_results(tmp_path: Path) -> None:
 def test_a_command_ends_what_takes_longer_than_two_seconds(tmp_path: Path) -> None:
     """It prints its answer first; nothing is left behind."""
     done = fire(tmp_path, later("echo $$ > pid; exec sleep 300"))
-    assert "started later (project, not waited for)" in done.stdout
+    assert "started later (explicit, not waited for)" in done.stdout
     pid = (tmp_path / "pid").read_text().strip()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def claude(command: str, **more: Any) -> dict[str, Any]:
+    hook = {"type": "command", "name": "later", "command": command}
+    return {**hook, "dialect": "claude", **more}
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize(
+    "first_line",
+    ['{"async": true}', ' {"asyncTimeout":60000,"async":true} ', '\n{"async": true}'],
+)
+async def test_a_claude_hook_whose_first_line_says_so_is_not_waited_for(
+    workshop: Workshop, first_line: str, sequential: bool
+) -> None:
+    """protocol.md#dialects: what follows counts for nothing, and is recorded."""
+    wait = "while [ ! -e go ]; do sleep 0.02; done"
+    command = f"cat > seen; echo '{first_line}'; {wait}; echo no >&2; touch done"
+    hook = claude(f"{command}; exit 2", timeout=5000)
+    settings = workshop.settings("BeforeTool", hook, sequential=sequential)
+    journal = str(workshop.folder / "journal.sqlite")
+    system = HookSystem(workshop.config(settings))
+    system.record_to(journal)
+    async with system:
+        result = await system.event_handler.fire("BeforeTool", TOOL)
+        assert not (workshop.folder / "done").exists()
+        (workshop.folder / "go").touch()
+        await until(str(workshop.folder / "done"))
+    (found,) = result.aggregated.hook_results
+    assert found.is_async
+    assert not result.blocked
+    with read_journal(journal) as reader:
+        (entry,) = reader.newest(EventFilter(), None)
+        full = reader.find(entry.id)
+    assert full is not None
+    assert entry.verdict == "allowed"
+    recorded = full.hooks[0]
+    assert (recorded["async"], recorded["ended"]) == (True, True)
+    assert (recorded["exit_code"], recorded["output"]) == (2, None)
+
+
+async def test_a_claude_hook_without_a_newline_after_its_word_is_not_waited_for(
+    workshop: Workshop,
+) -> None:
+    hook = claude("printf '{\"async\": true}'; sleep 60", timeout=300)
+    assert not (await workshop.fire("BeforeTool", hook)).blocked
+
+
+async def test_a_claude_hook_that_goes_on_has_the_time_that_it_asked_for(
+    workshop: Workshop,
+) -> None:
+    said = '{"async": true, "asyncTimeout": 200}'
+    await workshop.fire("BeforeTool", claude(f"echo '{said}'; sleep 60; touch done"))
+    assert not (workshop.folder / "done").exists()
+    said = '{"async": true, "asyncTimeout": 5000}'
+    command = f"echo '{said}'; sleep 0.5; touch done"
+    await workshop.fire("BeforeTool", claude(command, timeout=200))
+    assert (workshop.folder / "done").exists()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"async": false}',
+        '{"async": "true"}',
+        'x {"async": true}',
+        '{"decision": null}',
+    ],
+)
+async def test_a_claude_hook_that_says_something_else_first_is_waited_for(
+    workshop: Workshop, said: str
+) -> None:
+    hook = claude(f"echo '{said}'; sleep 0.1; echo no >&2; exit 2")
+    assert (await workshop.fire("BeforeTool", hook)).blocked
+
+
+async def test_only_claude_hooks_are_left_alone_by_their_first_line(
+    workshop: Workshop,
+) -> None:
+    hook = claude("echo '{\"async\": true}'; exit 2", dialect="hookline")
+    assert (await workshop.fire("BeforeTool", hook)).blocked
+
+
+async def test_cancelling_an_event_ends_a_claude_hook(workshop: Workshop) -> None:
+    settings = workshop.settings("BeforeTool", claude("touch began; sleep 60"))
+    async with HookSystem(workshop.config(settings)) as hooks:
+        task = asyncio.ensure_future(hooks.event_handler.fire("BeforeTool", TOOL))
+        await until(str(workshop.folder / "began"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task

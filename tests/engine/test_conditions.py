@@ -1,4 +1,4 @@
-"""``if``: decided before anything starts (PROTOCOL 3.5, issue 13.4)."""
+"""``if``: decided before anything starts (protocol.md#planning, issue 13.4)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_false_condition_starts_nothing(
 
 
 async def test_no_hook_left_is_a_plain_success(workshop: Workshop) -> None:
-    """As if none had matched (PROTOCOL 7)."""
+    """As if none had matched (protocol.md#results)."""
     result = await workshop.fire("BeforeTool", marks("ran", **{"if": FALSE}))
     assert result.aggregated.hook_results == []
     assert result.aggregated.total_duration == 0
@@ -72,7 +72,7 @@ async def test_every_type_obeys_it(workshop: Workshop, hook: dict[str, Any]) -> 
 
 
 async def test_it_is_decided_anew_on_the_final_input(workshop: Workshop) -> None:
-    """PROTOCOL 5: a hook whose condition is true only now is asked."""
+    """protocol.md#several-hooks: a hook whose condition is true only now is asked."""
     change = {"hookSpecificOutput": {"tool_input": {"path": "other"}}}
     hooks = (
         workshop.says(change, "changes"),
@@ -108,7 +108,7 @@ async def test_in_a_chain_it_sees_the_input_so_far(workshop: Workshop) -> None:
 async def test_hooks_that_differ_in_their_condition_both_run(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 3.3: nobody weakens a guard by repeating it."""
+    """protocol.md#planning: nobody weakens a guard by repeating it."""
     block = {"type": "command", "command": "exit 2", "name": "guard"}
     result = await workshop.fire("BeforeTool", {**block, "if": FALSE}, block)
     assert result.blocked

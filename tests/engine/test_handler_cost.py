@@ -76,7 +76,7 @@ async def test_plan_follows_what_is_registered_and_switched() -> None:
 
 @pytest.mark.parametrize("name", ["x" * 257, ["no", "name"], None, 7], ids=repr)
 async def test_odd_tool_name_matches_every_matcher(name: Any) -> None:
-    """PROTOCOL 3.2: no clever name slips past a guard, nor past the cache."""
+    """protocol.md#planning: no clever name slips past a guard, nor past the cache."""
     async with HookSystem(Config("s", ".")) as hooks:
         hooks.on("BeforeTool", "^other$")(lambda _: {"decision": "block"})
         for _ in range(2):

@@ -22,7 +22,7 @@ AT_ONCE = 8
 async def test_two_thousand_fires_leave_nothing_behind(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PROTOCOL 4."""
+    """protocol.md#process."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))

@@ -1,13 +1,16 @@
-"""PROTOCOL section 11: what is logged."""
+"""protocol.md#logs: what is logged."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from hookline import HookSystem
-from tests.support.workshop import Workshop
+import pytest
+
+from hookline import HookEventName, HookSystem
+from tests.support.workshop import INPUTS, Workshop
 
 
 class ListLogger:
@@ -107,3 +110,49 @@ async def test_every_fire_has_one_line_for_people(workshop: Workshop) -> None:
 async def test_no_record_is_built_when_logging_is_off(workshop: Workshop) -> None:
     log = await fire(workshop, logging.CRITICAL, workshop.runs("exit 3"))
     assert log.records == []
+
+
+@pytest.mark.parametrize(
+    ("event", "said", "matcher", "line"),
+    [
+        (
+            "BeforeTool",
+            {},
+            None,
+            "BeforeTool fired for 'write_file': 1 hook, #, success",
+        ),
+        (
+            *("BeforeTool", {}, "^read_file$"),
+            "BeforeTool fired for 'write_file': 0 hooks matched, skipped",
+        ),
+        (
+            *("BeforeModel", {"llm_request": {"model": "m-2"}}, None),
+            "BeforeModel fired: 1 hook, #, success (modified request)",
+        ),
+        (
+            *("AfterModel", {"llm_response": {"text": "no"}}, None),
+            "AfterModel fired: 1 hook, #, success (modified response)",
+        ),
+        (
+            *("BeforeTool", {"tool_input": {"path": "b"}}, None),
+            "BeforeTool fired for 'write_file': 1 hook, #, success (modified input)",
+        ),
+        (
+            *("BeforeTool", {"tool_input": {"path": "a.txt"}}, None),
+            "BeforeTool fired for 'write_file': 1 hook, #, success",
+        ),
+        ("BeforeAgent", {}, None, "BeforeAgent fired: 1 hook, #, success"),
+    ],
+)
+async def test_line_for_people_is_that_of_the_specification(
+    event: str, said: Any, matcher: str | None, line: str, workshop: Workshop
+) -> None:
+    """Seed 004 section 10, to the letter."""
+    hook = workshop.says({"hookSpecificOutput": said} if said else {})
+    group = {} if matcher is None else {"matcher": matcher}
+    log = ListLogger(logging.DEBUG)
+    config = workshop.config(workshop.settings(event, hook, **group))
+    async with HookSystem(config, debug_logger=log) as system:
+        await system.event_handler.fire(event, INPUTS[HookEventName(event)])
+    lines = [re.sub(r"\d+ms", "#", name) for _, name, _ in log.records]
+    assert [text for text in lines if " fired" in text] == [line]

@@ -20,6 +20,7 @@ from hookline.processes.process import ProcessSlots
 from hookline.protocol.results import FailureCause
 from hookline.settings.locations import SettingsPlaces, locked
 from hookline.settings.model import HookSource
+from tests.support.processes import until
 from tests.support.workshop import Workshop
 
 HANG = {"type": "command", "name": "slow", "command": "sleep 60", "timeout": 50}
@@ -208,6 +209,67 @@ async def test_a_slot_survives_a_cancelled_waiter() -> None:
     with pytest.raises(asyncio.CancelledError):
         await third
     await asyncio.wait_for(slots.acquire(), 5)
+
+
+def close_a_loop_under_its_hooks(folder: str) -> None:
+    """Hooks of two event loops, one of which is closed while they run or wait."""
+    workshop = Workshop(Path(folder))
+    wait = (
+        'touch "$HOOKLINE_SESSION_ID"; while [ ! -e go ]; do sleep 0.02; done; exit 2'
+    )
+    settings = workshop.settings("BeforeTool", workshop.runs(wait))
+    file = workshop.folder / "settings.json"
+
+    def limit(processes: int) -> None:
+        options = {"hooksConfig": {"maxProcesses": processes}}
+        file.write_text(json.dumps(settings | options))
+
+    limit(1)
+    config = Config("s", workshop.folder, Settings.from_file(str(file)))
+    system = HookSystem(config)
+
+    async def fire(session: str) -> ProcessedHookResult:
+        await system.initialize()
+        given = {"tool_name": "t", "tool_input": {}, "session_id": session}
+        return await system.event_handler.fire("BeforeTool", given)
+
+    def close_a_loop_with_waiters() -> None:
+        loop = asyncio.new_event_loop()
+        running, *waiting = [loop.create_task(fire(f"lost{n}")) for n in range(3)]
+        loop.run_until_complete(until(str(workshop.folder / "lost0")))
+        running.cancel()
+        loop.run_until_complete(asyncio.wait({running}))
+        loop.close()
+        for task in waiting:
+            task._log_destroy_pending = False  # type: ignore[attr-defined] # meant so
+
+    async def fire_meanwhile() -> list[ProcessedHookResult]:
+        firing = [asyncio.create_task(fire(f"here{n}")) for n in range(3)]
+        await until(str(workshop.folder / "here0"))
+        await asyncio.to_thread(close_a_loop_with_waiters)
+        limit(2)
+        await system.reload()
+        (workshop.folder / "go").touch()
+        return await asyncio.wait_for(asyncio.gather(*firing), 30)
+
+    async def fire_after() -> ProcessedHookResult:
+        return await asyncio.wait_for(fire("after"), 30)
+
+    assert all(result.blocked for result in asyncio.run(fire_meanwhile()))
+    assert asyncio.run(fire_after()).blocked
+    asyncio.run(config.dispose())
+
+
+def test_a_closed_event_loop_keeps_neither_slot_nor_verdict(workshop: Workshop) -> None:
+    """What waited in it is gone; a hook that ran elsewhere still blocks.
+
+    In a process of its own: nobody reaps what ran in a loop that its host has closed.
+    """
+    code = "import sys; from tests.engine.test_limits import *; "
+    code += "close_a_loop_under_its_hooks(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(workshop.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 async def test_the_depth_goes_up_in_every_hooks_environment(

@@ -1,4 +1,4 @@
-"""PROTOCOL section 6: how several outputs become one."""
+"""protocol.md#merging: how several outputs become one."""
 
 from __future__ import annotations
 
@@ -47,6 +47,22 @@ def test_any_ask_asks_where_none_blocks() -> None:
         any_blocks({"decision": "approve"}, {"decision": "ask"}, {})["decision"]
         == "ask"
     )
+
+
+@pytest.mark.parametrize("event", ["BeforeTool", "BeforeAgent", "BeforeModel"])
+async def test_reason_that_several_hooks_give_is_said_once(
+    workshop: Workshop, event: str
+) -> None:
+    """protocol.md#merging: identical reasons once, and in plan order."""
+    answers = [{"decision": "deny", "reason": one} for one in ("b", "a", "b", "a")]
+    hooks = [
+        {"type": "rule", "name": str(number), "when": "true", "then": answer}
+        for number, answer in enumerate(answers)
+    ]
+    result = await workshop.fire(event, *hooks)
+    assert result.reason == "b\na"
+    assert result.final_output is not None
+    assert result.final_output.reason == "b\na"
 
 
 def test_no_decision_allows_unless_stopped() -> None:

@@ -61,7 +61,7 @@ async def test_replaced_input_is_the_same_directly_over_the_bus_and_in_the_journ
     outputs: list[dict[str, Any]],
     whole: dict[str, Any],
 ) -> None:
-    """PROTOCOL 7, 8 and 12, issue 12.15."""
+    """protocol.md#results, #bus and #dialects, issue 12.15."""
     bus, journal = InMemoryMessageBus(), tmp_path / "journal.sqlite"
     chosen = Settings.from_mapping(settings(workshop, outputs))
     hooks = HookSystem(Config("s", workshop.folder, chosen), bus)

@@ -253,7 +253,10 @@ async def test_a_broken_hook_does_not_take_anothers_block_away(
 async def test_only_a_trusted_hook_closes_an_event_that_fails_before_the_hooks(
     project: Project, trusted: bool
 ) -> None:
-    """PROTOCOL 2: an untrusted project contributes nothing, its policy included."""
+    """An untrusted project contributes nothing, its policy included.
+
+    protocol.md#settings
+    """
     hook = {"type": "command", "command": "exit 0", "onError": "block"}
     project.settings(hook, event="BeforeModel")
     if trusted:

@@ -1,4 +1,4 @@
-"""PROTOCOL section 3: which hooks run, and in what order."""
+"""protocol.md#planning: which hooks run, and in what order."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_hooks_that_differ_in_name_or_command_are_not_equal() -> None:
 
 
 def test_a_disabled_hook_does_not_run_or_replace_another() -> None:
-    """Order of PROTOCOL 2: disabled, untrusted, not matching, duplicate."""
+    """Order of protocol.md#settings: disabled, untrusted, not matching, duplicate."""
     found = settings(group("a", "b"), group("a"), disabled=["a"])
     assert names(found) == ["b"]
 
@@ -145,7 +145,7 @@ def test_a_hook_that_does_not_match_does_not_shadow_its_equal() -> None:
 def test_hooks_that_differ_in_any_key_that_decides_both_run(
     difference: dict[str, Any],
 ) -> None:
-    """PROTOCOL 3.3, issue 12.3: nobody weakens a guard by repeating it."""
+    """protocol.md#planning, issue 12.3: nobody weakens a guard by repeating it."""
     guard = {"type": "command", "command": "run", "name": "guard"}
     other = {**guard, **difference}
     assert names(settings({"hooks": [other, guard]})) == ["guard", "guard"]
@@ -168,7 +168,7 @@ def test_every_hook_key_is_part_of_what_makes_hooks_equal() -> None:
 
 
 def test_hooks_that_differ_in_an_effective_option_both_run() -> None:
-    """PROTOCOL 3.3: what counts is the option in effect, wherever it is set."""
+    """protocol.md#planning: what counts is the option in effect, wherever it is set."""
     own = Settings.from_mapping(settings(group("a"), onError="block"))
     others = Settings.from_mapping(settings(group("a")))
     hooks = [
@@ -187,7 +187,7 @@ def test_hooks_that_differ_in_an_effective_option_both_run() -> None:
 
 
 def test_a_repeated_description_does_not_run_a_hook_twice() -> None:
-    """PROTOCOL 3.3: a description decides nothing."""
+    """protocol.md#planning: a description decides nothing."""
     plain = {"type": "command", "command": "run", "name": "a"}
     told = {**plain, "description": "again"}
     assert names(settings({"hooks": [plain, told]})) == ["a"]
@@ -216,7 +216,10 @@ def test_one_sequential_group_makes_the_plan_sequential() -> None:
 
 
 def test_repeating_the_hooks_of_a_sequential_group_elsewhere_keeps_its_order() -> None:
-    """PROTOCOL 3.3: a project must not make the user's chain a parallel plan."""
+    """A project must not make the user's chain a parallel plan.
+
+    protocol.md#planning
+    """
     own = settings(group("a"), group("b", sequential=True))
     copy = settings(group("a"), group("b"))
     user = Settings.from_mapping(own, HookSource.USER).layers

@@ -1,4 +1,7 @@
-"""Matchers of hooks that were written for other hosts (PROTOCOL 12, issue 15.6)."""
+"""Matchers of hooks that were written for other hosts.
+
+protocol.md#dialects, issue 15.6
+"""
 
 from __future__ import annotations
 
@@ -179,7 +182,7 @@ def test_a_rule_with_a_dialect_is_matched_by_our_names() -> None:
 def test_a_name_that_is_too_long_or_unknown_matches_every_matcher(
     dialect: str, fields: dict[str, Any]
 ) -> None:
-    """PROTOCOL 3.2 for what the hook is shown."""
+    """protocol.md#planning for what the hook is shown."""
     plans = planner(E.BeforeTool, dialect, "^Read$")
     assert matched(plans, E.BeforeTool, **fields) == ["^Read$"]
 

@@ -301,7 +301,10 @@ async def test_every_failure_of_a_strict_hook_blocks(
 
 
 async def test_a_strict_hook_blocks_while_it_is_skipped() -> None:
-    """Issue 17: an open breaker is a failure too (PROTOCOL 2, ``breaker``)."""
+    """Issue 17: an open breaker is a failure too.
+
+    protocol.md#settings, ``breaker``
+    """
     breaker = {"timeouts": 1, "cooldownMs": 60_000}
     settings = Settings.from_mapping({"hooksConfig": {"breaker": breaker}})
     async with HookSystem(Config(settings=settings)) as hooks:

@@ -169,6 +169,132 @@ async def test_settings_with_errors_leave_the_old_ones_in_use(
     assert re.search(problem, told)
 
 
+def broken_rule(**fields: Any) -> str:
+    return json.dumps(group(rule("fine"), {**rule("new"), **fields}))
+
+
+UNDECIDABLE = {
+    "when": broken_rule(when="tool_input.path ="),
+    "unknown name": broken_rule(when="tol_name == 'x'"),
+    "then": broken_rule(then={"decision": "deny", "reason": "${tool_name +}"}),
+    "if of a rule": broken_rule(**{"if": "("}),
+    "if of a command": json.dumps(
+        group({"type": "command", "command": "true", "if": "tool_name = 'x'"})
+    ),
+    "policy": json.dumps(group({"type": "cedar", "policies": ["broken.cedar"]})),
+    "no policy": json.dumps(group({"type": "cedar", "policies": ["missing.cedar"]})),
+    "url": json.dumps(group({"type": "http", "url": "not a url"})),
+    "header": json.dumps(
+        group({"type": "http", "url": "http://127.0.0.1/", "headers": {"a b": "c"}})
+    ),
+    "matcher": json.dumps(
+        {"hooks": {"BeforeTool": [{"matcher": "write(", "hooks": [rule("new")]}]}}
+    ),
+}
+
+
+@pytest.mark.parametrize("text", UNDECIDABLE.values(), ids=UNDECIDABLE.keys())
+@pytest.mark.parametrize("way", ["file", "Config.load", "reload()"])
+async def test_settings_that_cannot_decide_leave_the_old_ones_in_use(
+    bench: Bench,
+    user_settings: Path,
+    caplog: pytest.LogCaptureFixture,
+    way: str,
+    text: str,
+) -> None:
+    """protocol.md#settings: an expression that does not compile refuses its file."""
+    if way == "Config.load":
+        bench.file = user_settings
+        text = text.replace("broken.cedar", f"{bench.folder}/broken.cedar")
+        text = text.replace("missing.cedar", f"{bench.folder}/missing.cedar")
+    (bench.folder / "broken.cedar").write_text("permit (")
+    bench.write(rule("old"))
+    if way == "Config.load":
+        config = Config.load(bench.folder, reload=True)
+        built = config.get_hook_system()
+        assert built is not None
+        bench.system = built
+    else:
+        config = Config("s", bench.folder, Settings.from_file(bench.file))
+        bench.system = HookSystem(config, reload=way == "file")
+    async with bench.system as system:
+        assert await bench.reason() == "old"
+        bench.put(text)
+        if way == "reload()":
+            await system.reload()
+        assert await bench.reason() == "old"
+        assert system.health().reload_failed
+        assert len(system.get_all_hooks()) == 1
+        bench.write(rule("mended"))
+        if way == "reload()":
+            await system.reload()
+        assert await bench.reason() == "mended"
+    (error,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert f"changed settings are not used: {bench.file}: " in error.getMessage()
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"type": "command", "command": "no-such-program-anywhere"},
+        {"type": "command", "command": "python9 missing.py", "name": "c"},
+        {"type": "rule", "when": "tool_input.nobody_knows == 1"},
+        {"type": "http", "url": "http://127.0.0.1:1/"},
+    ],
+    ids=["no program", "no script", "an unknown input", "no server"],
+)
+async def test_findings_about_the_machine_refuse_no_change(
+    bench: Bench, hook: dict[str, Any]
+) -> None:
+    """protocol.md#settings."""
+    bench.write(rule("old"))
+    async with bench.start() as system:
+        bench.write(rule("new"), hook)
+        assert await bench.reason() == "new"
+        assert not system.health().reload_failed
+
+
+async def test_a_rule_that_was_broken_before_holds_up_no_change(bench: Bench) -> None:
+    """protocol.md#settings: only new errors count."""
+    broken = {**rule("x", "broken"), "when": "(", "onError": "allow"}
+    bench.write(broken, rule("old"))
+    async with bench.start():
+        assert await bench.reason() == "old"
+        bench.write(rule("new"), broken)
+        assert await bench.reason() == "new"
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        "{}",
+        '{"hooks": {}}',
+        json.dumps(group(rule("old"), enableHooks=False)),
+        json.dumps(group(rule("old"), hooksConfig={"disabled": ["rule"]})),
+    ],
+)
+@pytest.mark.parametrize("required", [False, True])
+async def test_a_reload_that_leaves_no_hook_is_told_of_or_refused(
+    bench: Bench, caplog: pytest.LogCaptureFixture, empty: str, required: bool
+) -> None:
+    bench.write(rule("old"))
+    async with bench.start() as system:
+        system.require_hooks = required
+        assert await bench.reason() == "old"
+        bench.put(empty)
+        assert await bench.reason() == ("old" if required else None)
+        assert await bench.reason() == ("old" if required else None)
+        assert system.health().reload_failed is required
+        bench.write(rule("new"))
+        assert await bench.reason() == "new"
+    warnings = [one.getMessage() for one in caplog.records if one.levelno >= 30]
+    told = "no hooks are left, so every event is allowed"
+    if required:
+        refusal = "no hook would be left, and hooks are required"
+        told = f"changed settings are not used: {refusal}"
+    assert warnings == [told]
+
+
 VERSIONS = 300
 
 

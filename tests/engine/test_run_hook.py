@@ -90,7 +90,10 @@ STEPS = ["registration", "check", "after the run"]
 async def test_a_fault_around_one_hook_leaves_anothers_block(
     tmp_path: Path, step: str
 ) -> None:
-    """PROTOCOL 5: one hook's failure never takes another's output away."""
+    """One hook's failure never takes another's output away.
+
+    protocol.md#several-hooks
+    """
     result = await fire_beside_a_guard(tmp_path, step, onError=ALLOW)
     assert (result.blocked, result.reason) == (True, "no")
     failed, guard = result.aggregated.hook_results
@@ -150,7 +153,10 @@ class UnencodableExecutor:
 async def test_an_event_that_cannot_be_shown_to_a_guard_is_blocked(
     workshop: Workshop, event: str, blocked: bool, hooks: int
 ) -> None:
-    """PROTOCOL 4: should encoding fail all the same, an event that can block is."""
+    """Should encoding fail all the same, an event that can block is.
+
+    protocol.md#process
+    """
     listed = [workshop.runs("true", f"h{number}") for number in range(hooks)]
     config = workshop.config(workshop.settings(event, *listed))
     async with HookSystem(config) as system:

@@ -1,4 +1,4 @@
-"""PROTOCOL section 5: running several hooks."""
+"""protocol.md#several-hooks: running several hooks."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_one_hooks_failure_keeps_the_others_outputs(workshop: Workshop) ->
 async def test_total_duration_is_the_wall_time_of_the_batch(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 7: not the sum of the hooks' own."""
+    """protocol.md#results: not the sum of the hooks' own."""
     hooks = [workshop.runs(f"sleep 0.{n}", f"h{n}") for n in (3, 4)]
     result = await workshop.fire("BeforeTool", *hooks)
     own = [r.duration for r in result.aggregated.hook_results]

@@ -1,4 +1,7 @@
-"""PROTOCOL 5: what is executed is what the guards have seen (issue 12.2)."""
+"""What is executed is what the guards have seen (issue 12.2).
+
+protocol.md#several-hooks
+"""
 
 from __future__ import annotations
 
@@ -289,7 +292,7 @@ async def test_a_request_is_seen_with_the_context_that_is_appended(
 async def test_of_several_contexts_hooks_see_the_one_that_is_sent(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 6: on BeforeModel a later context replaces an earlier one."""
+    """protocol.md#merging: on BeforeModel a later context replaces an earlier one."""
     contexts = [{"hookSpecificOutput": {"additionalContext": n}} for n in ("a", "b")]
     result = await workshop.fire(
         "BeforeModel",

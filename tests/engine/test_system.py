@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from msgspec import structs
 from hookline import (
     Config,
     HooklineError,
+    HookRegistryNotInitializedError,
     HookSystem,
     HookSystemNotInitializedError,
+    InMemoryMessageBus,
     Settings,
 )
 from hookline.agent import execute_tool_with_hooks
+from hookline.bus import MessageBusType
 from hookline.engine.system import HookSystemStatus
 from hookline.errors import HookSystemExistsError, UnknownHookError
 from hookline.protocol.results import Stage
@@ -30,7 +34,7 @@ async def test_parts_are_available_after_initialize_only() -> None:
     assert hooks.status == HookSystemStatus(initialized=False, total_hooks=0)
     with pytest.raises(HookSystemNotInitializedError, match="event_handler"):
         _ = hooks.event_handler
-    with pytest.raises(HookSystemNotInitializedError, match="registry"):
+    with pytest.raises(HookRegistryNotInitializedError, match="registry"):
         _ = hooks.registry
     await hooks.initialize()
     assert hooks.status == HookSystemStatus(initialized=True, total_hooks=0)
@@ -71,7 +75,7 @@ def test_a_hook_system_wants_a_config() -> None:
 
 
 def test_disabled_hooks_have_no_hook_system() -> None:
-    """PROTOCOL 2: no objects, no processes."""
+    """protocol.md#settings: no objects, no processes."""
     off = Settings.from_mapping({"enableHooks": False, "hooks": {}})
     assert Config(settings=off).get_hook_system() is None
 
@@ -108,7 +112,10 @@ def test_a_config_has_a_session_of_its_own_and_an_absolute_directory(
 def test_a_translator_that_does_not_exist_is_refused_at_once(
     make: Any, name: Any, hint: str
 ) -> None:
-    """PROTOCOL 9, issue 12.5: with the nearest name and the list of names."""
+    """Issue 12.5: with the nearest name and the list of names.
+
+    protocol.md#translation
+    """
     with pytest.raises(ValueError, match="unknown translator") as error:
         make(translator=name)
     assert isinstance(error.value, HooklineError)
@@ -150,7 +157,7 @@ async def test_hooks_are_enabled_by_name_and_listed(workshop: Workshop) -> None:
 
 
 async def test_runtime_hooks_come_first_in_the_plan(workshop: Workshop) -> None:
-    """PROTOCOL 2: priority."""
+    """protocol.md#settings: priority."""
     config = workshop.config(workshop.settings("AfterTool", workshop.runs("echo file")))
     async with HookSystem(config) as hooks:
         hooks.on("AfterTool")(lambda event: {"systemMessage": "code"})
@@ -233,30 +240,82 @@ async def test_triggers_block_where_the_hooks_cannot_be_registered(
     await config.dispose()
 
 
-class RefusingBus:
-    """A bus that cannot be subscribed to at first."""
+class OddBus:
+    """A bus that does not do what a bus does, until it is ``mended``."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
         self.subscribed = 0
-        self.refuses = True
+        self.granted = asyncio.Event()
+
+    def mend(self) -> None:
+        self.kind = "mended"
 
     def subscribe(self, message_type: Any, handler: Any) -> Any:
-        if self.refuses:
+        if self.kind == "refuses":
             raise ConnectionError("no bus")
+        if self.kind == "hangs":
+            return asyncio.sleep(60)
         self.subscribed += 1
-        return lambda: None
+        self.granted.set()
+        if self.kind == "returns nothing":
+            return None
+        if self.kind == "async":
+            return asyncio.sleep(0, self._unsubscribe)
+        return self._unsubscribe
+
+    def _unsubscribe(self) -> None:
+        if self.kind == "keeps":
+            raise ConnectionError("still no bus")
 
     async def publish(self, message_type: Any, payload: Any) -> None:
         raise NotImplementedError
 
 
-async def test_initialize_subscribes_or_fails() -> None:
-    bus = RefusingBus()
-    system = HookSystem(Config(), bus)
-    for _ in range(2):
-        with pytest.raises(ConnectionError):
+ODD_BUSES = ["refuses", "hangs", "returns nothing", "async", "keeps"]
+
+
+@pytest.mark.parametrize("kind", ODD_BUSES)
+async def test_bus_that_refuses_leaves_the_direct_path(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """HBUS-002: a warning, and the denied tool does not run."""
+    ran: list[object] = []
+    bus, config = OddBus(kind), Config()
+    system = HookSystem(config, bus)
+    system.on("BeforeTool")(lambda _: {"decision": "deny", "reason": "no"})
+    with caplog.at_level(logging.WARNING):
+        async with asyncio.timeout(10):
+            for _ in range(3):
+                result = await execute_tool_with_hooks(config, "t", {}, ran.append)
+                assert (result.text, ran) == ("no", [])
+            await config.dispose()
+    warned = [record for record in caplog.records if "bus" in record.getMessage()]
+    assert len(warned) == (0 if kind == "async" else 1)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["by itself", "initialize"])
+async def test_bus_that_refused_is_asked_again(again: bool) -> None:
+    """HBUS-002: later attempts."""
+    bus = OddBus("refuses")
+    async with HookSystem(Config(), bus) as system:
+        bus.mend()
+        if again:
             await system.initialize()
-    bus.refuses = False
-    await system.initialize()
+        await asyncio.wait_for(bus.granted.wait(), 30)
+        await asyncio.gather(*(system.initialize() for _ in range(5)))
     assert bus.subscribed == 1
-    await system.dispose()
+
+
+async def test_response_that_is_never_taken_keeps_no_system_alive() -> None:
+    class Deaf(InMemoryMessageBus):
+        async def publish(self, message_type: str, payload: Any) -> None:
+            if message_type == MessageBusType.HOOK_EXECUTION_RESPONSE:
+                await asyncio.sleep(60)
+            await super().publish(message_type, payload)
+
+    bus = Deaf()
+    async with asyncio.timeout(20):
+        async with HookSystem(Config(), bus):
+            await bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, {"eventName": 1})
+            await asyncio.sleep(0)

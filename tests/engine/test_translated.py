@@ -1,4 +1,7 @@
-"""Hooks that were written for other hosts: what they see and mean (PROTOCOL 12)."""
+"""Hooks that were written for other hosts: what they see and mean.
+
+protocol.md#dialects
+"""
 
 from __future__ import annotations
 
@@ -282,7 +285,7 @@ async def test_claude_replaces_a_result(workshop: Workshop, replaced: Any) -> No
 async def test_a_message_beside_an_ask_is_the_question(
     workshop: Workshop, dialect: str
 ) -> None:
-    """PROTOCOL 10: without it an agent asks about nothing."""
+    """protocol.md#callers: without it an agent asks about nothing."""
     asks = says(dialect, {"decision": "ask", "systemMessage": "really?"})
     result = await workshop.fire("BeforeTool", asks, given=SHELL)
     assert result.ask
@@ -456,3 +459,60 @@ async def test_an_async_hook_of_claude_is_not_waited_for(workshop: Workshop) -> 
         result = await hooks.event_handler.fire("AfterTool", RAN)
     assert result.aggregated.hook_results[0].is_async
     assert workshop.seen()["tool_name"] == "Bash"
+
+
+DENY = json.dumps({"decision": "deny", "reason": "no"})
+
+
+@pytest.mark.parametrize(
+    ("dialect", "command", "blocked"),
+    [
+        ("llxprt", f"echo '{DENY}'", True),
+        ("llxprt", f"echo '{DENY}'; exit 1", False),
+        ("llxprt", f"echo '{DENY}'; exit 3", False),
+        ("llxprt", f"echo '{DENY}' >&2; exit 5", False),
+        ("llxprt", "echo text >&2; exit 3", False),
+        ("llxprt", "echo no >&2; exit 2", True),
+        ("llxprt", "exit 2", True),
+        ("llxprt", "exit 127", False),
+        ("gemini", f"echo '{DENY}'; exit 1", True),
+        ("gemini", f"echo '{DENY}'; exit 3", True),
+        ("gemini", "echo text >&2; exit 3", True),
+        ("gemini", "exit 2", True),
+    ],
+)
+async def test_an_exit_code_means_what_it_means_in_the_hooks_own_agent(
+    workshop: Workshop, dialect: str, command: str, blocked: bool
+) -> None:
+    """protocol.md#dialects: llxprt-code reads JSON on exit 0, and denies on exit 2."""
+    result = await workshop.fire("BeforeTool", hook(dialect, command), given=SHELL)
+    assert result.blocked is blocked
+    assert result.system_message is None
+
+
+async def test_an_llxprt_hook_answers_as_in_gemini_and_sees_its_own_variable(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """protocol.md#dialects; a key of an API is no variable of another agent."""
+    for name in ("GEMINI_SESSION_ID", "GEMINI_CWD", "CLAUDECODE", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "from outside")
+    change = {"hookSpecificOutput": {"tool_input": {"command": "true"}}}
+    command = f"env > variables; cat > seen.json; echo '{json.dumps(change)}'"
+    tool_input = {"command": "ls", "timeout": 5}
+    result = await workshop.fire(
+        "BeforeTool",
+        hook("llxprt", command),
+        given={**SHELL, "tool_input": tool_input},
+        matcher="run_shell_command",
+    )
+    assert result.final_output is not None
+    assert result.final_output.modified_tool_input == {"command": "true"}
+    lines = (workshop.folder / "variables").read_text().splitlines()
+    names = {line.partition("=")[0] for line in lines}
+    assert {"LLXPRT_PROJECT_DIR", "GEMINI_API_KEY"} <= names
+    hidden = {"GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CWD", "CLAUDECODE"}
+    assert not {*hidden, "GEMINI_SESSION_ID"} & names
+    denied = await workshop.fire(
+        "AfterTool", says("llxprt", json.loads(DENY)), given=RAN
+    )
+    assert specific(denied)["withholdResult"] is True

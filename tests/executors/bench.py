@@ -88,15 +88,6 @@ def open_descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
 
 
-def has_children() -> bool:
-    """Whether this process has any, the dead ones that nobody reaped included."""
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
-
-
 STANDBY = """
 import json, os, sys
 with open("started", "a") as pids:

@@ -1,4 +1,4 @@
-"""Cedar hooks: what policies decide, and with which reason (PROTOCOL 13)."""
+"""Cedar hooks: what policies decide, and with which reason (protocol.md#rules)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bench(tmp_path: Path) -> PolicyBench:
 async def test_forbid_denies_with_the_reason_of_its_annotation(
     bench: PolicyBench,
 ) -> None:
-    """PROTOCOL 13: deny blocks; the reason is the @reason annotation."""
+    """protocol.md#rules: deny blocks; the reason is the @reason annotation."""
     hook = bench.hook(NO_ENV + PERMIT)
     result = await bench.ask(hook, path="src/.env")
     assert result.blocked
@@ -53,7 +53,7 @@ async def test_forbid_denies_with_the_reason_of_its_annotation(
 
 
 async def test_permit_has_no_output(bench: PolicyBench) -> None:
-    """PROTOCOL 13: it allows, and says nothing for other hooks."""
+    """protocol.md#rules: it allows, and says nothing for other hooks."""
     result = await bench.ask(bench.hook(NO_ENV + PERMIT), path="src/a.py")
     assert not result.blocked
     assert the_hook(result).success
@@ -71,7 +71,7 @@ async def test_permit_does_not_override_another_hook(bench: PolicyBench) -> None
 
 
 async def test_nothing_that_permits_is_a_denial(bench: PolicyBench) -> None:
-    """PROTOCOL 13: no policy that permits is a denial, as Cedar says."""
+    """protocol.md#rules: no policy that permits is a denial, as Cedar says."""
     result = await bench.ask(bench.hook(NO_ENV), "deploy", path="a")
     assert result.blocked
     assert result.reason == 'no policy permits Action::"deploy" for Agent::"default"'
@@ -81,7 +81,7 @@ async def test_nothing_that_permits_is_a_denial(bench: PolicyBench) -> None:
 async def test_policy_without_reason_is_named_by_id_and_file(
     bench: PolicyBench,
 ) -> None:
-    """PROTOCOL 13: else their ids."""
+    """protocol.md#rules: else their ids."""
     text = '@id("never") forbid(principal, action, resource);'
     result = await bench.ask(bench.hook(text))
     assert result.reason == "denied by policy never (tools.cedar)"
@@ -116,7 +116,10 @@ async def test_empty_annotation_counts_as_none(bench: PolicyBench, note: str) ->
 
 
 async def test_principal_is_the_agent_of_the_settings(bench: PolicyBench) -> None:
-    """PROTOCOL 13: principal Agent::"<principal>"; "default" where none is given."""
+    """Principal Agent::"<principal>"; "default" where none is given.
+
+    protocol.md#rules
+    """
     text = 'permit(principal == Agent::"re\\"viewer", action, resource);'
     assert (await bench.ask(bench.hook(text))).blocked
     named = bench.hook(text, principal='re"viewer')
@@ -126,7 +129,7 @@ async def test_principal_is_the_agent_of_the_settings(bench: PolicyBench) -> Non
 
 
 async def test_resource_is_the_folder_of_the_project(tmp_path: Path) -> None:
-    """PROTOCOL 13: resource Project::"<project folder name>"."""
+    """protocol.md#rules: resource Project::"<project folder name>"."""
     (tmp_path / "web shop").mkdir()
     bench = PolicyBench(tmp_path / "web shop")
     text = 'permit(principal, action, resource == Project::"web shop");'
@@ -146,7 +149,7 @@ async def test_resource_is_the_folder_of_the_project(tmp_path: Path) -> None:
 async def test_action_of_an_event_without_a_tool_is_its_name(
     bench: PolicyBench, event: str, given: dict[str, Any]
 ) -> None:
-    """PROTOCOL 13: action Action::"<tool name>" (or the event's name)."""
+    """protocol.md#rules: action Action::"<tool name>" (or the event's name)."""
     text = f'permit(principal, action == Action::"{event}", resource);'
     async with bench.system(bench.hook(text), event=event) as hooks:
         result = await hooks.event_handler.fire(event, given)
@@ -154,7 +157,7 @@ async def test_action_of_an_event_without_a_tool_is_its_name(
 
 
 async def test_fields_of_the_event_are_the_context(bench: PolicyBench) -> None:
-    """PROTOCOL 13: the event's fields as context."""
+    """protocol.md#rules: the event's fields as context."""
     text = """permit(principal, action, resource) when {
         context.hook_event_name == "BeforeTool" && context.session_id == "s-1" &&
         context.tool_name == "write_file" && context.tool_input.deep.list.contains(3) &&
@@ -164,7 +167,7 @@ async def test_fields_of_the_event_are_the_context(bench: PolicyBench) -> None:
 
 
 async def test_entities_give_agents_and_tools_their_groups(bench: PolicyBench) -> None:
-    """PROTOCOL 13: entities from a JSON file."""
+    """protocol.md#rules: entities from a JSON file."""
     found = entities(
         entity("Agent::fixer", "Agent::writers", level=3),
         entity("Action::write_file", "Action::writing"),
@@ -271,7 +274,7 @@ def _let_it_settle(path: Path) -> None:
 async def test_missing_file_is_a_failure_that_blocks(
     bench: PolicyBench, key: str
 ) -> None:
-    """PROTOCOL 13: onError is block by default for cedar."""
+    """protocol.md#rules: onError is block by default for cedar."""
     result = await bench.ask({**bench.hook(PERMIT), key: "missing"})
     cause, error = failure(result)
     assert cause is FailureCause.SPAWN
@@ -336,7 +339,7 @@ async def test_broken_entities_are_a_failure(bench: PolicyBench) -> None:
 async def test_policy_that_cannot_be_evaluated_is_a_failure(
     bench: PolicyBench, text: str, problem: str
 ) -> None:
-    """PROTOCOL 13: Cedar would skip it, and a forbid with it."""
+    """protocol.md#rules: Cedar would skip it, and a forbid with it."""
     result = await bench.ask(bench.hook(text + PERMIT))
     cause, error = failure(result)
     assert cause is FailureCause.OUTPUT

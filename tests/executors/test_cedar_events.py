@@ -51,7 +51,7 @@ async def test_condition_decides_whether_policies_are_asked(
 async def test_policies_are_asked_about_the_final_input(
     bench: PolicyBench, sequential: bool
 ) -> None:
-    """PROTOCOL 5: what is executed is what the guards have seen."""
+    """protocol.md#several-hooks: what is executed is what the guards have seen."""
     policy = bench.hook(NO_ENV + PERMIT)
     for hooks in ([policy, renaming("b.env")], [renaming("b.env"), policy]):
         async with bench.system(*hooks, sequential=sequential) as system:
@@ -71,7 +71,7 @@ async def test_without_recheck_only_the_first_input_counts(bench: PolicyBench) -
 async def test_same_policies_for_another_principal_are_no_duplicate(
     bench: PolicyBench,
 ) -> None:
-    """PROTOCOL 3.3: every key that changes what a hook decides."""
+    """protocol.md#planning: every key that changes what a hook decides."""
     text = 'permit(principal == Agent::"a", action, resource);'
     first = bench.hook(text, principal="a")
     async with bench.system(first, {**first, "principal": "b"}) as system:

@@ -1,6 +1,6 @@
 """What an event looks like to Cedar: no value forges an entity, or hides from a policy.
 
-PROTOCOL 13, issue 13.2: attacks on the context.
+protocol.md#rules, issue 13.2: attacks on the context.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PROTOCOL section 4: what a command hook's process gets."""
+"""protocol.md#process: what a command hook's process gets."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class Unreadable(Mapping[str, Any]):
 async def test_an_input_that_cannot_be_shown_as_a_whole_is_blocked_unseen(
     workshop: Workshop, value: Any
 ) -> None:
-    """PROTOCOL 4, issue 12.1: what no guard has seen does not run."""
+    """protocol.md#process, issue 12.1: what no guard has seen does not run."""
     given = {"tool_name": "t", "tool_input": {"value": value}}
     hook = workshop.runs("cat > seen.json")
     result = await workshop.fire("BeforeTool", hook, given=given)

@@ -113,7 +113,7 @@ def _comparable(outcome: ProcessOutcome) -> ProcessOutcome:
 async def test_plain_command_ends_the_same_with_and_without_bash(
     project: Path, command: str
 ) -> None:
-    """PROTOCOL 4: leaving bash out makes no difference."""
+    """protocol.md#process: leaving bash out makes no difference."""
     by_shell, without = await _both_ways(command, project, _environment(project))
     assert without == by_shell
 

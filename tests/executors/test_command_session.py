@@ -1,4 +1,4 @@
-"""No session id keeps a guard from starting (PROTOCOL 4, issue 12.7)."""
+"""No session id keeps a guard from starting (protocol.md#process, issue 12.7)."""
 
 from __future__ import annotations
 

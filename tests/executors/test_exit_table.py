@@ -1,4 +1,4 @@
-"""PROTOCOL section 4: what the end of a command hook's process means."""
+"""protocol.md#process: what the end of a command hook's process means."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_exit_0_with_nothing_allows_and_changes_nothing(
 async def test_exit_0_over_the_limit_is_a_failure_and_is_not_read(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4: half an answer is never read."""
+    """protocol.md#process: half an answer is never read."""
     hook = workshop.says({"decision": "block", "reason": "x" * 3000})
     result = await workshop.fire("BeforeTool", hook, config={"maxOutputBytes": 1024})
     found = result.aggregated.hook_results[0]
@@ -125,7 +125,7 @@ async def test_a_signal_is_a_failure_with_its_negative_number(
 async def test_a_timeout_fails_with_an_error_that_says_after_how_long(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4."""
+    """protocol.md#process."""
     result = await workshop.fire("BeforeTool", workshop.runs("sleep 60", timeout=100))
     hook = result.aggregated.hook_results[0]
     assert (hook.success, hook.timed_out, hook.output) == (False, True, None)
@@ -135,7 +135,7 @@ async def test_a_timeout_fails_with_an_error_that_says_after_how_long(
 async def test_a_shell_that_cannot_start_fails_with_an_error_that_says_so(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4."""
+    """protocol.md#process."""
     hook = workshop.runs("true", shell="/no/such/shell")
     result = await workshop.fire("BeforeTool", hook)
     found = result.aggregated.hook_results[0]
@@ -163,7 +163,7 @@ async def test_a_command_with_a_null_byte_is_a_failed_hook(
 
 
 async def test_expect_json_makes_text_a_failure(workshop: Workshop) -> None:
-    """PROTOCOL 2: expect."""
+    """protocol.md#settings: expect."""
     hook = workshop.runs("echo words", expect="json")
     result = await workshop.fire("BeforeTool", hook)
     found = result.aggregated.hook_results[0]
@@ -182,20 +182,20 @@ async def test_json_too_deep_to_read_is_a_failure_and_not_a_message(
 
 
 async def test_wrong_bytes_become_replacement_characters(workshop: Workshop) -> None:
-    """PROTOCOL 4."""
+    """protocol.md#process."""
     result = await workshop.fire("BeforeTool", workshop.runs(r"printf '\377abc'"))
     assert result.system_message == "\ufffdabc"
 
 
 async def test_a_character_in_two_pieces_is_read_whole(workshop: Workshop) -> None:
-    """PROTOCOL 4: output is decoded once it is complete."""
+    """protocol.md#process: output is decoded once it is complete."""
     halves = r"printf 'gr\303'; sleep 0.2; printf '\274n'"
     result = await workshop.fire("BeforeTool", workshop.runs(halves))
     assert result.system_message == "grün"
 
 
 async def test_whole_numbers_of_any_size_survive(workshop: Workshop) -> None:
-    """PROTOCOL 4."""
+    """protocol.md#process."""
     number = 10**40 + 7
     result = await workshop.fire(
         "BeforeTool",
@@ -215,7 +215,7 @@ async def test_a_byte_order_mark_does_not_hide_a_verdict(workshop: Workshop) -> 
 async def test_a_system_message_is_kept_to_its_limit_with_a_mark(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4: 64 KiB."""
+    """protocol.md#process: 64 KiB."""
     result = await workshop.fire("BeforeTool", workshop.runs("yes | head -c 200000"))
     message = result.system_message or ""
     assert message.endswith("[...]")
@@ -225,7 +225,7 @@ async def test_a_system_message_is_kept_to_its_limit_with_a_mark(
 async def test_a_warning_keeps_the_end_of_stderr_with_a_mark(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4: the last 4 KiB."""
+    """protocol.md#process: the last 4 KiB."""
     noise = "yes | head -c 100000 >&2; echo the cause >&2; exit 1"
     result = await workshop.fire("BeforeTool", workshop.runs(noise))
     message = result.system_message or ""

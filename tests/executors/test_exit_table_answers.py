@@ -1,4 +1,4 @@
-"""PROTOCOL 4, issue 12.4: a broken answer is not a yes."""
+"""protocol.md#process, issue 12.4: a broken answer is not a yes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Http hooks: what is sent, and what each answer means (PROTOCOL 13, issue 13.3)."""
+"""Http hooks: what is sent, and what each answer means.
+
+protocol.md#rules, issue 13.3
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ async def one(
 async def test_the_event_is_posted_as_a_command_would_read_it(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 13: the event is POSTed as JSON; the same bytes as on stdin."""
+    """protocol.md#rules: the event is POSTed as JSON; the same bytes as on stdin."""
     with WebServer(reply(DENY)) as server:
         result = await workshop.fire(
             "BeforeTool",
@@ -141,7 +144,7 @@ async def test_every_event_can_be_posted(
 async def test_a_2xx_body_is_read_like_stdout_at_exit_0(
     workshop: Workshop, answer: bytes, output: dict[str, Any] | None
 ) -> None:
-    """PROTOCOL 4, HOOK-063..070: the same table reads it."""
+    """protocol.md#process, HOOK-063..070: the same table reads it."""
 
     def say(exchange: Exchange) -> bytes:
         exchange.connection.sendall(answer)
@@ -187,7 +190,7 @@ async def test_a_2xx_body_is_read_like_stdout_at_exit_0(
 async def test_anything_else_is_a_failure_with_its_cause(
     workshop: Workshop, answer: bytes, cause: str, words: str
 ) -> None:
-    """PROTOCOL 13: also a refusal's body that holds a verdict is not parsed."""
+    """protocol.md#rules: also a refusal's body that holds a verdict is not parsed."""
     with WebServer(answer) as server:
         result = await one(workshop, server)
     assert (result.success, result.output, result.exit_code) == (False, None, None)
@@ -279,7 +282,7 @@ async def test_half_an_answer_is_never_read(workshop: Workshop) -> None:
 async def test_a_body_beyond_the_limit_is_not_read_to_its_end(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4: stdout over the limit is a failure, cause output."""
+    """protocol.md#process: stdout over the limit is a failure, cause output."""
 
     def endless(exchange: Exchange) -> None:
         exchange.connection.sendall(CHUNKED)

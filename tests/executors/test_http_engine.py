@@ -74,7 +74,7 @@ async def test_a_failure_closes_events_that_cannot_block(
 
 
 async def test_a_hook_that_saw_another_input_is_asked_again(workshop: Workshop) -> None:
-    """PROTOCOL 5: what runs is what the guards have seen."""
+    """protocol.md#several-hooks: what runs is what the guards have seen."""
 
     def judge(exchange: Exchange) -> bytes:
         path = exchange.event["tool_input"]["path"]
@@ -127,7 +127,7 @@ async def test_a_chain_hands_the_changed_input_on(workshop: Workshop) -> None:
 async def test_hooks_that_differ_in_what_they_send_are_not_duplicates(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 3: url, headers, allowedEnv and dialect all count."""
+    """protocol.md#planning: url, headers, allowedEnv and dialect all count."""
     with WebServer(reply({"result": True})) as server:
         hooks = [
             hook(server),
@@ -257,7 +257,7 @@ def test_the_review_shows_what_is_sent_and_where(
 async def test_every_event_with_an_unencodable_part_is_blocked_unsent(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4: no guard has seen it."""
+    """protocol.md#process: no guard has seen it."""
     deep: Any = "x"
     for _ in range(600):
         deep = [deep]

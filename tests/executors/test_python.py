@@ -119,7 +119,10 @@ class OutcomeError(BaseException):
 async def test_whatever_a_function_raises_is_a_crash_and_others_still_block(
     error: type[BaseException], waits: bool | None
 ) -> None:
-    """PROTOCOL 4: one that raises has failed; PROTOCOL 5: no output is lost by that."""
+    """One that raises has failed; protocol.md#several-hooks: no output is lost by that.
+
+    protocol.md#process
+    """
 
     async def broken(event: dict[str, Any]) -> None:
         if waits:
@@ -251,7 +254,7 @@ async def test_a_python_hook_that_cannot_be_loaded_fails_open(
 async def test_a_function_that_swallows_its_cancellation_has_timed_out(
     answer: dict[str, str] | None,
 ) -> None:
-    """PROTOCOL 4: an async hook is cancelled at its timeout."""
+    """protocol.md#process: an async hook is cancelled at its timeout."""
 
     async def stubborn(event: dict[str, Any]) -> dict[str, str] | None:
         try:

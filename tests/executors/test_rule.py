@@ -1,4 +1,4 @@
-"""Rules: an expression and an output, no process (PROTOCOL 13, issue 13.1)."""
+"""Rules: an expression and an output, no process (protocol.md#rules, issue 13.1)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ async def test_a_rule_without_a_name_is_called_by_its_expression(
 
 
 async def test_a_rule_can_change_the_input(workshop: Workshop) -> None:
-    """Values keep their types; a re-check sees the final input (PROTOCOL 5)."""
+    """Values keep their types; a re-check sees the final input.
+
+    protocol.md#several-hooks
+    """
     then = {
         "hookSpecificOutput": {
             "tool_input": {"path": "safe.txt", "list": "${[tool_name]}"}
@@ -132,7 +135,7 @@ async def test_a_rule_that_fails_blocks_unless_settings_say_otherwise(
 
 
 async def test_closed_forms_after_the_fact(workshop: Workshop) -> None:
-    """A failed rule closes events that cannot block, too (PROTOCOL 7)."""
+    """A failed rule closes events that cannot block, too (protocol.md#results)."""
     broken = rule("tool_name > 3")
     given = INPUTS[HookEventName.AfterTool]
     result = await workshop.fire("AfterTool", broken, given=given)
@@ -158,7 +161,7 @@ async def test_a_rule_that_observes_blocks_nothing(workshop: Workshop) -> None:
 async def test_a_rule_sees_what_a_command_would_see(
     workshop: Workshop, path: Any
 ) -> None:
-    """PROTOCOL 4: values go out as what they mean."""
+    """protocol.md#process: values go out as what they mean."""
     given = {"tool_name": "write_file", "tool_input": {"path": path}}
     assert (await workshop.fire("BeforeTool", rule(), given=given)).blocked
 
@@ -166,7 +169,7 @@ async def test_a_rule_sees_what_a_command_would_see(
 async def test_what_cannot_be_shown_is_blocked_though_no_rule_looks_at_it(
     workshop: Workshop,
 ) -> None:
-    """PROTOCOL 4: deeper than 500 levels, no guard has seen the event."""
+    """protocol.md#process: deeper than 500 levels, no guard has seen the event."""
     deep: Any = "x"
     for _ in range(600):
         deep = [deep]

@@ -63,7 +63,10 @@ async def test_a_trusted_hook_is_answered_from_standby(
 async def test_one_started_under_other_files_is_killed_unread(
     project: Project, folder: str
 ) -> None:
-    """PROTOCOL 13: files are checked for trust when it starts and when it is used."""
+    """Files are checked for trust when it starts and when it is used.
+
+    protocol.md#rules
+    """
     guarded(project, folder)
     assert project.trust() == 0
     async with project.system() as hooks:
@@ -135,7 +138,7 @@ async def test_nothing_of_an_untrusted_or_changed_project_is_started_ahead(
 
 
 async def test_settings_that_change_throw_away_what_waits(project: Project) -> None:
-    """PROTOCOL 13: one that was started under other settings is thrown away."""
+    """protocol.md#rules: one that was started under other settings is thrown away."""
     guarded(project, "tools")
     assert project.trust() == 0
     async with project.system() as hooks:

@@ -101,7 +101,7 @@ async def test_worker_gets_big_inputs_whole(bench: WorkerBench) -> None:
 async def test_output_over_the_limit_is_a_failure_and_not_half_an_answer(
     bench: WorkerBench,
 ) -> None:
-    """PROTOCOL 4: exit 0, stdout over the limit."""
+    """protocol.md#process: exit 0, stdout over the limit."""
     hook = bench.hook(HOOK.format(body="return block('x' * 5000)"))
     async with bench.system(hook, config={"maxOutputBytes": 4096}) as hooks:
         result = await hooks.event_handler.fire("BeforeTool", TOOL)

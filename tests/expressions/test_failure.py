@@ -45,7 +45,7 @@ def test_the_answer_is_that_of_the_engine(
 
 
 def test_it_needs_no_engine() -> None:
-    """PROTOCOL 3.5 would let the hook run on every event without one."""
+    """protocol.md#planning would let the hook run on every event without one."""
     code = (
         "import sys; sys.modules['cel_expr_python'] = None\n"
         "from hookline.expressions.failure import *\n"

@@ -1,4 +1,4 @@
-"""Expressions on events: PROTOCOL 13, issue 13.1."""
+"""Expressions on events: protocol.md#rules, issue 13.1."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_expression_sees_the_fields_of_the_event(source: str, value: Any) -> 
     ],
 )
 def test_what_the_event_does_not_have_is_named(source: str, missing: str) -> None:
-    """A missing key is no failure: the rule is false (PROTOCOL 13)."""
+    """A missing key is no failure: the rule is false (protocol.md#rules)."""
     with pytest.raises(MissingFieldError) as caught:
         evaluate(source)
     assert str(caught.value) == missing
@@ -257,7 +257,7 @@ def test_large_events_of_every_day_are_no_problem(source: str) -> None:
     ],
 )
 def test_a_missing_field_does_not_hide_what_fails_beside_it(source: str) -> None:
-    """Nobody passes by making one side of ``||`` fail (PROTOCOL 13)."""
+    """Nobody passes by making one side of ``||`` fail (protocol.md#rules)."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(source, n=5)
     assert not isinstance(caught.value, MissingFieldError)
@@ -446,7 +446,7 @@ class TestPaths:
         assert self.check(project, path, "within('secrets')") is expected
 
     def test_paths_are_relative_to_the_working_directory(self, project: Path) -> None:
-        """PROTOCOL 4: paths in an input are relative to its ``cwd``."""
+        """protocol.md#process: paths in an input are relative to its ``cwd``."""
         assert self.check(project, "../secrets/k", "within('secrets')", cwd="src")
         assert not self.check(project, "secrets/k", "within('secrets')", cwd="src")
 

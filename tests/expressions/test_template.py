@@ -1,4 +1,4 @@
-"""Texts with expressions in them: PROTOCOL 13."""
+"""Texts with expressions in them: protocol.md#rules."""
 
 from __future__ import annotations
 

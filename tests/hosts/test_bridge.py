@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ PATCH = """*** Begin Patch
 *** Delete File: c.txt
 *** End Patch
 """
+
+
+PATCH_OF_RM = PATCH.replace("b.txt", "rm x")
 
 
 @pytest.fixture
@@ -75,7 +79,7 @@ def deny(when: str) -> dict[str, Any]:
 async def test_changed_input_goes_back_whole_in_the_hosts_spelling(
     project: Path, bridge: Bridge
 ) -> None:
-    """HOSTS rule 12."""
+    """hosts/README.md#rules 12."""
     change = {"hookSpecificOutput": {"tool_input": {"path": "b.txt"}}}
     write_settings(project, "BeforeTool", rule("true", **change))
     call = write_call(project, file_path="a.txt", content="x", mode=1)
@@ -85,7 +89,7 @@ async def test_changed_input_goes_back_whole_in_the_hosts_spelling(
 
 
 async def test_every_file_of_a_call_is_judged(project: Path, bridge: Bridge) -> None:
-    """HOSTS, our names: any block blocks the call."""
+    """hosts/README.md#what-a-hook-sees: any block blocks the call."""
     write_settings(project, "BeforeTool", deny("tool_input.path == 'c.txt'"))
     command = f"apply_patch <<'EOF'\n{PATCH}EOF"
     call = {"tool_name": "Bash", "tool_input": {"command": command}}
@@ -130,6 +134,19 @@ async def test_two_values_of_one_field_are_both_judged(
         {"path": "a", "edits": [{"path": "b"}, {"path": ".env"}]},
         {"path": "a", "new_str": ".env", "edits": [{"new_str": "b"}]},
         {"path": "a", "new_str": "b", "edits": [{"new_str": ".env"}]},
+        # An empty or odd list hides no other one (issue 26, item 16).
+        {"edits": [], "replacements": [{"filePath": ".env"}]},
+        {"edits": [], "files": [".env"]},
+        {"edits": [], "changes": [], "files": [{"path": ".env"}]},
+        {"edits": [{"path": "a"}], "replacements": [{"filePath": ".env"}]},
+        {"edits": [{"path": "a"}], "files": ["b", ".env"]},
+        {"edits": {}, "replacements": [{"filePath": ".env"}]},
+        {"edits": "", "replacements": {"filePath": ".env"}},
+        {"edits": 0, "files": ".env"},
+        {"edits": [None], "changes": '[{"path": ".env"}]'},
+        {"edits": ["x", [{"path": ".env"}]]},
+        {"files": [{"path": ".env", "edits": [{"new_str": "x"}]}], "edits": []},
+        {"edits": [{"changes": [{"path": ".env"}]}], "path": "a"},
     ],
 )
 async def test_a_list_of_edits_hides_nothing_beside_it(
@@ -169,12 +186,16 @@ async def test_a_path_that_ends_like_a_folders_is_shown_as_the_file(
         ("claude", "NotebookEdit", {"notebook_path": "rm x", "new_source": "1"}),
         ("qwen", "monitor", {"command": "rm x", "description": "watch"}),
         ("qwen", "notebook_edit", {"notebook_path": "rm x", "new_source": "1"}),
+        ("codex", "write_stdin", {"session_id": 1, "chars": "rm x"}),
+        ("codex", "unified_exec", {"session_id": "1", "input": ["rm", "x"]}),
+        ("vscode", "send_to_terminal", {"id": "1", "command": "rm x"}),
+        ("codex", "apply_patch", {"command": ["apply_patch", PATCH_OF_RM]}),
     ],
 )
 async def test_rules_see_every_tool_that_runs_commands_or_writes(
     project: Path, bridge: Bridge, host: str, tool: str, given: dict[str, str]
 ) -> None:
-    """HOSTS, our names: one rule serves all tools that do the same."""
+    """hosts/README.md#what-a-hook-sees: one rule serves all tools that do the same."""
     shell = "tool_name == 'run_shell_command' && tool_input.command == 'rm x'"
     file = "tool_name == 'replace' && tool_input.path == 'rm x'"
     write_settings(project, "BeforeTool", rule(shell), rule(file))
@@ -183,10 +204,33 @@ async def test_rules_see_every_tool_that_runs_commands_or_writes(
     assert said(reply)["permissionDecision"] == "deny"
 
 
+@pytest.mark.parametrize("tool", ["write_bash", "write_powershell"])
+async def test_text_that_is_typed_into_a_running_shell_is_a_command(
+    project: Path, bridge: Bridge, tool: str
+) -> None:
+    """Issue 26, item 16: seen as one, and a change goes back in the host's field."""
+    guard = deny("tool_input.command.contains('rm ')")
+    change = {"hookSpecificOutput": {"tool_input": {"command": "y"}}}
+    safe = rule("tool_input.command == 'x'", **change)
+    write_settings(project, "BeforeTool", guard, safe)
+    call = {"sessionId": "s", "cwd": str(project), "toolName": tool}
+    answers = []
+    for typed in ("rm -rf /", "x"):
+        given = call | {"toolArgs": {"shellId": "1", "input": typed, "delay": 1}}
+        stdin = json.dumps(given).encode()
+        reply = await bridge.answer("copilot", "preToolUse", stdin)
+        answers.append(json.loads(reply.stdout))
+    assert answers[0]["permissionDecision"] == "deny"
+    assert answers[1]["modifiedArgs"] == {"shellId": "1", "input": "y", "delay": 1}
+
+
 async def test_change_that_cannot_be_put_back_blocks(
     project: Path, bridge: Bridge
 ) -> None:
-    """HOSTS, our names: so does a changed input, which cannot be put back."""
+    """So does a changed input, which cannot be put back.
+
+    hosts/README.md#what-a-hook-sees
+    """
     change = {"hookSpecificOutput": {"tool_input": {"new_string": "x"}}}
     write_settings(project, "BeforeTool", rule("tool_name == 'replace'", **change))
     edits = [{"old_string": "a", "new_string": "b"}] * 2
@@ -287,7 +331,7 @@ async def test_what_is_lost_is_on_stderr_and_in_the_journal(
 async def test_answers_cannot_be_rejected_for_ever(
     project: Path, bridge: Bridge
 ) -> None:
-    """PROTOCOL 1: bounded, also in hosts that have no limit of their own."""
+    """protocol.md#events: bounded, also in hosts that have no limit of their own."""
     block = {"decision": "block", "reason": "run the tests"}
     write_settings(project, "AfterAgent", rule("true", **block))
     first = await bridge.answer("claude", None, event(project, "Stop"))
@@ -300,3 +344,14 @@ async def test_answers_cannot_be_rejected_for_ever(
     assert "8 answers in a row were rejected" in replies[8].stdout.decode()
     other = event(project, "Stop", stop_hook_active=True, session_id="t")
     assert json.loads((await bridge.answer("claude", None, other)).stdout) == block
+
+
+async def test_bridge_leaves_the_log_of_its_process_alone(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the host's process logs is for its own handlers."""
+    bridge = Bridge(one_shot=True)
+    await bridge.answer("claude", None, write_call(project))
+    logging.getLogger("hookline").warning("still told")
+    assert "still told" in caplog.text
+    await bridge.close()

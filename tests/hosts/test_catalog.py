@@ -145,7 +145,7 @@ MINE = [host for host in HOSTS if host.name.value in {*WRITTEN, "kiro", "windsur
 def test_any_verdict_is_written_in_keys_that_the_host_takes(
     host: Host, name: str, verdict: Verdict
 ) -> None:
-    """HOSTS rule 1: strict keys, and never a non-zero exit by accident."""
+    """hosts/README.md#rules 1: strict keys, and never a non-zero exit by accident."""
     answer = host.write(event_of(host, name), verdict)
     refused = verdict.blocked or verdict.stopped
     if host.name in (HostName.KIRO, HostName.WINDSURF):
@@ -254,5 +254,5 @@ COPILOT = {"COPILOT_CLI": "1"}
 def test_a_host_that_reads_the_settings_of_another_is_recognised(
     named: str, sent: dict[str, Any], env: dict[str, str], real: str
 ) -> None:
-    """HOSTS rule 9."""
+    """hosts/README.md#rules 9."""
     assert real_host(host_of(named), sent, env).name.value == real

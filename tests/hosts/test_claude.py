@@ -162,7 +162,7 @@ ANSWERS = [
 async def test_each_verdict_has_its_answer(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
-    """Issue 15.2, HOSTS rules 2 to 4 and 12."""
+    """Issue 15.2, hosts/README.md#rules 2 to 4 and 12."""
     given = captured("claude", name)
     desk.rule(CLAUDE.events[given["hook_event_name"]].value, then)
     reply = await desk.ask("claude", given)
@@ -194,7 +194,10 @@ RESPONSES: dict[str, Any] = {"Agent": {"status": "completed", "content": [1]}}
 async def test_withheld_result_is_replaced_in_the_shape_of_its_tool(
     desk: Desk, tool: str, expected: Any
 ) -> None:
-    """HOSTS rule 3: another shape would be ignored, and the result would leak."""
+    """Another shape would be ignored, and the result would leak.
+
+    hosts/README.md#rules 3
+    """
     desk.rule("AfterTool", WITHHOLD)
     reply = await desk.ask("claude", result(tool, RESPONSES.get(tool, {"x": "top"})))
     said = specific("PostToolUse", updatedToolOutput=expected)
@@ -218,7 +221,7 @@ async def test_withheld_result_of_an_mcp_tool_keeps_its_kind(
 async def test_result_that_cannot_be_replaced_ends_the_run(
     desk: Desk, tool: str, response: Any
 ) -> None:
-    """HOSTS rule 11: the stricter form, and a line that says so."""
+    """hosts/README.md#rules 11: the stricter form, and a line that says so."""
     desk.rule("AfterTool", WITHHOLD)
     reply = await desk.ask("claude", result(tool, response))
     expected = f'{{"continue":false,"stopReason":"{tool}: secret"}}\n'
@@ -243,7 +246,7 @@ LOST = [
 async def test_what_is_lost_is_said_when_it_is_lost(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
-    """Issue 15.2, HOSTS rule 11."""
+    """Issue 15.2, hosts/README.md#rules 11."""
     await desk.check_loss(CLAUDE, captured("claude", name), then, expected)
 
 
@@ -286,7 +289,7 @@ TOOLS = [
 
 @pytest.mark.parametrize(("tool", "given", "name", "expected"), TOOLS)
 def test_tools_have_our_names(tool: str, given: Any, name: str, expected: Any) -> None:
-    """HOSTS, our names; the host's own are beside it (issue 15.1)."""
+    """hosts/README.md#what-a-hook-sees; the host's own are beside it (issue 15.1)."""
     found = shown(call(tool, **given))
     assert (found["tool_name"], found["tool_input"]) == (name, expected)
     about = {"name": "claude", "event": "PreToolUse", "tool_name": tool}
@@ -316,7 +319,7 @@ RESULTS = [
 
 @pytest.mark.parametrize(("name", "expected"), RESULTS)
 def test_results_are_shown_in_our_shape(name: str, expected: str) -> None:
-    """PROTOCOL 1; HOSTS rule 7."""
+    """protocol.md#events; hosts/README.md#rules 7."""
     response = shown(captured("claude", name))["tool_response"]
     assert response["llmContent"] == expected
     is_failure = name.startswith("PostToolUseFailure")
@@ -365,7 +368,7 @@ def test_notifications_have_our_types(given: Any, expected: str) -> None:
 
 
 def test_a_notice_is_for_the_person() -> None:
-    """PROTOCOL 12: what hooks for Claude Code say goes to the person."""
+    """protocol.md#dialects: what hooks for Claude Code say goes to the person."""
     verdict = Verdict(notice="look", context="c")
     answer = CLAUDE.write(read(captured("claude", "PreToolUse-1")), verdict)
     said = told("PreToolUse", "c")

@@ -48,7 +48,7 @@ def test_every_capture_is_read_as_its_file_says(name: str) -> None:
 
 
 def test_a_command_is_shown_in_our_spelling() -> None:
-    """HOSTS, our names; the host's own are beside it."""
+    """hosts/README.md#what-a-hook-sees; the host's own are beside it."""
     (shown,) = read(captured("cline", "PreToolUse-1")).inputs(CLINE.name)
     assert shown["tool_name"] == "run_shell_command"
     assert shown["tool_input"] == {"command": "echo hi"}
@@ -162,7 +162,7 @@ def test_the_last_answer_and_the_source_are_carried_over() -> None:
 def test_tools_have_our_names_one_event_for_each_file(
     tool: str, tool_input: Any, parts: list[Any]
 ) -> None:
-    """HOSTS, our names: a guard sees every file and every command."""
+    """hosts/README.md#what-a-hook-sees: a guard sees every file and every command."""
     event = read(tool_call(tool, tool_input))
     assert event.call is not None
     assert list(event.call.parts) == parts
@@ -226,7 +226,7 @@ async def test_an_ask_goes_through_where_the_settings_say_so(desk: Desk) -> None
 async def test_a_change_that_cannot_be_put_back_blocks(
     desk: Desk, commands: list[str], then: Any, why: bytes
 ) -> None:
-    """HOSTS, our names: a call is never run with half a change."""
+    """hosts/README.md#what-a-hook-sees: a call is never run with half a change."""
     desk.rule("BeforeTool", then)
     given = tool_call("run_commands", {"commands": commands})
     told = b"hooks changed the input of run_commands: "
@@ -315,7 +315,7 @@ async def test_an_event_that_only_cline_has_gets_an_empty_answer(desk: Desk) -> 
 
 
 async def test_an_input_that_is_emptied_is_still_a_change(desk: Desk) -> None:
-    """HOSTS rule 12: an empty object is not the same as no change."""
+    """hosts/README.md#rules 12: an empty object is not the same as no change."""
     emptied = {"tool_input": {}, "replacesToolInput": True}
     desk.rule("BeforeTool", {"hookSpecificOutput": emptied})
     reply = await desk.ask("cline", tool_call("notes__add", {"text": "x"}))

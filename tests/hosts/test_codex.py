@@ -224,7 +224,7 @@ async def test_subagents_are_carried_over(desk: Desk) -> None:
 
 
 async def test_ask_follows_on_ask_and_the_loss_is_told(desk: Desk) -> None:
-    """Issue 15.2, HOSTS rule 11: journal and stderr."""
+    """Issue 15.2, hosts/README.md#rules 11: journal and stderr."""
     file = str(desk.project / "journal.sqlite")
     desk.rule("BeforeTool", ASK, onAsk="allow", journal=file)
     reply = await desk.ask("codex", captured("codex", "PreToolUse-1"))
@@ -237,7 +237,7 @@ async def test_ask_follows_on_ask_and_the_loss_is_told(desk: Desk) -> None:
 
 
 def test_a_shell_command_is_shown_in_our_spelling() -> None:
-    """HOSTS, our names; what Codex says besides is beside it."""
+    """hosts/README.md#what-a-hook-sees; what Codex says besides is beside it."""
     (shown,) = read(captured("codex", "PreToolUse-1")).inputs(CODEX.name)
     assert shown["tool_name"] == "run_shell_command"
     assert shown["tool_input"] == {"command": "echo hi"}
@@ -256,7 +256,10 @@ def test_a_patch_is_shown_file_by_file() -> None:
 
 
 def test_mcp_tools_keep_their_names() -> None:
-    """Issue 15.1: with ``mcp_context``; their results are text (HOSTS rule 7)."""
+    """Issue 15.1: with ``mcp_context``; their results are text.
+
+    hosts/README.md#rules 7
+    """
     (before,) = read(captured("codex", "PreToolUse-3")).inputs(CODEX.name)
     (after,) = read(captured("codex", "PostToolUse-3")).inputs(CODEX.name)
     for shown in (before, after):
@@ -370,7 +373,7 @@ def test_what_is_refused_before_a_tool_is_always_a_deny(verdict: Verdict) -> Non
 
 @given(verdict=VERDICTS.filter(lambda one: one.withheld or one.stopped))
 def test_a_hidden_result_is_always_replaced(verdict: Verdict) -> None:
-    """HOSTS rule 3: Codex's block and stop replace the output."""
+    """hosts/README.md#rules 3: Codex's block and stop replace the output."""
     event = HostEvent(name="PostToolUse", event=_E.AfterTool)
     written = json.loads(CODEX.write(event, verdict).stdout)
     assert written.get("decision") == "block" or written.get("continue") is False

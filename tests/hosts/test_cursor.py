@@ -273,7 +273,7 @@ async def test_other_events(
 async def test_cursor_is_answered_as_itself_through_claudes_settings(
     desk: Desk,
 ) -> None:
-    """HOSTS rule 9."""
+    """hosts/README.md#rules 9."""
     desk.rule("BeforeTool", BLOCK)
     reply = await desk.ask("claude", SHELL | {"hook_event_name": "PreToolUse"})
     assert reply.stdout == denied(b"no <b>")

@@ -484,7 +484,7 @@ def test_an_action_of_windsurf_without_its_object_is_refused(action: str) -> Non
 async def test_vs_code_is_answered_as_itself_through_claudes_settings(
     desk: Desk,
 ) -> None:
-    """HOSTS rule 9."""
+    """hosts/README.md#rules 9."""
     desk.rule("AfterTool", BLOCK)
     reply = await desk.ask("claude", RAN["vscode"])
     assert reply.stdout == b'{"systemMessage":"no <b>"}\n'

@@ -213,7 +213,7 @@ ANSWERS = [
 async def test_each_verdict_has_its_answer(
     desk: Desk, host: str, name: str, then: Any, expected: str
 ) -> None:
-    """Issue 15.2, HOSTS rules 2 to 5 and 12."""
+    """Issue 15.2, hosts/README.md#rules 2 to 5 and 12."""
     desk.rule(name.partition("-")[0], then)
     reply = await desk.ask(host, captured("gemini", name))
     line = f"{expected}\n" if expected else ""
@@ -250,7 +250,7 @@ LOST = [
 async def test_what_is_lost_is_said_when_it_is_lost(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
-    """Issue 15.2, HOSTS rule 11."""
+    """Issue 15.2, hosts/README.md#rules 11."""
     await desk.check_loss(GEMINI, captured("gemini", name), then, expected)
 
 
@@ -272,7 +272,7 @@ TOOLS = [
 
 @pytest.mark.parametrize(("tool", "given", "name", "expected"), TOOLS)
 def test_tools_have_our_names(tool: str, given: Any, name: str, expected: Any) -> None:
-    """HOSTS, our names; the host's own are beside it (issue 15.1)."""
+    """hosts/README.md#what-a-hook-sees; the host's own are beside it (issue 15.1)."""
     found = shown(call(tool, **given))
     assert (found["tool_name"], found["tool_input"]) == (name, expected)
     about = {"name": "gemini", "event": "BeforeTool", "tool_name": tool}

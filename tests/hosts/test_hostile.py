@@ -82,7 +82,7 @@ def written(given: dict[str, Any]) -> bytes:
 async def test_odd_values_do_not_keep_a_guard_from_seeing_the_call(
     desk: Desk, host: str, more: Any
 ) -> None:
-    """PROTOCOL 4: no input slips past a guard by being hard to encode."""
+    """protocol.md#process: no input slips past a guard by being hard to encode."""
     desk.hook("BeforeTool", DENY)
     reply = await desk.ask(host, written(CALLS[host] | more))
     assert is_denied(reply)
@@ -108,7 +108,7 @@ async def test_odd_bytes_do_not_keep_a_guard_from_seeing_the_call(
 async def test_a_call_that_is_nested_too_deeply_is_blocked(
     desk: Desk, host: str, levels: int
 ) -> None:
-    """PROTOCOL 4: no guard has seen it, whatever its failure policy."""
+    """protocol.md#process: no guard has seen it, whatever its failure policy."""
     desk.hook("BeforeTool", {"type": "command", "command": "true"})
     for argument in (None, CALLS[host]["hook_event_name"]):
         reply = await desk.ask(host, nested(CALLS[host], levels), argument)
@@ -185,7 +185,10 @@ def sent(host: str, event: str) -> dict[str, Any]:
 async def test_a_crashing_hook_closes_every_event_that_can_be_closed(
     desk: Desk, host: str, theirs: str, ours: HookEventName
 ) -> None:
-    """PROTOCOL 7, closed forms, in the words of each host; never by accident."""
+    """Closed forms, in the words of each host; never by accident.
+
+    protocol.md#results
+    """
     desk.hook(ours.value, CRASH)
     reply = await desk.ask(host, sent(host, theirs))
     assert reply.status == 0
@@ -198,7 +201,7 @@ async def test_a_crashing_hook_closes_every_event_that_can_be_closed(
 async def test_broken_settings_are_said_and_the_others_work(
     desk: Desk, project: Project
 ) -> None:
-    """PROTOCOL 2: the error names the file; other sources still work."""
+    """protocol.md#settings: the error names the file; other sources still work."""
     project.write(".hookline/settings.json", '{"hooks": {')
     desk.hook("BeforeTool", DENY)
     reply = await desk.ask("claude", CALLS["claude"] | {"cwd": str(project.folder)})
@@ -207,7 +210,7 @@ async def test_broken_settings_are_said_and_the_others_work(
 
 
 async def test_hooks_that_do_not_run_are_said(desk: Desk, project: Project) -> None:
-    """PROTOCOL 2: no guard is left out without a word."""
+    """protocol.md#settings: no guard is left out without a word."""
     project.guarded()
     desk.settings({"hooks": {"BeforeTool": [{"hooks": [{"type": "comand"}]}]}})
     reply = await desk.ask("claude", CALLS["claude"] | {"cwd": str(project.folder)})

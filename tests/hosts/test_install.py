@@ -13,7 +13,7 @@ import pytest
 from hookline.errors import HooklineError, SettingsError
 from hookline.hosts.file_changes import apply
 from hookline.hosts.host import HostName
-from hookline.hosts.host_files import FILES, Layout, Scope, is_installed
+from hookline.hosts.host_files import FILES, Layout, Scope
 from hookline.hosts.install import Wanted, timeout_for
 
 from .installing import JSON_HOSTS, PROGRAM, SHARED_HOSTS, Workplace, events_of
@@ -442,47 +442,3 @@ def test_record_of_another_file_is_not_used(workplace: Workplace) -> None:
 @pytest.mark.parametrize("host", [one for one in FILES if one not in JSON_HOSTS])
 def test_layouts_without_json_are_known(host: H) -> None:
     assert FILES[host].layout in {Layout.SCRIPT, Layout.PLUGIN}
-
-
-class TestIsInstalled:
-    """Whether a host asks the bridge by itself (HOSTS rule 9)."""
-
-    @pytest.fixture
-    def installed(self, workplace: Workplace) -> Workplace:
-        """Copilot, with a program that can be started."""
-        program = workplace.write("bin/hookline", "#!/bin/sh\n")
-        program.chmod(0o755)
-        event = "preToolUse"
-        installer = workplace.installer(H.COPILOT)
-        apply(installer.install([Wanted(event)], [event], (str(program),)))
-        return workplace
-
-    def test_for_its_events_only(self, installed: Workplace) -> None:
-        folder = str(installed.project)
-        assert is_installed(H.COPILOT, folder)
-        assert is_installed(H.COPILOT, folder, ["preToolUse", "other"])
-        assert not is_installed(H.COPILOT, folder, ["postToolUse"])
-        assert not is_installed(H.CURSOR, folder)
-
-    def test_from_a_folder_below_and_for_the_user(self, installed: Workplace) -> None:
-        below = installed.project / "a/b"
-        below.mkdir(parents=True)
-        assert is_installed(H.COPILOT, str(below))
-        own = installed.home / ".copilot/hooks"
-        own.parent.mkdir()
-        (installed.project / ".github/hooks").rename(own)
-        assert is_installed(H.COPILOT, str(installed.home))
-
-    @pytest.mark.parametrize("broken", ["file", "program", "switch"])
-    def test_not_where_it_would_not_answer(
-        self, installed: Workplace, broken: str
-    ) -> None:
-        file = installed.project / ".github/hooks/hookline.json"
-        if broken == "file":
-            file.write_text("{")
-        elif broken == "program":
-            (installed.project / "bin/hookline").unlink()
-        else:
-            found = json.loads(file.read_text()) | {"disableAllHooks": True}
-            file.write_text(json.dumps(found))
-        assert not is_installed(H.COPILOT, str(installed.project))

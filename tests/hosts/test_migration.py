@@ -44,7 +44,10 @@ def test_hooks_of_another_type_than_object_are_noted(source: MigrationSource) ->
     ],
 )
 def test_matcher_is_copied(matcher: str) -> None:
-    """PROTOCOL 12: the engine holds it against the names that the hook is shown."""
+    """The engine holds it against the names that the hook is shown.
+
+    protocol.md#dialects
+    """
     (group,) = claude(one("PreToolUse", matcher)).settings["hooks"]["BeforeTool"]
     assert group["matcher"] == matcher
 
@@ -301,10 +304,13 @@ GEMINI_GROUP = {
 
 @pytest.mark.parametrize("source", [MigrationSource.GEMINI, MigrationSource.LLXPRT])
 def test_hooks_of_the_same_protocol_stay_as_they_are(source: MigrationSource) -> None:
-    """But for the dialect: a deny after a tool withholds there (PROTOCOL 12)."""
+    """But for the dialect: a deny after a tool withholds there.
+
+    protocol.md#dialects
+    """
     found = migrate(source, {"hooks": {"BeforeTool": [GEMINI_GROUP]}})
     (group,) = found.settings["hooks"]["BeforeTool"]
-    hook = {**GEMINI_GROUP["hooks"][0], "dialect": "gemini"}  # type: ignore[index]
+    hook = {**GEMINI_GROUP["hooks"][0], "dialect": source.value}  # type: ignore[index]
     assert group == {**GEMINI_GROUP, "hooks": [hook]}
     assert found.notes == ()
 

@@ -376,7 +376,7 @@ async def test_secret_filter_of_gemini_withholds_the_result(
     migration: Migration, source: str
 ) -> None:
     """A deny after a tool hides the result there; here it would only annotate."""
-    command = f"{PY} $GEMINI_PROJECT_DIR/.{source}/filter.py"
+    command = f"{PY} ${source.upper()}_PROJECT_DIR/.{source}/filter.py"
     migration.write(f".{source}/filter.py", SECRET_FILTER)
     found = {"AfterTool": groups(hook(command, name="filter", timeout=20000))}
     off = {"disabled": ["other"]}

@@ -28,7 +28,7 @@ def heredoc(*lines: str) -> str:
 
 
 def test_each_file_is_one_call_in_our_spelling() -> None:
-    """HOSTS, our names."""
+    """hosts/README.md#what-a-hook-sees."""
     text = patch(
         *("*** Add File: a.txt", "+one", "+two"),
         *("*** Update File: b.txt", "@@ def f():", " kept", "", "-old", "+new"),

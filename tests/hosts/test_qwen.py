@@ -116,7 +116,7 @@ ANSWERS = [
 async def test_each_verdict_has_its_answer(
     desk: Desk, given: Any, then: Any, expected: str
 ) -> None:
-    """Issue 15.2, HOSTS rules 2 to 4: what it ignores takes the stricter form."""
+    """hosts/README.md#rules 2 to 4: what it ignores takes the stricter form."""
     given = captured("qwen", given) if isinstance(given, str) else given
     desk.rule(QWEN.events[given["hook_event_name"]].value, then)
     reply = await desk.ask("qwen", given)
@@ -139,7 +139,7 @@ LOST = [
 async def test_what_is_lost_is_said_when_it_is_lost(
     desk: Desk, name: str, then: Any, expected: str
 ) -> None:
-    """Issue 15.2, HOSTS rule 11."""
+    """Issue 15.2, hosts/README.md#rules 11."""
     await desk.check_loss(QWEN, captured("qwen", name), then, expected)
 
 
@@ -165,7 +165,7 @@ TOOLS = [
 
 @pytest.mark.parametrize(("tool", "given", "name", "expected"), TOOLS)
 def test_tools_have_our_names(tool: str, given: Any, name: str, expected: Any) -> None:
-    """HOSTS, our names."""
+    """hosts/README.md#what-a-hook-sees."""
     call = captured("qwen", "PreToolUse-1")
     found = shown(call | {"tool_name": tool, "tool_input": given})
     assert (found["tool_name"], found["tool_input"]) == (name, expected)
@@ -188,7 +188,10 @@ def test_results_are_as_they_came() -> None:
 
 
 async def test_a_turn_of_tools_is_no_prompt(desk: Desk) -> None:
-    """HOSTS rule 6: it fires UserPromptSubmit with an empty prompt for them."""
+    """It fires UserPromptSubmit with an empty prompt for them.
+
+    hosts/README.md#rules 6
+    """
     desk.rule("BeforeAgent", BLOCK)
     given = captured("qwen", "UserPromptSubmit-1") | {"prompt": ""}
     assert (await desk.ask("qwen", given)).stdout == b"{}\n"
@@ -203,7 +206,10 @@ async def test_a_turn_of_tools_is_no_prompt(desk: Desk) -> None:
     ],
 )
 def test_the_first_answer_is_not_a_second(more: Any, expected: bool) -> None:
-    """HOSTS rule 6, decision 0130: builds without ``prompt_id`` always say true."""
+    """Decision 0130: builds without ``prompt_id`` always say true.
+
+    hosts/README.md#rules 6
+    """
     found = shown(captured("qwen", "Stop-1") | more)
     assert found["stop_hook_active"] is expected
 

@@ -265,11 +265,9 @@ def test_many_clients_at_once_are_all_answered(desk: Desk) -> None:
 
 
 def test_nested_hooks_stop_at_the_limit(desk: Desk) -> None:
-    """HOOKLINE_DEPTH travels, and so does the limit that stands for it (0094)."""
+    """HOOKLINE_DEPTH reaches the helper."""
     nested = f"{sys.executable} -P -m hookline bridge claude"
-    marked = '[ "$(ulimit -x)" = unlimited ]'
-    command = f"while {marked}; do :; done; echo x >> count; "
-    command += f"env -u HOOKLINE_DEPTH {nested} >&2; exit 2"
+    command = f"echo x >> count; {nested} >&2; exit 2"
     desk.project.settings({"type": "command", "name": "nest", "command": command})
     desk.project.trust()
     desk.warm_up()
@@ -372,3 +370,20 @@ def test_status_and_stop(desk: Desk) -> None:
     assert desk.bridge(b"", "--stop")[1].endswith(b"it has been stopped\n")
     assert desk.processes() == []
     assert desk.bridge(b"", "--status")[1] == b"the resident helper is not running\n"
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_hook_gets_the_file_for_variables_that_claude_code_names(
+    desk: Desk, tmp_path: Path, clean: bool
+) -> None:
+    """HOSTS: CLAUDE_ENV_FILE at SessionStart, also through the helper."""
+    command = 'echo "export A=1" >> "$CLAUDE_ENV_FILE"'
+    hook = {"type": "command", "dialect": "claude", "command": command}
+    policy = {"envPolicy": "clean"} if clean else {}
+    desk.user_settings({**hook, **policy}, event="SessionStart")
+    desk.warm_up()
+    for number in range(2):
+        file = tmp_path / f"{number}.sh"
+        event = desk.event(hook_event_name="SessionStart", source="startup")
+        desk.bridge(event, env={"CLAUDE_ENV_FILE": str(file)})
+        assert file.read_text() == "export A=1\n"

@@ -216,7 +216,10 @@ def test_what_a_person_edits_counts_at_once(desk: Desk) -> None:
 
 
 def test_projects_around_and_below_count_at_once(desk: Desk) -> None:
-    """PROTOCOL 2: every folder with a ``.hookline`` up to the repository's root."""
+    """Every folder with a ``.hookline`` up to the repository's root.
+
+    protocol.md#settings
+    """
     start(desk)
     desk.warm_up()
     inner = desk.project.folder / "inner"

@@ -122,7 +122,7 @@ async def test_what_a_tool_does_to_its_changed_input_is_not_recorded(
 async def test_unusual_values_are_recorded_as_hooks_would_see_them(
     tmp_path: Path,
 ) -> None:
-    """PROTOCOL 4: no input slips past by being hard to encode."""
+    """protocol.md#process: no input slips past by being hard to encode."""
     journal = tmp_path / "j.sqlite"
     cycle: list[Any] = []
     cycle.append(cycle)

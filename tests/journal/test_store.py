@@ -145,7 +145,7 @@ def test_a_journal_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_journal_of_version_1_is_read_and_written_on(tmp_path: Path) -> None:
-    """Version 2 marks second answers (PROTOCOL 5)."""
+    """Version 2 marks second answers (protocol.md#several-hooks)."""
     path = tmp_path / "j.sqlite"
     recorder = JournalRecorder(str(path))
     record_write(recorder)

@@ -1,4 +1,4 @@
-"""PROTOCOL section 4: time, and what is left behind. Named after the hazards.
+"""protocol.md#process: time, and what is left behind. Named after the hazards.
 
 The guards against hanging are generous: what is tested is that an answer comes, what
 it says, and that nothing of the group lives on.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hookline.processes.spawn import Program, Streams, spawn, spawn_by_popen
-from hookline.processes.watcher import watcher
+from tests.support.processes import children
 
 Spawn = Callable[..., int]
 
@@ -62,7 +62,7 @@ def _run(start: Spawn, argv: list[str], cwd: Path, path: str = "") -> bytes:
 def test_child_gets_three_descriptors_and_a_group_of_its_own(
     start: Spawn, tmp_path: Path
 ) -> None:
-    """PROTOCOL 4: no descriptor of the host's, no terminal, one group."""
+    """protocol.md#process: no descriptor of the host's, no terminal, one group."""
     leaky = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(leaky, True)
     try:
@@ -116,13 +116,11 @@ def test_program_that_cannot_start_is_an_error_and_leaves_nothing(
     error: type[Exception],
 ) -> None:
     (tmp_path / "plain").write_text("")
-    watcher.stop()  # of other tests
-    before = os.listdir("/proc/self/fd")
+    descriptors, processes = os.listdir("/proc/self/fd"), children()
     with pytest.raises(error):
         _run(start, argv, tmp_path / folder)
-    assert os.listdir("/proc/self/fd") == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert os.listdir("/proc/self/fd") == descriptors
+    assert children() == processes
 
 
 HOST = """
@@ -139,7 +137,7 @@ os._exit(0 if os.waitpid(pid, 0)[1] else 7)
 
 @ways
 def test_child_has_no_terminal_though_its_host_has_one(start: Spawn) -> None:
-    """PROTOCOL 4: the behaviour is the same with and without a TTY."""
+    """protocol.md#process: the behaviour is the same with and without a TTY."""
     pid, master = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-c", HOST, start.__name__])

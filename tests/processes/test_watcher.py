@@ -304,7 +304,10 @@ LEAVES = "sleep 300 & sleep 300 & touch started; wait"
 async def test_host_that_inherits_what_a_hook_left_behind_reaps_it(
     host: Host, how: str, kind: str, command: str, timeout_ms: int
 ) -> None:
-    """PROTOCOL 4, "no zombie": also where the host is the first in a container."""
+    """No zombie, also where the host is the first in a container.
+
+    protocol.md#process
+    """
     hook = {"type": kind, "command": command, "timeout": timeout_ms}
     with host.start(hook, INHERITS.replace("{how}", how)) as running:
         assert running.stdout is not None
@@ -368,7 +371,7 @@ async def test_watcher_ends_with_dispose_and_leaves_no_child(
 
 
 async def test_no_watcher_without_a_process(workshop: Workshop) -> None:
-    """PROTOCOL 3.1: no hook, no process."""
+    """protocol.md#planning: no hook, no process."""
     watcher.stop()
     before = children()
     settings = workshop.settings("BeforeTool", workshop.runs("true"), matcher="other")
@@ -409,7 +412,7 @@ async def test_watcher_that_could_not_start_is_tried_again(workshop: Workshop) -
 
 
 async def test_child_left_on_purpose_outlives_its_host(host: Host) -> None:
-    """PROTOCOL 4: after a normal exit of the hook nothing is hunted."""
+    """protocol.md#process: after a normal exit of the hook nothing is hunted."""
     hook = host.hook("sleep 300 >/dev/null 2>&1 & echo $! > left; exit 0")
     with host.start(hook, "asyncio.run(fire())") as running:
         assert running.wait() == 0

@@ -1,4 +1,4 @@
-"""Translation between Hookline and other hosts, both ways (PROTOCOL 12)."""
+"""Translation between Hookline and other hosts, both ways (protocol.md#dialects)."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_url_taken_from_a_prompt_is_not_passed_to_the_tool() -> None:
     assert ours["tool_input"] == given_input["tool_input"]
 
 
-def test_decisions_are_kept_and_defer_means_ask() -> None:
+def test_decisions_are_kept_and_defer_says_nothing() -> None:
     said = {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -228,7 +228,7 @@ def test_decisions_are_kept_and_defer_means_ask() -> None:
         }
     }
     ours = claude_output(E.BeforeTool, said)["hookSpecificOutput"]
-    assert ours == {"hookEventName": "BeforeTool", "permissionDecision": "ask"}
+    assert ours == {"hookEventName": "BeforeTool"}
     kept = {"decision": "block", "reason": "r", "continue": False}
     assert claude_output(E.BeforeTool, kept) == kept
 

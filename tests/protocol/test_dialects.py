@@ -1,4 +1,7 @@
-"""The names that hooks with a dialect are shown and matched by (PROTOCOL 12)."""
+"""The names that hooks with a dialect are shown and matched by.
+
+protocol.md#dialects
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""PROTOCOL section 1: what each event is matched against, and its effects."""
+"""protocol.md#events: what each event is matched against, and its effects."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
 
+from hookline.errors import HooklineError, UnknownEventError
 from hookline.protocol.events import HookEventName
-from tests.support.workshop import Workshop
+from tests.support.workshop import TOOL, Workshop
 
 EVENTS = list(HookEventName)
 BLOCKING = {
@@ -107,29 +109,70 @@ async def test_matchers_are_ignored_on_events_without_a_field(
     assert len(result.aggregated.hook_results) == 1
 
 
-async def test_an_unknown_event_is_a_validation_failure_with_the_nearest_name(
-    workshop: Workshop,
-) -> None:
-    """DELTA-HFAIL-005."""
-    async with workshop.config({}) as config:
-        system = config.get_hook_system()
-        assert system is not None
-        await system.initialize()
-        result = await system.event_handler.fire("beforetool", {})
-    assert result.aggregated.errors[0].stage == "validation"
-    assert "'BeforeTool'" in result.aggregated.errors[0].message
-
-
-@pytest.mark.parametrize("name", [[], {}, 5, None], ids=str)
-async def test_event_name_of_a_wrong_type_is_a_validation_failure(
+@pytest.mark.parametrize(
+    "name", ["beforetool", "BeforTool", "", [], {}, 5, None], ids=repr
+)
+async def test_unknown_event_raises_wherever_it_is_fired(
     workshop: Workshop, name: Any
 ) -> None:
-    """PROTOCOL 7: fire never raises."""
+    """protocol.md#results: the caller's mistake, also with hooks switched off."""
     async with workshop.config({}) as config:
         system = config.get_hook_system()
         assert system is not None
         await system.initialize()
-        result = await system.event_handler.fire(name, {})
-    error = result.aggregated.errors[0]
-    assert (error.stage, error.event_name) == ("validation", None)
-    assert "unknown event" in error.message
+        for fire in (system.event_handler.fire, config.session("s").fire):
+            with pytest.raises(UnknownEventError) as raised:
+                await fire(name, TOOL)
+        for fire_sync in (system.fire_sync, config.session().fire_sync):
+            with pytest.raises(UnknownEventError):
+                await asyncio.to_thread(fire_sync, name, TOOL)
+        assert isinstance(raised.value, HooklineError)
+        assert repr(name) in str(raised.value)
+        if name in ("beforetool", "BeforTool"):
+            assert "did you mean 'BeforeTool'?" in str(raised.value)
+    async with workshop.config({"enableHooks": False}) as disabled:
+        with pytest.raises(UnknownEventError):
+            await disabled.session().fire(name, TOOL)
+
+
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [("SessionStart", "source"), ("SessionEnd", "reason"), ("PreCompress", "trigger")],
+)
+@pytest.mark.parametrize("value", ["boot", "", None, 5, ["startup"]], ids=repr)
+async def test_choice_that_does_not_exist_is_a_validation_failure(
+    workshop: Workshop, event: str, field: str, value: Any
+) -> None:
+    """DELTA-HPAY-006: hooks do not run, and the failure names the choices."""
+    hook = workshop.runs("touch ran")
+    async with workshop.config(workshop.settings(event, hook)) as config:
+        system = config.get_hook_system()
+        assert system is not None
+        await system.initialize()
+        by_name = {
+            "SessionStart": system.event_handler.fire_session_start_event,
+            "SessionEnd": system.event_handler.fire_session_end_event,
+            "PreCompress": system.event_handler.fire_pre_compress_event,
+        }[event]
+        results = [
+            await by_name(value),
+            await system.event_handler.fire(event, {field: value}),
+            await config.session().fire(event, {field: value}),
+        ]
+    for result in results:
+        [error] = result.aggregated.errors
+        assert (error.stage, error.event_name) == ("validation", event)
+        assert f"{field}: expected one of" in error.message
+    assert not workshop.ran("ran")
+
+
+async def test_choice_of_a_coding_agent_that_is_not_known_here_reaches_hooks(
+    workshop: Workshop,
+) -> None:
+    """protocol.md#events: a host may have more reasons than we know."""
+    host = {"name": "claude", "event": "SessionEnd"}
+    given = {"reason": "bypass_permissions_disabled", "host": host}
+    hook = workshop.runs("cat >seen.json")
+    result = await workshop.fire("SessionEnd", hook, given=given)
+    assert result.aggregated.success
+    assert workshop.seen()["reason"] == "bypass_permissions_disabled"

@@ -1,4 +1,4 @@
-"""PROTOCOL section 4: the fields of an output."""
+"""protocol.md#process: the fields of an output."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_permission_decision_is_ignored_on_other_events(
 
 
 async def test_permission_deny_survives_a_later_allow(workshop: Workshop) -> None:
-    """PROTOCOL 4: also when several hooks are merged."""
+    """protocol.md#process: also when several hooks are merged."""
     deny = {"permissionDecision": "deny", "permissionDecisionReason": "claude style"}
     result = await workshop.fire(
         "BeforeTool",
@@ -94,9 +94,6 @@ async def test_permission_deny_survives_a_later_allow(workshop: Workshop) -> Non
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"continue": "false"}, "continue"),
     ({"continue": 0}, "continue"),
-    ({"decision": True}, "decision"),
-    ({"decision": "BLOCK"}, "decision"),
-    ({"decision": ["block"]}, "decision"),
     ({"reason": 5}, "reason"),
     ({"stopReason": {}}, "stopReason"),
     ({"suppressOutput": "yes"}, "suppressOutput"),
@@ -105,7 +102,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"hookSpecificOutput": {"tool_input": "x"}}, "hookSpecificOutput.tool_input"),
     ({"hookSpecificOutput": {"additionalContext": 1}}, "additionalContext"),
     ({"hookSpecificOutput": {"clearContext": "y"}}, "clearContext"),
-    ({"hookSpecificOutput": {"permissionDecision": "no"}}, "permissionDecision"),
     ({"hookSpecificOutput": {"toolConfig": {"mode": "any"}}}, "toolConfig.mode"),
     (
         {"hookSpecificOutput": {"toolConfig": {"allowedFunctionNames": "a"}}},
@@ -249,7 +245,7 @@ PARTLY: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 def test_a_wrong_value_inside_a_part_is_ignored_by_itself(
     part: str, said: dict[str, Any], kept: dict[str, Any], warning: str
 ) -> None:
-    """PROTOCOL 4, issue 12.5: the rest of the change holds."""
+    """protocol.md#process, issue 12.5: the rest of the change holds."""
     wire = {"hookSpecificOutput": {part: said}}
     output, warnings = read_output(wire, HookEventName.BeforeModel)
     assert output.hook_specific_output == {part: kept}
@@ -284,7 +280,7 @@ def test_a_number_with_a_fraction_of_zero_is_a_whole_number() -> None:
         ({"Decision": "block"}, "did you mean 'decision'?"),
         ({"system_message": "x"}, "did you mean 'systemMessage'?"),
         ({"stopreason": "x"}, "did you mean 'stopReason'?"),
-        ({"permissionDecision": "deny"}, "it belongs in hookSpecificOutput"),
+        ({"additionalContext": "x"}, "it belongs in hookSpecificOutput"),
         (
             {"hookSpecificOutput": {"permissionDecison": "deny"}},
             (
@@ -304,7 +300,7 @@ def test_a_number_with_a_fraction_of_zero_is_a_whole_number() -> None:
 def test_an_unknown_key_is_warned_about_with_the_nearest_name(
     said: dict[str, Any], warning: str
 ) -> None:
-    """PROTOCOL 4, issue 12.4."""
+    """protocol.md#process, issue 12.4."""
     _, [found] = read_output(said, HookEventName.BeforeTool)
     assert warning in found
 

@@ -1,4 +1,4 @@
-"""PROTOCOL section 7: results, envelopes, and that nothing raises."""
+"""protocol.md#results: results, envelopes, and that nothing raises."""
 
 from __future__ import annotations
 
@@ -36,10 +36,30 @@ def test_a_failure_envelope_has_stage_message_event_and_id() -> None:
     assert envelope.errors[0].to_wire() == {
         "stage": "planning",
         "message": "bad",
-        "details": "ValueError",
+        "details": "ValueError('bad')",
         "event_name": "BeforeTool",
         "correlation_id": "c-1",
     }
+
+
+async def test_failure_outside_the_hooks_tells_its_cause(workshop: Workshop) -> None:
+    """DELTA-HFAIL-001: ``details`` have what was raised, and what caused that."""
+
+    class Unreadable(dict[str, Any]):
+        """The fields of a caller that cannot be read."""
+
+        def items(self) -> Any:
+            raise RuntimeError("outer") from KeyError("inner")
+
+    async with workshop.config({}) as config:
+        system = config.get_hook_system()
+        assert system is not None
+        await system.initialize()
+        given = Unreadable(source="clear")
+        result = await system.event_handler.fire("SessionStart", given)
+    [error] = result.aggregated.errors
+    assert error.message == "outer"
+    assert error.details == "RuntimeError('outer'), caused by KeyError('inner')"
 
 
 def test_an_error_without_a_message_is_named() -> None:

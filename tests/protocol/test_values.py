@@ -1,4 +1,7 @@
-"""Values of any type, shown to hooks by what they mean (PROTOCOL 4, issue 12.1)."""
+"""Values of any type, shown to hooks by what they mean.
+
+protocol.md#process, issue 12.1
+"""
 
 from __future__ import annotations
 

@@ -39,13 +39,8 @@ WANTED = {
     "inject-context",
     "read-only",
     "cost-budget",
-    "response-cache",
     "audit-log",
     "notify-webhook",
-    "ci-safety-net",
-    "policy-service",
-    "chained-pair",
-    "model-blind-spots",
     "stay-in-project",
     "no-network",
 }
@@ -100,13 +95,13 @@ def test_a_recipe_that_can_block_is_a_guard(recipe: Recipe) -> None:
     """Issue 17: one that fails must not let pass what it would have blocked."""
     sources = [script.read_text("utf-8") for script in recipe.files[:-1]]
     blocks = any(re.search(r"\b(block|stop|ask)\(", text) for text in sources)
-    redacts = recipe.name in {"redact-personal-data", "chained-pair"}
+    redacts = recipe.name == "redact-personal-data"
     assert recipe.guards is (blocks or redacts or recipe.when is not None)
 
 
 def test_recipes_that_record_or_count_are_asked_once() -> None:
     once = {recipe.name for recipe in RECIPES.values() if recipe.records}
-    assert once == {"audit-log", "git-checkpoint", "cost-budget", "response-cache"}
+    assert once == {"audit-log", "git-checkpoint", "cost-budget"}
 
 
 KEYS = {"expect", "onError", "recheck"}

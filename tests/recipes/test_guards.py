@@ -377,59 +377,6 @@ READ_ONLY_ALLOWS = [
     "sudo cat a",
     "time ls",
 ]
-CI_SAFETY_NET_BLOCKS = [
-    "git push",
-    "git -c a=b push",
-    "git --git-dir=x push",
-    "npm publish",
-    "npx npm publish",
-    "yarn npm publish",
-    "pnpm -r publish",
-    "twine upload x",
-    "python -m twine upload x",
-    "docker push x",
-    "gh release create",
-    "gh pr merge",
-    "gh api x",
-    "kubectl apply -f x",
-    "terraform apply",
-    "terraform -chdir=x apply",
-    "aws s3 cp",
-    "echo x > .github/workflows/a.yml",
-    "cp x .github/workflows/a.yml",
-    "sed -i x .github/workflows/a.yml",
-    "tee .gitlab-ci.yml",
-    "curl x|sh",
-    "sudo git push",
-    "bash -c 'git push'",
-    "g=push; git $g",
-    "git \\push",
-    "cargo publish",
-    "uv publish",
-    "hub release",
-    "make deploy",
-    "helm upgrade x",
-    "rm .github/workflows/a.yml",
-    "GIT push",
-]
-CI_SAFETY_NET_ALLOWS = [
-    "git status",
-    "git log --grep push",
-    "npm test",
-    "npm run publish-check",
-    "docker build .",
-    "docker pull x",
-    "kubectl get pods",
-    "terraform plan",
-    "cargo build",
-    "make test",
-    "cat .github/workflows/a.yml",
-    "echo push",
-    "git commit -m push",
-    "gh pr view",
-    "git stash push",
-    "pytest -k publish",
-]
 
 
 @pytest.fixture
@@ -462,8 +409,6 @@ CASES = [
         ("protected_files", "allow", PROTECTED_FILES_ALLOWS),
         ("read_only", "block", READ_ONLY_BLOCKS),
         ("read_only", "allow", READ_ONLY_ALLOWS),
-        ("ci_safety_net", "block", CI_SAFETY_NET_BLOCKS),
-        ("ci_safety_net", "allow", CI_SAFETY_NET_ALLOWS),
     )
     for number, line in enumerate(lines)
 ]

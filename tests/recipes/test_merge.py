@@ -15,7 +15,7 @@ from hookline.recipes.merge import Groups, Presence, merge_groups
 from hookline.settings.read import parse_text
 
 WANTED: Groups = settings_for(
-    [RECIPES["chained-pair"], RECIPES["audit-log"], RECIPES["stay-in-project"]]
+    [RECIPES["secret-scan"], RECIPES["audit-log"], RECIPES["stay-in-project"]]
 )["hooks"]
 
 JSON = {
@@ -102,13 +102,12 @@ def test_any_text_survives_as_toml(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "hook",
-    [{"name": "normalize-paths", "command": "mine"}, {"name": "confine-paths"}],
+    "hook", [{"name": "secret-scan", "command": "mine"}, {"name": "secret-scan"}]
 )
 def test_a_group_is_not_added_beside_one_of_its_hooks(hook: dict[str, str]) -> None:
     settings = {"BeforeTool": [{"hooks": [hook]}, None, {"hooks": [3]}]}
     text = json.dumps({"hooks": settings})
-    wanted = settings_for([RECIPES["chained-pair"]])["hooks"]
+    wanted = settings_for([RECIPES["secret-scan"]])["hooks"]
     merged = merge_groups(text, "settings.json", wanted)
     assert merged.text == text
-    assert merged.names(Presence.ADAPTED) == "normalize-paths, confine-paths"
+    assert merged.names(Presence.ADAPTED) == "secret-scan"

@@ -131,7 +131,7 @@ def test_answer_is_spelt_as_in_the_protocol(said: Output, wire: dict[str, Any]) 
     ids=["modify_response", "respond", "modify_request"],
 )
 def test_model_answers_are_accepted_by_the_reader(said: Output) -> None:
-    """PROTOCOL 9: the answers have the stable shape."""
+    """protocol.md#translation: the answers have the stable shape."""
     _, warnings = read_output(said, HookEventName.BeforeModel)
     assert warnings == ()
 

@@ -150,7 +150,7 @@ def test_answer_may_hold_paths_and_any_text(script: Script) -> None:
 
 
 def test_number_with_too_many_digits_does_not_crash_a_guard(script: Script) -> None:
-    """PROTOCOL 4: no input slips past a guard by being hard to read."""
+    """protocol.md#process: no input slips past a guard by being hard to read."""
     stdin = b'{"tool_input": {"n": %s}}' % (b"9" * 5000)
     ended = script.run("run(lambda event: block('seen'))", stdin=stdin)
     assert json.loads(ended.stdout)["reason"] == "seen"

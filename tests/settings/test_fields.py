@@ -67,7 +67,7 @@ def test_schema_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_schema_has_the_keys_of_the_protocol_and_no_others() -> None:
-    """PROTOCOL 2: all keys, so that nothing is invented twice."""
+    """protocol.md#settings: all keys, so that nothing is invented twice."""
     assert set(properties("$defs", "hook")) == HOOK_KEYS
     assert set(properties("$defs", "group")) == {"matcher", "sequential", "hooks"}
     assert set(properties("properties", "hooksConfig")) == OPTION_KEYS

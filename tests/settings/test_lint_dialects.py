@@ -19,9 +19,9 @@ def findings(event: str = "BeforeTool", matcher: str = "", **hook: Any) -> list[
     return [f"{one.severity} {one.path[-1]}: {one.message}" for one in report.problems]
 
 
-def test_the_schema_knows_both_dialects() -> None:
+def test_the_schema_knows_all_dialects() -> None:
     hook = settings_schema()["$defs"]["hook"]["properties"]["dialect"]
-    assert hook["enum"] == ["hookline", "claude", "gemini", "opa"]
+    assert hook["enum"] == ["hookline", "claude", "gemini", "llxprt", "opa"]
 
 
 @pytest.mark.parametrize("dialect", ["claude", "gemini"])
@@ -171,3 +171,6 @@ def test_each_dialect_has_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_file_that_hookline_does_not_have_is_said() -> None:
     (found,) = findings(command="echo x >> $CLAUDE_ENV_FILE", dialect="claude")
     assert "$CLAUDE_ENV_FILE, which nothing sets: Hookline has no such file" in found
+    at_start = {"command": "echo x >> $CLAUDE_ENV_FILE", "event": "SessionStart"}
+    assert findings(**at_start, dialect="claude") == []
+    assert len(findings(**at_start)) == 1

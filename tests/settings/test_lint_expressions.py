@@ -135,7 +135,7 @@ def test_the_line_in_the_file_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_missing_engine_is_named_once_for_a_rule(tmp_path: Path) -> None:
-    """Not for each text in it (PROTOCOL 13)."""
+    """Not for each text in it (protocol.md#rules)."""
     then = {"decision": "deny", "reason": "${tool_name}: ${tool_input.path}"}
     rule = {"type": "rule", "when": "true", "name": "r", "then": then}
     settings = tmp_path / "settings.json"

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap, UserDict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import hookline
-from hookline import HookEventName, Settings, SettingsError
+from hookline import Config, HookEventName, Settings, SettingsError
 from hookline.settings.locations import SettingsPlaces
 from hookline.settings.model import HookSource
 
@@ -61,7 +63,7 @@ def test_settings_is_a_public_name() -> None:
 
 
 def test_load_orders_layers_by_priority(places: SettingsPlaces) -> None:
-    """PROTOCOL 2: project, user, system."""
+    """protocol.md#settings: project, user, system."""
     fill(
         places,
         system=settings_with(hook("s")),
@@ -107,7 +109,10 @@ def test_load_reads_toml(places: SettingsPlaces) -> None:
 def test_load_keeps_other_sources_when_one_file_is_broken(
     places: SettingsPlaces,
 ) -> None:
-    """PROTOCOL 2: a clear error naming file, line and column; the others work."""
+    """A clear error naming file, line and column; the others work.
+
+    protocol.md#settings
+    """
     fill(places, project='{"hooks": \n  {,}}', user=settings_with(hook("u")))
     settings = Settings.load(places=places)
     assert names_of(settings) == ["u"]
@@ -117,7 +122,7 @@ def test_load_keeps_other_sources_when_one_file_is_broken(
 
 
 def test_load_refuses_both_languages_in_one_place(places: SettingsPlaces) -> None:
-    """PROTOCOL 2: the error names both."""
+    """protocol.md#settings: the error names both."""
     fill(places, project=settings_with(hook("p")), user=settings_with(hook("u")))
     folder = folder_of(places, HookSource.PROJECT)
     (folder / "settings.toml").write_text("")
@@ -140,7 +145,10 @@ def test_load_collects_the_warnings_of_all_layers(places: SettingsPlaces) -> Non
 def test_from_file_replaces_everything_but_managed_hooks(
     places: SettingsPlaces, tmp_path: Path
 ) -> None:
-    """PROTOCOL 2: an explicit file replaces all except managed system hooks."""
+    """An explicit file replaces all except managed system hooks.
+
+    protocol.md#settings
+    """
     fill(
         places,
         project=settings_with(hook("p")),
@@ -151,7 +159,7 @@ def test_from_file_replaces_everything_but_managed_hooks(
     settings = Settings.from_file(file, system_dir=places.system_dir)
     assert names_of(settings) == ["x", "m"]
     assert settings.layers[0].explicit
-    assert settings.layers[0].source is HookSource.PROJECT
+    assert settings.layers[0].source is HookSource.EXPLICIT
     assert settings.has_managed
 
 
@@ -190,3 +198,31 @@ def test_from_mapping_is_explicit_and_reads_no_file() -> None:
 def test_from_mapping_takes_enum_members_as_words() -> None:
     mapping = {"hooks": {HookEventName.BeforeTool: ({"hooks": (hook("x"),)},)}}
     assert names_of(Settings.from_mapping(mapping)) == ["x"]
+
+
+@pytest.mark.parametrize("given", [[], (), None, "hooks", b"{}", 5, True, {1}])
+def test_from_mapping_names_what_it_was_given(given: Any) -> None:
+    """protocol.md#settings: a caller's mistake, not an AttributeError."""
+    with pytest.raises(SettingsError, match="expected a mapping, got "):
+        Settings.from_mapping(given)
+    nested = Settings.from_mapping({"hooks": given, "hooksConfig": given})
+    assert len(nested.warnings) == 2
+    events = Settings.from_mapping({"hooks": {"BeforeTool": [given]}})
+    assert "BeforeTool[0]" in "".join(events.warnings)
+
+
+def test_from_mapping_takes_mappings_of_any_kind() -> None:
+    """protocol.md#settings: no guard is dropped for the class of a mapping."""
+    group = MappingProxyType({"hooks": [UserDict(hook("g"))]})
+    given = MappingProxyType({"hooks": ChainMap({"BeforeTool": [group]})})
+    settings = Settings.from_mapping(given)
+    assert names_of(settings) == ["g"]
+    assert not settings.warnings
+
+
+def test_config_names_settings_of_the_wrong_type() -> None:
+    """protocol.md#settings: a mapping in place of Settings is not no settings."""
+    wrong: tuple[Any, ...] = ({}, {"hooks": {}}, [])
+    for given in wrong:
+        with pytest.raises(TypeError, match="expected Settings, got"):
+            Config(settings=given)

@@ -1,4 +1,7 @@
-"""Who may switch off, loosen or tighten what: "A project can only add" (PROTOCOL 2)."""
+"""Who may switch off, loosen or tighten what: "A project can only add".
+
+protocol.md#settings
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's"
 
 
 def test_folders_are_those_of_the_protocol(tmp_path: Path) -> None:
-    """PROTOCOL 2."""
+    """protocol.md#settings."""
     (tmp_path / ".hookline").mkdir()
     places = SettingsPlaces(project_dir=tmp_path)
     assert places.folders(places.workspace()) == [

@@ -1,4 +1,4 @@
-"""Finding the projects that apply in a folder (PROTOCOL 2, issue 12.14)."""
+"""Finding the projects that apply in a folder (protocol.md#settings, issue 12.14)."""
 
 from __future__ import annotations
 

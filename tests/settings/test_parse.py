@@ -60,7 +60,7 @@ def parse_options(**fields: Any) -> tuple[HooksOptions, tuple[str, ...]]:
 
 
 def test_hook_has_the_documented_defaults() -> None:
-    """PROTOCOL 2: timeout 60000, the name is the command."""
+    """protocol.md#settings: timeout 60000, the name is the command."""
     hook, warnings = parse_hook()
     assert hook == HookConfig(type=HookType.COMMAND, command="x", name="x")
     assert hook.timeout_ms == 60_000
@@ -139,7 +139,7 @@ def test_python_hook_is_named_after_its_function() -> None:
 
 
 def test_plugin_hook_is_accepted_and_has_a_name() -> None:
-    """PROTOCOL 2: accepted for compatibility."""
+    """protocol.md#settings: accepted for compatibility."""
     (hook,), warnings = parse_hooks({"type": "plugin"})
     assert (hook.type, hook.name, warnings) == (HookType.PLUGIN, "plugin", ())
 
@@ -168,7 +168,7 @@ def test_plugin_hook_is_accepted_and_has_a_name() -> None:
 def test_bad_hook_is_dropped_with_one_warning_and_the_rest_works(
     hook: Any, reason: str
 ) -> None:
-    """PROTOCOL 2: the warning names file, event and reason."""
+    """protocol.md#settings: the warning names file, event and reason."""
     good = {"type": "command", "command": "good"}
     hooks, (warning,) = parse_hooks(good, hook, good)
     assert [hook.name for hook in hooks] == ["good", "good"]
@@ -246,7 +246,7 @@ def test_unknown_event_is_dropped_with_the_nearest_name(name: str, advice: str) 
 def test_wrong_optional_field_is_dropped_and_the_hook_stays(
     key: str, value: Any
 ) -> None:
-    """PROTOCOL 2."""
+    """protocol.md#settings."""
     hook, (warning,) = parse_hook(**{key: value})
     assert hook == parse_hook()[0]
     assert warning.startswith(f"{FILE}: hooks.BeforeTool[0].hooks[0].{key}: ignored: ")

@@ -77,7 +77,7 @@ def test_broken_file_is_refused_with_line_and_column(
     problem: str,
     place: tuple[int | None, int | None],
 ) -> None:
-    """PROTOCOL 2: a clear error naming file, line and column."""
+    """protocol.md#settings: a clear error naming file, line and column."""
     error = refusal_of(write(tmp_path / name, content))
     assert problem in str(error)
     assert (error.line, error.column) == place

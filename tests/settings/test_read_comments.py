@@ -1,4 +1,4 @@
-"""Comments and trailing commas in JSON settings (PROTOCOL 2)."""
+"""Comments and trailing commas in JSON settings (protocol.md#settings)."""
 
 from __future__ import annotations
 

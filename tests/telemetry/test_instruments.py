@@ -128,9 +128,10 @@ async def test_threads_lose_no_count(host: Recorded) -> None:
 
 async def test_failure_outside_the_hooks_is_in_the_count(host: Recorded) -> None:
     async with host.system() as hooks:
-        await hooks.event_handler.fire("NoSuchEvent", {})
+        await hooks.event_handler.fire("SessionStart", {"source": "boot"})
     (point,) = host.points("hookline.events")
     assert dict(point.attributes) == {
+        "hookline.event": "SessionStart",
         "hookline.verdict": "allowed",
         "error.type": "validation",
     }

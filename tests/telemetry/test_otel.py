@@ -208,11 +208,11 @@ async def test_timeout_and_a_missing_program_have_their_causes(host: Recorded) -
     assert causes == {"slow": "timeout", "gone": "spawn"}
 
 
-async def test_unknown_event_has_a_span_with_its_stage(host: Recorded) -> None:
+async def test_invalid_event_has_a_span_with_its_stage(host: Recorded) -> None:
     async with host.system() as hooks:
-        await fire(hooks, "NoSuchEvent")
+        await hooks.event_handler.fire("SessionStart", {"source": "boot"})
     (span,) = host.spans
-    assert span.name == "hookline event"
+    assert span.name == "hookline SessionStart"
     assert attributes(span)["error.type"] == "validation"
     assert span.status.status_code is StatusCode.ERROR
 
@@ -234,7 +234,7 @@ async def test_fields_that_cannot_be_read_are_a_failed_span(host: Recorded) -> N
 async def test_model_payload_that_cannot_be_translated_is_a_failed_span(
     host: Recorded,
 ) -> None:
-    """PROTOCOL 8: an event of a bus is translated before it is planned."""
+    """protocol.md#bus: an event of a bus is translated before it is planned."""
     async with host.system(event="BeforeModel") as hooks:
         hooks.on("BeforeModel")(lambda _: None)
         handler = hooks.event_handler
@@ -260,7 +260,7 @@ def _with(pipeline: Any, **changes: Any) -> Any:
 async def test_event_that_nothing_can_show_is_blocked_with_a_failed_span(
     host: Recorded,
 ) -> None:
-    """PROTOCOL 4: too deep to be shown to a guard."""
+    """protocol.md#process: too deep to be shown to a guard."""
     deep: list[Any] = []
     for _ in range(600):
         deep = [deep]

@@ -43,7 +43,10 @@ async def test_trace_goes_over_the_bus_in_memory(host: Recorded) -> None:
 
 
 async def test_an_invalid_request_has_a_span_and_a_count(host: Recorded) -> None:
-    """PROTOCOL 8, issue 16: a request that is refused before any event is seen, too."""
+    """Issue 16: a request that is refused before any event is seen, too.
+
+    protocol.md#bus
+    """
     async with host.system(LOOK) as hooks:
         server = RequestServer(hooks.event_handler)
         with host.tracer.start_as_current_span("turn") as turn:

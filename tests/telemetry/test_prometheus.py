@@ -114,14 +114,14 @@ async def test_an_event_that_fails_or_is_cancelled_is_counted_as_that(
     started = tmp_path / "started"
     system = system_of(tmp_path, figures, command("slow", f"touch {started}; sleep 60"))
     async with system:
-        await system.event_handler.fire("Nonsense", {})
+        await system.event_handler.fire("SessionStart", {"source": "boot"})
         handler = system.event_handler
         firing = asyncio.create_task(handler.fire_before_tool_event("x", {}))
         await until(str(started))
         firing.cancel()
         await asyncio.wait({firing})
     found = Scrape(figures)
-    assert found.get("events_total", event="unknown", verdict="failed") == 1
+    assert found.get("events_total", event="SessionStart", verdict="failed") == 1
     assert found.get("events_total", event="BeforeTool", verdict="cancelled") == 1
     labels = {"hook": "slow", "type": "command", "outcome": "cancelled"}
     assert found.get("hook_runs_total", **labels) == 1

@@ -47,8 +47,11 @@ run(no_env_files)
 
 
 def run_pytest(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    # A base folder of its own: by default pytest removes those of earlier runs, which
+    # takes minutes after one of all tests.
+    base = f"--basetemp={folder / 'base'}"
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", base, *words],
         cwd=folder,
         capture_output=True,
         text=True,

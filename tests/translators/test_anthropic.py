@@ -32,12 +32,12 @@ def with_messages(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
     ids=["Message", "among dicts"],
 )
 def test_its_objects_are_recognised(value: object) -> None:
-    """PROTOCOL 9: by the object's type."""
+    """protocol.md#translation: by the object's type."""
     assert isinstance(pick_translator(value), AnthropicTranslator)
 
 
 def test_system_is_not_shown_but_system_messages_are() -> None:
-    """PROTOCOL 9: except where the SDK keeps it among the messages."""
+    """protocol.md#translation: except where the SDK keeps it among the messages."""
     request = with_messages(
         {"role": "system", "content": "a"},
         {"role": "assistant", "content": [{"type": "text", "text": "b"}]},

@@ -41,7 +41,7 @@ def shown(contents: Any) -> list[LLMMessage]:
     ids=lambda value: type(value).__name__,
 )
 def test_its_objects_are_recognised(value: object) -> None:
-    """PROTOCOL 9: by the object's type."""
+    """protocol.md#translation: by the object's type."""
     assert isinstance(pick_translator(value), GenAITranslator)
 
 
@@ -229,7 +229,7 @@ def test_changed_mode_leaves_the_rest_of_the_tool_config() -> None:
 
 
 def test_limited_tools_are_the_named_functions_and_nothing_else() -> None:
-    """PROTOCOL 10."""
+    """protocol.md#callers."""
 
     def read_file(path: str) -> str:
         return path

@@ -1,4 +1,4 @@
-"""Which translator a value gets (PROTOCOL 9)."""
+"""Which translator a value gets (protocol.md#translation)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ OBJECT_PARTS = {"candidates": [{"content": {"role": "model", "parts": [{"text": 
     ],
 )
 def test_pick_translator_goes_by_shape(value: object, kind: type) -> None:
-    """PROTOCOL 9: for dicts ``contents`` is google-genai, ``messages`` stable."""
+    """For dicts ``contents`` is google-genai, ``messages`` stable.
+
+    protocol.md#translation
+    """
     assert isinstance(pick_translator(value), kind)
 
 
@@ -154,7 +157,10 @@ RESPONSES: dict[str, tuple[type, dict[str, Any]]] = {
 def test_requests_of_every_sdk_are_recognised_as_dicts(
     kind: type, request_: dict[str, Any]
 ) -> None:
-    """PROTOCOL 9, issue 12.5: and guards see their text, without ``translator=``."""
+    """Issue 12.5: and guards see their text, without ``translator=``.
+
+    protocol.md#translation
+    """
     for given in (request_, MappingProxyType(request_)):
         assert isinstance(pick_translator(given), kind)
         assert "hi" in str(stable_wire("llm_request", given)["messages"])
@@ -162,7 +168,7 @@ def test_requests_of_every_sdk_are_recognised_as_dicts(
 
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_of_every_sdk_are_recognised_as_dicts(name: str) -> None:
-    """PROTOCOL 9."""
+    """protocol.md#translation."""
     kind, response = RESPONSES[name]
     for given in (response, MappingProxyType(response)):
         assert isinstance(pick_translator(given), kind)

@@ -36,7 +36,7 @@ def chat(*messages: Any, **more: Any) -> dict[str, Any]:
     ids=lambda value: type(value).__name__,
 )
 def test_its_objects_are_recognised(value: object) -> None:
-    """PROTOCOL 9: by the object's type, also as a message among dicts."""
+    """protocol.md#translation: by the object's type, also as a message among dicts."""
     assert isinstance(pick_translator(value), OpenAITranslator)
 
 

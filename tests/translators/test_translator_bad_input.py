@@ -110,7 +110,7 @@ objects = st.dictionaries(st.sampled_from(KEYS), json_values, max_size=6)
 def test_nothing_but_a_translation_error_is_raised(
     sdk: str, value: Any, change: dict[str, Any]
 ) -> None:
-    """PROTOCOL 9: for any value, from a caller or from a hook."""
+    """protocol.md#translation: for any value, from a caller or from a hook."""
     translator = TRANSLATORS[sdk]
     for function in (
         translator.to_hook_llm_request,

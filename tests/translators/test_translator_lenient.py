@@ -163,7 +163,7 @@ def secret() -> dict[str, Any]:
 def test_text_that_cannot_be_read_is_a_failure_and_not_hidden(
     name: str, request_: dict[str, Any]
 ) -> None:
-    """PROTOCOL 9: then the failure policy decides."""
+    """protocol.md#translation: then the failure policy decides."""
     with pytest.raises(TranslationError):
         wire_of(request_, name)
 
@@ -242,7 +242,7 @@ def test_fields_of_a_candidate_of_the_wrong_type_do_not_hide_an_answer(
 def test_a_setting_that_the_sdk_refuses_is_ignored_by_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """PROTOCOL 4: settings that only google-genai knows the type of."""
+    """protocol.md#process: settings that only google-genai knows the type of."""
     config = types.GenerateContentConfig(temperature=0.5)
     request = GenerateContentRequest("m", "secret", config)
     translator: HookTranslator = pick_translator(request)
@@ -261,7 +261,7 @@ def test_a_setting_that_the_sdk_refuses_is_ignored_by_itself(
 
 
 async def test_unknown_keys_of_a_stable_message_survive_the_round_trip() -> None:
-    """PROTOCOL 9: so that an adapter may keep a cursor there."""
+    """protocol.md#translation: so that an adapter may keep a cursor there."""
     messages = [
         {"role": "user", "content": "a", "cursor": 1, "extra": {"x": [1]}},
         {"role": "model", "content": "b", "cursor": 2},
@@ -330,7 +330,7 @@ def test_an_unknown_type_does_not_hide_text(case: str) -> None:
 
 
 def test_a_thought_is_no_text() -> None:
-    """PROTOCOL 9: thoughts are dropped, those that have a text too."""
+    """protocol.md#translation: thoughts are dropped, those that have a text too."""
     block = {"type": "summary_text", "text": "hm"}
     request = {"messages": [{**HI, "content": [block, BLOCK]}]}
     assert wire_of(request, "openai")["messages"][0]["content"] == "secret"

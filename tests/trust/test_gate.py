@@ -49,7 +49,7 @@ async def test_a_trusted_hook_runs(project: Project) -> None:
 async def test_an_untrusted_project_changes_no_options_of_others(
     project: Project,
 ) -> None:
-    """PROTOCOL 2: it contributes nothing but candidates for trust."""
+    """protocol.md#settings: it contributes nothing but candidates for trust."""
     project.settings(
         GUARD,
         enableHooks=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from typing import Any
 
 import msgspec
 import pytest
@@ -46,12 +47,14 @@ async def test_a_branch_that_was_approved_before_is_approved(project: Project) -
         assert await reasons(project) == [f"first {name}", f"second {name}"]
 
 
+@pytest.mark.parametrize("start", ["main", "topic"])
 async def test_a_running_session_follows_a_switch_of_branches(
-    project: Project,
+    project: Project, start: str
 ) -> None:
     approve(project, "main", "topic")
+    branch(project, start)
     async with project.system() as hooks:
-        for name in ("main", "topic", "main"):
+        for name in ("topic", "main", "topic"):
             branch(project, name)
             found = await hooks.event_handler.fire_before_tool_event("x", {})
             texts = [one.stderr.strip() for one in found.aggregated.hook_results]
@@ -139,7 +142,7 @@ def test_a_record_without_the_new_fields_can_be_read() -> None:
 async def test_no_guard_gives_way_to_what_was_approved_on_another_branch(
     project: Project, last: str, attack: str
 ) -> None:
-    """Issue 12.13: in no approved state, the guards of all of them fail."""
+    """Issue 12.13: in no approved state, the guards of the one last seen fail."""
     project.guarded()
     project.trust()
     if last == "no hooks":
@@ -164,6 +167,51 @@ async def test_no_guard_gives_way_to_what_was_approved_on_another_branch(
     result = await project.fire()
     assert result.blocked
     assert "onError says block for changed" in (result.reason or "")
+
+
+def rule(name: str, when: str = "true") -> dict[str, Any]:
+    then = {"decision": "deny", "reason": name}
+    return {"type": "rule", "name": name, "when": when, "then": then}
+
+
+@pytest.mark.parametrize("edit", ["settings", "folder", "file beside", "older rule"])
+async def test_only_the_last_approved_state_counts_for_an_edited_project(
+    project: Project, edit: str
+) -> None:
+    """protocol.md#settings: no hook of an older approval comes back."""
+    for version in ("one", "two", "three"):
+        project.settings(rule(version))
+        assert project.trust() == 0
+    if edit == "settings":
+        project.settings(rule("three", when="false"))
+    elif edit == "folder":
+        shutil.rmtree(project.folder / ".hookline")
+    else:
+        project.write(".hookline/note", "")
+    if edit == "older rule":
+        project.settings(rule("one"))
+    result = await project.fire("x")
+    assert result.blocked
+    names = [one.hook_name for one in result.aggregated.hook_results]
+    assert names == ["three"]
+    assert (result.reason or "").count("approved") == 1
+
+
+async def test_branch_that_was_used_last_counts_once_it_is_edited(
+    project: Project,
+) -> None:
+    """protocol.md#settings: what another branch guards is not blocked on this one."""
+    for name in ("main", "topic"):
+        project.settings(rule(name))
+        assert project.trust() == 0
+    project.settings(rule("main"))
+    assert (await project.fire()).reason == "main"
+    project.settings(rule("main", when="false"))
+    result = await project.fire()
+    assert result.blocked
+    assert [one.hook_name for one in result.aggregated.hook_results] == ["main"]
+    project.settings(rule("topic"))
+    assert (await project.fire()).reason == "topic", "it is still approved"
 
 
 async def test_policy_of_the_approval_decides_for_every_branch(

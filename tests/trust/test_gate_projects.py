@@ -51,7 +51,7 @@ async def test_guard_of_the_repository_holds_in_a_subfolder(outer: Project) -> N
 async def test_each_project_is_trusted_by_itself(
     outer: Project, inner: Project
 ) -> None:
-    """PROTOCOL 2."""
+    """protocol.md#settings."""
     assert names(await fire_in(inner.folder)) == []
     inner.trust()
     assert names(await fire_in(inner.folder)) == ["inner"]
@@ -74,7 +74,7 @@ async def test_each_project_is_trusted_by_itself(
 async def test_options_of_a_project_reach_its_own_hooks_only(
     outer: Project, inner: Project, more: dict[str, Any]
 ) -> None:
-    """PROTOCOL 2: a project can only add, also to the project around it."""
+    """protocol.md#settings: a project can only add, also to the project around it."""
     outer.guarded(onError="block")
     inner.settings(INNER, **more)
     outer.trust()
@@ -92,7 +92,7 @@ async def test_options_of_a_project_reach_its_own_hooks_only(
 async def test_local_settings_belong_to_the_project_and_need_trust(
     outer: Project,
 ) -> None:
-    """PROTOCOL 2: ``settings.local.json`` needs trust like the other."""
+    """protocol.md#settings: ``settings.local.json`` needs trust like the other."""
     outer.trust()
     group = {"hooks": [{"type": "command", "name": "mine", "command": "true"}]}
     local = {"hooks": {"BeforeTool": [group]}, "hooksConfig": {"disabled": ["guard"]}}
@@ -142,7 +142,7 @@ async def test_new_repository_in_a_subfolder_keeps_the_guard(
 async def test_command_runs_in_the_folder_of_its_project(
     outer: Project, inner: Project, tmp_path: Path
 ) -> None:
-    """PROTOCOL 4: folder, PWD, variables, for a hook of each source."""
+    """protocol.md#process: folder, PWD, variables, for a hook of each source."""
     names_of = "HOOKLINE_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD", "HOOKLINE_CWD"
     shown = " ".join(f"${name}" for name in names_of)
 

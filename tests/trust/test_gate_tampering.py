@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,31 @@ from hookline.protocol.results import FailureCause
 from hookline.trust.gate import HookApproval
 from hookline.trust.pins import MAX_TREE_ENTRIES
 from tests.support.project import DENY, GUARD, Project
+
+
+async def test_file_that_is_too_large_to_check_blocks_at_once(project: Project) -> None:
+    """Issue 26.14: ``truncate -s 200G .hookline/x`` was read to its end."""
+    project.guarded()
+    project.trust()
+    large = project.write(".hookline/x", "")
+    os.truncate(large, 200 << 30)
+    began = time.monotonic()
+    result = await project.fire()
+    assert time.monotonic() - began < 10
+    assert result.blocked
+    assert ".hookline/x is too large to be checked" in (result.reason or "")
+
+
+@pytest.mark.parametrize("place", [".hookline/x", "tools/x"])
+def test_file_that_is_too_large_cannot_be_approved(
+    project: Project, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    project.settings({"type": "command", "name": "guard", "command": "sh tools/x"})
+    os.truncate(project.write(place, ""), 200 << 30)
+    assert project.trust() == 1
+    assert f"{place}: is too large to approve" in capsys.readouterr().err
+    os.truncate(project.folder / place, 0)
+    assert project.trust() == 0
 
 
 def edit_script(project: Project) -> None:

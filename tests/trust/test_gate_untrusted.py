@@ -1,4 +1,4 @@
-"""``hooksConfig.untrusted: "block"`` (issue 12.13, PROTOCOL 2)."""
+"""``hooksConfig.untrusted: "block"`` (issue 12.13, protocol.md#settings)."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from hookline.trust.pins import (
     paths_to_pin,
     trust_paths,
 )
+from tests.support.project import GUARD, Project
 
 
 def hook(command: str) -> HookConfig:
@@ -158,3 +159,60 @@ def test_no_letter_in_a_name_hides_a_script(tmp_path: Path, name: str) -> None:
     found = hook_files(hook, str(tmp_path))
     pinned = [one.path for one in found if one.treatment is Treatment.PINNED]
     assert pinned == [str(tmp_path / name)]
+
+
+READ_AS_BASH_READS = [
+    r"""echo "${x//\"/}"; sh tools/g.sh""",
+    r"""echo "${x//\'/}" "${y%\}}"; sh tools/g.sh""",
+    r'''echo "${x//'"'/}"; sh tools/g.sh; echo "${x//'"'/}"''',
+    r"""echo "${x:-it's}" "${a[0]:-it's}"; sh tools/g.sh""",
+    r"""echo "${x//${y//\"/}/\"}"; sh tools/g.sh""",
+    'env -S"sh tools/g.sh"',
+    "env -S 'sh tools/g.sh'",
+    "env -iS'sh tools/g.sh' one two",
+    "env --split-string='sh tools/g.sh'",
+    "env --split-string 'sh tools/g.sh'",
+    "env -S'bash -c' '. tools/g.sh'",
+    "tools/{g..g}.sh",
+    "tools/{a..i..2}.sh",
+    "sh tools/{h,{f..g}}.sh",
+    "sh tools/{g,h}.sh",
+    "sh tools/0{08..10}.sh",
+]
+
+
+@pytest.mark.parametrize("command", READ_AS_BASH_READS)
+async def test_file_of_a_command_is_pinned_however_it_is_spelled(
+    project: Project, command: str
+) -> None:
+    """protocol.md#settings: a guard whose script changes blocks."""
+    script = "tools/009.sh" if "08" in command else "tools/g.sh"
+    project.write(script, "exit 0", mode=0o755)
+    project.settings({**GUARD, "command": command})
+    assert project.trust() == 0
+    project.write(script, "exit 0 # changed", mode=0o755)
+    result = await project.fire()
+    assert result.blocked
+    assert f"{script} changed since it was approved" in (result.reason or "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        r"env -S'sh\_tools/g.sh'",
+        'env -S"sh $TOOLS/g.sh"',
+        "sh tools/{$a..$b}.sh",
+        "sh tools/{1..9999999}.sh",
+        "echo 'it; sh tools/g.sh",
+        'echo "${x//"/}; sh tools/g.sh',
+        'echo "$(echo "x; sh tools/g.sh',
+    ],
+)
+def test_command_that_cannot_be_read_is_reported(
+    project: Project, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """protocol.md#settings: what is not pinned is told."""
+    project.write("tools/g.sh", "exit 0")
+    project.settings({**GUARD, "command": command})
+    assert project.trust() == 0
+    assert "cannot be pinned" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 import shutil
 import stat
@@ -53,6 +54,51 @@ def test_record_is_private(project: Project) -> None:
     assert files
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     folder = project.state / "hookline" / "trust"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o277])
+@pytest.mark.parametrize("first", ["approval", "journal"])
+def test_folders_of_approvals_do_not_follow_the_umask(
+    project: Project, umask: int, first: str
+) -> None:
+    """protocol.md#settings: whoever can write one of them can take guards away."""
+    project.guarded()
+    before = os.umask(umask)
+    try:
+        if first == "journal":
+            project.settings(hooksConfig={"journal": True})
+            project.folder.joinpath(".hookline/settings.json").chmod(0o600)
+            options = ["--settings", str(project.folder / ".hookline/settings.json")]
+            call = ["fire", "BeforeTool", "--tool", "x", "--cwd", str(project.folder)]
+            assert main([*call, *options]) == 0
+        assert project.trust() == 0
+    finally:
+        os.umask(before)
+    made = [project.state, *project.state.rglob("*")]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in made}
+    assert {modes[path] for path in made if path.is_dir()} == {0o700}
+    assert not any(mode & 0o077 for mode in modes.values())
+
+
+@pytest.mark.parametrize("name", [".", "trust"])
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+async def test_approvals_in_a_folder_that_others_can_write_are_not_used(
+    project: Project, name: str, mode: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """protocol.md#settings: not even if the record is gone."""
+    project.guarded()
+    assert project.trust() == 0
+    folder = project.state / "hookline" / name
+    folder.chmod(mode)
+    project.record_files()[0].unlink()
+    result = await project.fire()
+    assert result.blocked
+    assert f"run chmod 700 on {folder}" in (result.reason or "")
+    assert project.trust() == 1
+    assert f"run chmod 700 on {folder}" in capsys.readouterr().err
+    folder.chmod(0o755)
+    assert project.trust() == 0
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 

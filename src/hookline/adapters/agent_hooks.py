@@ -90,7 +90,7 @@ class _Run:
         call = await self.turn.begin_tool(
             made["name"], made["args"], confirm=self.confirm, defer=self.approvals
         )
-        is_changed = call.tool_input != made["args"]
+        is_changed = bool(call.changed_names)
         if call.question is not None and is_changed:
             # An approval would run the input that the model gave.
             logger.warning("AGENT-HOOKS cannot ask about an input that hooks changed")
@@ -114,7 +114,11 @@ class _Run:
         outcome = await call.finish(given)
         if outcome.withheld or outcome.stop_reason is not None:
             return _deny(str(outcome.content), outcome.text)
-        return _transform(outcome.result.llm_content) if outcome.additions else ALLOW
+        if outcome.additions and isinstance(value, str):
+            return _transform(outcome.text)
+        # The value of a program stays as it is: the model is told apart.
+        self.turn.note("\n\n".join(outcome.additions))
+        return ALLOW
 
     async def output(self, context: Any) -> Verdict:
         turn = self.turn

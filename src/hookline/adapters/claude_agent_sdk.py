@@ -27,10 +27,14 @@ from hookline.log import logger
 from hookline.protocol.dialects import (
     CLAUDE_MCP_TOOL,
     CLAUDE_NOTIFICATIONS,
+    CLAUDE_TOOLS,
     claude_content,
     claude_replacement,
 )
+from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import encode
+from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.tool_fields import SPELLINGS
 
 try:
     from claude_agent_sdk import HookContext, HookMatcher
@@ -103,9 +107,26 @@ def hookline_hooks(
 def _session_for(given: ConfigOrSession, event: Wire) -> Session:
     session, transcript = session_of(given), event.get("transcript_path") or ""
     if not isinstance(given, Session):
-        return session.view(event["session_id"], transcript_path=transcript)
+        return _ClaudeSession(session.config, event["session_id"], transcript)
     own = session.transcript_path or transcript
-    return session.view(session.session_id, transcript_path=own)
+    return _ClaudeSession(session.config, session.session_id, own)
+
+
+class _ClaudeSession(Session):
+    """Hooks see Claude's names of tools; matchers and rules may use ours as well."""
+
+    async def fire_fields(
+        self,
+        event: HookEventName,
+        fields: Wire,
+        session_id: str | None = None,
+        transcript_path: str | None = None,
+    ) -> ProcessedHookResult:
+        ours = CLAUDE_TOOLS.get(fields.get("tool_name", ""), ())
+        if known := [name for name in ours if name in SPELLINGS]:
+            host = {"name": "claude-agent-sdk", "our_tool_name": known[0]}
+            fields = {**fields, "host": host}
+        return await super().fire_fields(event, fields, session_id, transcript_path)
 
 
 class _Conversation:
@@ -171,7 +192,7 @@ class _Conversation:
         if not call.refused and (problem := turn.problem(name)) is not None:
             # A call at the same time has stopped the run meanwhile.
             call.refuse(ToolResult(llm_content=problem))
-        changed = call.tool_input if call.tool_input != given["tool_input"] else None
+        changed = call.tool_input if call.changed_names else None
         verdict = _verdict(call, bool(asked))
         return self._ending(turn, _specific(given, **verdict, updatedInput=changed))
 

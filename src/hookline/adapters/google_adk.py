@@ -27,6 +27,7 @@ from hookline.agent import (
     session_of,
 )
 from hookline.errors import HooklineError, MissingExtraError
+from hookline.protocol.jsontext import same_json
 from hookline.translators.genai import GenerateContentRequest
 
 try:
@@ -435,7 +436,9 @@ class HooklinePlugin(BasePlugin):
         begun = invocation.begun.pop(context.function_call_id or "", None)
         said = context.tool_confirmation
         # Two calls may have one id: what runs is what hooks have seen.
-        is_same = begun is not None and (begun.refused or begun.tool_input == call.args)
+        is_same = begun is not None and (
+            begun.refused or same_json(begun.tool_input, call.args)
+        )
         if begun and is_same and begun.tool_name == call.name and said is None:
             return begun
         is_askable = context.node is None and bool(context.function_call_id)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeAlias, TypeVar, cast
 
 from hookline.agent import (
     ConfigOrSession,
     Confirm,
     HookedModelCall,
+    HookedToolCall,
     HookedTurn,
     Session,
     ToolOutcome,
@@ -209,12 +210,24 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
                 asked["name"], asked["args"], confirm=self._confirm, defer=can_wait
             )
         )
-        if call.question is not None:
-            call.decide(_is_approved(asked, call.tool_input, call.question))
+        if can_wait:
+            answer = _answer_of_person(asked, call)
+            decision, detail = _decision(asked, answer)
+            if call.question is None:
+                pass
+            elif decision == "respond":
+                own = {"name": asked["name"], "tool_call_id": asked["id"] or ""}
+                return _extended(ToolMessage(detail, **own), call.additions)
+            elif decision == "edit":
+                # The person has seen these arguments, the hooks have not.
+                edited = turn.begin_tool(asked["name"], detail, confirm=True)
+                call = await wait.hooks(edited)
+            else:
+                call.decide(decision == "approve", detail)
         if call.refused:
             return _refusal(asked, call.message, {"stop_reason": call.stop_reason})
         ran: ToolCall = {**asked, "args": call.tool_input}
-        marks: Update = {"tool_input": call.tool_input} if ran != asked else {}
+        marks: Update = {"tool_input": call.tool_input} if call.changed_names else {}
         caller = _Caller(asked["name"], _agent_name(), [])
         token = _caller.set(caller)
         try:
@@ -437,12 +450,20 @@ def _refusal(asked: Mapping[str, Any], text: str, marks: Update) -> ToolMessage:
 
 
 def _seen(result: Any, call_id: str | None) -> ToolResult:
-    """What hooks are shown of a result; a command need not hold a message."""
+    """What hooks are shown of a result: all messages that it brings."""
     message = _message_in(result, call_id)
-    if message is None:
-        return ToolResult()
-    error = _text(message) if message.status == "error" else None
-    return ToolResult(llm_content=message.content, error=error)
+    contents: list[Any] = [
+        # It may be a dict, a tuple or a text, as in any update of the state.
+        one.content if isinstance(one, BaseMessage) else one
+        for one in _messages_in(result)
+    ]
+    shown: Any = contents[0] if len(contents) == 1 else contents
+    if all(isinstance(content, str) for content in contents):
+        shown = "\n\n".join(contents)
+    error = None
+    if message is not None and message.status == "error":
+        error = _text(message)
+    return ToolResult(llm_content=shown, error=error)
 
 
 def _told(
@@ -471,6 +492,24 @@ def _message_in(result: Any, call_id: str | None) -> ToolMessage | None:
         result = result.update.get("messages")
     inner = result if isinstance(result, list) else ()
     return next((m for one in inner if (m := _message_in(one, call_id))), None)
+
+
+def _messages_in(result: Any) -> Iterator[Any]:
+    """The messages of a result: alone, in lists, or sent anywhere by a command."""
+    if isinstance(result, BaseMessage):
+        yield result
+    elif isinstance(result, list):
+        for part in result:
+            yield from _messages_in(part)
+    elif isinstance(result, Command):
+        goto = result.goto if isinstance(result.goto, list | tuple) else [result.goto]
+        states = [getattr(one, "arg", None) for one in goto]
+        sent = [state.items() for state in states if isinstance(state, Mapping)]
+        updates = result._update_as_tuples()  # noqa: SLF001 - reads every form
+        for key, value in chain(updates, *sent):
+            messages = getattr(value, "value", value)  # of an ``Overwrite``
+            if key in ("messages", "__root__"):  # the state may be the messages
+                yield from messages if isinstance(messages, list) else [messages]
 
 
 def _with_message(result: Any, old: ToolMessage, new: ToolMessage) -> Any:
@@ -529,31 +568,69 @@ def _with_input(block: Any, ran: Update) -> Any:
     return {key: new.get(key, value) for key, value in block.items()}
 
 
-def _is_approved(asked: Mapping[str, Any], tool_input: Any, question: str) -> bool:
-    """Interrupt the run until a person answers; only a clear yes is one.
+def _answer_of_person(asked: Mapping[str, Any], call: HookedToolCall) -> Any:
+    """Interrupt the run until a person answers the question of a call.
 
-    The question and its answers have the shape of LangChain's own human-in-the-loop
-    middleware; ``True`` and "approve" will do too.
+    LangGraph gives answers to the interrupts of a step by their order, and the tool may
+    have interrupts of its own. So the first entry among the answers is a note of what
+    the hooks asked: what follows it answers that, and nothing that they ask later.
     """
-    answer = interrupt(
-        {
+    question = None
+    if call.question is not None:
+        question = {
             "type": "tool_approval",
             "tool_call_id": asked["id"],
             "name": asked["name"],
-            "args": tool_input,
-            "description": question,
+            "args": call.tool_input,
+            "description": call.question,
         }
-    )
-    if isinstance(answer, Mapping) and len(answer.get("decisions", ())) == 1:
-        answer = answer["decisions"][0]
-    if isinstance(answer, Mapping):
-        answer = answer.get("type")
-    return answer is True or answer == "approve"
+    step = get_config()["configurable"]
+    scratchpad, note = step[_SCRATCHPAD], {KEY: question}
+    at = scratchpad.interrupt_counter()
+    noted = scratchpad.resume[at] if at < len(scratchpad.resume) else None
+    if noted != note:
+        if noted is not None or question is not None:
+            scratchpad.get_null_resume(True)
+        scratchpad.resume[at:] = [note]
+        step["__pregel_send"]([("__resume__", [*scratchpad.resume])])
+    return None if question is None else interrupt(question)
+
+
+def _decision(asked: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
+    """What a person decided, with arguments or a message; only a clear yes is one.
+
+    Questions and answers have the shape of LangChain's own human-in-the-loop
+    middleware; ``True`` and "approve" will do too.
+    """
+    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
+    if isinstance(decisions, list | tuple) and len(decisions) == 1:
+        answer = decisions[0]
+    if answer is True or answer == "approve":
+        return "approve", None
+    if not isinstance(answer, Mapping):
+        return "reject", None
+    decision, message = answer.get("type"), answer.get("message")
+    if decision == "edit":
+        action = answer.get("edited_action")
+        if (
+            isinstance(action, Mapping)
+            and action.get("name") == asked["name"]
+            and isinstance(action.get("args"), Mapping)
+        ):
+            return "edit", dict(action["args"])
+        message = "an edit has to name the same tool, with arguments"
+    if decision == "approve" or (decision == "respond" and isinstance(message, str)):
+        return decision, message
+    return "reject", message if isinstance(message, str) else None
+
+
+_SCRATCHPAD = "__pregel_scratchpad"
 
 
 def _has_checkpointer() -> bool:
-    # The key is LangGraph's own; should it be renamed, ``onAsk`` decides.
-    return get_config()["configurable"].get("__pregel_checkpointer") is not None
+    # The keys are LangGraph's own; should one be renamed, ``onAsk`` decides.
+    step = get_config()["configurable"]
+    return step.get("__pregel_checkpointer") is not None and _SCRATCHPAD in step
 
 
 def _subagent_type() -> str | None:

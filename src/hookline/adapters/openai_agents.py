@@ -32,6 +32,7 @@ from hookline.agent import (
     session_of,
 )
 from hookline.errors import MissingExtraError
+from hookline.protocol.jsontext import same_json
 from hookline.translators.openai import OpenAITranslator
 
 try:
@@ -173,7 +174,8 @@ class _Run:
     ) -> HookedToolCall:
         """The call that the SDK makes now, if need be with a person's approval."""
         began, call = self.calls.pop(ctx.tool_call_id, ("", None))
-        is_same = call is not None and began == arguments and call.question is None
+        is_same = same_json(_input_of(began), _input_of(arguments))
+        is_same = call is not None and is_same and call.question is None
         if call is not None and is_same and (call.refused or not self.run.stop_reason):
             return call
         # The SDK makes a call that hooks ask about only after a person's approval.
@@ -203,7 +205,7 @@ def _input_of(arguments: str) -> dict[str, Any]:
 
 def _arguments_of(call: HookedToolCall, given: str) -> str:
     """The arguments to run with: those given unless hooks changed them."""
-    if call.tool_input == _input_of(given):
+    if not call.changed_names:
         return given
     return json.dumps(call.tool_input, ensure_ascii=False)
 
@@ -488,7 +490,8 @@ async def _invoke(
         run.calls[ctx.tool_call_id] = arguments, call
         return value
     outcome = await call.finish(value if error is None else error)
-    return await _result_of(tool, ctx, outcome, value, is_error=error is not None)
+    is_error = error is not None
+    return await _result_of(run.run, tool, ctx, outcome, value, is_error=is_error)
 
 
 async def _run_tool(
@@ -520,7 +523,13 @@ async def _run_tool(
 
 
 async def _result_of(
-    tool: FunctionTool, ctx: Any, outcome: ToolOutcome, value: Any, *, is_error: bool
+    run: HookedRun,
+    tool: FunctionTool,
+    ctx: Any,
+    outcome: ToolOutcome,
+    value: Any,
+    *,
+    is_error: bool,
 ) -> Any:
     """What the model gets from a tool."""
     if outcome.withheld or outcome.stop_reason:
@@ -532,11 +541,17 @@ async def _result_of(
     if not outcome.additions:
         return outcome.content
     content, added = outcome.content, "\n\n".join(outcome.additions)
+    if isinstance(content, str):
+        return await _text_result(tool, ctx, f"{content}\n\n{added}")
     parts = list(content) if isinstance(content, list | tuple) else [content]
-    kinds = (sdk.ToolOutputText, sdk.ToolOutputImage, sdk.ToolOutputFileContent)
-    if all(isinstance(part, kinds) for part in parts):
+    if all(isinstance(part, _PARTS) for part in parts):
         return [*parts, sdk.ToolOutputText(text=added)]
-    return await _text_result(tool, ctx, f"{content}\n\n{added}")
+    # The value of a program stays as it is: the model is told apart.
+    run.note(added)
+    return content
+
+
+_PARTS = (sdk.ToolOutputText, sdk.ToolOutputImage, sdk.ToolOutputFileContent)
 
 
 async def _text_result(tool: FunctionTool, ctx: Any, text: str) -> str:

@@ -23,7 +23,7 @@ from hookline.agent import (
     Session,
     session_of,
 )
-from hookline.agent.tool_calls import content_text
+from hookline.agent.tool_calls import content_text, refused_result
 from hookline.errors import MissingExtraError
 from hookline.log import logger
 from hookline.translators.messages import RequestChanges
@@ -31,6 +31,7 @@ from hookline.translators.passthrough import StableTranslator
 from hookline.translators.stable import LLMMessage
 
 try:
+    from pydantic import TypeAdapter
     from pydantic_ai import exceptions, models
     from pydantic_ai import messages as msg
     from pydantic_ai.agent import CallToolsNode, ModelRequestNode, UserPromptNode
@@ -70,6 +71,8 @@ _ROLES = {
     msg.SystemPromptPart: "system",
     msg.InstructionPart: "system",
 }
+_DEFAULT_NAME = "final_result"
+"""How pydantic-ai names the tools of outputs that have no name of their own."""
 _BLOCKED_PROMPT = "[System] A hook blocked this prompt"
 _EMPTIED = "[System] A hook removed this answer"
 _NOT_OVER = (
@@ -263,19 +266,84 @@ class HooklineCapability(AbstractCapability[Any]):
         handler: Any,
     ) -> Any:
         """AfterTool, for what the tool and other capabilities made of the result."""
+        begun, result = await self._run(call, handler, args)
+        return await _result(begun, result) if begun else result
+
+    async def _run(
+        self, key: object, handler: Any, args: Any
+    ) -> tuple[HookedToolCall | None, Any]:
+        """Run a tool or an output function: its call, if hooks saw one, and result."""
         token = _delegating.set(self.state.run)
         try:
             result = await handler(args)
         except _NOT_OVER:
             raise
         except Exception as error:
-            if begun := self.state.calls.pop(id(call), None):
+            if begun := self.state.calls.pop(id(key), None):
                 raise await _failure(begun, error) from error
             raise
         finally:
             _delegating.reset(token)
-        begun = self.state.calls.pop(id(call), None)
-        return await _result(begun, result) if begun else result
+        return self.state.calls.pop(id(key), None), result
+
+    async def before_output_process(
+        self, ctx: RunContext[Any], *, output_context: Any, output: Any
+    ) -> Any:
+        """BeforeTool for an output function, which is a tool that ends the run."""
+        has_hooks, call = self.state.session.has_hooks, output_context.tool_call
+        if not output_context.has_function or not (
+            await has_hooks("BeforeTool") or await has_hooks("AfterTool")
+        ):
+            return output
+        if ctx.partial_output:
+            # Partial outputs that are rejected are skipped: it runs once, on the whole.
+            raise exceptions.ModelRetry("the output is not complete")
+        name = output_context.function_name
+        if name is None:
+            raise exceptions.UserError(
+                "hooks cannot see which of several output functions runs: "
+                "pass them as output_type=[...], not in NativeOutput or PromptedOutput"
+            )
+        if call is not None and not call.tool_name.startswith(_DEFAULT_NAME):
+            name = call.tool_name
+        fields = to_jsonable_python(output, serialize_unknown=True)
+        only = next(iter(call.args_as_dict() if call else ()), "text")
+        args = output if isinstance(output, dict) else fields
+        args = args if isinstance(args, dict) else {only: output}
+        # No selection of tools forbids it: a run has to end.
+        begun = HookedToolCall(
+            self.state.session, name, args, on_stop=self.state.run.stop
+        )
+        await begun.begin(self._confirm)
+        changed = begun.tool_input
+        if not begun.refused and changed.keys() != args.keys():
+            names = ", ".join(begun.changed_names)
+            problem = f"Not run: a hook changed the parameters of {name}: {names}"
+            begun.refuse(refused_result(problem))
+        if begun.refused:
+            raise exceptions.ModelRetry(begun.message)
+        if call is not None:
+            _record(call, begun)
+        self.state.calls[id(output_context)] = begun
+        if not begun.changed_names or isinstance(output, dict):
+            return changed if begun.changed_names else output
+        if not isinstance(fields, dict):
+            return changed[only]
+        return TypeAdapter(type(output)).validate_python(changed)
+
+    async def wrap_output_process(
+        self, ctx: RunContext[Any], *, output_context: Any, output: Any, handler: Any
+    ) -> Any:
+        """AfterTool for an output function."""
+        begun, result = await self._run(output_context, handler, output)
+        outcome = None if begun is None else await begun.finish(result)
+        if outcome is not None and outcome.is_replaced and self.state.request:
+            self.state.request.refusal(outcome.text)
+            return outcome.text
+        if outcome is not None and outcome.additions:
+            added = outcome.additions
+            logger.warning("an output cannot carry what hooks add: %s", added)
+        return result
 
     def get_wrapper_model(self, model: models.Model) -> models.Model:
         """The model with hooks around each request."""

@@ -108,7 +108,7 @@ class HooklineHooks:
         self._watched: WeakSet[Any] = WeakSet()
         self._works: WeakKeyDictionary[Any, dict[int, _Work]] = WeakKeyDictionary()
         self._calls: WeakKeyDictionary[
-            Any, dict[str, tuple[HookedToolCall, _Caller | None]]
+            Any, list[tuple[str, HookedToolCall, _Caller | None]]
         ] = WeakKeyDictionary()
         self._crews: WeakKeyDictionary[Any, asyncio.Future[_Caller]]
         self._crews = WeakKeyDictionary()
@@ -254,13 +254,13 @@ class HooklineHooks:
         if call.refused:
             event.cancel_tool = call.message
             return
-        if call.tool_input != _input_of(use):
+        if call.changed_names:
             _record(agent, use, call.tool_input)
         caller = None
         if tool is not None and tool.tool_type == "agent":
             own = _Caller(run, use["name"])
             caller = self._adopt(getattr(tool, "agent", None), own)
-        self._calls.setdefault(agent, {})[use["toolUseId"]] = call, caller
+        self._calls.setdefault(agent, []).append((use["toolUseId"], call, caller))
 
     async def _asked(
         self, event: hooks.BeforeToolCallEvent[Any], run: HookedRun
@@ -271,26 +271,39 @@ class HooklineHooks:
         work = self._works.get(event.agent, {}).get(id(state))
         if work is None:  # Strands has no interrupts in tools that are called directly
             return await self._wait(begin(confirm=self._confirm))
-        question = work.questions.get(use["toolUseId"])
-        if question is None:
+        # Models repeat ids: a person decides about one tool with one input.
+        asked = work.questions.setdefault(use["toolUseId"], [])
+        calls = [question["call"] for question in asked]
+        this = [use["name"], _input_of(use)]
+        if this not in calls:
             asks = self._interrupts
             call = await self._wait(begin(confirm=self._confirm, defer=asks))
             if call.question is None:
                 return call
-            question = work.questions[use["toolUseId"]] = {
+            reason = {
                 "reason": call.question,
                 "tool_name": use["name"],
                 "tool_input": call.tool_input,
             }
-        agreed = default_evaluate(event.interrupt(_KEY, reason=question))
+            asked.append({"call": this, "reason": reason})
+            calls.append(this)
+        at = calls.index(this)
+        # Strands finds an answer by the id of the call and the interrupt's name.
+        name = f"{_KEY}-{at}" if at else _KEY
+        agreed = default_evaluate(event.interrupt(name, reason=asked[at]["reason"]))
         return await self._wait(begin(confirm=agreed))
 
     async def _on_result(self, event: hooks.AfterToolCallEvent[Any]) -> None:
-        calls = self._calls.get(event.agent, {})
-        made = calls.pop(event.tool_use["toolUseId"], None)
-        if made is None or event.cancel_message is not None:
+        if event.cancel_message is not None:
             return
-        call, caller = made
+        use, calls = event.tool_use, self._calls.get(event.agent, [])
+        same = [made for made in calls if made[0] == use["toolUseId"]]
+        ran = [made for made in same if made[1].tool_input == use["input"]]
+        made = next(iter(ran or same), None)
+        if made is None:
+            return
+        calls.remove(made)
+        _, call, caller = made
         result: dict[str, Any] = dict(event.result)
         if caller is not None:
             _callers.pop(getattr(event.selected_tool, "agent", None), None)
@@ -520,12 +533,13 @@ def _input_of(use: Any) -> dict[str, Any]:
 
 def _record(agent: Any, use: Any, tool_input: dict[str, Any]) -> None:
     """Change the input of a call where it runs and in the history."""
-    use["input"] = tool_input
     last = agent.messages[-1] if agent.messages else {"content": []}
     for block in last["content"]:
-        if block.get("toolUse", {}).get("toolUseId") == use["toolUseId"]:
+        if block.get("toolUse") == use:  # others may have the same id
             block["toolUse"]["input"] = tool_input
             _store(agent, last)
+            break
+    use["input"] = tool_input
 
 
 def _store(agent: Any, message: Any) -> None:

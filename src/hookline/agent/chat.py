@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import TranslationError
-from hookline.log import logger
 from hookline.protocol.events import HookEventName
 
 from .conversation import ModelClient, ModelReply, Role, ToolCall, ToolSpec, Turn
@@ -37,7 +36,6 @@ class StreamBuffering(Struct):
 
     session: SessionEvents
     mode: StreamMode
-    has_warned: bool = False
 
     async def is_needed(self) -> bool:
         """Whether to hold chunks back until the AfterModel hooks have run."""
@@ -45,12 +43,10 @@ class StreamBuffering(Struct):
             return False
         if self.mode is StreamMode.BUFFER:
             return True
-        if not self.has_warned:
-            self.has_warned = True
-            logger.warning(
-                "stream_mode 'pass': answers are shown before AfterModel hooks run; "
-                "their changes reach the history only"
-            )
+        self.session.warn_once(
+            "stream_mode 'pass': answers are shown before AfterModel hooks run; "
+            "their changes reach the history only"
+        )
         return False
 
 

@@ -77,6 +77,12 @@ class ClientHooks:
         """Start the run of one call of the client."""
         return HookedRun(self.session, self.on_stop)
 
+    def warn_dropped(self, names: list[str], *, is_stopped: bool) -> None:
+        """Log that calls were left out of an answer."""
+        why = "a hook stopped the agent" if is_stopped else "hooks do not allow them"
+        dropped = ", ".join(names)
+        logger.warning("dropped tool calls from an answer: %s (%s)", why, dropped)
+
     def warn(self, message: str) -> None:
         """Log a warning once."""
         if message not in self._warned:

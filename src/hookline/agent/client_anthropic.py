@@ -187,7 +187,10 @@ class MessagesHooks(HttpHooks):
     ) -> Any:
         """The HTTP response, or one with what hooks left of it."""
         is_sse = _EVENT_STREAM in http.headers.get("content-type", "").lower()
-        if is_sse and not await self._is_held():
+        # Calls that are not allowed have to be left out, in every mode.
+        is_restricted = model_request.call.allowed_names is not None
+        is_needed = self.hooks.buffering.is_needed
+        if is_sse and not (is_restricted or await self.wait.hooks(is_needed())):
             model_request.listen(http)
             return http
         read = http.aread if self.wait.is_async else http.read
@@ -205,9 +208,6 @@ class MessagesHooks(HttpHooks):
         body = content if is_sse and known == events else _API.encoded(known)
         left = await model_request.answer(body, is_stream=True)
         return http if left is content else _response(left, http.request, http)
-
-    async def _is_held(self) -> bool:
-        return (await self.wait.hooks(self.hearing(is_stream=True)))[1]
 
 
 def _target(options: Any) -> str:

@@ -85,6 +85,11 @@ class GenAICall:
         self.run = hooks.begin_run()
         self._wait = Waiting(hooks.session, is_async=is_async)
         self._translator = GenAITranslator()
+        self._rounds = 0
+        """How many more answers may hold calls that the SDK makes itself."""
+        self.guarded_names: set[str] = set()
+        """The functions that it calls, each of which refuses what is not allowed."""
+        self._open_names: dict[int | None, str] = {}
 
     async def generate(self, send: Callable[..., Any], given: Any) -> Response:
         """Make one model call with the SDK's ``send``."""
@@ -93,7 +98,7 @@ class GenAICall:
             return _refused(call)
         sent = send(**structs.asdict(call.request))
         outcome = await self._wait.hooks(call.finish(await self._wait.value(sent)))
-        return cast("Response", outcome.response)
+        return self._without_calls(outcome.response)
 
     async def stream(
         self, send: Callable[..., Any], given: Any
@@ -110,25 +115,61 @@ class GenAICall:
             async for chunk in incoming:
                 chunks.append(chunk)
                 if not buffered:
-                    yield chunk
+                    yield self._without_calls(chunk)
         if not chunks:
             return
         whole = self._assembled(chunks)
         outcome = await self._wait.hooks(call.finish(whole))
         if buffered:
             for chunk in self._shown(chunks, whole, outcome.response):
-                yield chunk
+                yield self._without_calls(chunk)
 
     async def _begin(self, given: dict[str, Any]) -> HookedModelCall:
         """Fire the hooks before a model call."""
-        await self._refuse_raw_responses(given.get("config"))
+        self._rounds -= 1
+        self._open_names.clear()
         request = GenerateContentRequest(**given)
-        return await self.run.begin_model(request, translator=self._translator)
-
-    async def _refuse_raw_responses(self, config: Any) -> None:
+        call = await self.run.begin_model(request, translator=self._translator)
         names = ("should_return_http_response", "shouldReturnHttpResponse")
-        if get(config, *names) and await self.hooks.session.has_hooks("AfterModel"):
+        has_hooks = self.hooks.session.has_hooks
+        if get(given.get("config"), *names) and (
+            call.allowed_names is not None or await has_hooks("AfterModel")
+        ):
             raise UnseenResponseError(names[0])
+        return call
+
+    def _without_calls(self, response: Any) -> Response:
+        """Take the calls out of an answer that hooks do not allow.
+
+        Those that the SDK makes itself stay: their functions refuse them, and so the
+        model is told.
+        """
+        is_stopped = self.run.ended is not None
+        allowed = frozenset[str]() if is_stopped else self.run.allowed_names
+        if allowed is None:
+            return cast("Response", response)
+        if self._rounds > 0:
+            allowed |= self.guarded_names
+        lost: list[str] = []
+        for candidate in getattr(response, "candidates", None) or ():
+            parts = (candidate.content and candidate.content.parts) or ()
+            kept = []
+            for part in parts:
+                name = None
+                if part.function_call is not None:
+                    # Only the first piece of a call has its name.
+                    first = self._open_names.get(candidate.index, "")
+                    name = part.function_call.name or first
+                    self._open_names[candidate.index] = name
+                if name is None or name in allowed:
+                    kept.append(part)
+                else:
+                    lost.append(name)
+            if len(kept) < len(parts):
+                candidate.content.parts = kept
+        if lost:
+            self.hooks.warn_dropped(lost, is_stopped=is_stopped)
+        return cast("Response", response)
 
     def _assembled(self, chunks: list[Response]) -> Any:
         try:
@@ -157,11 +198,26 @@ class GenAICall:
 
     def with_hooked_tools(self, config: Any) -> Any:
         """The SDK's config with hooks around its callables and MCP sessions."""
+        config = _with_listed_tools(config)
         tools = get(config, "tools")
-        if not isinstance(tools, list | tuple):
+        if tools is None:
             return config
         _warn_about_servers(self.hooks, tools)
         return with_field(config, [self._hooked(tool) for tool in tools], "tools")
+
+    def count_rounds(self, config: Any) -> None:
+        """Note how often the SDK will call functions by itself."""
+        names = ("automatic_function_calling", "automaticFunctionCalling")
+        automatic = get(config, *names)
+        limit = get(automatic, "maximum_remote_calls", "maximumRemoteCalls")
+        # One of these among the tools makes it call none.
+        declared = (
+            "function_declarations", "functionDeclarations", "mcp_servers", "mcpServers"
+        )  # fmt: skip
+        is_manual = get(automatic, "disable") or any(
+            get(tool, *declared) for tool in get(config, "tools") or ()
+        )
+        self._rounds = 0 if is_manual else int(limit or _DEFAULT_ROUNDS)
 
     def _hooked(self, tool: Any) -> Any:
         if is_session(tool):
@@ -177,7 +233,22 @@ class GenAICall:
                 in_thread=self._wait.is_async,
             )
             function = decorate(tool)
+        self.guarded_names.add(name_of(function))
         return _guarded(function, self)
+
+
+# As the SDK has it; it does not call functions after the last of these answers.
+_DEFAULT_ROUNDS = 10
+
+
+def _with_listed_tools(config: Any) -> Any:
+    """The SDK's config with its tools in a list: they may come only once."""
+    tools = get(config, "tools")
+    if tools is None or isinstance(tools, list):
+        return config
+    if isinstance(tools, str | Mapping | types.Tool) or not hasattr(tools, "__iter__"):
+        raise TypeError(f"tools: expected a list of tools, got {type(tools).__name__}")
+    return with_field(config, list(tools), "tools")
 
 
 def _refused(call: HookedModelCall) -> Response:
@@ -239,7 +310,19 @@ class HookedSession:
         dump = getattr(value, "model_dump", None)
         content = value if dump is None else dump(mode="json", exclude_none=True)
         outcome = await hooked.finish(content)
-        return outcome.text if outcome.changed else value
+        if outcome.is_replaced:
+            return outcome.text
+        # The value of a program stays as it is: the model is told apart.
+        self._call.run.note("\n\n".join(outcome.additions))
+        return value
+
+    async def list_tools(self, *args: Any, **more: Any) -> Any:
+        """The tools of the server, whose calls by the SDK pass ``call_tool``."""
+        result = await self._session.list_tools(*args, **more)
+        self._call.guarded_names |= {
+            str(get(t, "name")) for t in get(result, "tools") or ()
+        }
+        return result
 
 
 # All else is taken to call a model, also what a later release of the SDK adds.
@@ -286,6 +369,8 @@ class _HookedModels:
             call = GenAICall(self._hooks, is_async=self.is_async)
             models = type(self)(self, self._hooks, call)
         config = call.with_hooked_tools(given.get("config"))
+        if not self._in_call:
+            call.count_rounds(config)
         return models, {**given, "config": config}
 
     def generate_content(self, **given: Any) -> Any:
@@ -339,6 +424,7 @@ class _HookedChat:
 
     def __init__(self, models: _HookedModels, given: dict[str, Any]) -> None:
         history = given.pop("history", None) or []
+        given["config"] = _with_listed_tools(given.get("config"))
         super().__init__(modules=models, history=history, **given)  # type: ignore[call-arg]  # the SDK's own class
         self._models = models
 

@@ -24,7 +24,6 @@ from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.translators.stable import HookTranslator
 
-from .chat import StreamMode
 from .client import ClientHooks
 from .decorator import Waiting, run_to_end
 from .model_calls import HookedModelCall
@@ -157,11 +156,12 @@ class HttpHooks:
         body = _body_of(options)
         if body is None:
             raise UnhookedCallError(what, "its body is not a JSON object", listening)
-        option = api.unseen_option(body)
-        if option is not None and _AFTER_MODEL in listening:
-            raise UnseenResponseError(option)
         run = self.hooks.begin_run()
-        return await run.begin_model(body, translator=api.translator)
+        call = await run.begin_model(body, translator=api.translator)
+        is_judged = call.allowed_names is not None or _AFTER_MODEL in listening
+        if is_judged and (option := api.unseen_option(body)) is not None:
+            raise UnseenResponseError(option)
+        return call
 
     async def check(self, method: str, path: str) -> None:
         """Refuse a request that hooks would have to see, and cannot."""
@@ -170,7 +170,7 @@ class HttpHooks:
         why, events = self.endpoints.why, _MODEL_EVENTS
         if method == "GET":
             why = "it may return what hooks took out of an answer"
-            events = (_AFTER_MODEL,)
+            events = (HookEventName.BeforeToolSelection, _AFTER_MODEL)
         if found := await self.wait.hooks(self._listening(events)):
             raise UnhookedCallError(f"{method} {path}", why, found)
 
@@ -214,27 +214,20 @@ class HttpHooks:
             return response
         # The SDK reads what it asked for, whatever the service calls it.
         is_stream = model_request.is_stream or _is_stream(response)
-        is_heard, is_held = await self.wait.hooks(self.hearing(is_stream=is_stream))
-        if not is_heard and call.allowed_names is None:
-            return response
-        if not is_held:
-            model_request.listen(response)
-            return response
+        if call.allowed_names is None:
+            if not await self.wait.hooks(self.session.has_hooks(_AFTER_MODEL)):
+                return response
+            if is_stream and not await self.wait.hooks(
+                self.hooks.buffering.is_needed()
+            ):
+                model_request.listen(response)
+                return response
         read = response.aread if self.wait.is_async else response.read
         content = bytes(await self.wait.value(read()))
         answer = await model_request.answer(content, is_stream=is_stream)
         if answer is content and not stream:
             return response
         return _response(request, response, answer, stream=stream)
-
-    async def hearing(self, *, is_stream: bool) -> tuple[bool, bool]:
-        """Whether AfterModel hooks listen, and whether an answer is held back."""
-        is_heard = await self.session.has_hooks(_AFTER_MODEL)
-        if is_stream and is_heard:
-            return True, await self.hooks.buffering.is_needed()
-        # Without them tools may be restricted.
-        is_passing = StreamMode(self.hooks.stream_mode) is StreamMode.PASS
-        return is_heard, not (is_stream and is_passing)
 
 
 class ModelRequest:
@@ -295,9 +288,7 @@ class ModelRequest:
         left, lost = self.api.without_calls(whole, allowed)
         if not lost:
             return whole
-        why = "a hook stopped the agent" if is_stopped else "hooks do not allow them"
-        names = ", ".join(lost)
-        logger.warning("dropped tool calls from an answer: %s (%s)", why, names)
+        self.owner.hooks.warn_dropped(lost, is_stopped=is_stopped)
         return left
 
     def _encoded(self, whole: Any, *, is_stream: bool) -> bytes:

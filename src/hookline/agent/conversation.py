@@ -140,9 +140,10 @@ class Tool(Struct, frozen=True):
         """Call the function with the input as keyword arguments."""
         function, bound = _unbound(self.function)
         tool_input = {**bound, **tool_input}
-        if inspect.iscoroutinefunction(function):
+        if is_coroutine_function(function):
             return await function(**tool_input)
-        return await asyncio.to_thread(function, **tool_input)
+        value = await asyncio.to_thread(function, **tool_input)
+        return await value if inspect.isawaitable(value) else value
 
 
 def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
@@ -154,6 +155,12 @@ def as_tool(tool: Tool | Callable[..., Any]) -> Tool:
         name=name_of(tool), description=description, parameters=_parameters(tool)
     )
     return Tool(spec, tool)
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Whether a call gives a coroutine; objects may have an async ``__call__``."""
+    is_async = inspect.iscoroutinefunction
+    return is_async(function) or is_async(type(function).__call__)
 
 
 def name_of(function: Any) -> str:

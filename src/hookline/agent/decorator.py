@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+)
+from contextlib import aclosing, suppress
 from functools import partial, update_wrapper
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from msgspec import Struct, structs
@@ -16,7 +25,7 @@ from hookline.errors import ToolBlockedError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 
-from .conversation import arguments_of, input_of, name_of
+from .conversation import arguments_of, input_of, is_coroutine_function, name_of
 from .firing import ConfigOrEvents, SessionEvents, events_of, require_config
 from .tool_calls import (
     Confirm,
@@ -25,6 +34,7 @@ from .tool_calls import (
     ToolResult,
     as_result,
     failed,
+    refused_result,
 )
 
 if TYPE_CHECKING:
@@ -200,8 +210,9 @@ def hooked_tool(
     in a thread.
 
     A refused call returns the reason. With ``blocked="raise"`` it raises
-    ``ToolBlockedError``, also where a hook withholds the result, and the type of what
-    the function returns is kept: only a text gets what hooks add.
+    ``ToolBlockedError``, also where a hook withholds the result or what the function
+    raised. Only a text gets what hooks add: any other value is returned as it is. An
+    awaitable that a plain function returns is awaited before AfterTool.
 
     The hooks of a generator run when its first item is asked for, and when it ends, is
     closed or cancelled; what it yields is held back while an AfterTool hook listens.
@@ -215,10 +226,12 @@ def hooked_tool(
         if isinstance(function, classmethod | staticmethod):
             is_class_method = isinstance(function, classmethod)
             return type(function)(decorate(function.__func__, is_class_method))
-        start = partial(HookedToolCall, session, name or name_of(function))
-        hooked = _HookedFunction(function, start, confirm, on_stop, has_receiver)
+        start = partial(
+            HookedToolCall, session, name or name_of(function), on_stop=on_stop
+        )
+        hooked = _HookedFunction(function, start, confirm, has_receiver)
         hooked.raises = blocked == "raise"
-        is_async = inspect.iscoroutinefunction(hooked.function)
+        is_async = is_coroutine_function(hooked.function)
         if in_thread and not is_async and not hooked.is_generator:
             hooked.invoke = partial(asyncio.to_thread, hooked.function)
             is_async = True
@@ -262,7 +275,6 @@ class _HookedFunction:
         given: Callable[..., Any],
         start: Callable[[dict[str, Any]], HookedToolCall],
         confirm: Confirm | None,
-        on_stop: Callable[[str], None] | None,
         has_receiver: bool | None,
     ) -> None:
         self.function, self.args, self.kwargs = _without_partials(given)
@@ -276,30 +288,61 @@ class _HookedFunction:
         self._first = next(iter(self._signature.parameters), "")
         self._start = start
         self._confirm = confirm
-        self._on_stop = on_stop
         self._has_receiver = has_receiver
         if has_receiver is None and _is_named_as_method(self.function, self._first):
             self._has_receiver = True
 
     async def call(self, wait: Waiting, /, *args: Any, **kwargs: Any) -> Any:
         hooked, args, kwargs = await self._begin(wait, args, kwargs)
-        if hooked.refusal is not None:
-            return self._refused(hooked, hooked.refusal)
+        if hooked.refusal is None:
+            return await self._finish(wait, hooked, self._invoke(wait, args, kwargs))
+        reason = self._refused(hooked, hooked.refusal)
+        if not wait.is_async:
+            with suppress(RuntimeError):
+                asyncio.get_running_loop()
+                # A plain function may return an awaitable, so its caller may await.
+                return _AwaitableText(reason)
+        return reason
+
+    async def _invoke(
+        self, wait: Waiting, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return await wait.value(self.invoke(*args, **kwargs))
+
+    async def _finish(
+        self, wait: Waiting, hooked: HookedToolCall, work: Awaitable[Any]
+    ) -> Any:
+        """What a function gives, as its hooks allow."""
+        outcome = None
         try:
-            value = await wait.value(self.invoke(*args, **kwargs))
+            value = await work
         except Exception as error:
-            await wait.hooks(hooked.finish(error))
-            raise
-        given = as_result(value)
-        outcome = await wait.hooks(hooked.finish(given))
-        self._refuse_result(hooked, outcome)
-        # The function's own value, unless hooks changed what the model sees.
-        if outcome.result.llm_content is given.llm_content:
-            return value
-        if self.raises and not isinstance(value, str):
-            _warn_lost("a value of another type than text", outcome)
-            return value
-        return self._content(outcome.result)
+            outcome = await wait.hooks(hooked.finish(error))
+            if not outcome.is_replaced:
+                _warn_lost("an exception", outcome)
+                raise
+        if outcome is not None:  # out of the handler: our error must not show that one
+            return self._refused(hooked, outcome.result)
+        if isawaitable(value) and not isinstance(value, _AwaitableText):
+            # The function has not run yet: its result comes later.
+            if wait.is_async:
+                return await self._finish(wait, hooked, value)
+            later = self._finish(Waiting(wait.session, is_async=True), hooked, value)
+            is_running = isinstance(value, asyncio.Future)
+            return asyncio.ensure_future(later) if is_running else later
+        if inspect.isgenerator(value) or inspect.isasyncgen(value):
+            wait = Waiting(wait.session, is_async=inspect.isasyncgen(value))
+            items = self._items(wait, hooked, wait.items(value))
+            return items if wait.is_async else iterate_to_end(items)
+        outcome = await wait.hooks(hooked.finish(as_result(value)))
+        if outcome.is_replaced:
+            return self._refused(hooked, outcome.result)
+        if isinstance(value, ToolResult):
+            return outcome.result
+        if isinstance(value, str) and outcome.additions:
+            return outcome.text
+        _warn_lost("a value of another type than text", outcome)
+        return value
 
     async def iterate(
         self, wait: Waiting, /, *args: Any, **kwargs: Any
@@ -309,36 +352,43 @@ class _HookedFunction:
         if hooked.refusal is not None:
             yield self._refused(hooked, hooked.refusal)
             return
+        items = wait.items(self.invoke(*args, **kwargs))
+        async with aclosing(self._items(wait, hooked, items)) as seen:
+            async for item in seen:
+                yield item
+
+    async def _items(
+        self, wait: Waiting, hooked: HookedToolCall, items: AsyncGenerator[Any, None]
+    ) -> AsyncGenerator[Any, None]:
         held = await wait.hooks(wait.session.has_hooks(HookEventName.AfterTool))
         made: list[Any] = []
-        items = wait.items(self.invoke(*args, **kwargs))
+        outcome = None
         try:
             async for item in items:
                 made.append(item)
                 if not held:
                     yield item
-        except BaseException as error:
+        except Exception as error:
+            outcome = await wait.hooks(hooked.finish(_ended_early(error, made)))
+            if not outcome.is_replaced:
+                raise
+        except BaseException as error:  # closed or cancelled
             await wait.last_hooks(hooked.finish(_ended_early(error, made)))
             raise
         finally:
             await items.aclose()
-        outcome = await wait.hooks(hooked.finish(made))
-        self._refuse_result(hooked, outcome)
-        for item in self._items(outcome, made if held else []):
+        if outcome is None:
+            outcome = await wait.hooks(hooked.finish(made))
+        if outcome.is_replaced:
+            yield self._refused(hooked, outcome.result)
+            return
+        left = made if held else []
+        if all(isinstance(item, str) for item in made):
+            left = [*left, *outcome.additions]
+        else:
+            _warn_lost("a stream", outcome)
+        for item in left:
             yield item
-
-    def _refuse_result(self, hooked: HookedToolCall, outcome: ToolOutcome) -> None:
-        if self.raises and (outcome.withheld or outcome.stop_reason is not None):
-            self._refused(hooked, outcome.result)
-
-    def _items(self, outcome: ToolOutcome, held: list[Any]) -> list[Any]:
-        """What is still to be given after the last item of a generator."""
-        if outcome.withheld or outcome.stop_reason is not None:
-            return [self._content(outcome.result)]
-        if all(isinstance(item, str) for item in outcome.content):
-            return [*held, *outcome.additions]
-        _warn_lost("a stream", outcome)
-        return held
 
     async def _begin(
         self, wait: Waiting, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -353,14 +403,19 @@ class _HookedFunction:
         await wait.hooks(hooked.begin(self._confirm))
         if hooked.refused:
             return hooked, (), {}
-        found = arguments_of(self._signature, {**hooked.tool_input, **receiver})
-        return hooked, *found
+        tool_input = {**hooked.tool_input, **receiver}
+        try:
+            args, kwargs = arguments_of(self._signature, tool_input)
+            self._signature.bind(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            problem = "Not run: a hook changed the input so that it does not fit"
+            hooked.refuse(refused_result(f"{problem} {hooked.tool_name}(): {error}"))
+        return hooked, args, kwargs
 
     def _refused(self, hooked: HookedToolCall, refusal: ToolResult) -> Any:
-        content = self._content(refusal)
         if self.raises:
             raise ToolBlockedError(hooked.tool_name, refusal.text)
-        return content
+        return refusal.llm_content
 
     def _take_receiver(self, tool_input: dict[str, Any]) -> dict[str, Any]:
         """Take ``self`` or ``cls`` out of an input, whatever its parameter's name."""
@@ -371,10 +426,15 @@ class _HookedFunction:
             return {self._first: tool_input.pop(self._first)}
         return {}
 
-    def _content(self, result: ToolResult) -> Any:
-        if result.stop_reason is not None and self._on_stop is not None:
-            self._on_stop(result.stop_reason)
-        return result.llm_content
+
+class _AwaitableText(str):
+    """A text for plain callers that is the same when it is awaited."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, str]:
+        yield from ()  # makes it a generator
+        return str(self)
 
 
 def _parameters(function: Callable[..., Any]) -> inspect.Signature:

@@ -1,12 +1,13 @@
-"""Fire the events of one session; never raises (PROTOCOL section 10).
+"""Fire the events of one session; raises for an unknown event alone.
 
-Whatever fails, the agent goes on, unless a hook's failure policy asks for a block.
+Whatever else fails, the agent goes on, unless a hook's failure policy asks for a block.
 Without hooks every event is an empty success.
 """
 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -14,9 +15,10 @@ from hookline.config import Config
 from hookline.engine.background_loop import run_sync
 from hookline.engine.handler import HookEventHandler
 from hookline.engine.on_error import BrokenSystem, apply_policy_to_envelope
+from hookline.engine.remote_side import RemoteSide, or_remote
 from hookline.log import logger
-from hookline.protocol.events import HookEventName, known_event
-from hookline.protocol.inputs import EventFirer, Fields
+from hookline.protocol.events import HookEventName
+from hookline.protocol.inputs import EventFirer, Fields, event_fields
 from hookline.protocol.jsontext import text_of
 from hookline.protocol.results import (
     FailureMeta,
@@ -28,7 +30,7 @@ from hookline.protocol.results import (
 )
 
 T = TypeVar("T")
-_warned: WeakKeyDictionary[Config, set[tuple[str, str]]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[Config, set[Any]] = WeakKeyDictionary()
 
 
 class SessionEvents(EventFirer):
@@ -59,7 +61,11 @@ class SessionEvents(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name; the input is a mapping of its fields."""
+        """Fire an event by its name, with its fields as ``event_input``.
+
+        Raises ``UnknownEventError``.
+        """
+        event = HookEventName.of(event_name)
         try:
             firer = await self._firer()
             if firer is None:
@@ -68,10 +74,10 @@ class SessionEvents(EventFirer):
             if self._id is not None:
                 given["session_id"] = self._id
                 given["transcript_path"] = self.transcript_path
-            return await firer.fire(event_name, given)
+            return await firer.fire(event, given)
         # The second documented edge, as in ``fire_fields``.
         except Exception as error:  # noqa: BLE001
-            return self._failed(known_event(event_name), error)
+            return await self._failed(event, error, event_input)
 
     async def fire_fields(
         self,
@@ -90,7 +96,7 @@ class SessionEvents(EventFirer):
             return await firer.fire_fields(event, fields, session_id, transcript_path)
         # The second documented edge: whatever fails in the hooks, the agent goes on.
         except Exception as error:  # noqa: BLE001
-            return self._failed(event, error)
+            return await self._failed(event, error, fields)
 
     def fire_sync(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
@@ -112,15 +118,21 @@ class SessionEvents(EventFirer):
             if firer is None:
                 return False
             known = HookEventName.of(event)
-            if not isinstance(firer, HookEventHandler):
+            if not isinstance(firer, HookEventHandler) or firer.remote is not None:
                 return True
-            if firer.refresh is not None:
-                await firer.refresh()
+            await firer.current()
             return firer.has_hooks_for(known)
         # As above; the caller then waits for an answer before it shows anything.
         except Exception as error:  # noqa: BLE001
             logger.warning("cannot tell whether hooks listen: %r", error)
             return True
+
+    def warn_once(self, message: str) -> None:
+        """Log a warning, once for all sessions and clients of a config."""
+        warned = _warned.setdefault(self.config, set())
+        if message not in warned:
+            warned.add(message)
+            logger.warning("%s", message)
 
     async def warn_ineffective(self, framework: str, events: Mapping[str, str]) -> None:
         """Warn once about hooks on events that a framework cannot fire or obey.
@@ -137,29 +149,48 @@ class SessionEvents(EventFirer):
                     "%s hooks have no effect in %s: %s", event, framework, reason
                 )
 
-    async def _firer(self) -> EventFirer | None:
+    def are_off(self) -> bool:
+        """Whether hooks are switched off, so that every event is an empty success."""
         config = self.config
-        if config.remote_hooks is not None:
-            return cast("EventFirer", config.remote_hooks)
-        system = config.get_hook_system()
-        if system is None:
-            return None
-        await system.initialize()
-        return system.event_handler
+        try:
+            return config.remote_hooks is None and config.get_hook_system() is None
+        # The second documented edge: hooks that cannot be had are not off.
+        except Exception:  # noqa: BLE001
+            return False
 
-    def _failed(
-        self, event: HookEventName | None, error: Exception
+    async def _firer(self) -> EventFirer | None:
+        remote = cast("EventFirer | None", self.config.remote_hooks)
+        system = self.config.get_hook_system()
+        if system is None:
+            return remote
+        await system.initialize()
+        handler = system.event_handler
+        if remote is None:
+            return handler
+        # For this event alone: requests from a bus are for the hooks here only.
+        composed = HookEventHandler(await handler.current())
+        composed.remote = remote
+        return composed
+
+    async def _failed(
+        self, event: HookEventName, error: Exception, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Go on without hooks, or block if a hook of the event asks for that."""
-        name = "the event's" if event is None else event.value
-        logger.warning("%s hooks did not run: %r", name, error)
+        """Go on without these hooks, or block if a hook of the event asks for that."""
+        logger.warning("%s hooks did not run: %r", event.value, error)
         meta = FailureMeta(event_name=event)
         envelope = build_failure_envelope(error, Stage.INTERNAL, meta)
-        if event is None:  # no hook can have a policy for it
-            return ProcessedHookResult(aggregated=envelope)
         is_closed = event in BrokenSystem(error, self.config.settings).closed
         envelope = apply_policy_to_envelope(envelope, event, (), always=is_closed)
-        return process_common_hook_output_fields(envelope, event)
+        result = process_common_hook_output_fields(envelope, event)
+        remote = cast("EventFirer | None", self.config.remote_hooks)
+        if remote is None:
+            return result
+        transcript = None if self._id is None else self.transcript_path
+        with suppress(Exception):  # it may be the hooks elsewhere that failed
+            fields = event_fields(event, event_input)
+            side = RemoteSide(remote, event, fields, self._id, transcript)
+            return await or_remote(result, side)
+        return result
 
 
 ConfigOrEvents = Config | SessionEvents

@@ -167,7 +167,7 @@ def _made(kind: type[R], result: ProcessedHookResult, **own: Any) -> R:
 def with_message(
     translator: HookTranslator, request: Any, text: str | None, role: str = "system"
 ) -> Any:
-    """Append a message to a request, by default a system one (seed 004 section 6.2)."""
+    """Append a message to a request, by default a system one (protocol.md#callers)."""
     if text is None:
         return request
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Collection,
-    Iterator,
     Mapping,
 )
-from inspect import isawaitable
-from typing import Any
+from inspect import isawaitable, signature
+from typing import Any, cast
 
 from msgspec import Struct, structs
 
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
-from hookline.protocol.jsontext import encode
+from hookline.protocol.jsontext import encode, same_json
 from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.model import OnFailure
@@ -36,11 +34,14 @@ class ToolResult(Struct, frozen=True, kw_only=True):
     suppress_display: bool = False
     stop_reason: str | None = None
     """Set if a hook stops the agent."""
+    notices: tuple[str, ...] = ()
+    """What hooks added for the model, where the content is not a text."""
 
     @property
     def text(self) -> str:
-        """The model-facing content as text."""
-        return content_text(self.llm_content)
+        """The model-facing content as text, with what hooks added."""
+        texts = (content_text(self.llm_content), *self.notices)
+        return "\n\n".join(filter(None, texts))
 
     @property
     def display(self) -> str:
@@ -64,18 +65,15 @@ class ToolResult(Struct, frozen=True, kw_only=True):
         return wire
 
     def with_additions(self, additions: list[str]) -> ToolResult:
-        """Append texts to what the model sees, each after a blank line."""
-        content = self.llm_content
+        """Append texts for the model, each after a blank line.
+
+        Only a text takes them in: the value of a program keeps its type.
+        """
         if not additions:
             return self
-        if isinstance(content, Iterator | AsyncIterator):
-            # Reading it here would take the items away from its consumer.
-            logger.warning("a stream cannot carry what hooks add: %s", additions)
-            return self
-        if isinstance(content, list):
-            extended: Any = [*content, *additions]
-        else:
-            extended = "\n\n".join(filter(None, [content_text(content), *additions]))
+        if not isinstance(self.llm_content, str):
+            return structs.replace(self, notices=(*self.notices, *additions))
+        extended = "\n\n".join(filter(None, [self.llm_content, *additions]))
         display = "" if self._display is None else self._display
         return structs.replace(self, llm_content=extended, return_display=display)
 
@@ -108,7 +106,7 @@ def not_allowed(name: str, allowed: Collection[str]) -> str:
 
 
 def annotation(message: str) -> str:
-    """Mark a text as a system message (seed 004 section 6.2)."""
+    """Mark a text as a system message (protocol.md#callers)."""
     return f"[System] {message}"
 
 
@@ -182,7 +180,7 @@ async def execute_tool_with_hooks(
     config: ConfigOrEvents,
     tool_name: str,
     tool_input: Mapping[str, Any],
-    execute: Execute,
+    execute: Execute | Callable[[], Any],
     *,
     confirm: Confirm | None = None,
     mcp_context: Mapping[str, Any] | None = None,
@@ -190,19 +188,34 @@ async def execute_tool_with_hooks(
 ) -> ToolResult:
     """Run a tool as its hooks allow.
 
-    ``execute`` gets the input after the hooks and may be async. ``confirm`` asks a
-    person where a hook wants one; without it ``hooksConfig.onAsk`` decides.
-    ``mcp_context`` and ``original_request_name`` are fields of the events.
+    ``execute`` gets the input after the hooks and may be async; one without parameters
+    does not run where hooks change the input. What it raises becomes a result, unless
+    hooks are switched off. ``confirm`` asks a person where a hook wants one; without it
+    ``hooksConfig.onAsk`` decides. ``mcp_context`` and ``original_request_name`` are
+    fields of the events.
     """
+    run, takes_input = cast("Execute", execute), True
+    try:
+        signature(execute).bind(tool_input)
+    except TypeError:
+        run, takes_input = lambda _: cast("Callable[[], Any]", execute)(), False
+    except ValueError:
+        pass  # a callable without a signature
     context: dict[str, Any] = {
         "mcp_context": mcp_context,
         "original_request_name": original_request_name,
     }
     call = HookedToolCall(config, tool_name, dict(tool_input), context)
     await call.begin(confirm)
+    if call.changed_names and not takes_input:
+        problem = "Hooks changed the input, which the tool does not take"
+        call.refuse(_blocked(problem))
     if call.refusal is not None:
         return call.refusal
-    return (await call.finish(await call_tool(execute, call.tool_input))).result
+    if events_of(config).are_off():
+        value = run(call.tool_input)
+        return as_result(await value if isawaitable(value) else value)
+    return (await call.finish(await call_tool(run, call.tool_input))).result
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True):
@@ -238,9 +251,14 @@ class ToolOutcome(Struct, frozen=True, kw_only=True):
         return self.result.text
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether the content is a reason in place of what the tool gave."""
+        return self.withheld or self.stop_reason is not None
+
+    @property
     def changed(self) -> bool:
         """Whether the model gets anything else than what the tool gave."""
-        return bool(self.additions or self.withheld or self.stop_reason)
+        return bool(self.additions or self.is_replaced)
 
 
 class HookedToolCall(Struct):
@@ -322,8 +340,11 @@ class HookedToolCall(Struct):
         else:
             self.refuse(refusal)
 
-    def decide(self, approved: bool) -> None:
-        """Answer the ``question`` of this call; without one nothing is decided."""
+    def decide(self, approved: bool, message: str | None = None) -> None:
+        """Answer the ``question`` of this call; without one nothing is decided.
+
+        ``message`` is what a person who declines tells the model.
+        """
         if self.question is None:
             return
         question, self.question = self.question, None
@@ -331,7 +352,7 @@ class HookedToolCall(Struct):
         if approved:
             self._annotate(_told(self.changed_names))
         else:
-            self.refuse(_declined(question))
+            self.refuse(_declined("\n".join(filter(None, [question, message]))))
 
     def refuse(self, result: ToolResult) -> None:
         """Give this result in place of a run."""
@@ -464,17 +485,13 @@ def _changed(
     for given, value in after.items():
         name = key_text(given)
         key = keys.get(name, given)
-        if key in before and _is_shown_as(before[key], value):
+        if key in before and same_json(before[key], value):
             merged[key] = before[key]
             continue
         merged[key] = restored(before[key], value) if key in before else value
         names[name] = None
     names |= {name: None for name, key in keys.items() if key not in merged}
     return merged, list(names)
-
-
-def _is_shown_as(value: Any, seen: Any) -> bool:
-    return value is seen or encode(value) == encode(seen)
 
 
 async def call_tool(execute: Execute, tool_input: ToolInput) -> ToolResult:

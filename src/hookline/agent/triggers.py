@@ -1,4 +1,4 @@
-"""Fire events for a config or a session; never raises (PROTOCOL section 10)."""
+"""Fire events for a config or a session; never raises (protocol.md#callers)."""
 
 from __future__ import annotations
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from math import ceil
 from typing import Any
 
-from hookline.errors import EncodingError, UnknownEventError
+from hookline.errors import EncodingError
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.jsontext import as_plain
 
@@ -49,7 +50,7 @@ class HookBusClient:
     """Sends requests over any bus, and waits ``timeout_s`` seconds for the response.
 
     ``on_error="block"`` closes an event without a verdict: a block, or what the event
-    has instead (PROTOCOL section 7).
+    has instead (protocol.md#results).
     """
 
     def __init__(
@@ -78,20 +79,17 @@ class HookBusClient:
 
         ``event_name`` and ``input`` are those of the event. ``timeout_s`` limits the
         whole call, and ``correlation_id`` is echoed in the response. With ``retries``
-        an unanswered request is sent again, and the attempts share that time.
+        an unanswered request is sent again, and the attempts share that time. Raises
+        ``UnknownEventError``.
         """
+        event = HookEventName.of(event_name)
         request: TracedRequest = {
-            "eventName": str(event_name),
+            "eventName": event.value,
             "input": input,
             "correlationId": correlation_id or new_correlation_id(),
         }
         if trace := current_trace():
             request["traceContext"] = trace
-        try:
-            event = HookEventName.of(event_name)
-        except UnknownEventError as error:
-            code = ResponseCode.UNSUPPORTED_EVENT
-            return unanswered(request, code, error, "validation")
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         try:
             # Plain values only: only a dict is an object on the wire.
@@ -129,8 +127,10 @@ class HookBusClient:
         self, request: HookExecutionRequest, event: HookEventName, timeout_s: float
     ) -> HookExecutionResponse:
         """Send a request; what comes back is valid, or a failed response."""
+        # Rounded up: a deadline of less than a millisecond is not one of none.
+        timed: HookExecutionRequest = {**request, "timeoutMs": ceil(timeout_s * 1000)}
         try:
-            response = await self._carrier.request(request, timeout_s)
+            response = await self._carrier.request(timed, timeout_s)
             read_response(response, event)
         except InvalidResponseError as error:
             message = f"the answer is not a valid response: {error}"
@@ -151,7 +151,7 @@ class HookBusClient:
         if has_verdict(response):
             return response
         error = response["error"]
-        # PROTOCOL 4: no input avoids a guard by being hard to encode.
+        # protocol.md#process: no input avoids a guard by being hard to encode.
         unseen = error["code"] == ResponseCode.ENCODING_FAILURE
         closes = unseen and TRAITS[event].can_block
         if not closes and self.on_error is OnError.ALLOW:

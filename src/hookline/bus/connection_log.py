@@ -36,10 +36,6 @@ class ConnectionLog:
         self._lost_at: float | None = None
         self._errors: dict[str, float] = {}
 
-    def is_connected(self) -> bool:
-        """Whether the connection is there, as far as is known."""
-        return bool(self._address) and self._lost_at is None
-
     def note_connected(self, url: str) -> None:
         """Log that the connection is there again, if it was lost."""
         self._address = without_password(url)
@@ -54,7 +50,7 @@ class ConnectionLog:
 
     def note_lost(self, why: str) -> None:
         """Log that the connection is lost, once."""
-        if self.is_connected():
+        if self._address and self._lost_at is None:
             self._lost_at = time.monotonic()
             bus = {"address": self._address, "error": why or "closed by the server"}
             text = "connection to %s lost (%s): reconnecting"

@@ -42,6 +42,10 @@ class ResponseCode(StrEnum):
     INVALID_RESPONSE = "invalid_response"
 
 
+EXPIRED, OVERLOAD = "expired", "overload"
+"""Why a server does not run the hooks of a request: ``details.cause`` of its error."""
+
+
 class OnError(StrEnum):
     """What a response without a verdict means to the requester."""
 
@@ -55,6 +59,8 @@ class HookExecutionRequest(TypedDict):
     eventName: str
     input: Any
     correlationId: str
+    timeoutMs: NotRequired[int]
+    """The time left when it was sent: a server drops what has waited longer."""
 
 
 class TracedRequest(HookExecutionRequest):
@@ -144,6 +150,24 @@ def unanswered(
     """Build the response to a request that no worker answered."""
     correlation_id, name = request["correlationId"], request["eventName"]
     return failed_response(correlation_id, code, error, stage=stage, event_name=name)
+
+
+def not_run(
+    payload: Any, correlation_id: str, message: str, cause: str
+) -> HookExecutionResponse:
+    """Say that a server does not run the hooks of a request, and why."""
+    name = payload.get("eventName") if isinstance(payload, dict) else None
+    code = ResponseCode.TIMEOUT if cause == EXPIRED else ResponseCode.EXECUTION_FAILURE
+    stage = "execution"
+    return failed_response(
+        correlation_id, code, message, stage=stage, event_name=name, cause=cause
+    )
+
+
+def is_expired(response: HookExecutionResponse) -> bool:
+    """Whether a server dropped the request: nobody waits for this response."""
+    error = response.get("error")
+    return error is not None and error["details"].get("cause") == EXPIRED
 
 
 def expire(answer: Future[Any]) -> None:

@@ -93,8 +93,11 @@ class _Subscriber:
         while self._waiting:
             try:
                 result = self._handler(self._waiting.popleft())
+            except KeyboardInterrupt:
+                self._busy = False
+                raise
             # A subscriber is foreign code and may raise anything.
-            except Exception:  # noqa: BLE001
+            except BaseException:  # noqa: BLE001
                 _log.exception("subscriber %r failed", self._name)
                 continue
             if isawaitable(result):
@@ -120,6 +123,8 @@ class _Subscriber:
             if task is None or task.cancelling():
                 raise
             _log.warning("subscriber %r was cancelled", self._name)
+        except KeyboardInterrupt:
+            raise
         # A subscriber is foreign code and may raise anything.
-        except Exception:  # noqa: BLE001
+        except BaseException:  # noqa: BLE001
             _log.exception("subscriber %r failed", self._name)

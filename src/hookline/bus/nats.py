@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from itertools import count
+from math import ceil
 from ssl import SSLCertVerificationError, SSLError
 from typing import Any
 
@@ -18,6 +20,7 @@ from hookline.protocol.jsontext import decode, encode_whole
 
 from .connection_log import ConnectionLog, server_parts, without_password
 from .contracts import (
+    OVERLOAD,
     HookExecutionRequest,
     HookExecutionResponse,
     MessageBusType,
@@ -27,6 +30,8 @@ from .contracts import (
     correlation_id_of,
     expire,
     failed_response,
+    is_expired,
+    not_run,
     subject_name,
     unanswered,
 )
@@ -48,10 +53,15 @@ PREFIX = "hookline"
 QUEUE = "hookline-workers"
 CONNECT_TIMEOUT_S = 10.0
 
+MAX_PENDING_BYTES = 64 * 1024 * 1024
+"""How much all requests that a worker has taken may hold."""
+
 _NO_RESPONDERS = "503"
 _REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 _PAUSE_S = 0.1
 _CLOSE_S = 1.0
+_TIMEOUT_BYTES = 32
+"""At most, for the deadline in a request."""
 _DENIED = "permissions violation for subscription"
 _DEFAULTS: dict[str, Any] = {
     "name": "hookline",
@@ -106,12 +116,21 @@ class _Client(Client):
                 # nats-py leaves it open, at every attempt; it has no types here.
                 self._transport.close()  # type: ignore[no-untyped-call]
             raise _NoTLSError
+        if self._is_encrypted() and (writer := self._writer) is not None:
+            # nats-py does not say so, and asyncio would warn at each end of one. There
+            # is no protocol if the server has ended the connection already.
+            protocol: Any = writer.transport.get_protocol()
+            if protocol is not None:
+                protocol._over_ssl = True  # noqa: SLF001
         return super()._connect_command()
 
+    @property
+    def _writer(self) -> asyncio.StreamWriter | None:
+        return getattr(self._transport, "_io_writer", None)
+
     def _is_encrypted(self) -> bool:
-        writer = getattr(self._transport, "_io_writer", None)
-        if writer is not None:
-            return writer.get_extra_info("ssl_object") is not None
+        if self._writer is not None:
+            return self._writer.get_extra_info("ssl_object") is not None
         return getattr(self._transport, "_using_tls", None) is True
 
     async def flush(self, timeout: int = 10) -> None:  # noqa: ASYNC109 - as inherited
@@ -169,8 +188,15 @@ class NatsConnection:
 
     async def close(self) -> None:
         """Close at once."""
-        await self.client.close()
+        await self._close_client()
         await self._on_closed()
+
+    async def _close_client(self) -> None:
+        # nats-py waits without end for that of TLS, which a server that refuses a
+        # certificate may never send.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self.client.close()
 
     async def open_another(self, timeout_s: float) -> NatsConnection:
         """Connect in the same way, for the event loop that runs now."""
@@ -191,7 +217,10 @@ class NatsConnection:
                 await self._on_disconnected()
 
     async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
-        """Send as soon as there is a connection, and wait for the answer."""
+        """Send as soon as there is a connection, and wait for the answer.
+
+        ``data`` is a JSON object, which is sent with the time that is left then.
+        """
         deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
             if not self._connected.is_set():
@@ -217,7 +246,9 @@ class NatsConnection:
         self._waiting[reply] = answer
         timer = loop.call_at(deadline, expire, answer)
         try:
-            await self.client.publish(subject, data, reply)
+            left_ms = ceil((deadline - loop.time()) * 1000)
+            timed = data[:-1] + b',"timeoutMs":%d}' % left_ms
+            await self.client.publish(subject, timed, reply)
             return await answer
         finally:
             timer.cancel()
@@ -249,7 +280,7 @@ class NatsConnection:
             refused.cancel()
             opening.cancel()
         await asyncio.wait({opening}, timeout=1)
-        await self.client.close()
+        await self._close_client()
         return False
 
     async def _connect(self, addresses: list[str], options: dict[str, Any]) -> bool:
@@ -290,36 +321,27 @@ class NatsConnection:
         self.closed.set()
 
     async def _on_error(self, error: Exception) -> None:
-        problem = _explained(str(error) or type(error).__name__)
+        problem = str(error) or type(error).__name__
+        if "authorization violation" in problem.lower():
+            problem += ": the server refuses this login, check user and credentials"
         if not self.client.is_closed:
             network = isinstance(error, UnexpectedEOF | OSError)
             of_network = network and not isinstance(error, SSLError)
             self.log.note_error(problem, of_network=of_network)
         if _DENIED in problem.lower():
             self.is_denied = True
-            self._note_inbox(problem)
+            # nats-py gives the server's words in lower case.
+            if self._inbox and self._inbox.lower() in problem.lower():
+                self._no_inbox = problem
+                for answer in self._waiting.values():
+                    if not answer.done():
+                        answer.set_exception(_NoInboxError(problem))
         if self._refused.is_set():
             return  # later errors say less than the refusal
         self.last_problem = problem
         unauthorized = "authorization" in self.last_problem.lower()
         if unauthorized or isinstance(error, SSLCertVerificationError | _NoTLSError):
             self._refused.set()
-
-    def _note_inbox(self, problem: str) -> None:
-        """End all waiting at once if it is our inbox that is denied."""
-        # nats-py gives the server's words in lower case.
-        if not self._inbox or self._inbox.lower() not in problem.lower():
-            return
-        self._no_inbox = problem
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(_NoInboxError(problem))
-
-
-def _explained(problem: str) -> str:
-    if "authorization violation" not in problem.lower():
-        return problem
-    return f"{problem}: the server refuses this login, check user and credentials"
 
 
 async def _close_with_loop(connection: NatsConnection) -> AsyncGenerator[None, None]:
@@ -359,6 +381,8 @@ class NatsBus:
         self._connection = connection
         self._others: dict[asyncio.AbstractEventLoop, asyncio.Task[NatsConnection]] = {}
         self._services: list[_Service] = []
+        self.overloads = 0
+        """How many requests were refused because others held too much memory."""
 
     @classmethod
     async def connect(
@@ -428,8 +452,9 @@ class NatsBus:
         self, request: HookExecutionRequest, timeout_s: float
     ) -> HookExecutionResponse:
         """Get the response, or a failed one by the deadline; never raises."""
+        rest = {key: value for key, value in request.items() if key != "timeoutMs"}
         try:
-            data = encode_whole(request)
+            data = encode_whole(rest)
         except EncodingError as error:
             return unanswered(request, ResponseCode.ENCODING_FAILURE, error)
         clock = asyncio.get_running_loop().time
@@ -440,7 +465,7 @@ class NatsBus:
             problem = str(error) or "no connection"
             return unanswered(request, ResponseCode.NO_RESPONDERS, problem)
         limit = connection.client.max_payload
-        if len(data) > limit:
+        if len(data) + _TIMEOUT_BYTES > limit:
             message = f"the request has {len(data)} bytes, the server accepts {limit}"
             return unanswered(request, ResponseCode.PAYLOAD_TOO_LARGE, message)
         return await self._exchange(connection, request, data, deadline - clock())
@@ -528,8 +553,9 @@ class _Service:
     def __init__(
         self, bus: NatsBus, connection: NatsConnection, handle: RequestHandler
     ) -> None:
-        self._connection = connection
+        self._bus, self._connection = bus, connection
         self._handle = handle
+        self._bytes = 0
         self._subscribing: asyncio.Task[Any] = asyncio.create_task(
             connection.client.subscribe(bus.subject, bus.queue, cb=self._take)
         )
@@ -563,28 +589,41 @@ class _Service:
         if not message.reply:
             _log.warning("ignored a request without a reply subject")
             return
-        # A task per request: a slow hook must not delay other requests.
-        task = asyncio.create_task(self._answer(message))
+        # A task per request: a slow hook must not delay other requests. While it
+        # waits, the decoded request is in memory and its bytes are not.
+        payload, size = _decoded(message.data), len(message.data)
+        task = asyncio.create_task(self._answer(message.reply, payload, size))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
 
-    async def _answer(self, message: Msg) -> None:
-        response = await self._handled(_decoded(message.data))
+    async def _answer(self, reply: str, payload: Any, size: int) -> None:
+        response = await self._handled(payload, size)
+        if is_expired(response):
+            return
         try:
             data = encode_response(response, self._connection.client.max_payload)
-            await self._connection.publish(message.reply, data)
+            await self._connection.publish(reply, data)
         except (Error, OSError, EncodingError) as error:
             request = {"correlation_id": response["correlationId"]}
             text, extra = "no response to %.80r: %s", {"request": request}
             _log.warning(text, *request.values(), error, extra=extra)
 
-    async def _handled(self, payload: Any) -> HookExecutionResponse:
+    async def _handled(self, payload: Any, size: int) -> HookExecutionResponse:
+        if self._bytes and self._bytes + size > MAX_PENDING_BYTES:
+            self._bus.overloads += 1
+            message = (
+                f"requests of {self._bytes} bytes wait already: start more workers"
+            )
+            return not_run(payload, correlation_id_of(payload), message, OVERLOAD)
+        self._bytes += size
         try:
             return await self._handle(payload)
         # A handler of the host is foreign code and may raise anything.
         except Exception as error:  # noqa: BLE001
             code = ResponseCode.INTERNAL_ERROR
             return failed_response(correlation_id_of(payload), code, error)
+        finally:
+            self._bytes -= size
 
 
 def _decoded(data: bytes) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hookline.protocol.events import TRAITS, HookEventName, known_event
+from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import (
     EventFirer,
     Fields,
@@ -63,12 +63,15 @@ class RemoteHooks(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name; the input is a mapping of its fields."""
+        """Fire an event by its name, with its fields as ``event_input``.
+
+        Raises ``UnknownEventError``.
+        """
+        event = HookEventName.of(event_name)
         try:
-            event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
         except (ValueError, TypeError, AttributeError) as error:
-            meta = FailureMeta(event_name=known_event(event_name))
+            meta = FailureMeta(event_name=event)
             envelope = build_failure_envelope(error, Stage.VALIDATION, meta)
             return ProcessedHookResult(aggregated=envelope)
         for name in ("session_id", "transcript_path"):
@@ -84,8 +87,8 @@ class RemoteHooks(EventFirer):
         transcript_path: str | None = None,
     ) -> ProcessedHookResult:
         """Fire an event whose fields are normalized, for another session if given."""
-        given = {"session_id": session_id, "transcript_path": transcript_path}
-        fields = {k: v for k, v in given.items() if v is not None} | fields
+        base = {"session_id": session_id, "transcript_path": transcript_path}
+        fields = {k: text_of(v) for k, v in base.items() if v is not None} | fields
         try:
             sent = {**self._base, **fields, **self._translated(event, fields)}
         # An SDK's objects are foreign code and may raise anything.

@@ -1,42 +1,55 @@
 """Answer requests from a bus: check them, fire the event, build the response.
 
 Exactly one response per request, with its correlation id (C1 to C3); nothing raises.
-The checks run in the order of PROTOCOL section 8, and a request that fails one never
-reaches the planner. Requests run concurrently up to a limit; the rest wait.
+The checks run in the order of protocol.md#bus, and a request that fails one never
+reaches the planner. Requests run concurrently up to a limit and others wait, up to a
+limit too. One whose requester has given up by then is dropped: its hooks do not run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Protocol
 
 from hookline.errors import UnknownEventError
 from hookline.protocol.events import HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS, HookInput
 from hookline.protocol.results import ProcessedHookResult, Stage
-from hookline.protocol.validators import explain, is_hook_input
+from hookline.protocol.validators import completed, explain, is_hook_input
 
 from .contracts import (
+    EXPIRED,
+    OVERLOAD,
     HookBus,
     HookExecutionResponse,
     MessageBus,
     MessageBusType,
     RequestCarrier,
     ResponseCode,
-    Unsubscribe,
     correlation_id_of,
     failed_response,
+    is_expired,
+    not_run,
 )
 from .trace import TraceContext, checked_trace
 from .wire import output_to_wire, processed_to_wire
 
 MAX_CONCURRENT = 64
 """How many requests run at once by default."""
+MAX_WAITING = 1024
+"""How many more may wait."""
 
 _LONGEST_NAME = 100
+_LONGEST_MS = 2**53
+"""A longer deadline is none: clocks overflow on it."""
+_PUBLISH_S = 5.0
+"""How long a bus may take for a response; ``dispose()`` waits for it."""
 
 _log = logging.getLogger("hookline.bus")
 
@@ -75,21 +88,25 @@ class RequestServer:
         bus: HookBus | None = None,
         *,
         max_concurrent: int = MAX_CONCURRENT,
+        max_waiting: int = MAX_WAITING,
     ) -> None:
         if max_concurrent < 1:
             raise ValueError(f"max_concurrent must be at least 1, got {max_concurrent}")
         self._handler = handler
         self._bus = bus
-        self._max_concurrent = max_concurrent
+        self._max_concurrent, self._max_waiting = max_concurrent, max_waiting
+        self.dropped: Counter[str] = Counter()
+        """How many requests were not run: ``expired``, or for ``overload``."""
         self._slots = asyncio.Semaphore(max_concurrent)
         self._taken = 0
-        self._unsubscribe: Unsubscribe | None = None
+        self._unsubscribe: Any = None
+        self._is_open = False
         self._in_flight: set[asyncio.Task[None]] = set()
 
     def subscribe(self) -> None:
         """Take requests from the bus, if there is one; repeated calls do nothing."""
         bus = self._bus
-        if bus is None or self._unsubscribe is not None:
+        if bus is None or self._is_open:
             return
         if isinstance(bus, RequestCarrier):
             self._unsubscribe = bus.serve(self.handle_request)
@@ -97,19 +114,45 @@ class RequestServer:
             self._unsubscribe = bus.subscribe(
                 MessageBusType.HOOK_EXECUTION_REQUEST, partial(self._take, bus)
             )
+        self._is_open = True
+
+    async def join(self) -> None:
+        """Subscribe, and wait until the bus agrees; raises if it refuses."""
+        try:
+            self.subscribe()
+            if isawaitable(self._unsubscribe):
+                self._unsubscribe = await self._unsubscribe
+            ready = getattr(self._bus, "ready", None)
+            if ready is not None:
+                await ready()
+        except BaseException:
+            self.dispose()
+            raise
+        if not callable(self._unsubscribe):
+            returned = type(self._unsubscribe).__name__
+            _log.warning("the bus returned %s and no function to unsubscribe", returned)
 
     def dispose(self) -> None:
         """Take no new requests; those in flight finish (rule L1)."""
+        self._is_open = False
         unsubscribe, self._unsubscribe = self._unsubscribe, None
-        if unsubscribe is not None:
-            unsubscribe()
+        if callable(unsubscribe):
+            try:
+                unsubscribe()
+            # A bus of the host is foreign code; what it sends now is ignored anyhow.
+            except Exception:  # noqa: BLE001
+                _log.exception("the bus failed to unsubscribe")
 
     async def finished(self) -> None:
         """Wait, after ``dispose()``, until every request taken has its response."""
         while self._in_flight:
             await asyncio.wait(self._in_flight)
         if isinstance(self._bus, RequestCarrier):
-            await self._bus.settled()
+            try:
+                await self._bus.settled()
+            # As above: whatever fails there, the rest is released.
+            except Exception:  # noqa: BLE001
+                _log.exception("the bus failed to settle")
 
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
         """Return the one response to a request; never raises."""
@@ -118,10 +161,20 @@ class RequestServer:
         name, trace = fields.get("eventName"), checked_trace(fields.get("traceContext"))
         try:
             event, event_input = _checked(payload)
+            if self._taken >= self._max_concurrent + self._max_waiting:
+                self.dropped[OVERLOAD] += 1
+                message = f"{self.waiting} requests wait already: start more workers"
+                return not_run(payload, correlation_id, message, OVERLOAD)
             self._taken += 1
             try:
-                async with self._slots:
+                if not await self._has_slot(fields.get("timeoutMs")):
+                    self.dropped[EXPIRED] += 1
+                    message = "it has waited for longer than its timeoutMs"
+                    return not_run(payload, correlation_id, message, EXPIRED)
+                try:
                     result = await self._fire(event, event_input, correlation_id, trace)
+                finally:
+                    self._slots.release()
             finally:
                 self._taken -= 1
             return _response(result, event, correlation_id)
@@ -137,6 +190,16 @@ class RequestServer:
         return failed_response(
             correlation_id, code, problem, stage=stage.value, event_name=name
         )
+
+    async def _has_slot(self, timeout_ms: Any) -> bool:
+        """Wait until a request may run; False if its requester has given up by then."""
+        is_number = isinstance(timeout_ms, int | float) and timeout_ms is not True
+        if not is_number or not timeout_ms < _LONGEST_MS:
+            return await self._slots.acquire()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                return timeout_ms > 0 and await self._slots.acquire()
+        return False
 
     @property
     def in_flight(self) -> int:
@@ -170,6 +233,8 @@ class RequestServer:
         )
 
     def _take(self, bus: MessageBus, payload: Any) -> None:
+        if not self._is_open:
+            return
         # A task per request: the bus calls a subscriber with one message at a time,
         # and a slow hook must not delay other requests.
         task = asyncio.create_task(self._answer(payload, bus))
@@ -178,8 +243,11 @@ class RequestServer:
 
     async def _answer(self, payload: Any, bus: MessageBus) -> None:
         response = await self.handle_request(payload)
+        if is_expired(response):
+            return  # another request may have the same id by now
         try:
-            await bus.publish(MessageBusType.HOOK_EXECUTION_RESPONSE, response)
+            async with asyncio.timeout(_PUBLISH_S):
+                await bus.publish(MessageBusType.HOOK_EXECUTION_RESPONSE, response)
         # A bus of the host is foreign code and may raise anything.
         except Exception:  # noqa: BLE001
             _log.exception("no response to request %.80r", response["correlationId"])
@@ -200,6 +268,8 @@ def _checked(payload: Any) -> tuple[HookEventName, HookInput]:
     event = known_event(name)
     if event is None:
         raise _InvalidRequestError(ResponseCode.UNSUPPORTED_EVENT, _unknown_event(name))
+    if isinstance(event_input, dict):
+        event_input = completed(event, event_input)
     if not is_hook_input(event_input, event):
         message = explain(event, event_input)
         raise _InvalidRequestError(ResponseCode.VALIDATION_FAILURE, message)

@@ -1,11 +1,12 @@
 """Results on the wire: what a worker sends, and how strictly it is read.
 
-A response has the shape of PROTOCOL section 8 or it is no verdict: a part that is
+A response has the shape of protocol.md#bus or it is no verdict: a part that is
 missing, of a wrong type or at odds with another is never read as "allowed".
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, structs
@@ -46,6 +47,26 @@ _PROCESSED = {
 }
 
 
+def _camel_names(struct: type[Struct]) -> dict[str, str]:
+    """The names of a result's fields, by their names on the wire."""
+    names = (field.encode_name for field in structs.fields(struct))
+    return {re.sub(r"_([a-z])", lambda m: m[1].upper(), name): name for name in names}
+
+
+_RESULT_FIELDS = _camel_names(HookExecutionResult) | {"mode": "mode"}
+_ERROR_FIELDS = _camel_names(HookError)
+
+
+def _spelled(value: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:
+    """An object with the wire's names for its fields."""
+    return {wire: value[name] for wire, name in fields.items() if name in value}
+
+
+def _read(wire: dict[str, Any], fields: dict[str, str]) -> dict[str, Any]:
+    """An object with our names for its fields; unknown keys are ignored."""
+    return {fields[key]: value for key, value in wire.items() if key in fields}
+
+
 def output_to_wire(aggregated: AggregatedHookResult) -> dict[str, Any]:
     """Convert a result to the ``output`` of a response."""
     final = aggregated.final_output
@@ -53,14 +74,14 @@ def output_to_wire(aggregated: AggregatedHookResult) -> dict[str, Any]:
         "success": aggregated.success,
         "finalOutput": None if final is None else final.to_wire(),
         "allOutputs": [output.to_wire() for output in aggregated.all_outputs],
-        "errors": [error.to_wire() for error in aggregated.errors],
+        "errors": [_spelled(one.to_wire(), _ERROR_FIELDS) for one in aggregated.errors],
         "hookResults": [_result_to_wire(one) for one in aggregated.hook_results],
         "totalDuration": round(aggregated.total_duration, 3),
     }
 
 
 def _result_to_wire(result: HookExecutionResult) -> dict[str, Any]:
-    return result.to_wire() | {
+    whole = result.to_wire() | {
         "type": result.hook_type,
         "event": result.event_name.value,
         "cause": None if result.cause is None else result.cause.value,
@@ -68,6 +89,7 @@ def _result_to_wire(result: HookExecutionResult) -> dict[str, Any]:
         "observed": result.observed,
         "user_message": result.user_message,
     }
+    return _spelled(whole, _RESULT_FIELDS)
 
 
 class InvalidResponseError(ValueError):
@@ -88,7 +110,7 @@ class _Aggregated(Struct, frozen=True, kw_only=True, rename="camel"):
     success: bool
     final_output: dict[str, Any] | None
     all_outputs: list[dict[str, Any]]
-    errors: list[HookError]
+    errors: list[dict[str, Any]]
     hook_results: list[dict[str, Any]]
     total_duration: float
 
@@ -165,7 +187,7 @@ def _whole(
         total_duration=output.total_duration,
         final_output=final,
         all_outputs=[_output(one, event) for one in output.all_outputs],
-        errors=output.errors,
+        errors=[convert(_read(one, _ERROR_FIELDS), HookError) for one in output.errors],
         hook_results=[_hook_result(one, event) for one in output.hook_results],
     )
 
@@ -196,8 +218,9 @@ def _hook_result(wire: dict[str, Any], event: HookEventName) -> HookExecutionRes
     if wire.get("async") is True:
         # Nobody waited for it, so what it did is null.
         wire = {"success": True} | {k: v for k, v in wire.items() if v is not None}
-    known = {**_UNNAMED, **wire, "event": event, "parsed_output": None}
-    result = convert(known, HookExecutionResult)
+    fields = _read(wire, _RESULT_FIELDS)
+    fields = {**_UNNAMED, **fields, "event": event, "parsed_output": None}
+    result = convert(fields, HookExecutionResult)
     if result.raw_output is None:
         return result
     # As the hook gave it, with what the worker ignored.

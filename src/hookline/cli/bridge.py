@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 
 from msgspec import structs
 
 from hookline.errors import HooklineError
 from hookline.hosts.bridge import Bridge, Reply
 from hookline.hosts.catalog import host_of
+from hookline.hosts.failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from hookline.hosts.host import HostName
+from hookline.log import silence_log
 
 from .common import Options, Parser
 
@@ -33,7 +35,8 @@ HOOKLINE_NO_RESIDENT=1) the answers are the same, but slower:
   hookline bridge --stop      end it, and the hooks that it runs
 
 exit status: 0, also for a block; 1 for an unknown HOST or option; 2 is a block where
-the agent knows no other, or of an event that could not be read"""
+the agent knows no other, or of a tool about which there is no verdict: the bridge has
+failed, or had no time left; 1 if it failed on any other event"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -42,6 +45,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("host", metavar="HOST", nargs="?", help=names)
     text = "the agent's name of the event, if its JSON does not have it"
     parser.add_argument("event", metavar="EVENT", nargs="?", help=text)
+    text = "answer within this time, in milliseconds ('install' writes it)"
+    parser.add_option("--deadline MS", text, type=int)
     parser.add_flag("--no-resident", "do not use the resident helper")
     parser.add_exclusive_flags(
         status="show the resident helper", stop="end the resident helper"
@@ -55,21 +60,43 @@ def run(options: Options) -> int:
     if options.host is None:
         raise HooklineError("HOST is missing; see 'hookline bridge --help'")
     host_of(options.host)
-    reply = asyncio.run(_answer(options.host, options.event, sys.stdin.buffer.read()))
-    sys.stderr.buffer.write(reply.stderr)
-    sys.stderr.flush()
+    silence_log()  # what a person should know is in the reply
+    stdin = b""
+    try:
+        stdin = failsafe.stdin = _read_event()
+        reply = asyncio.run(_answer(options, stdin))
+    # Whatever happened, and however late: a host must not take it for a yes.
+    except BaseException as error:  # noqa: BLE001
+        status = failure_status(options.event, stdin)
+        status = status if failsafe.status is None else failsafe.status
+        reply = Reply(stderr=f"hookline: internal error: {error!r}\n".encode())
+        reply = structs.replace(reply, status=status)
+    with suppress(OSError):  # nobody can be told
+        sys.stderr.buffer.write(reply.stderr)
+        sys.stderr.flush()
     return reply.status
 
 
-async def _answer(host: str, event: str | None, stdin: bytes) -> Reply:
+def _read_event() -> bytes:
+    event = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
+    while sys.stdin.buffer.read(1 << 20):
+        pass  # a host may wait until it has written everything
+    return event
+
+
+async def _answer(options: Options, stdin: bytes) -> Reply:
     bridge, stdout = Bridge(one_shot=True), sys.stdout
     # A hook in this process that prints must not spoil the answer.
     with redirect_stdout(sys.stderr):
         try:
-            reply = await bridge.answer(host, event, stdin)
+            reply = await bridge.answer(
+                options.host, options.event, stdin, options.deadline
+            )
+            failsafe.claim()
             # The host waits for this, not for hooks that run on in the background.
             stdout.buffer.write(reply.stdout)
             stdout.flush()
+            failsafe.answered(reply.status)
         finally:
             unrecorded = await bridge.close()
     if reply.status or unrecorded in reply.stderr:

@@ -36,12 +36,11 @@ check a project that you do not trust.
   hookline check                          all settings files of this directory
   hookline check .hookline/settings.json  one file
   hookline check --strict --format github for GitHub Actions, at changed lines
-  hookline check --format sarif > x.sarif for code scanning, SARIF 2.1.0
   hookline check --json                   for other programs
   hookline check --system managed.json    a file that will be in /etc/hookline
 
 Each finding is one line, 'file:line: error|warning|hint: field: message'. With
-github and sarif the summary is on stderr, and paths start at the root of the
+github the summary is on stderr, and paths start at the root of the
 repository.
 
 exit status: 0 no errors, 1 errors (with --strict also warnings or no settings)"""
@@ -118,7 +117,7 @@ def _print_text(checked: Checked, places: SettingsPlaces) -> None:
     for finding in checked.findings:
         severity = finding.severity.value
         # A line of its own could pass for a finding, or be a command for a CI system.
-        text = printable(str(finding)).replace("\n", r"\n")
+        text = printable(str(finding))
         before, mark, after = text.partition(f": {severity}: ")
         place = before.removeprefix(f"{absolute('.')}/")
         print(f"{place}{paint(mark, _STYLES[severity])}{after}")
@@ -137,18 +136,10 @@ def _print_github(checked: Checked, places: SettingsPlaces) -> None:
     _print_summary(checked, places)
 
 
-def _print_sarif(checked: Checked, places: SettingsPlaces) -> None:
-    from .check_formats import sarif_log
-
-    print_json(sarif_log(checked.findings, _root(places)), pretty=True)
-    _print_summary(checked, places)
-
-
 _PRINTERS = {
     "text": _print_text,
     "json": _print_json,
     "github": _print_github,
-    "sarif": _print_sarif,
 }
 
 

@@ -13,12 +13,14 @@ from functools import partial
 from typing import Any, NoReturn, cast
 
 from hookline.config import Config
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, SettingsError
+from hookline.hosts.failsafe import failsafe
 from hookline.log import logger
 from hookline.posix import O_NOCTTY
 from hookline.processes.watcher import watcher
-from hookline.protocol.jsontext import decode
+from hookline.protocol.jsontext import decode, printable
 from hookline.settings.load import Settings
+from hookline.settings.locations import find_workspace, is_within
 
 Options = argparse.Namespace
 
@@ -26,20 +28,10 @@ Options = argparse.Namespace
 class Parser(argparse.ArgumentParser):
     """An argument parser with the options that commands share."""
 
-    in_any_order = False
-    """Whether arguments may also come between and after options."""
-
     def __init__(self, **more: Any) -> None:
         # To find the width of the terminal, argparse would import shutil.
         formatter = partial(argparse.HelpFormatter, width=80)
         super().__init__(formatter_class=cast("Any", formatter), **more)
-
-    def parse(self, words: list[str]) -> Options:
-        """Parse the words of a command line."""
-        if self.in_any_order:
-            self._fit_terminal()  # argparse writes the usage before it reads --help
-            return self.parse_intermixed_args(words)
-        return self.parse_args(words)
 
     def format_help(self) -> str:
         """Describe the command."""
@@ -91,12 +83,6 @@ class Parser(argparse.ArgumentParser):
     def add_journal(self, text: str) -> None:
         """Add ``--journal``."""
         self.add_option("--journal FILE", text, type=_journal)
-
-    def add_log_format(self) -> None:
-        """Add ``--log-format``, for commands that run for long."""
-        text = "format of messages on standard error: text (default) or json"
-        choices = ("text", "json")
-        self.add_option("--log-format FORMAT", text, choices=choices, default="text")
 
     def add_settings(self) -> None:
         """Add the options that say which settings to use."""
@@ -160,7 +146,15 @@ def note(line: str, options: Options, level: str = "info") -> None:
         message = shown_text(line.removeprefix("hookline: "))
         write_line(json_line(level, "hookline", {"message": message}))
     else:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
+
+
+class _TextFormatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        # Only records of hooks have lines of their own, and indent them.
+        keep = "\n\t" if record.name == "hookline.hooks" else ""
+        record.message = printable(record.message, keep)
+        return super().formatMessage(record)
 
 
 def log_to_stderr(level: int = logging.WARNING, options: Options | None = None) -> None:
@@ -171,7 +165,7 @@ def log_to_stderr(level: int = logging.WARNING, options: Options | None = None) 
         handler = json_handler()
     else:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("hookline: %(message)s"))
+        handler.setFormatter(_TextFormatter("hookline: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level)
     logger.propagate = False
@@ -197,6 +191,8 @@ def _end_by_signal(number: int, _frame: object) -> None:
     if watcher.postpone(lambda: os.kill(os.getpid(), number)):
         return  # in the middle of starting a hook, which would outlive us
     watcher.kill_all()
+    if failsafe.words:
+        failsafe.end(f"ended by {signal.Signals(number).name}")
     # The status that shells and supervisors expect of a signal.
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
@@ -211,6 +207,19 @@ def file_errors(where: object) -> Iterator[None]:
         yield
     except OSError as error:
         raise HooklineError(f"{where}: {error.strerror}") from error
+
+
+def refuse_outside(path: str, project: str = ".") -> None:
+    """Refuse to write through a link that leaves the project.
+
+    A path that is not named as one inside of it is the user's own choice.
+    """
+    if not is_within(os.path.abspath(path), os.path.abspath(project)):  # noqa: PTH100
+        return
+    target = os.path.realpath(path)
+    if not is_within(target, find_workspace(project).root):
+        problem = f"links to {target}, which is outside of the project"
+        raise SettingsError(f"{problem}: replace the link by a folder or file", path)
 
 
 def read_input(options: Options) -> dict[str, Any]:

@@ -9,18 +9,16 @@ import re
 from argparse import Action
 from typing import Any
 
-from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError, MissingExtraError, nearest
 from hookline.hosts.host import HostName
 from hookline.protocol.events import HookEventName
-from hookline.settings.load import Settings
 
 from .common import Options, Parser
 
 SUMMARY = "print the script that completes commands in your shell"
 DESCRIPTION = """\
-Print a script that completes commands, options, events, recipes, coding agents, hooks
-and files when you press Tab. Save it where your shell looks for completions, and start
+Print a script that completes commands, options, events, recipes, coding agents and
+files when you press Tab. Save it where your shell looks for completions, and start
 a new shell:
 
   hookline completion bash > ~/.local/share/bash-completion/completions/hookline
@@ -42,34 +40,16 @@ Save it again after an upgrade of Hookline."""
 _SHELLS = ("bash", "zsh", "fish")
 _SAVE = "# 'hookline help completion' says where to save this."
 _EXAMPLE = f"run 'hookline completion {'|'.join(_SHELLS)}'"
-_PLAIN = re.compile(r"[\w.,:/@%+-]+", re.ASCII)
-_NAMES = "hookline completion --hook-names 2>/dev/null"
-_HOOK_NAMES = {
-    "bash": "_hookline_hook_names",
-    "zsh": "_hookline_hook_names",
-    "fish": f"({_NAMES})",
-    "preamble": {
-        "bash": f'_hookline_hook_names() {{ compgen -W "$({_NAMES})" -- "$1"; }}',
-        "zsh": f'_hookline_hook_names() {{ compadd -- ${{(f)"$({_NAMES})"}} }}',
-    },
-}
-"""Asked for when Tab is pressed: they depend on the project."""
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     text = f"your shell: {', '.join(_SHELLS)}"
     parser.add_argument("shell", metavar="SHELL", nargs="?", help=text)
-    text = "print the names of the hooks here that need no quotes, as the scripts do"
-    parser.add_flag("--hook-names", text)
 
 
 def run(options: Options) -> None:
     """Print the script."""
-    if options.hook_names:
-        for name in _hook_names():
-            print(name)
-        return
     if options.shell is None:
         raise HooklineError(f"which shell? {_EXAMPLE}")
     if options.shell not in _SHELLS:
@@ -116,8 +96,6 @@ def _values(argument: Action, command: str) -> Any:
     from hookline.recipes.catalog import RECIPES
 
     kind = argument.metavar
-    if argument.dest == "hook":
-        return _HOOK_NAMES
     if argument.dest == "recipe" or (command, kind) == ("recipes", "NAME"):
         return [*RECIPES]
     if kind == "EVENT" and command != "bridge":  # that one is the agent's own name
@@ -128,10 +106,3 @@ def _values(argument: Action, command: str) -> Any:
         return _SHELLS
     files = {"FILE": shtab.FILE, "PATH": shtab.FILE}
     return {**files, "DIR": shtab.DIR, "PROJECT": shtab.DIR}.get(str(kind))
-
-
-def _hook_names() -> list[str]:
-    """The names that need no quotes: bash would run a command in any other."""
-    settings = Settings.load(".")
-    names = (hook.name for hook in HookRegistry(settings).all_hooks())
-    return sorted({name for name in names if _PLAIN.fullmatch(name)})

@@ -29,6 +29,7 @@ from .terminal import (
     plural,
     print_json,
     printable,
+    printable_text,
     shorten,
     show_waiting,
     verdict_output,
@@ -194,7 +195,7 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
     for hook in hooks:
         print(f"  {_outcome(hook)} {printable(hook.hook_name)} ({_facts(hook)})")
     for label, text in _effects(result):
-        print(f"{label}: {printable(text)}")
+        print(f"{label}: {printable_text(text)}")
     for hook in hooks:
         for warning in hook.warnings:
             text = printable(f"hook {hook.hook_name!r}: {warning}")
@@ -204,10 +205,10 @@ def print_verdict(event: HookEventName, result: ProcessedHookResult) -> None:
             text = printable(f"hook {hook.hook_name!r}: {one_line(hook.stderr)}")
             print(f"stderr, ignored with exit 0: {shorten(text, 200)}")
     for error in result.aggregated.errors:
-        print(f"{paint('error', 'red')}: {printable(error.message)}")
+        print(f"{paint('error', 'red')}: {printable_text(error.message)}")
     for hook in hooks:
         if hook.failed and hook.hook_type == HookType.PYTHON and hook.stderr:
-            print(f"\n{printable(hook.stderr.rstrip())}")
+            print(f"\n{printable_text(hook.stderr.rstrip())}")
 
 
 _LEFT_OUT = {"not matching", "condition false", "disabled", "switched off"}
@@ -242,13 +243,13 @@ def _facts(hook: HookExecutionResult) -> str:
 
 def _headline(result: ProcessedHookResult) -> str:
     if result.should_stop:
-        return f"{paint('stopped', 'red')}: {printable(result.stop_reason or '')}"
+        return f"{paint('stopped', 'red')}: {printable_text(result.stop_reason or '')}"
     if result.blocked:
-        return f"{paint('blocked', 'red')}: {printable(result.reason or '')}"
+        return f"{paint('blocked', 'red')}: {printable_text(result.reason or '')}"
     if result.ask:
         reason = result.final_output and result.final_output.reason
         text = reason or result.system_message or "the user has to decide"
-        return f"{paint('ask', 'yellow')}: {printable(text)}"
+        return f"{paint('ask', 'yellow')}: {printable_text(text)}"
     note = "" if result.aggregated.hook_results else ", no hook ran"
     return f"{paint('allowed', 'green')}{note}"
 

@@ -31,7 +31,7 @@ from hookline.settings.locations import (
 )
 from hookline.settings.read import parse_text
 
-from .common import Options, Parser, file_errors
+from .common import Options, Parser, file_errors, refuse_outside
 from .install import print_diffs
 from .terminal import paint, pretty_json, printable
 
@@ -68,7 +68,8 @@ def run(options: Options) -> int:
     recipes = recipes or [STARTER]
     cwd = _project_dir(options.cwd)
     folder = Path(cwd, PROJECT_FOLDER)
-    _refuse_outside(folder)
+    for path in (folder, folder / "hooks"):
+        refuse_outside(str(path), cwd)
     # Settings that cannot be changed are an error before anything is written.
     change, merged = _planned(folder, recipes)
     adapted = {*merged.hooks.get(Presence.ADAPTED, ())}
@@ -97,15 +98,6 @@ def _project_dir(cwd: str) -> str:
     hint = "for a project of its own here, make the directory .hookline first"
     print(f"{hint}\n")
     return found
-
-
-def _refuse_outside(folder: Path) -> None:
-    """A link must not lead what is written out of the project."""
-    root = find_workspace(folder.parent).root
-    for path in (folder, folder / "hooks"):
-        if not is_within(str(path.resolve()), root):
-            problem = f"links to {path.resolve()}, which is outside of the project"
-            raise SettingsError(f"{problem}: replace the link by a folder", path)
 
 
 def _planned(folder: Path, recipes: list[Recipe]) -> tuple[Change, Merged]:

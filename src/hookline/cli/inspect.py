@@ -52,13 +52,12 @@ def add_arguments(parser: Parser) -> None:
     text = "port to listen on (default: 0, any that is free)"
     parser.add_option("--port N", text, type=at_least(0), default=0)
     parser.add_flag("--no-open", "do not open the browser")
-    parser.add_log_format()
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> None:
     """Serve until a signal arrives."""
-    log_to_stderr(options=options)
+    log_to_stderr()
     try:
         from hookline.inspector.app import build_app
         from hookline.inspector.desk import Desk

@@ -13,7 +13,7 @@ from hookline.engine.registry import HookRegistry
 from hookline.errors import HooklineError
 from hookline.executors.contract import RegisteredHook
 from hookline.hosts.catalog import all_hosts, host_of
-from hookline.hosts.file_changes import Change, apply
+from hookline.hosts.file_changes import Change, ChangedMeanwhileError, apply
 from hookline.hosts.host import Host, HostName
 from hookline.hosts.host_files import (
     FILES,
@@ -35,6 +35,7 @@ from hookline.settings.model import TrustStatus
 from .common import Options, Parser
 from .terminal import paint, paint_diff, printable
 
+_ATTEMPTS = 5
 SUMMARY = "make a coding agent ask your hooks"
 DESCRIPTION = f"""\
 Write 'hookline bridge HOST' into the settings of a coding agent, for the events that
@@ -44,6 +45,9 @@ have hooks in this project. Everything else in the file stays as it is, comments
   hookline install claude              in .claude/settings.json of this project
   hookline install codex --user        for all your projects
   hookline install gemini --dry-run    show the change as a diff, write nothing
+
+If Hookline is gone, crashes or is late, the agent then blocks its tools, and says what
+to do; with --fail-open it runs them. Events of other kinds never wait for Hookline.
 
 hosts: {", ".join(HostName)}
 
@@ -55,6 +59,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("host", metavar="HOST", help="the coding agent, such as claude")
     parser.add_flag("--user", "write your own settings, which apply in all projects")
     parser.add_flag("--all-events", "also for events that have no hooks yet")
+    parser.add_flag("--fail-open", "let tools run where Hookline gives no answer")
     parser.add_flag("--dry-run", "show the changes as a diff and write nothing")
     parser.add_cwd()
 
@@ -65,7 +70,9 @@ def run(options: Options) -> None:
     workspace = find_workspace(options.cwd)
     scope = Scope.USER if options.user else _project_scope(host, workspace)
     hooks = _hooks(options.cwd)
-    wanted = wanted_events(host, hooks, all_events=options.all_events)
+    wanted = wanted_events(
+        host, hooks, all_events=options.all_events, fail_open=options.fail_open
+    )
     _require_events(host, hooks, wanted)
     other = Scope.PROJECT if scope is Scope.USER else Scope.USER
     _refuse_twice(host, Installer(host.name, other, workspace))
@@ -77,7 +84,15 @@ def run(options: Options) -> None:
     if options.dry_run:
         print_diffs(changes, would="write")
         return
-    _write(changes, wanted)
+    for attempt in range(_ATTEMPTS):
+        try:
+            apply(change for change in changes if change.is_needed)
+            break
+        except ChangedMeanwhileError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            changes = installer.install(wanted, host.events, program)
+    _print_changes(changes, wanted)
     if scope is Scope.USER and not options.user:
         told = "does not trust this project, and ignores the hooks in it"
         print(f"note:  {host.title} {told}: this file is for all your projects")
@@ -177,16 +192,15 @@ def _lines(content: bytes | None) -> list[str]:
     return re.findall(r".*\n|.+", text)  # other breaks are part of a line
 
 
-def _write(changes: list[Change], wanted: list[Wanted]) -> None:
+def _print_changes(changes: list[Change], wanted: list[Wanted]) -> None:
     events = ", ".join(one.event for one in wanted)
     needed = [change for change in changes if change.is_needed]
-    apply(needed)
     for change in needed:
         done = "removed" if change.after is None else "wrote"
-        print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
+        print(f"{paint(done, 'green')}  {printable(shown_path(change.path))}")
     if not needed:
         path = shown_path(changes[0].path)
-        print(printable(f"{paint('already installed', 'green')} in {path}"))
+        print(f"{paint('already installed', 'green')} in {printable(path)}")
     print(f"events: {events}")
 
 
@@ -202,6 +216,9 @@ def _print_notes(
         *_short(host, wanted),
         *_shared(host, workspace),
     ]
+    if any(one.closed for one in wanted):
+        ways = "then install Hookline again, or remove its entry from the file"
+        notes.append(f"{host.title} blocks tools if Hookline gives no answer: {ways}")
     if host.tested is None:
         notes.insert(0, f"untested: written by the documentation of {host.title} alone")
     off = switched_off_in(FILES[host.name], workspace)
@@ -234,7 +251,10 @@ def _short(host: Host, wanted: list[Wanted]) -> Iterator[str]:
 
 
 def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
-    """What happens where one host reads the file of another (HOSTS rule 9)."""
+    """What happens where one host reads the file of another.
+
+    hosts/README.md#rules 9
+    """
     known = all_hosts()
     readers = [known[one].title for one in FILES[host.name].readers if one in known]
     if readers:

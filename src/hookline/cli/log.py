@@ -24,7 +24,7 @@ from .terminal import (
     plural,
     pretty_json,
     print_json,
-    printable,
+    printable_text,
     short_path,
     shorten,
 )
@@ -72,13 +72,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--json", "print JSON")
     text = "rename the journal, so that a new one is started; nothing is deleted"
     parser.add_flag("--move-aside", text)
-    parser.add_log_format()
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> None:
     """Print the events."""
-    log_to_stderr(options=options)
+    log_to_stderr()
     if options.move_aside:
         print(f"moved to {move_aside(journal.journal_file(options))}")
         return
@@ -274,7 +273,7 @@ def _print_details(full: query.FullEntry, project: str) -> None:
         print(f"\nmerged output{_marks(entry.output_masked, entry.output_cut)}")
         _print_indented(pretty_json(full.final_output), 2)
     for error in full.errors:
-        message = printable(error["message"])
+        message = printable_text(error["message"])
         print(f"\n{paint('error', 'red')} ({one_line(error['stage'])}): {message}")
 
 
@@ -288,7 +287,7 @@ def _facts(full: query.FullEntry, project: str) -> Iterator[tuple[str, str]]:
     yield "took", format_duration(entry.duration_ms)
     yield "plan", _plan(full.plan)
     if entry.reason:
-        yield "reason", printable(entry.reason).replace("\n", "\n" + " " * 11)
+        yield "reason", printable_text(entry.reason).replace("\n", "\n" + " " * 11)
 
 
 def _plan(plan: dict[str, Any] | None) -> str:
@@ -314,9 +313,9 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
     name, outcome = one_line(hook["name"]), _outcome(hook)
     print(f"\nhook {place}: {name} ({one_line(', '.join(facts))}) {outcome}")
     if hook["error"]:
-        print(f"  error: {printable(hook['error'])}")
+        print(f"  error: {printable_text(hook['error'])}")
     for warning in hook["warnings"]:
-        print(f"  {paint('warning', 'yellow')}: {printable(warning)}")
+        print(f"  {paint('warning', 'yellow')}: {printable_text(warning)}")
     output = hook["output"]
     if output is not None:
         print("  output")
@@ -347,4 +346,4 @@ def _marks(masked: bool, truncated: bool, size: int | None = None) -> str:
 
 
 def _print_indented(text: str, by: int) -> None:
-    print(indent(printable(text), " " * by))
+    print(indent(printable_text(text), " " * by))

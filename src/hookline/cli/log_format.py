@@ -1,26 +1,22 @@
 """``--log-format json``: one JSON object per line on standard error.
 
 Every line is valid JSON in ASCII, whatever a message holds, and shows no more of a
-value than the text does. Libraries, warnings and uncaught errors are written so, too,
-and what anything else writes to standard error, such as a hook in Python that prints.
+value than the text does. Messages of libraries and warnings are written so, too; what
+a hook in Python prints is not.
 """
 
 from __future__ import annotations
 
 import argparse
-import atexit
 import json
 import logging
 import math
-import os
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 FIELDS = ("hook", "request", "bus", "settings")
 """Mappings that our records have as ``extra``, and that are objects in the line."""
@@ -28,12 +24,6 @@ FIELDS = ("hook", "request", "bus", "settings")
 _MAX_TEXT = 8000
 _MAX_VALUE = 120  # as in the text of the record
 _MAX_INTEGER = 2**63
-_STDERR = 2
-_LAST_LINES_S = 1.0
-_log = logging.getLogger("hookline")
-_written = logging.getLogger("stderr")
-_streams: list[TextIO] = []
-"""Standard error itself, once it is captured."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -79,70 +69,19 @@ def asks_for_json(arguments: Sequence[str]) -> bool:
 
 
 def write_line(line: str) -> None:
-    """Write a line of JSON to standard error itself."""
-    print(line, file=_streams[0] if _streams else sys.stderr, flush=True)
+    """Write a line of JSON to standard error."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def json_handler() -> logging.Handler:
-    """A handler that is the only one to write to standard error from now on."""
-    handler = logging.StreamHandler(_capture_stderr())
+    """A handler for our messages, those of libraries and Python's warnings."""
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    _log_everything_to(handler)
-    return handler
-
-
-def _capture_stderr() -> TextIO:
-    """Log the lines that are written there; returns a stream for the log.
-
-    By its number: processes that a hook in Python starts inherit it.
-    """
-    stream = os.fdopen(os.dup(_STDERR), "w", buffering=1)
-    _streams.append(stream)
-    reading, writing = os.pipe()
-    os.dup2(writing, _STDERR)
-    os.close(writing)
-    reader = threading.Thread(target=_log_lines, args=(reading,), daemon=True)
-    reader.start()
-    atexit.register(_release_stderr, stream, reader)
-    return stream
-
-
-def _log_lines(source: int) -> None:
-    with os.fdopen(source, "rb") as lines:
-        while line := lines.readline(_MAX_TEXT):
-            _written.warning("%s", line.decode(errors="backslashreplace").rstrip())
-
-
-def _release_stderr(stream: TextIO, reader: threading.Thread) -> None:
-    os.dup2(stream.fileno(), _STDERR)
-    reader.join(_LAST_LINES_S)  # a process that outlives us may keep it open
-
-
-def _log_everything_to(handler: logging.Handler) -> None:
-    """Log what Python and its libraries would print to standard error."""
     # To tell there that the log cannot be written would be one more line for it.
     logging.raiseExceptions = False
     logging.getLogger().addHandler(handler)
     logging.captureWarnings(capture=True)
-    threading.excepthook = _log_thread_error
-    sys.unraisablehook = _log_unraisable
-    sys.excepthook = _log_error
-
-
-def _log_error(
-    kind: type[BaseException], error: BaseException, where: TracebackType | None
-) -> None:
-    _log.error("uncaught error", exc_info=(kind, error, where))
-
-
-def _log_thread_error(given: threading.ExceptHookArgs) -> None:
-    if given.exc_value is not None:
-        _log_error(given.exc_type, given.exc_value, given.exc_traceback)
-
-
-def _log_unraisable(given: Any) -> None:
-    if given.exc_value is not None:
-        _log_error(given.exc_type, given.exc_value, given.exc_traceback)
+    return handler
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

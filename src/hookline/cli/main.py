@@ -19,13 +19,11 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from hookline.errors import HooklineError, nearest
+from hookline.hosts.failsafe import failsafe
 
 GROUPS = {
     "start here": ("demo", "init", "recipes", "trust"),
-    "write and test hooks": (
-        *("fire", "list", "explain", "check", "schema"),
-        *("test", "watch"),
-    ),
+    "write and test hooks": ("fire", "list", "explain", "check", "schema", "test"),
     "see what happened": ("log", "stats", "replay", "inspect"),
     "connect agents": (
         *("install", "uninstall", "bridge", "migrate"),
@@ -72,7 +70,8 @@ def _dispatch(arguments: list[str], *, own_process: bool = False) -> int:
     # something else.
     except Exception as error:  # noqa: BLE001
         bug = "this is a bug in Hookline: please report it with"
-        return _fail(f"{bug} the traceback", arguments, error)
+        status = _fail(f"{bug} the traceback", arguments, error)
+        return failsafe.fail(f"internal error: {error!r}") if failsafe.words else status
 
 
 def _open_streams() -> None:
@@ -125,12 +124,14 @@ def _run(name: str, arguments: list[str], *, own_process: bool = False) -> int:
     parser = Parser(prog=f"hookline {name}", description=command.DESCRIPTION)
     command.add_arguments(parser)
     if own_process:
+        if name == "bridge":
+            failsafe.start(arguments)
         if name in {"fire", "bridge"}:
             # The process ends after one event: collecting garbage is wasted time.
             gc.disable()
         end_hooks_on_signals(signal.SIGTERM, SIGHUP)
     try:
-        options = parser.parse(arguments)
+        options = parser.parse_args(arguments)
     except SystemExit:  # after --help
         return 0
     status: int | None = command.run(options)
@@ -163,7 +164,9 @@ def _tell(message: str, arguments: list[str], error: Exception | None) -> None:
         import traceback
 
         traceback.print_exception(error)
-    print(f"hookline: {message}", file=sys.stderr)
+    from .terminal import printable_text
+
+    print(f"hookline: {printable_text(message)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

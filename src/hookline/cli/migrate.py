@@ -25,9 +25,9 @@ from hookline.hosts.migration import (
     unread_hooks,
 )
 from hookline.settings.load import Settings
-from hookline.settings.locations import find_workspace
+from hookline.settings.locations import PROJECT_FOLDER, find_workspace
 
-from .common import Options, Parser, file_errors
+from .common import Options, Parser, file_errors, refuse_outside
 from .terminal import paint, plural, pretty_json, printable
 
 SUMMARY = "convert the hook settings of another agent"
@@ -76,7 +76,9 @@ def run(options: Options) -> None:
     project = options.cwd if options.paths else _project_dir(source, options.cwd)
     paths = [Path(one) for one in options.paths or [project]]
     files = [file for path in paths for file in find_hooks(source, path)]
-    unread = [note for path in paths for note in unread_hooks(source, path)]
+    unread = [file.problem for file in files if file.problem]
+    unread += [note for path in paths for note in unread_hooks(source, path)]
+    files = [file for file in files if not file.problem]
     parts = [_converted(source, file, several=len(files) > 1) for file in files]
     migrated = joined([*parts, _notes_only(unread)])
     migrated = replace(migrated, remarks=(*migrated.remarks, *_extras(migrated)))
@@ -86,11 +88,19 @@ def run(options: Options) -> None:
         return
     written = _targets(options.output, project, files, parts)
     for target in written:
+        folders = (
+            up.parent for up in target.absolute().parents if up.name == PROJECT_FOLDER
+        )
+        refuse_outside(str(target), str(next(folders, project)))
         _refuse_existing(target, force=options.force)
     for target, part in written.items():
         _write(target, _text(part))
         hooks = plural(part.hook_count, "hook")
         print(f"{paint('wrote', 'green')}  {target} ({hooks})")
+    for file in files:
+        if data_folder := file.env.get("CLAUDE_PLUGIN_DATA"):
+            with file_errors(data_folder):  # it exists in Claude Code
+                Path(data_folder).mkdir(parents=True, exist_ok=True)
     if not written:
         print("nothing to write: no hooks")
     _print_notes(migrated, sys.stdout)

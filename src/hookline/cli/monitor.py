@@ -93,7 +93,8 @@ class _Worker:
     def state(self) -> WorkerState:
         """The state now."""
         settings, bus = self._config.settings, self._monitor.bus
-        hooks, health = self._system.get_all_hooks(), self._system.health()
+        system = self._system
+        hooks, health = system.get_all_hooks(), system.health()
         counts = Counter(map(_hook_state, hooks))
         skipped = {hook.name for hook in health.skipped}
         return WorkerState(
@@ -103,9 +104,12 @@ class _Worker:
             settings_loaded_at=health.settings_loaded_at,
             reloaded=not health.reload_failed,
             hooks={state: counts[state] for state in _HOOK_STATES},
+            lacks_hooks=system.require_hooks and not system.active_hooks,
             breakers={hook.name: hook.name in skipped for hook in hooks},
             processes=health.processes,
             lost=health.lost,
+            dropped=Counter(self._server.dropped)
+            + Counter(overload=0 if bus is None else bus.overloads),
             in_flight=self._server.in_flight,
             waiting=self._server.waiting,
         )

@@ -39,7 +39,7 @@ from hookline.trust.caches import cache_folder
 from .common import Options, Parser, note
 from .terminal import one_line, paint, print_json
 
-SUMMARY = "show what lies where on this machine"
+SUMMARY = "show where Hookline keeps its files on this machine"
 DESCRIPTION = """\
 Show the files and folders that Hookline reads or writes for this project, for you and
 for the whole machine, which of them exist and how large they are: settings, approvals,

@@ -25,8 +25,8 @@ from hookline.journal.query import EventKind, FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS, Verdict, verdict_of
 from hookline.journal.store import REPLAY_VARIABLE
 from hookline.log import logger
-from hookline.protocol.events import TRAITS, HookEventName
-from hookline.protocol.jsontext import decode
+from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.jsontext import decode, same_json
 from hookline.protocol.outputs import CHANGING, HookOutput
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 
@@ -79,13 +79,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_flag("--json", "print one JSON object")
     text = "print JSON lines while it runs, for a program that shows them"
     parser.add_option("--progress FORMAT", f"'json': {text}", choices=["json"])
-    parser.add_log_format()
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> int:
     """Replay the events and report the changes."""
-    log_to_stderr(options=options)
+    log_to_stderr()
     _log_messages_once()
     options.json |= options.progress is not None
     wanted = journal.event_filter(options)
@@ -161,7 +160,7 @@ async def _replay_event(full: FullEntry, system: HookSystem | None) -> Replayed:
     result = ProcessedHookResult(aggregated=make_empty_success_result())
     if system is not None:  # else hooks are disabled
         result = await system.event_handler.fire(event, full.input)
-    after = verdict_of(event, result, full.input.get("tool_input"))
+    after = verdict_of(event, result)
     return Replayed(
         entry=full.entry,
         before=full.decided,
@@ -196,10 +195,9 @@ def _compare(before: Verdict, after: Verdict) -> list[Change]:
     values += [
         (what, old.get(field), new.get(field)) for field, what in EFFECT_LABELS.items()
     ]
+    decoded = [(what, _decoded(was), _decoded(now)) for what, was, now in values]
     return [
-        Change(what, _decoded(was), _decoded(now))
-        for what, was, now in values
-        if was != now
+        Change(what, was, now) for what, was, now in decoded if not same_json(was, now)
     ]
 
 
@@ -252,7 +250,9 @@ def _count_runs(
     """How many hooks the plans of all events have."""
     planner, runs = HookPlanner(registry), 0
     for event in map(HookEventName.of, dict.fromkeys(kind.event for kind in kinds)):
-        if any(hook.config.is_foreign for hook in registry.for_event(event)):
+        hooks = registry.for_event(event)
+        is_tool = TRAITS[event].matching is Matching.REGEX
+        if any(one.config.is_foreign or (is_tool and one.matcher) for one in hooks):
             # Only these are matched by more than the target.
             wanted = structs.replace(scope.wanted, event=event.value)
             for target, fields in reader.inputs(wanted):

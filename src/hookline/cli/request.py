@@ -9,6 +9,7 @@ import time
 from hookline.bus import contracts
 from hookline.bus.client import HookBusClient
 from hookline.errors import BusConnectionError, HooklineError
+from hookline.protocol.events import HookEventName
 
 from . import connection
 from .common import Options, Parser, at_least, read_input
@@ -51,6 +52,7 @@ def run(options: Options) -> int:
     # Not "timeout <= 0": NaN would wait forever.
     if not 0 < options.timeout < math.inf:
         raise HooklineError("--timeout must be a number of seconds above 0")
+    HookEventName.of(options.event)  # raises for an unknown one
     response = asyncio.run(_request(options))
     with verdict_output():
         print_json(response, pretty=not options.json)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -51,8 +50,9 @@ finishes those in progress and exits. A second signal kills the hooks that run a
 it at once.
 
 Changed settings apply within a second, or at once on SIGHUP: requests in progress are
-answered by the old ones, later requests by the new ones. If the new settings have
-errors, the old ones stay and the log says why.
+answered by the old ones, later requests by the new ones. If a changed file has new
+errors, its old content stays and the log says why. With --require-hooks, so it does if
+no hook would be left.
 
 {connection.SAFE_PASSWORDS}
 
@@ -65,6 +65,9 @@ _log = logging.getLogger("hookline.serve")
 
 _NO_HOOKS = """\
 no hooks are configured for %s, so every request is allowed: see --cwd and --settings"""
+_HOOKS_MISSING = """\
+no hooks are configured for %s: taking no requests until there are (--require-hooks)"""
+_LOOK_S = 0.1
 
 
 def add_arguments(parser: Parser) -> None:
@@ -74,12 +77,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("--queue Q", text, default="hookline-workers")
     text = "requests handled at the same time; others wait (default: 64)"
     parser.add_option("--concurrency N", text, type=at_least(1), default=64)
+    text = "take no requests without a hook, and keep the last ones at a reload"
+    parser.add_flag("--require-hooks", text)
     text = "serve /metrics, /healthz and /readyz there (default host: 127.0.0.1)"
     parser.add_option("--metrics [HOST:]PORT", text, type=parse_address)
     parser.add_settings()
     text = "log each request, and what happens to the connection"
     parser.add_flag("-v --verbose", text)
-    parser.add_log_format()
+    text = "format of messages on standard error: text (default) or json"
+    choices = ("text", "json")
+    parser.add_option("--log-format FORMAT", text, choices=choices, default="text")
 
 
 def run(options: Options) -> None:
@@ -97,18 +104,25 @@ async def _serve(config: Config, options: Options) -> None:
         raise HooklineError("hooks are disabled: enableHooks is false in the settings")
     monitor = Monitor(options)
     system = HookSystem(config, start_workers=True, telemetry=monitor.figures)
+    system.require_hooks = options.require_hooks
     async with following_settings(system), system:
         server = RequestServer(system.event_handler, max_concurrent=options.concurrency)
         with monitor.watch(config, system, server):
             monitor.bus = bus = await connection.connect(options, queue=options.queue)
+            received = _signal_event()
             try:
+                if not system.active_hooks:
+                    required = options.require_hooks
+                    text = _HOOKS_MISSING if required else _NO_HOOKS
+                    _log.warning(text, config.working_dir)
+                while options.require_hooks and not system.active_hooks:
+                    if received.is_set():
+                        return
+                    await asyncio.sleep(_LOOK_S)
                 bus.serve(_logged(server.handle_request))
                 await bus.ready()
                 _tune_garbage_collection()
-                if not system.status.total_hooks:
-                    _log.warning(_NO_HOOKS, config.working_dir)
                 hooks = f"{plural(system.status.total_hooks, 'hook')} on {bus.subject}"
-                received = _signal_event()
                 _print_ready(f"ready, serving {hooks} as {bus.queue}", options)
                 await _wait_for(received, bus)
                 monitor.stopping = True
@@ -124,8 +138,6 @@ def _print_ready(message: str, options: Options) -> None:
         # Collectors of logs read both streams as one.
         line = json_line("info", _log.name, {"message": message})
     print(line, flush=True)
-    if logs_json(options):
-        os.dup2(2, 1)  # a hook in Python may print there as well
 
 
 def _tune_garbage_collection() -> None:

@@ -19,10 +19,9 @@ from typing import Any, TextIO
 import msgspec
 
 from hookline.protocol.jsontext import encode
+from hookline.protocol.jsontext import printable as printable  # noqa: PLC0414
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "dim": 2, "bold": 1}
-_BLANKS = "\u034f\u115f\u1160\u2800\u3164\uffa0"
-"""They count as printable, and as letters in some languages."""
 _MAX_CELL = 48
 _INTERVAL_S = 0.1
 
@@ -64,16 +63,9 @@ def pretty_json(value: Any) -> str:
     return msgspec.json.format(encode(value), indent=2).decode()
 
 
-def printable(text: str) -> str:
-    """Replace what controls the terminal, or takes up space without being seen."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        c
-        if (c.isprintable() and c not in _BLANKS) or c in "\n\t"
-        else "\N{REPLACEMENT CHARACTER}"
-        for c in text
-    )
+def printable_text(text: str) -> str:
+    """Make foreign text printable, with its lines."""
+    return printable(text, keep="\n\t")
 
 
 def one_line(text: str | None) -> str:
@@ -138,7 +130,8 @@ def paint(text: str, style: str) -> str:
 def paint_diff(line: str) -> str:
     """Colour one line of a unified diff."""
     style = {"+": "green", "-": "red", "@": "blue"}.get(line[:1])
-    return printable(line) if style is None else paint(printable(line), style)
+    shown = printable(line, keep="\t")
+    return shown if style is None else paint(shown, style)
 
 
 def show_pages(lines: Iterable[str], cwd: str) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 from argparse import REMAINDER
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from hookline.config import Config
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, MissingExtraError
 from hookline.settings.load import Settings
 from hookline.settings.locations import PROJECT_FOLDER, find_workspace
 from hookline.settings.model import HookType, TrustStatus
 from hookline.testing.cases import HookTestFile, find_files, read_file
 from hookline.testing.run import CaseResult, run_cases, write_junit
 
-from .common import Options, Parser, at_least, file_errors
+from .common import Options, Parser, at_least, file_errors, refuse_outside
 from .terminal import (
     Progress,
     one_line,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from hookline.executors.contract import RegisteredHook
 
 _MAX_COMMAND = 60
+_MAX_CHANGED = 5
+_LOOK_MS = 200
 
 SUMMARY = "run hook tests"
 DESCRIPTION = """\
@@ -45,6 +49,7 @@ the projects that apply in it.
   hookline test .hookline/hooks/secret_scan.hooktest.toml -v
   hookline test --junit results.xml
   hookline test --update        # write the present answers into the cases, as a diff
+  hookline test --watch         # again whenever a file there changes, until Ctrl-C
 
 With --worker the program of a worker hook is exercised instead: a command, or the name
 of a worker hook in the settings. --worker comes last; only --json and -v may follow.
@@ -77,6 +82,8 @@ def add_arguments(parser: Parser) -> None:
     text = "write the present answers into cases that expect others, or nothing yet"
     parser.add_flag("--update", text)
     parser.add_flag("--dry-run", "with --update: show the changes and write nothing")
+    text = "run the cases again whenever a hook or a case changes; Ctrl-C ends it"
+    parser.add_flag("--watch", text)
     text = "exercise a worker: ids, bursts, cancellation, end of input"
     metavar = ("COMMAND", "ARG")
     parser.add_argument("--worker", nargs=REMAINDER, metavar=metavar, help=text)
@@ -89,14 +96,15 @@ def run(options: Options) -> int:
     # Some cases test hooks that fail on purpose.
     logging.getLogger("hookline").setLevel(logging.CRITICAL)
     _refuse_wrong_mix(options)
-    if options.update:
-        return _update(options)
+    if options.update or options.watch:
+        return _update(options) if options.update else _watch(options)
     if options.worker is not None:
         words = _worker_words(options)
         results = asyncio.run(_exercise(_worker_hook(words)))
     else:
         results = asyncio.run(run_files(select_cases(options), options.jobs))
     if options.junit:
+        refuse_outside(options.junit)
         with file_errors(f"--junit {options.junit}"):
             write_junit(results, Path(options.junit))
     if options.json:
@@ -109,8 +117,35 @@ def run(options: Options) -> int:
 def _refuse_wrong_mix(options: Options) -> None:
     if options.dry_run and not options.update:
         raise HooklineError("--dry-run works only with --update")
-    if options.update and (options.json or options.junit or options.worker):
-        raise HooklineError("--update cannot be used with --json, --junit or --worker")
+    for name, chosen in (("--update", options.update), ("--watch", options.watch)):
+        if chosen and (options.json or options.junit or options.worker):
+            raise HooklineError(f"{name} cannot be used with --json, --junit, --worker")
+
+
+def _watch(options: Options) -> int:
+    try:
+        from watchfiles import watch
+    except ImportError as error:
+        raise MissingExtraError("cli", "watchfiles") from error
+    places = places_of(options.files)
+    find_files(places)  # raises if one does not exist
+    folders = {str(place if place.is_dir() else place.parent) for place in places}
+    folders.add(str(Path()))  # hooks are where the settings say, mostly here
+    with suppress(KeyboardInterrupt):
+        looks = watch(*folders, yield_on_timeout=True, rust_timeout=_LOOK_MS)
+        for look, changes in enumerate(looks):
+            if look and not changes:
+                continue
+            paths = sorted({os.path.relpath(path) for _, path in changes})
+            if paths:
+                print(f"\nchanged: {printable(', '.join(paths[:_MAX_CHANGED]))}")
+            try:
+                results = asyncio.run(run_files(select_cases(options), options.jobs))
+                print_results(results, options.verbose)
+            except HooklineError as error:  # a file may be half written
+                print(f"{paint('error', 'red')}: {printable(str(error))}")
+            print("watching for changes; Ctrl-C ends it", flush=True)
+    return 0
 
 
 def _update(options: Options) -> int:

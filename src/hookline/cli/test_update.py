@@ -16,6 +16,7 @@ from hookline.testing.cases import HookTestFile, read_file
 from hookline.testing.run import CaseResult
 from hookline.testing.update import CannotEditError, edited
 
+from .common import refuse_outside
 from .install import print_diffs
 from .terminal import paint, plural, printable
 
@@ -52,6 +53,7 @@ def plan_updates(results: list[CaseResult]) -> Updates:
 
 
 def _edit(path: Path, wanted: list[CaseResult], found: Updates) -> None:
+    refuse_outside(str(path))
     before = read_inside(str(path), find_workspace(path.parent).root) or b""
     text = decode_text(before, path)
     names = [case.name for case in read_file(path).cases]

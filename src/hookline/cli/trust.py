@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +18,7 @@ from hookline.trust.comparison import definition_diff, file_diff
 from hookline.trust.pins import ABSENT, PinKind
 
 from .common import Options, Parser
-from .terminal import paint, paint_diff, plural, printable, show_pages
+from .terminal import paint, paint_diff, plural, printable, printable_text, show_pages
 
 SUMMARY = "review and approve the hooks of a project"
 DESCRIPTION = """\
@@ -38,6 +39,14 @@ At a terminal the review includes the files and is shown by $PAGER, or less.
 
 exit status: 0 trusted or nothing to approve, 1 not trusted"""
 
+AGENT_VARIABLES = (
+    *("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION", "AI_AGENT"),
+    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI"),
+    *("GEMINI_CLI", "QWEN_CODE", "QWEN_CODE_SESSION_ID"),
+    *("COPILOT_CLI", "COPILOT_AGENT_SESSION_ID", "CURSOR_AGENT", "OPENCODE"),
+    *("CLINE_ACTIVE", "GOOSE_TERMINAL"),
+)
+"""What coding agents set for the commands of their shell tools."""
 _STYLES = {review.Change.NEW: "yellow", review.Change.SAME: "green"}
 
 
@@ -60,6 +69,8 @@ def run(options: Options) -> int:
         return _list()
     if current_depth():
         raise HooklineError("a hook cannot approve hooks: run this command yourself")
+    if options.yes or options.revoke:
+        _require_person(options)
     if options.revoke:
         return _revoke(options)
     projects = _projects(options)
@@ -112,7 +123,7 @@ def _review_one_of_several(project: str, options: Options) -> int:
     try:
         return _review(project, options, f"{_escaped(project)}: ")
     except HooklineError as error:
-        print(f"hookline: {printable(str(error))}", file=sys.stderr)
+        print(f"hookline: {printable_text(str(error))}", file=sys.stderr)
         return 1
 
 
@@ -123,12 +134,16 @@ def _review(project: str, options: Options, label: str = "") -> int:
         text = "already trusted" if now.has_hooks else "this project has no hooks"
         print(f"{label}{text}")
         return 0
-    at_terminal = not options.yes and sys.stdin.isatty() and sys.stdout.isatty()
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    at_terminal = not options.yes and is_terminal and not _agent_variables()
     lines = _review_lines(now, before, show=options.show or at_terminal)
     if at_terminal:
         show_pages(lines, project)
     else:
         print(*lines, sep="\n")
+    if not options.yes:
+        sys.stdout.flush()  # the review must be on the screen before the question
+        _require_person(options)
     if not (options.yes or _ask(now)):
         print("not trusted: nothing was changed", file=sys.stderr)
         return 1
@@ -136,8 +151,22 @@ def _review(project: str, options: Options, label: str = "") -> int:
     return 0
 
 
+def _agent_variables() -> list[str]:
+    """What says that a coding agent's shell tool has started this process."""
+    return [name for name in AGENT_VARIABLES if os.environ.get(name)]
+
+
+def _require_person(options: Options) -> None:
+    """An approval is a person's: raise where an agent runs this."""
+    if variables := _agent_variables():
+        where = os.path.abspath(options.path or options.cwd or ".")  # noqa: PTH100
+        raise HooklineError(
+            f"a coding agent cannot approve hooks ({variables[0]} is set): in a "
+            f"terminal of your own, type: cd {shlex.quote(where)} && hookline trust"
+        )
+
+
 def _ask(now: review.Snapshot) -> bool:
-    sys.stdout.flush()  # the review must be on the screen before the question
     if not sys.stdin.isatty():
         hint = "review the above and run 'hookline trust --yes' to approve it"
         raise HooklineError(f"no terminal to ask on: {hint}")
@@ -248,9 +277,9 @@ def _content_lines(
     for file in review.pinned_files(now, before):
         if file.pin.kind is PinKind.FILE and file.change is not review.Change.SAME:
             yield paint(_escaped(_relative(file.path, now.record.project)), "bold")
-            lines = review.content_lines(file, now.copies)
             # Each line has a mark, so that no text can pass for the review itself.
-            yield from (f"  | {printable(line)}" for line in lines)
+            for line in review.content_lines(file, now.copies):
+                yield "  | " + printable(line, keep="\t")
             yield ""
 
 
@@ -260,7 +289,7 @@ def _json(value: Any) -> str:
 
 def _escaped(text: str) -> str:
     """Keep a text on one line, with its line breaks and long gaps visible."""
-    shown = printable(text).replace("\n", "\\n")
+    shown = printable(text, keep="\t")
     return re.sub(r"[ \t]{9,}", lambda gap: f" [{len(gap[0])} blanks] ", shown)
 
 

@@ -16,7 +16,7 @@ from hookline.settings.locations import find_workspace
 
 from .common import Options, Parser
 from .install import print_diffs, shown_path
-from .terminal import paint, printable
+from .terminal import paint, printable, printable_text
 
 SUMMARY = "take Hookline out of a coding agent's settings"
 DESCRIPTION = f"""\
@@ -51,7 +51,7 @@ def run(options: Options) -> int:
             changes += installer.uninstall(host.events)
         except HooklineError as error:
             failed = True
-            print(f"hookline: {printable(str(error))}", file=sys.stderr)
+            print(f"hookline: {printable_text(str(error))}", file=sys.stderr)
     if options.dry_run:
         print_diffs(changes, would="remove")
     else:
@@ -65,7 +65,7 @@ def _write(
     apply(changes)
     for change in changes:
         done = "changed" if change.after else "removed"
-        print(printable(f"{paint(done, 'green')}  {shown_path(change.path)}"))
+        print(f"{paint(done, 'green')}  {printable(shown_path(change.path))}")
     if not changes and not failed:
         files = " and ".join(_files(installers))
         print(printable(f"{host.title}: not installed in {files}"))

@@ -168,9 +168,9 @@ async def play(project: Project, timeline: Timeline) -> None:
     config = Config("demo", project.folder, Settings.from_file(project.settings_file))
     hooks = HookSystem(config)
     hooks.record_to()
-    async with hooks:
-        config.use_hooks(ReportingHooks(hooks.event_handler, report))
-        await _play_session(config, project, timeline)
+    async with hooks, Config("demo", project.folder) as agent:
+        agent.use_hooks(ReportingHooks(hooks.event_handler, report))
+        await _play_session(agent, project, timeline)
     timeline.summary(runs, facts(project))
 
 

@@ -247,7 +247,8 @@ class CircuitBreaker:
 def tool_of(call: HookCall) -> str:
     """The tool that an event is about; events without one share a count."""
     tool = call.input.get("tool_name")
-    return tool if isinstance(tool, str) else ""
+    # By the real type: an object of the host's may raise whatever it is asked.
+    return str.__str__(tool) if issubclass(type(tool), str) else ""
 
 
 _NONE = Timeouts(0)

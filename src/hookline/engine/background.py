@@ -1,23 +1,22 @@
-"""Hooks that nobody waits for: ``"async": true`` (PROTOCOL section 13)."""
+"""Hooks that nobody waits for: ``"async": true`` (protocol.md#rules)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import Any, Protocol
+from copy import copy
+from typing import Protocol
+
+from msgspec import Struct
 
 from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.protocol.results import HookExecutionResult
+from hookline.protocol.results import FailureCause, HookExecutionResult
 
-from .admission import CircuitBreaker
+from .admission import CircuitBreaker, refused
 from .run_hook import Executors, run_hook
 
 MAX_RUNNING = 64
 """In each event loop."""
-
-Run = Callable[[], Coroutine[Any, Any, None]]
 
 
 class LateResults(Protocol):
@@ -41,15 +40,42 @@ class BackgroundHooks:
         """Start a hook, now or when others have ended; its result is not known."""
         # The host may change its objects once the event has been answered.
         call = call.with_input(call.plain_input())
-        self._queue().add(partial(self._run, hook, call, late))
-        return HookExecutionResult(
-            hook_name=hook.name,
-            hook_type=hook.config.type,
-            source=hook.source,
-            event_name=hook.event,
-            success=True,
-            is_async=True,
-        )
+        self._queue().add(_LateHook(hook, call, late, self._executors, self._breaker))
+        return _unknown_result(hook)
+
+    async def run_until_async(
+        self, hook: RegisteredHook, call: HookCall, late: LateResults | None = None
+    ) -> HookExecutionResult:
+        """Run a hook that may say, in its first line, that nobody should wait for it.
+
+        So do hooks for Claude Code (protocol.md#dialects).
+        """
+        from hookline.protocol.dialect_payloads import async_timeout  # rarely needed
+
+        loop = asyncio.get_running_loop()
+        is_left: asyncio.Future[None] = loop.create_future()
+
+        def look(line: bytes) -> float | None:
+            timeout_s = async_timeout(line, hook.config.timeout_ms / 1000)
+            if timeout_s is not None and not is_left.done():
+                is_left.set_result(None)
+            return timeout_s
+
+        own_call = copy(call)
+        own_call.on_start = look
+        run = run_hook(hook, own_call, self._executors, self._breaker)
+        task = loop.create_task(run)
+        try:
+            await asyncio.wait((task, is_left), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
+        if not is_left.done():
+            return task.result()
+        own = (self._executors, self._breaker, task)
+        self._queue().add(_LateHook(hook, call, late, *own))
+        return _unknown_result(hook)
 
     async def finish(self, limit_s: float | None = None) -> None:
         """Let all hooks of this event loop end; cancel what is left after the limit."""
@@ -67,12 +93,45 @@ class BackgroundHooks:
             self._queues = left | {loop: (queue := _Queue(loop))}
         return queue
 
-    async def _run(
-        self, hook: RegisteredHook, call: HookCall, late: LateResults | None
-    ) -> None:
-        result = await run_hook(hook, call, self._executors, self._breaker)
-        if late is not None:
-            late.late(call, result)
+
+class _LateHook(Struct, frozen=True):
+    """A hook of one event that nobody waits for."""
+
+    hook: RegisteredHook
+    call: HookCall
+    late: LateResults | None
+    executors: Executors
+    breaker: CircuitBreaker
+    running: asyncio.Task[HookExecutionResult] | None = None
+    """Set where it runs already, so that it cannot wait for its turn."""
+
+    async def run(self) -> None:
+        context = self.executors, self.breaker
+        try:
+            result = await (self.running or run_hook(self.hook, self.call, *context))
+        except asyncio.CancelledError:
+            self.fail(FailureCause.CRASH, "ended before it had finished: its host ends")
+            raise
+        self._tell(result)
+
+    def fail(self, cause: FailureCause, error: str) -> None:
+        """Tell why there is no result: else the event would look as if it had one."""
+        self._tell(refused(self.hook, cause, error))
+
+    def _tell(self, result: HookExecutionResult) -> None:
+        if self.late is not None:
+            self.late.late(self.call, result)
+
+
+def _unknown_result(hook: RegisteredHook) -> HookExecutionResult:
+    return HookExecutionResult(
+        hook_name=hook.name,
+        hook_type=hook.config.type,
+        source=hook.source,
+        event_name=hook.event,
+        success=True,
+        is_async=True,
+    )
 
 
 class _Queue:
@@ -81,11 +140,14 @@ class _Queue:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running: set[asyncio.Task[None]] = set()
-        self._waiting: deque[Run] = deque()
+        self._waiting: deque[_LateHook] = deque()
 
-    def add(self, run: Run) -> None:
-        self._waiting.append(run)
-        self._start_more()
+    def add(self, hook: _LateHook) -> None:
+        if hook.running is not None:
+            self._start(hook)
+        else:
+            self._waiting.append(hook)
+            self._start_more()
 
     async def finish(self, limit_s: float | None) -> None:
         deadline = None if limit_s is None else self._loop.time() + limit_s
@@ -96,16 +158,21 @@ class _Queue:
             )
             if left == 0:
                 break
-        self._waiting.clear()
+        while self._waiting:
+            hook = self._waiting.popleft()
+            hook.fail(FailureCause.SPAWN, "never started: its host ends")
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def _start_more(self) -> None:
         while self._waiting and len(self._running) < MAX_RUNNING:
-            task = self._loop.create_task(self._waiting.popleft()())
-            self._running.add(task)
-            task.add_done_callback(self._ended)
+            self._start(self._waiting.popleft())
+
+    def _start(self, hook: _LateHook) -> None:
+        task = self._loop.create_task(hook.run())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

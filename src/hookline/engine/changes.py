@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import Chain
-from hookline.protocol.jsontext import encode
+from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import HookOutput, changed_tool_input, named_input
 
 EventInput = dict[str, Any]
@@ -22,18 +22,24 @@ _DROPPED = object()
 
 
 def chain_input(event_input: EventInput, output: HookOutput, by: Chain) -> EventInput:
-    """The input after one hook's changes: the next one's in a sequential plan."""
+    """The input after one hook's changes: the next one's in a sequential plan.
+
+    The very same where the hook repeats what it was shown.
+    """
+    before = event_input.get(by)
+    changed = before
     if by is Chain.TOOL_INPUT and output.tool_input is not None:
-        changed = changed_tool_input(event_input.get("tool_input"), output)
-        return {**event_input, "tool_input": changed}
-    if by is Chain.PROMPT and output.additional_context is not None:
-        prompt = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
-        return {**event_input, "prompt": prompt}
-    if by in (Chain.LLM_REQUEST, Chain.LLM_RESPONSE):
-        changes = output.hook_specific_output.get(by)
-        if changes is not None:
-            return {**event_input, by.value: merged_part(event_input.get(by), changes)}
-    return event_input
+        changed = changed_tool_input(before, output)
+    elif by in (Chain.LLM_REQUEST, Chain.LLM_RESPONSE):
+        if (parts := output.hook_specific_output.get(by)) is not None:
+            changed = merged_part(before, parts)
+    elif by is Chain.PROMPT and output.additional_context is not None:
+        changed = f"{event_input.get('prompt', '')}\n\n{output.additional_context}"
+    return (
+        event_input
+        if same_json(before, changed)
+        else {**event_input, by.value: changed}
+    )
 
 
 def final_input(
@@ -72,11 +78,6 @@ def with_one_answer(output: HookOutput, event_input: EventInput) -> HookOutput:
     return structs.replace(output, hook_specific_output=specific)
 
 
-def same_value(one: EventInput, other: EventInput, by: Chain) -> bool:
-    """Whether two inputs agree on what the hooks of an event can change."""
-    return one is other or _equal(one.get(by), other.get(by))
-
-
 def changes_of(output: HookOutput, event_input: EventInput, by: Chain) -> Changes:
     """What a hook gave for each key, given the input that it was shown."""
     given = output.hook_specific_output.get(by)
@@ -103,7 +104,7 @@ def changes_of(output: HookOutput, event_input: EventInput, by: Chain) -> Change
 def disagreement(earlier: Changes, later: Changes) -> tuple[str, ...] | None:
     """A key to which both give a value, and not the same one; None if there is none."""
     for key, value in later.items():
-        if key in earlier and not _equal(earlier[key], value):
+        if key in earlier and not same_json(earlier[key], value):
             return key
     return None
 
@@ -133,12 +134,3 @@ def _text_of(candidate: Any) -> str:
     content = candidate.get("content") if isinstance(candidate, dict) else None
     parts = content.get("parts") if isinstance(content, dict) else None
     return "".join(part for part in parts or () if isinstance(part, str))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether hooks would be shown the same: 1, 1.0 and true are three values."""
-    if one is other:
-        return True
-    if one is _DROPPED or other is _DROPPED:
-        return False
-    return encode(one) == encode(other)

@@ -159,10 +159,13 @@ class Explainer:
             return f"a {field} that is not a string or {too_long} matches every matcher"
         if hook.config.is_foreign:
             return self._foreign_match(hook.config.dialect, matcher, target)
-        found = planner.matches(matcher, self._event, target)
-        if found:
-            return f"matcher {matcher!r} matches {field} {target!r}"
-        return f"matcher {matcher!r} does not match {field} {target!r}" + (
+        names = planner.tool_targets(self._event, target, self._call.input)
+        if names is None:
+            return "the coding agent's name of the tool matches every matcher"
+        shown = " or ".join(map(repr, names))
+        if planner.matches_any_name(matcher, self._event, names):
+            return f"matcher {matcher!r} matches {field} {shown}"
+        return f"matcher {matcher!r} does not match {field} {shown}" + (
             why_not(matcher, target, self._would_match)
             if traits.matching is Matching.REGEX
             else ""

@@ -1,32 +1,37 @@
 """One event: plan, translate, run, merge, interpret, log.
 
 ``fire_*_event`` never raises, except for cancellation: whatever goes wrong inside comes
-back as a failure envelope that says at which stage (DELTA-HFAIL-001).
+back as a failure envelope that says at which stage (DELTA-HFAIL-001). ``fire`` raises
+for a name that no event has.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from logging import DEBUG, INFO, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 from hookline.config import Config
 from hookline.errors import EncodingError
 from hookline.executors.contract import HookCall, HookPlan, current_depth
-from hookline.log import DebugLogger
-from hookline.protocol.events import TRAITS, HookEventName, known_event
+from hookline.log import Courier, DebugLogger, Guard, LoggingDebugLogger, logger
+from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer, Fields, base_fields, event_fields
+from hookline.protocol.outputs import read_output
 from hookline.protocol.results import (
     AggregatedHookResult,
     FailureMeta,
-    HookError,
     HookExecutionResult,
     ProcessedHookResult,
     Stage,
     build_failure_envelope,
+    fail_closed_output,
     make_empty_success_result,
     process_common_hook_output_fields,
 )
@@ -37,11 +42,13 @@ from .merge import aggregate
 from .on_error import BrokenSystem, apply_policy_to_envelope
 from .planner import HookPlanner
 from .registry import HookRegistry
+from .remote_side import RemoteSide, or_remote
 from .runner import HookRunner
 
 if TYPE_CHECKING:
     from hookline.bus.contracts import HookBus, HookExecutionResponse
     from hookline.bus.server import RequestServer
+    from hookline.bus.subscription import Subscription
     from hookline.bus.trace import TraceContext
     from hookline.telemetry.contract import EventTelemetry, Telemetry
 
@@ -61,6 +68,8 @@ class EventOrigin(Struct, frozen=True):
     """Whether model payloads are in the stable shape already."""
     trace: TraceContext | None = None
     """Of a request from a bus; None for an event of this process."""
+    remote: EventFirer | None = None
+    """Hooks elsewhere that judge the event too, as the first ones of the plan."""
 
 
 _OWN_SESSION = EventOrigin()
@@ -89,6 +98,21 @@ class Recorder(Protocol):
         ...
 
 
+class ObservedEvent(Struct):
+    """What observers are told of one event."""
+
+    event: HookEventName | None
+    """None for a name that no event has."""
+    fields: Fields | None
+    """None where they could not be read."""
+    origin: EventOrigin
+    result: ProcessedHookResult | None = None
+    """None while it goes on, and if it is cancelled."""
+    telemetry: EventTelemetry | None = None
+    call: HookCall | None = None
+    plan: HookPlan | None = None
+
+
 class EventPipeline(Struct, frozen=True, kw_only=True):
     """All that answers an event, of one load of the settings.
 
@@ -106,75 +130,101 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
     broken: BrokenSystem | None = None
     tool_selection: ToolSelection = ToolSelection.UNION
     telemetry: Telemetry | None = None
+    guard: Guard = field(default_factory=partial(Guard, "the journal"))
 
     async def fire(
+        self, event: HookEventName, fields: Fields, origin: EventOrigin = _OWN_SESSION
+    ) -> ProcessedHookResult:
+        """The whole way of an event; observers stand around it and cannot change it."""
+        observed = ObservedEvent(event, fields, origin)
+        if self.telemetry is not None:
+            self._start_telemetry(self.telemetry, observed)
+        try:
+            observed.result = await self._answer(observed, event, fields, origin)
+        finally:
+            self.tell(observed)
+        return observed.result
+
+    async def _answer(
         self,
+        observed: ObservedEvent,
         event: HookEventName,
         fields: Fields,
-        origin: EventOrigin = _OWN_SESSION,
-        told: EventTelemetry | None = None,
+        origin: EventOrigin,
     ) -> ProcessedHookResult:
-        """The whole way of an event."""
-        if self.telemetry is not None and told is None:
-            return await self._fire_and_tell(self.telemetry, event, fields, origin)
+        remote = None
+        if origin.remote is not None:
+            session = origin.session_id, origin.transcript_path
+            remote = RemoteSide(origin.remote, event, fields, *session)
         if self.broken is not None:
-            meta = _meta(event, origin)
-            return self.failed(self.broken.error, Stage.INTERNAL, meta)
-        stage = _PLANNING
+            result = self.failed(
+                self.broken.error, Stage.INTERNAL, _meta(event, origin)
+            )
+            return await or_remote(result, remote)
+        stage, results = _PLANNING, []
         try:
             plan = self.planner.plan_for(event, fields)
             if plan is None:
-                result = self._nothing_matched(event)
-                return self.record_unseen(event, fields, origin, result)
+                result = ProcessedHookResult(aggregated=make_empty_success_result())
+                return result if remote is None else await or_remote(result, remote)
+            if remote is not None:
+                plan = structs.replace(plan, hooks=(remote.hook, *plan.hooks))
             stage = _TRANSLATION
             if TRAITS[event].model_fields and not origin.translated:
                 fields = self.translated(event, fields)
             stage = _EXECUTION
             call = self._call(event, fields, origin)
-            call.telemetry = told
+            call.telemetry = observed.telemetry
             call.encode(plan.in_process)
             started = time.perf_counter()
             results = await self.runner.run(plan, call)
             duration = (time.perf_counter() - started) * 1000
             stage = _AGGREGATION
+            observed.call, observed.plan = call, plan
             if not results:  # no condition was true
-                result = self._nothing_matched(event)
-                return self._record_seen(call, plan, result)
-            result = self._merge(plan, results, call, duration)
+                return ProcessedHookResult(aggregated=make_empty_success_result())
+            merged = aggregate(
+                results, event, call.input, duration, self.tool_selection
+            )
+            if remote is not None:
+                merged = remote.with_its_hooks(merged)
+            return process_common_hook_output_fields(merged, event)
         # The edge of the pipeline: the caller gets the failure as data.
         except Exception as error:  # noqa: BLE001
-            result = self.failed(error, stage, _meta(event, origin))
-            return self.record_unseen(event, fields, origin, result)
-        self.reporter.report(event, fields, result)
-        return self._record_seen(call, plan, result)
+            outputs = [one.output for one in results if not one.observed]
+            blocked = any(output and output.is_blocking for output in outputs)
+            meta = _meta(event, origin)
+            result = self.failed(error, stage, meta, was_blocked=blocked)
+            return await or_remote(result, remote)
 
-    async def _fire_and_tell(
-        self,
-        telemetry: Telemetry,
-        event: HookEventName,
-        fields: Fields,
-        origin: EventOrigin,
-    ) -> ProcessedHookResult:
-        session = self._session_of(origin)
-        told = telemetry.start_event(event, fields, session, origin.trace)
-        result = None
-        try:
-            result = await self.fire(event, fields, origin, told)
-        finally:
-            told.end(result)
-        return result
+    def _start_telemetry(self, telemetry: Telemetry, observed: ObservedEvent) -> None:
+        origin, fields = observed.origin, observed.fields or {}
+        session, start = self._session_of(origin), telemetry.start_event
+        observed.telemetry = start(observed.event, fields, session, origin.trace)
 
-    def tell(
-        self,
-        event: HookEventName | None,
-        origin: EventOrigin,
-        result: ProcessedHookResult,
-    ) -> ProcessedHookResult:
-        """Tell telemetry of an event that failed before it could be planned."""
-        if self.telemetry is not None:
-            session = self._session_of(origin)
-            self.telemetry.start_event(event, {}, session, origin.trace).end(result)
-        return result
+    def tell(self, observed: ObservedEvent) -> None:
+        """Tell all observers how an event ended."""
+        if self.telemetry is not None and observed.telemetry is None:
+            self._start_telemetry(self.telemetry, observed)  # it came to no hooks
+        if observed.result is not None:
+            self.reporter.report(observed.event, observed.fields, observed.result)
+            self.record(observed)
+        if observed.telemetry is not None:
+            observed.telemetry.end(observed.result)
+
+    def record(self, observed: ObservedEvent) -> None:
+        """Put an event into the journal, if there is one."""
+        recorder, result = self.recorder, observed.result
+        event, fields = observed.event, observed.fields
+        if recorder is None or result is None or event is None or fields is None:
+            return
+
+        def record() -> None:
+            # Without a call no hook saw the event; the recorder translates it.
+            call = observed.call or self._call(event, fields, observed.origin)
+            recorder.record(call, observed.plan, result)
+
+        self.guard(record)
 
     def translated(self, event: HookEventName, fields: Fields) -> Fields:
         """The fields with model payloads in the stable shape."""
@@ -184,35 +234,29 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
         return stable_fields(event, fields, self.config.translator)
 
     def failed(
-        self, error: Exception, stage: Stage, meta: FailureMeta
+        self,
+        error: Exception,
+        stage: Stage,
+        meta: FailureMeta,
+        *,
+        was_blocked: bool = False,
     ) -> ProcessedHookResult:
-        """What a failure outside the hooks means for its event."""
-        envelope = build_failure_envelope(error, stage, meta)
-        self.reporter.report_failure(envelope.errors[0])
-        event = meta.event_name
+        """What a failure outside the hooks means for its event.
+
+        ``was_blocked``: a hook blocks it, and what failed came after that.
+        """
+        envelope, event = build_failure_envelope(error, stage, meta), meta.event_name
         if event is None:  # an unknown event: no hook can have a policy for it
             return ProcessedHookResult(aggregated=envelope)
         closed = self.broken is not None and event in self.broken.closed
+        unseen = was_blocked or isinstance(error, EncodingError)
         envelope = apply_policy_to_envelope(
             envelope,
             event,
             self.registry.for_event(event),
-            always=closed
-            or (isinstance(error, EncodingError) and TRAITS[event].can_block),
+            always=closed or (unseen and TRAITS[event].can_block),
         )
         return process_common_hook_output_fields(envelope, event)
-
-    def record_unseen(
-        self,
-        event: HookEventName,
-        fields: Fields,
-        origin: EventOrigin,
-        result: ProcessedHookResult,
-    ) -> ProcessedHookResult:
-        """Record an event that no hook saw; the recorder translates it."""
-        if self.recorder is not None:
-            self.recorder.record(self._call(event, fields, origin), None, result)
-        return result
 
     def _call(
         self, event: HookEventName, fields: Fields, origin: EventOrigin
@@ -230,40 +274,20 @@ class EventPipeline(Struct, frozen=True, kw_only=True):
         session = origin.session_id
         return self.config.session_id if session is None else session
 
-    def _merge(
-        self,
-        plan: HookPlan,
-        results: list[HookExecutionResult],
-        call: HookCall,
-        duration: float,
-    ) -> ProcessedHookResult:
-        aggregated = aggregate(
-            results, plan.event, call.input, duration, self.tool_selection
-        )
-        return process_common_hook_output_fields(aggregated, plan.event)
-
-    def _nothing_matched(self, event: HookEventName) -> ProcessedHookResult:
-        result = ProcessedHookResult(aggregated=make_empty_success_result())
-        self.reporter.report_nothing(event)
-        return result
-
-    def _record_seen(
-        self, call: HookCall, plan: HookPlan, result: ProcessedHookResult
-    ) -> ProcessedHookResult:
-        if self.recorder is not None:
-            self.recorder.record(call, plan, result)
-        return result
-
 
 class HookEventHandler(EventFirer):
     """Answers the events of one hook system, which has it as ``event_handler``."""
 
     def __init__(self, pipeline: EventPipeline) -> None:
+        """Answer with this ``pipeline`` until another one takes its place."""
         self.pipeline = pipeline
         """Of the settings as they were loaded last."""
         self.refresh: Callable[[], Awaitable[None]] | None = None
         """Called before each event: loads settings that have changed."""
+        self.remote: EventFirer | None = None
+        """Hooks elsewhere that judge the events of this process too."""
         self._server: RequestServer | None = None
+        self._subscription: Subscription | None = None
 
     def has_hooks_for(self, event: HookEventName) -> bool:
         """Whether any hook would run for an event, whatever matchers say."""
@@ -273,21 +297,24 @@ class HookEventHandler(EventFirer):
     async def fire(
         self, event_name: HookEventName | str, event_input: Mapping[str, Any]
     ) -> ProcessedHookResult:
-        """Fire an event by its name; the input is a mapping of its fields."""
-        if self.refresh is not None:
-            await self.refresh()
+        """Fire an event by its name, with its fields as ``event_input``.
+
+        Raises ``UnknownEventError``.
+        """
+        event = HookEventName.of(event_name)
+        pipeline = await self.current()
         try:
-            event = HookEventName.of(event_name)
             fields = event_fields(event, event_input)
             given = event_input.get
-            origin = EventOrigin(given("session_id"), given("transcript_path"))
+            session, transcript = given("session_id"), given("transcript_path")
+            origin = EventOrigin(session, transcript, remote=self.remote)
         # The mapping is the caller's own and may raise anything.
         except Exception as error:  # noqa: BLE001
-            known, now = known_event(event_name), self.pipeline
-            meta = FailureMeta(event_name=known)
-            result = now.failed(error, Stage.VALIDATION, meta)
-            return now.tell(known, _OWN_SESSION, result)
-        return await self.pipeline.fire(event, fields, origin)
+            meta = FailureMeta(event_name=event)
+            result = pipeline.failed(error, Stage.VALIDATION, meta)
+            pipeline.tell(ObservedEvent(event, None, _OWN_SESSION, result))
+            return result
+        return await pipeline.fire(event, fields, origin)
 
     async def fire_fields(
         self,
@@ -297,12 +324,11 @@ class HookEventHandler(EventFirer):
         transcript_path: str | None = None,
     ) -> ProcessedHookResult:
         """Fire an event whose fields are normalized, for another session if given."""
-        if self.refresh is not None:
-            await self.refresh()
-        if session_id is None and transcript_path is None:
-            return await self.pipeline.fire(event, fields)
-        origin = EventOrigin(session_id, transcript_path)
-        return await self.pipeline.fire(event, fields, origin)
+        pipeline = self.pipeline if self.refresh is None else await self.current()
+        if session_id is None and transcript_path is None and self.remote is None:
+            return await pipeline.fire(event, fields)
+        origin = EventOrigin(session_id, transcript_path, remote=self.remote)
+        return await pipeline.fire(event, fields, origin)
 
     async def fire_validated(
         self,
@@ -314,64 +340,96 @@ class HookEventHandler(EventFirer):
         correlation_id: str | None = None,
         trace: TraceContext | None = None,
     ) -> ProcessedHookResult:
-        """Fire an event from a bus: translated first, then planned (section 8)."""
-        if self.refresh is not None:
-            await self.refresh()
+        """Fire an event from a bus: translated, then planned (protocol.md#bus)."""
+        pipeline = await self.current()
         session, transcript = session_id, transcript_path
         origin = EventOrigin(session, transcript, correlation_id, True, trace or {})
-        now = self.pipeline
         try:
             translated = event_fields(event, fields)
             if TRAITS[event].model_fields:
-                translated = now.translated(event, translated)
+                translated = pipeline.translated(event, translated)
         # Translators read foreign objects; what they raise is a boundary failure.
         except Exception as error:  # noqa: BLE001
-            result = now.failed(error, Stage.TRANSLATION, _meta(event, origin))
-            now.tell(event, origin, result)
-            return now.record_unseen(event, dict(fields), origin, result)
-        return await now.fire(event, translated, origin)
+            result = pipeline.failed(error, Stage.TRANSLATION, _meta(event, origin))
+            pipeline.tell(ObservedEvent(event, dict(fields), origin, result))
+            return result
+        return await pipeline.fire(event, translated, origin)
+
+    async def current(self) -> EventPipeline:
+        """What answers an event now, after a look whether the settings have changed."""
+        if self.refresh is not None:
+            try:
+                await self.refresh()
+            # Whatever keeps us from looking, the settings in use still hold.
+            except Exception as error:  # noqa: BLE001
+                logger.warning("cannot tell whether settings have changed: %r", error)
+        return self.pipeline
 
     def tell_invalid(
         self, event: HookEventName | None, problem: str, trace: TraceContext
     ) -> None:
         """Tell telemetry of a request from a bus that was refused."""
-        envelope = build_failure_envelope(problem, Stage.VALIDATION)
-        result = ProcessedHookResult(aggregated=envelope)
-        self.pipeline.tell(event, EventOrigin(session_id="", trace=trace), result)
+        if self.pipeline.telemetry is not None:
+            envelope = build_failure_envelope(problem, Stage.VALIDATION)
+            telemetry = self.pipeline.telemetry.start_event(event, {}, "", trace)
+            telemetry.end(ProcessedHookResult(aggregated=envelope))
 
     def judge_unreadable(
         self, event: HookEventName, fields: Fields, error: Exception
     ) -> ProcessedHookResult:
         """Decide by policy about an event that could not be read; record it."""
-        now, meta = self.pipeline, FailureMeta(event_name=event)
-        result = now.failed(error, Stage.VALIDATION, meta)
-        now.tell(event, _OWN_SESSION, result)
-        return now.record_unseen(event, fields, _OWN_SESSION, result)
+        pipeline, meta = self.pipeline, FailureMeta(event_name=event)
+        result = pipeline.failed(error, Stage.VALIDATION, meta)
+        pipeline.tell(ObservedEvent(event, fields, _OWN_SESSION, result))
+        return result
 
-    def note(self, session_id: str, message: str, details: Fields) -> None:
+    def refuse(
+        self, event: HookEventName, fields: Fields, reason: str, session_id: str
+    ) -> ProcessedHookResult:
+        """Block an event that no hook is asked about; record it."""
+        output, _ = read_output(fail_closed_output(event, reason), event)
+        refusal = AggregatedHookResult(final_output=output, all_outputs=[output])
+        result = process_common_hook_output_fields(refusal, event)
+        origin = EventOrigin(session_id)
+        self.pipeline.tell(ObservedEvent(event, fields, origin, result))
+        return result
+
+    def note(
+        self, session_id: str, message: str, details: Fields, *, blocked: bool = False
+    ) -> None:
         """Record something about an event that no hook is asked about."""
         fields = {"notification_type": "Hookline", "message": message}
         empty = make_empty_success_result()
-        result = ProcessedHookResult(aggregated=empty, reason=message)
+        result = ProcessedHookResult(aggregated=empty, reason=message, blocked=blocked)
         event, origin = HookEventName.Notification, EventOrigin(session_id)
         about = {**fields, "details": details}
-        self.pipeline.record_unseen(event, about, origin, result)
+        self.pipeline.record(ObservedEvent(event, about, origin, result))
 
     def listen(self, bus: HookBus) -> None:
         """Answer the requests of a bus, until ``dispose()`` (DELTA-HEVT-001)."""
+        from hookline.bus.subscription import Subscription
+
         self._server = self._make_server(bus)
-        self._server.subscribe()
+        self._subscription = Subscription(self._server)
+        with suppress(Exception):  # ``subscribed`` tells why, and asks again
+            self._server.subscribe()
+
+    async def subscribed(self) -> None:
+        """Wait for a moment for the bus, which is asked again if it has refused."""
+        if self._subscription is not None:
+            await self._subscription.ask()
 
     async def handle_request(self, payload: Any) -> HookExecutionResponse:
-        """Answer one bus request; never raises (section 8)."""
+        """Answer one bus request; never raises (protocol.md#bus)."""
         if self._server is None:
             self._server = self._make_server(None)
         return await self._server.handle_request(payload)
 
     async def dispose(self) -> None:
         """Accept nothing new from the bus; calls in flight finish (DELTA-HEVT-004)."""
+        if self._subscription is not None:
+            await self._subscription.end()
         if self._server is not None:
-            self._server.dispose()
             await self._server.finished()
 
     def _make_server(self, bus: HookBus | None) -> RequestServer:
@@ -391,12 +449,13 @@ class LateReporter:
     def __init__(self, reporter: Reporter, recorder: Recorder | None) -> None:
         self._reporter = reporter
         self._recorder = recorder
+        self._guard = Guard("the journal")
 
     def late(self, call: HookCall, result: HookExecutionResult) -> None:
         """Log and record the result of one hook."""
-        self._reporter.report_hook(result)
+        self._reporter.report_late(result)
         if self._recorder is not None:
-            self._recorder.record_late(call, result)
+            self._guard(self._recorder.record_late, call, result)
 
 
 class Reporter:
@@ -404,27 +463,71 @@ class Reporter:
 
     def __init__(self, debug_logger: DebugLogger) -> None:
         self._log = debug_logger
+        self._courier: Courier | None = None
+        if type(debug_logger) is not LoggingDebugLogger:  # ours has a thread
+            self._courier = Courier("the debug logger", wait_s=0.05)
 
     def report(
-        self, event: HookEventName, fields: dict[str, Any], result: ProcessedHookResult
+        self,
+        event: HookEventName | None,
+        fields: Fields | None,
+        result: ProcessedHookResult,
     ) -> None:
-        """Log the hooks of one event and a summary."""
+        """Log the hooks of one event and a summary, or that it failed."""
+        ran = result.aggregated.hook_results or result.aggregated.errors
+        if ran or self._courier is not None or self._log.enabled(DEBUG):
+            self._tell(self._report, event, fields, result)
+
+    def report_late(self, result: HookExecutionResult) -> None:
+        """Log what a hook did that nobody waited for."""
+        self._tell(self._report_hook, result)
+
+    async def flush(self) -> None:
+        """Wait until all records are written, without blocking the event loop."""
+        if self._courier is not None:
+            self._courier.put(self._log.flush)
+            await asyncio.to_thread(self._courier.flush)
+            self._courier.close()
+        # A thread costs 2 ms in a new process, and most systems have nothing to write.
+        elif getattr(self._log, "has_pending", False):
+            await asyncio.to_thread(self._log.flush)
+
+    def _tell(self, report: Callable[..., None], *args: Any) -> None:
+        if self._courier is not None:
+            self._courier.tell(partial(report, *args))
+            return
+        try:
+            report(*args)
+        # A record may name objects of the host, whose text may raise anything.
+        except Exception as error:  # noqa: BLE001
+            logger.warning("the records of an event are lost: %r", error)
+
+    def _report(
+        self,
+        event: HookEventName | None,
+        fields: Fields | None,
+        result: ProcessedHookResult,
+    ) -> None:
+        aggregated = result.aggregated
+        if aggregated.errors and not aggregated.hook_results:
+            if self._log.enabled(WARNING):
+                error = aggregated.errors[0]
+                self._log.log(WARNING, "hook:failure", error.to_wire())
+            return
         debug = self._log.enabled(DEBUG)
         warn = self._log.enabled(WARNING)
-        if not debug and not warn:
+        if event is None or not (debug or warn):
             return
-        for hook_result in result.aggregated.hook_results:
+        for hook_result in aggregated.hook_results:
             if not hook_result.is_async:
-                self.report_hook(hook_result)
-        if warn and result.aggregated.all_outputs:
+                self._report_hook(hook_result)
+        if warn and aggregated.all_outputs:
             self._warn_of_ignored(event, result)
         if debug:
-            summary = _summary(event, result.aggregated)
-            self._log.log(DEBUG, "hook:batch_summary", summary)
-            self._log.log(DEBUG, _human_line(event, fields, result), {})
+            self._log.log(DEBUG, "hook:batch_summary", _summary(event, aggregated))
+            self._log.log(DEBUG, _human_line(event, fields or {}, result), {})
 
-    def report_hook(self, result: HookExecutionResult) -> None:
-        """Log what one hook did."""
+    def _report_hook(self, result: HookExecutionResult) -> None:
         if self._log.enabled(DEBUG):
             self._log.log(DEBUG, "hook:result", _hook_record(result))
         if result.user_message and self._log.enabled(INFO):
@@ -435,18 +538,6 @@ class Reporter:
         worth_it = result.cause is not None or result.warnings
         if worth_it and self._log.enabled(WARNING):
             self._warn_about(result)
-
-    def report_nothing(self, event: HookEventName) -> None:
-        """Log that no hook matched (domain model 5.1)."""
-        if self._log.enabled(DEBUG):
-            summary = _summary(event, AggregatedHookResult())
-            self._log.log(DEBUG, "hook:batch_summary", summary)
-            self._log.log(DEBUG, f"{event.value} fired: 0 hooks matched, skipped", {})
-
-    def report_failure(self, error: HookError) -> None:
-        """Log that an event failed outside its hooks."""
-        if self._log.enabled(WARNING):
-            self._log.log(WARNING, "hook:failure", error.to_wire())
 
     def _warn_about(self, result: HookExecutionResult) -> None:
         if result.failed:
@@ -502,8 +593,10 @@ def _human_line(
     event: HookEventName, fields: dict[str, Any], result: ProcessedHookResult
 ) -> str:
     target = fields.get("tool_name")
-    whom = f" for {target!r}" if target else ""
+    whom = "" if target in (None, "") else f" for {target!r}"
     results = result.aggregated.hook_results
+    if not results:
+        return f"{event.value} fired{whom}: 0 hooks matched, skipped"
     hooks = f"{len(results)} hook{'' if len(results) == 1 else 's'}"
     took = f"{result.aggregated.total_duration:.0f}ms"
     return f"{event.value} fired{whom}: {hooks}, {took}, {_verdict(result)}"
@@ -514,7 +607,8 @@ def _verdict(result: ProcessedHookResult) -> str:
         return f"blocked ({result.reason})"
     if result.should_stop:
         return f"stopped ({result.stop_reason})"
+    word = "success" if result.aggregated.success else "failure"
     final = result.final_output
-    if final is not None and (final.tool_input or final.llm_request):
-        return "modified"
-    return "success" if result.aggregated.success else "failure"
+    keys = ("tool_input", "llm_request", "llm_response")
+    changed = [key for key in keys if final and key in final.hook_specific_output]
+    return f"{word} (modified {changed[-1].partition('_')[2]})" if changed else word

@@ -58,6 +58,19 @@ def searcher(pattern: str) -> Callable[[str], bool]:
         return _matches_all(pattern, str(error) or type(error).__name__)
 
 
+@lru_cache(maxsize=16384)
+def has_negative_lookaround(pattern: str) -> bool:
+    """Whether a pattern says which names it does not match; one that is broken, no."""
+    if "(?!" not in pattern and "(?<!" not in pattern:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _has(_parser.parse(pattern).data, "ASSERT_NOT")
+    except (re.error, OverflowError, RecursionError, MemoryError):
+        return False  # compared literally, or matches every name
+
+
 def _matches_all(pattern: str, why: str) -> Callable[[str], bool]:
     shown = pattern if len(pattern) <= 80 else f"{pattern[:77]}..."
     logger.warning("matcher %r is too complex (%s): matches every name", shown, why)
@@ -115,10 +128,10 @@ def _range_size(items: Iterable[_Item]) -> int:
     return size
 
 
-def _refers_to_groups(items: Iterable[_Item]) -> bool:
+def _has(items: Iterable[_Item], name: str) -> bool:
+    """Whether a pattern has an item whose name begins so, at any depth."""
     return any(
-        str(op).startswith("GROUPREF")
-        or any(_refers_to_groups(part.data) for part in _parts(found))
+        str(op).startswith(name) or any(_has(part.data, name) for part in _parts(found))
         for op, found in items
     )
 
@@ -236,7 +249,7 @@ class _Automaton:
     def _item(self, name: str, op: Any, found: Any, flags: int, then: _State) -> _State:
         self._states += 1
         if name in _TESTS:
-            if _refers_to_groups([(op, found)]):
+            if _has([(op, found)], "GROUPREF"):
                 raise _UndecidedError("it refers to a group")
             self._steps += _worst_steps([(op, found)], MAX_TARGET_LENGTH)
         if self._states > _MAX_STATES or self._steps > MAX_STEPS:

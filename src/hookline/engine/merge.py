@@ -1,4 +1,4 @@
-"""Merge what several hooks said into one output (PROTOCOL section 6).
+"""Merge what several hooks said into one output (protocol.md#merging).
 
 Pure. Results come in plan order; hooks in observe mode count for nothing, and one
 hook's failure never takes another's output away.
@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
+from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import (
     MODES,
     Decision,
@@ -30,6 +31,7 @@ from hookline.settings.model import ToolSelection
 from .changes import EventInput, final_input, merged_part
 
 Outputs = Sequence[HookOutput]
+_REPLACES = "replacesToolInput"
 
 
 def aggregate(
@@ -87,16 +89,26 @@ def _final(
     if not outputs:
         return None
     final = merge_outputs(outputs, TRAITS[event].merge, tool_selection)
-    specific = final.hook_specific_output
-    if "tool_input" not in specific or TRAITS[event].chain is not Chain.TOOL_INPUT:
+    specific, chain = final.hook_specific_output, TRAITS[event].chain
+    if chain not in specific:
         return final
-    whole = final_input(event_input, outputs, Chain.TOOL_INPUT)["tool_input"]
-    specific = {**specific, "replacesToolInput": True}
+    before, is_model = event_input.get(chain), chain is not Chain.TOOL_INPUT
+    if is_model:
+        whole = merged_part(before, specific[chain])
+    else:
+        whole = final_input(event_input, outputs, chain)[chain]
+    if same_json(before, whole):
+        # A repeated value is no change, for all who carry, record or apply one.
+        rest = {k: v for k, v in specific.items() if k not in (chain, _REPLACES)}
+        return structs.replace(final, hook_specific_output=rest)
+    if is_model:
+        return final
+    specific = {**specific, _REPLACES: True}
     if not any(
         one.replaces_tool_input and one.tool_input is not None for one in outputs
     ):
         # Said by a hook that gave no input: it must not drop what others left alone.
-        del specific["replacesToolInput"]
+        del specific[_REPLACES]
     return structs.replace(
         final, modified_tool_input=whole, hook_specific_output=specific
     )
@@ -126,7 +138,7 @@ def _merge_any_blocks(outputs: Outputs) -> HookOutput:
             specific[key] = value
     merged = HookOutput(
         decision=_decision(outputs, blocking),
-        reason=_joined(output.own_reason for output in blocking or outputs),
+        reason=_joined_once(output.own_reason for output in blocking or outputs),
         continues=_flag(all, (output.continues for output in outputs)),
         stop_reason=_joined(output.stop_reason for output in outputs),
         suppress_output=_flag(any, (output.suppress_output for output in outputs)),
@@ -191,7 +203,7 @@ def _surviving(merged: HookOutput, outputs: Outputs) -> HookOutput:
     blocking = [output for output in outputs if output.is_blocking]
     stopping = [output for output in outputs if output.stops]
     if blocking:
-        reason = _joined(output.own_reason for output in blocking)
+        reason = _joined_once(output.own_reason for output in blocking)
         decision = _decision(outputs, blocking)
         merged = structs.replace(merged, decision=decision, reason=reason)
     if stopping:
@@ -206,7 +218,7 @@ def _merge_last_wins(outputs: Outputs) -> HookOutput:
         fields = structs.asdict(output)
         said |= {k: v for k, v in fields.items() if v is not None and v != {}}
     extra = _later_keys(output.extra for output in outputs)
-    return HookOutput(**{**said, "extra": extra})
+    return HookOutput(**{**said, "extra": extra, "unreadable": None})
 
 
 def _merge_tool_selection(
@@ -219,7 +231,7 @@ def _merge_tool_selection(
     stopping = [output for output in outputs if output.stops]
     return HookOutput(
         continues=_flag(all, (output.continues for output in outputs)),
-        reason=_joined(output.own_reason for output in outputs),
+        reason=_joined_once(output.own_reason for output in outputs),
         stop_reason=_joined(output.stop_reason for output in stopping or outputs),
         suppress_output=_flag(any, (output.suppress_output for output in outputs)),
         system_message=_joined(output.system_message for output in outputs),
@@ -250,8 +262,12 @@ def _flag(
 
 
 def _joined(texts: Iterable[str | None]) -> str | None:
-    said = [text for text in texts if text]
-    return "\n".join(said) if said else None
+    return "\n".join(filter(None, texts)) or None
+
+
+def _joined_once(reasons: Iterable[str | None]) -> str | None:
+    """Several hooks may give one reason, to the letter: it is said once."""
+    return _joined(dict.fromkeys(reasons))
 
 
 def _later_keys(parts: Iterable[dict[str, Any] | None]) -> dict[str, Any]:

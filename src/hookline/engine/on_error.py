@@ -25,6 +25,8 @@ from hookline.protocol.results import (
 from hookline.settings.load import Settings
 from hookline.settings.model import HookMode, OnFailure, TrustStatus
 
+from .merge import merge_outputs
+
 
 def apply_policy(
     result: HookExecutionResult, hook: RegisteredHook
@@ -96,8 +98,11 @@ def _events_with_strict_hooks(settings: Settings) -> Iterator[HookEventName]:
 
 
 def _closed(result: HookExecutionResult, reason: str) -> HookExecutionResult:
-    raw = (result.raw_output or {}) | fail_closed_output(result.event_name, reason)
-    output, _ = read_output(raw, result.event_name)
+    event = result.event_name
+    output, _ = read_output(fail_closed_output(event, reason), event)
+    if result.output is not None:
+        output = merge_outputs((result.output, output), TRAITS[event].merge)
+    raw = output.to_wire()
     return structs.replace(result, output=output, raw_output=raw, closed=True)
 
 

@@ -2,7 +2,7 @@
 
 No I/O, no clock, no awaiting. Plans are cached for each event and target until the
 registry changes. A hook with a ``dialect`` is matched by the names that it is shown
-(PROTOCOL section 12).
+(protocol.md#dialects).
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from hookline.executors.contract import HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.settings.model import Dialect, HookType
 
-from .matcher import MAX_TARGET_LENGTH, searcher
+from .matcher import MAX_TARGET_LENGTH, has_negative_lookaround, searcher
 from .registry import HookRegistry
 
 _MAX_CACHED = 4096
 _PLAIN_NAMES = (str, type(None))
 _IN_PROCESS = frozenset({HookType.RULE, HookType.CEDAR, HookType.PYTHON})
 _NO_FIELDS: Mapping[str, Any] = {}
+_TOOL_NAMES = ("tool_name", "our_tool_name")
+"""In ``host``: what a coding agent calls the tool, and we, where hooks see its name."""
 Names = tuple[str, ...]
 _Key = str | tuple[str | Names | None, ...] | None
 
@@ -63,7 +65,11 @@ class HookPlanner:
         value = fields.get(field) if field else None
         try:
             # A subclass of str may lie about its hash and get another name's plan.
-            if self._version == self._registry.version and type(value) in _PLAIN_NAMES:
+            if (
+                self._version == self._registry.version
+                and type(value) in _PLAIN_NAMES
+                and "host" not in fields
+            ):
                 return self._plans[event][value]
         except KeyError:  # not planned yet
             pass
@@ -97,15 +103,16 @@ class HookPlanner:
     def _key(
         self, event: HookEventName, target: str | None, fields: Mapping[str, Any]
     ) -> _Key:
-        """All that a plan depends on; with hooks for other hosts their names too."""
+        """All that a plan depends on: the names of an agent or of other hosts too."""
         dialects = self._dialects.get(event)
         if dialects is None:
             configs = [hook.config for hook in self._registry.for_event(event)]
             found = dict.fromkeys(one.dialect for one in configs if one.is_foreign)
             self._dialects[event] = dialects = tuple(found)
-        if not dialects or target is None:
+        if target is None or not (dialects or "host" in fields):
             return target
-        return (target, *(names_of(one, event, fields) for one in dialects))
+        shown = (names_of(one, event, fields) for one in dialects)
+        return (target, tool_targets(event, target, fields), *shown)
 
 
 def make_plan(
@@ -169,7 +176,7 @@ def target_of(value: object) -> str | None:
 
 
 def matches(matcher: str | None, event: HookEventName, target: str | None) -> bool:
-    """Whether a group's matcher matches (PROTOCOL section 3)."""
+    """Whether a group's matcher matches one name (protocol.md#planning)."""
     matching = TRAITS[event].matching
     if matching is Matching.NOTHING or target is None:
         return True
@@ -180,6 +187,28 @@ def matches(matcher: str | None, event: HookEventName, target: str | None) -> bo
     if matching is Matching.EXACT:
         return matcher == target
     return searcher(matcher)(target)
+
+
+def tool_targets(
+    event: HookEventName, target: str, fields: Mapping[str, Any]
+) -> Names | None:
+    """Our name of the tool and that of the coding agent; None if all matchers match."""
+    host = fields.get("host")
+    if TRAITS[event].matching is not Matching.REGEX or not isinstance(host, Mapping):
+        return (target,)
+    others = [host[key] for key in _TOOL_NAMES if host.get(key) is not None]
+    names = dict.fromkeys((target, *map(target_of, others)))
+    return None if None in names else tuple(filter(None, names))
+
+
+def matches_any_name(matcher: str | None, event: HookEventName, names: Names) -> bool:
+    """Whether a matcher without a dialect matches one of the names of a tool.
+
+    "Every tool but this one" must hold for each of them.
+    """
+    found = [matches(matcher, event, name) for name in names]
+    excludes = len(found) > 1 and has_negative_lookaround(matcher or "")
+    return all(found) if excludes else any(found)
 
 
 def names_of(
@@ -220,8 +249,11 @@ def _is_matched(
     target: str | None,
     fields: Mapping[str, Any],
 ) -> bool:
-    if target is None or not hook.config.is_foreign:
-        return matches(hook.matcher, event, target)
+    if target is None:
+        return True
+    if not hook.config.is_foreign:
+        targets = tool_targets(event, target, fields)
+        return targets is None or matches_any_name(hook.matcher, event, targets)
     names = names_of(hook.config.dialect, event, fields)
     if names is None:
         return True

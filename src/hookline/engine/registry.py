@@ -5,7 +5,6 @@ Its ``version`` goes up with every change, so that cached plans can be invalidat
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from itertools import count
 from types import BuiltinMethodType, MethodType
@@ -14,7 +13,6 @@ from msgspec import structs
 
 from hookline.errors import UnknownFunctionError, UnknownHookError
 from hookline.executors.contract import HookFunction, RegisteredHook
-from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
 from hookline.settings.model import (
@@ -89,26 +87,8 @@ class HookRegistry:
         self.version += 1
 
     def add_function(self, hook: RegisteredHook) -> None:
-        """Register a function of the host's, after those already registered.
-
-        In a notebook it takes the place of those that an earlier run of a cell
-        registered under the same name (decision 0158).
-        """
-        cell = _notebook_cell()
-        hook = structs.replace(hook, serial=next(self.serials), cell=cell)
-        hooks = self.for_event(hook.event)
-        old = [] if cell is None else [one for one in hooks if _redefines(hook, one)]
-        if not old:
-            self._add(hook)
-            return
-        if hook.matcher != old[0].matcher:
-            logger.warning(
-                "hook %r on %s: the one with the matcher %r is replaced",
-                *(hook.name, hook.event, old[0].matcher),
-            )
-        hook = structs.replace(hook, enabled=old[0].enabled)
-        left = (hook if one is old[0] else one for one in hooks if one not in old[1:])
-        self._replace(hook.event, left)
+        """Register a function of the host's, after those already registered."""
+        self._add(structs.replace(hook, serial=next(self.serials)))
 
     def _add(self, hook: RegisteredHook) -> None:
         hooks = (*self.for_event(hook.event), hook)
@@ -198,7 +178,7 @@ def _bare(config: HookConfig) -> HookConfig:
 def _trust_of(
     settings: Settings, layer: SettingsLayer, config: HookConfig
 ) -> tuple[TrustStatus, Approval | None]:
-    if layer.source is not HookSource.PROJECT or layer.explicit:
+    if not layer.is_project:
         return TrustStatus.TRUSTED, None
     if layer.trust is None:
         problem = f"its project {layer.project} is not trusted"
@@ -225,38 +205,6 @@ def _switched(hook: RegisteredHook, name: str, enabled: bool) -> RegisteredHook:
     if hook.name != name or hook.config.managed:
         return hook
     return structs.replace(hook, enabled=enabled)
-
-
-def _notebook_cell() -> int | None:
-    """Which run of a cell registers a hook; None outside of IPython."""
-    find = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    shell = None if find is None else find()
-    return None if shell is None else int(shell.execution_count)
-
-
-def _redefines(new: RegisteredHook, old: RegisteredHook) -> bool:
-    """Whether a cell has been run again, or another one defines the same name."""
-    if old.cell in (None, new.cell) or new.name != old.name:
-        return False  # a loop in one cell may register many
-    if new.function is old.function:
-        return new.matcher == old.matcher
-    if _undecorated(new.function) is _undecorated(old.function):
-        return False  # one function, decorated in two ways
-    name = _global_name(new.function)
-    return name is not None and name == _global_name(old.function)
-
-
-def _undecorated(function: HookFunction | None) -> object:
-    return getattr(function, "__wrapped__", function)
-
-
-def _global_name(function: HookFunction | None) -> str | None:
-    """The name of a notebook's function; None if others may have the same one."""
-    name: str = getattr(function, "__qualname__", "_")
-    if hasattr(function, "__self__"):
-        return None  # a method of one of several objects
-    is_own = getattr(function, "__module__", None) == "__main__"
-    return name if is_own and name != "_" and "<" not in name else None
 
 
 def _is_configured(hook: RegisteredHook) -> bool:

@@ -106,7 +106,9 @@ class SettingsReloader:
             changed = self._apply(self._watch.load())
             return Reloaded(changed, self._watch.refused)
         except ReloadError as error:
-            return Reloaded(problems=error.problems)
+            refused = self._watch.refused
+            self._watch.settings, self._watch.refused = before, ()
+            return Reloaded(problems=(*error.problems, *refused))
         # Extensions run code of others, and a host must go on with what it has.
         except Exception as error:  # noqa: BLE001
             self._watch.settings = before

@@ -95,7 +95,7 @@ async def _run_and_tell(
 async def _execute(
     hook: RegisteredHook, call: HookCall, executors: Executors
 ) -> HookExecutionResult:
-    executor = executors.get(hook.config.type)
+    executor = hook.executor or executors.get(hook.config.type)
     if executor is None:
         error = (
             f'hooks of "type": "{hook.config.type}" cannot run on {call.event}: '

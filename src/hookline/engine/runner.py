@@ -1,8 +1,8 @@
 """Run a plan: all hooks at once, or one after the other as a chain.
 
-What is executed is what the guards have seen (PROTOCOL section 5): parallel hooks that
-change one key differently run again, one after the other, and hooks that saw another
-value than the final one are asked once more.
+What is executed is what the guards have seen (protocol.md#several-hooks): parallel
+hooks that change one key differently run again, one after the other, and hooks that
+saw another value than the final one are asked once more.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from msgspec import Struct, structs
 
 from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
 from hookline.protocol.events import TRAITS, Chain, HookEventName
+from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import Decision, HookOutput
 from hookline.protocol.results import HookExecutionResult
-from hookline.settings.model import HookMode, HookType
+from hookline.settings.model import Dialect, HookMode, HookType
 
 from .admission import CircuitBreaker
 from .background import BackgroundHooks, LateResults
@@ -27,12 +28,12 @@ from .changes import (
     changes_of,
     disagreement,
     final_input,
-    same_value,
     with_one_answer,
 )
 from .run_hook import Executors, run_hook
 
 _RECHECKED = frozenset({Chain.TOOL_INPUT, Chain.LLM_REQUEST})
+_CLAUDE = Dialect.CLAUDE
 _IN_ONE_STEP = frozenset({HookType.RULE, HookType.CEDAR})
 
 
@@ -88,6 +89,8 @@ class HookRunner:
     ) -> HookExecutionResult:
         if hook.config.is_async:
             return self._background.start(hook, call, self._late)
+        if hook.config.dialect is _CLAUDE and hook.config.type is HookType.COMMAND:
+            return await self._background.run_until_async(hook, call, self._late)
         result = await run_hook(hook, call, self._executors, self._breaker)
         if result.output is None or hook.event is not HookEventName.AfterModel:
             return result
@@ -221,7 +224,9 @@ def _is_asked_again(
     if one is None:  # its condition was false before
         return True
     own = () if one.output is None else (one.output,)
-    return not same_value(final_input(one.shown, own, chain), final, chain)
+    return not same_json(
+        final_input(one.shown, own, chain).get(chain), final.get(chain)
+    )
 
 
 def _verdict_only(result: HookExecutionResult) -> HookExecutionResult:

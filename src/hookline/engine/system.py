@@ -14,17 +14,29 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec import Struct
 
 from hookline.config import Config
-from hookline.errors import HookSystemNotInitializedError, JournalError
+from hookline.errors import (
+    HookRegistryNotInitializedError,
+    HookSystemNotInitializedError,
+    JournalError,
+    ReloadError,
+)
 from hookline.executors.contract import (
     HookFunction,
     RegisteredHook,
 )
-from hookline.log import DebugLogger, LoggingDebugLogger, flush_log, logger
+from hookline.log import (
+    AnyLogger,
+    DebugLogger,
+    Guard,
+    checked_debug_logger,
+    logger,
+)
 from hookline.processes.watcher import watcher
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import ProcessedHookResult
@@ -51,11 +63,14 @@ if TYPE_CHECKING:
     from hookline.settings.model import TelemetryOptions
     from hookline.telemetry.choice import TelemetryChoice
     from hookline.telemetry.contract import Telemetry
+    from hookline.telemetry.together import Together
 
     from .registration import Cause, Event, Register, Verdict
     from .reload import Reloaded, SettingsReloader
 
 E = TypeVar("E", bound="Event")
+_LAST_WRITES_S = 2.0
+"""How long a host that ends soon waits for a journal in which nothing is written."""
 _reload_log = logging.getLogger("hookline.reload")
 
 
@@ -88,7 +103,7 @@ class HookSystem:
         self,
         config: Config,
         message_bus: HookBus | None = None,
-        debug_logger: DebugLogger | None = None,
+        debug_logger: DebugLogger | AnyLogger | None = None,
         *,
         start_workers: bool = False,
         telemetry: TelemetryChoice = None,
@@ -104,8 +119,8 @@ class HookSystem:
         """
         _require_unused(config)
         self._config = config
-        self._bus = message_bus
-        self._debug_logger = debug_logger or LoggingDebugLogger()
+        self._bus = _checked_bus(message_bus)
+        self._reporter = Reporter(checked_debug_logger(debug_logger))
         self._registry, self._broken = _build_registry(config.settings)
         self._executors = HookExecutors(config)
         self._executors.provide_for(self._registry.all_hooks())
@@ -120,14 +135,15 @@ class HookSystem:
         self._settings_loaded_at = time.time()
         self._handler: HookEventHandler | None = None
         self._telemetry = telemetry
-        self._chosen: tuple[TelemetryOptions | None, Telemetry | None] | None = None
+        self._chosen: tuple[TelemetryOptions | None, Together | None] | None = None
         """For which options of the settings, and what it is."""
         self._build_telemetry(config.settings)  # raises for what cannot be had
         self._disposing: HookEventHandler | None = None
-        self._subscribing: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._journals: dict[str, JournalRecorder] = {}
         """By path; those of settings before a reload take what their hooks say late."""
+        self.require_hooks = False
+        """Whether a reload that leaves no hook is refused."""
         self._record: bool | str = False
         """Whether, or to which file, events are recorded whatever the settings say."""
         config.adopt(self)
@@ -137,6 +153,11 @@ class HookSystem:
         """Whether it is initialised, and how many hooks there are."""
         total = len(self._registry.all_hooks())
         return HookSystemStatus(self._handler is not None, total)
+
+    @property
+    def active_hooks(self) -> int:
+        """How many hooks can be asked: enabled ones, without those of strangers."""
+        return _count_active(self._registry, self._config.settings)
 
     def health(self) -> HookSystemHealth:
         """What monitoring wants to know; call it on the event loop of the events."""
@@ -161,20 +182,21 @@ class HookSystem:
     def registry(self) -> HookRegistry:
         """All registered hooks."""
         if self._handler is None:
-            raise HookSystemNotInitializedError("registry")
+            raise HookRegistryNotInitializedError("registry")
         return self._registry
 
     async def initialize(self) -> None:
         """Build what is missing; concurrent calls share one run.
 
-        Raises if the bus refuses the subscription; then nothing is initialised.
+        A bus that refuses the subscription is a warning, and asked again later.
         """
         if self._handler is None:
             with self._changing:
                 if self._handler is None:
                     self._start()
-        if self._subscribing is not None:
-            await self._finish_subscribing(self._subscribing)
+        # Another task may have disposed of the handler meanwhile.
+        if self._bus is not None and self._handler is not None:
+            await self._handler.subscribed()
 
     @property
     def _changing(self) -> threading.RLock:
@@ -193,15 +215,7 @@ class HookSystem:
         if self._follows and self._reloader is not None:
             handler.refresh = self._reloader.refresh
         if self._bus is not None:
-            try:
-                handler.listen(self._bus)
-            except BaseException:
-                for journal in self._journals.values():
-                    journal.close()
-                raise
-            ready = getattr(self._bus, "ready", None)
-            if ready is not None:
-                self._subscribing = asyncio.ensure_future(ready())
+            handler.listen(self._bus)
         self._handler = handler
         self._loop = asyncio.get_running_loop()
         self._start_ahead()
@@ -209,7 +223,8 @@ class HookSystem:
     def _start_ahead(self) -> None:
         if self._handler is not None:
             hooks = self._registry.all_hooks()
-            self._executors.start_ahead(hooks, workers=self._start_workers)
+            start = partial(self._executors.start_ahead, workers=self._start_workers)
+            Guard("starting hooks ahead of events")(start, hooks)
 
     def _pipeline(
         self,
@@ -217,12 +232,11 @@ class HookSystem:
         planned: HookRegistry,
         broken: BrokenSystem | None = None,
     ) -> EventPipeline:
-        reporter = Reporter(self._debug_logger)
-        journal = self._journal(settings)
+        journal = Guard("the journal")(self._open_journal, settings)
         if self._reloader is not None and not settings.hooks_enabled:
             # As at a start, which builds no hook system for such settings.
             planned, journal = HookRegistry(Settings()), None
-        late = LateReporter(reporter, journal)
+        late = LateReporter(self._reporter, journal)
         executors = self._executors.by_type
         return EventPipeline(
             config=self._config,
@@ -230,7 +244,7 @@ class HookSystem:
             registry=planned,
             planner=HookPlanner(planned),
             runner=HookRunner(executors, self._breaker, self._background, late),
-            reporter=reporter,
+            reporter=self._reporter,
             recorder=journal,
             broken=broken,
             tool_selection=settings.global_options.tool_selection,
@@ -253,7 +267,7 @@ class HookSystem:
         """Whether it is a command of ours, and nothing has set OpenTelemetry up."""
         return self._config.one_shot and "opentelemetry.trace" not in sys.modules
 
-    def _journal(self, settings: Settings) -> JournalRecorder | None:
+    def _open_journal(self, settings: Settings) -> JournalRecorder | None:
         option = settings.global_options.journal or self._record
         if isinstance(self._record, str):
             option = self._record
@@ -274,7 +288,9 @@ class HookSystem:
 
         from .reload import SettingsReloader
 
-        watch = self._config.watch or SettingsWatch(self._config.loaded)
+        watch = self._config.watch or SettingsWatch(
+            self._config.loaded, self._config.working_dir
+        )
         return SettingsReloader(watch, self._apply, self._tell)
 
     @property
@@ -310,6 +326,9 @@ class HookSystem:
         with self._changing:
             old, handler = self._registry, self._handler
             registry.take_over(old, settings)
+            is_emptied = self.active_hooks and not _count_active(registry, settings)
+            if is_emptied and self.require_hooks:
+                raise ReloadError(("no hook would be left, and hooks are required",))
             gone = _gone(config.loaded, loaded)
             if handler is not None:
                 pipeline = self._pipeline(settings, registry)
@@ -319,9 +338,12 @@ class HookSystem:
             changed = loaded != config.loaded or registry.state() != old.state()
             before, config.settings, config.loaded = config.settings, settings, loaded
             self._registry, self._broken = registry, None
-            self._settings_loaded_at = time.time()
+            if changed:
+                self._settings_loaded_at = time.time()
             self._executors.limit_processes(settings.global_options.max_processes)
             self._executors.retain(registry.all_hooks())
+        if is_emptied:
+            _reload_log.warning("no hooks are left, so every event is allowed")
         known = {*map(str, before.errors), *before.warnings}
         for problem in (*gone, *map(str, settings.errors), *settings.warnings):
             if problem not in known:
@@ -346,21 +368,11 @@ class HookSystem:
             worked = {"settings": {"reloaded": True, "hooks": count}}
             _reload_log.info(text, count, ending, extra=worked)
 
-    async def _finish_subscribing(self, subscribing: asyncio.Future[None]) -> None:
-        try:
-            await asyncio.shield(subscribing)
-        except Exception:
-            if self._subscribing is subscribing:
-                self._subscribing = None
-                await self.dispose()
-            raise
-        if self._subscribing is subscribing:
-            self._subscribing = None
-
     async def dispose(self, *, background_s: float | None = None) -> None:
         """Release everything; the system may be initialised again.
 
-        Hooks that nobody waits for have their timeouts to finish, or ``background_s``.
+        Hooks that nobody waits for have their timeouts to finish, or ``background_s``,
+        and then a journal that cannot be written is soon given up too.
         If it is cancelled, calling it again finishes the work.
         """
         if self._handler is not None:
@@ -375,9 +387,12 @@ class HookSystem:
         watcher.stop()
         for journal in tuple(self._journals.values()):
             # Waits for the disk, which must not hold up the event loop.
-            await asyncio.to_thread(journal.close)
+            limit = () if background_s is None else (_LAST_WRITES_S,)
+            await asyncio.to_thread(journal.close, *limit)
         self._journals = {}
-        await flush_log(self._debug_logger)
+        if self._chosen is not None and self._chosen[1] is not None:
+            self._chosen[1].close()
+        await self._reporter.flush()
         self._disposing = None
 
     def fire_sync(
@@ -397,12 +412,12 @@ class HookSystem:
         await self.initialize()
         return await self.event_handler.fire(event_name, event_input)
 
-    def record_to(self, path: str | None = None) -> None:
+    def record_to(self, path: str | os.PathLike[str] | None = None) -> None:
         """Record events from the next ``initialize()`` on, whatever settings say.
 
         Without a path it is the one in the settings, or the default one.
         """
-        self._record = path or self._record or True
+        self._record = os.fspath(path) if path else self._record or True
 
     def on(
         self,
@@ -506,6 +521,22 @@ def _require_unused(config: object) -> None:
         hint = "write HookSystem(config), with config = Config.load()"
         raise TypeError(f"expected a Config, got {got}: {hint}")
     config.refuse_second_system()
+
+
+def _count_active(registry: HookRegistry, settings: Settings) -> int:
+    if not settings.hooks_enabled:
+        return 0
+    return sum(hook.enabled and not hook.is_skipped for hook in registry.all_hooks())
+
+
+def _checked_bus(bus: Any) -> HookBus | None:
+    kinds = (("subscribe", "publish"), ("serve", "request", "settled"))
+    has = [all(callable(getattr(bus, name, None)) for name in kind) for kind in kinds]
+    if isinstance(bus, type) or (bus is not None and not any(has)):
+        expected = "expected an object with subscribe() and publish()"
+        raise TypeError(f"message_bus: {expected}, got {bus!r:.80}")
+    checked: HookBus | None = bus
+    return checked
 
 
 def _gone(old: Settings, new: Settings) -> list[str]:

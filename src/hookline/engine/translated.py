@@ -1,4 +1,4 @@
-"""Run a hook that was written for another host (PROTOCOL section 12).
+"""Run a hook that was written for another host (protocol.md#dialects).
 
 It is shown that host's names, and its answer is read as that host reads it. What such
 a hook says to the person does not reach the model.
@@ -6,6 +6,7 @@ a hook says to the person does not reach the model.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from msgspec import structs
@@ -21,6 +22,7 @@ from hookline.executors.exit_table import (
 )
 from hookline.protocol.dialect_payloads import (
     ambiguity,
+    async_timeout,
     claude_output,
     claude_text,
     gemini_output,
@@ -28,8 +30,9 @@ from hookline.protocol.dialect_payloads import (
     shown_input,
     withheld,
 )
-from hookline.protocol.dialects import CLAUDE, DIALECTS, HostNames
+from hookline.protocol.dialects import CLAUDE, DIALECTS, LLXPRT, HostNames
 from hookline.protocol.events import TRAITS, HookEventName, Matching
+from hookline.protocol.jsontext import encode, same_json
 from hookline.protocol.results import FailureCause, HookExecutionResult
 
 from .planner import matched_name, names_of
@@ -37,6 +40,8 @@ from .planner import matched_name, names_of
 Wire = dict[str, Any]
 _REPLACED = (HookEventName.AfterTool, HookEventName.AfterModel)
 """Where a deny in Gemini CLI takes the place of what it is about."""
+_UNREAD: Wire = {"success": True, "cause": None, "error": None}
+"""Before an answer is read: a decision of theirs need not be one of ours."""
 
 
 async def run_translated(
@@ -46,10 +51,19 @@ async def run_translated(
     theirs = DIALECTS[hook.config.dialect.value]
     given = call.plain_input()
     try:
-        name, changed = _tool_name(hook, given), _is_changed(call)
-        shown = shown_input(theirs, call.event, given, tool_name=name, changed=changed)
+        name, changed = _tool_name(hook, given), _changed_fields(call)
+        # The same for all hooks of a call and for its re-check, another for each call.
+        digest = sha256(call.origin.payload or encode(given)).hexdigest()
+        shown = shown_input(
+            theirs,
+            call.event,
+            given,
+            tool_name=name,
+            changed=changed,
+            call_id=f"toolu_{digest[:24]}",
+        )
         translated = call.with_input(shown)
-        is_own = not changed and has_own_input(theirs, given)
+        is_own = "tool_input" not in changed and has_own_input(theirs, given)
         unclear = None if is_own else ambiguity(theirs, given, name)
     except Exception as error:
         # A hook that cannot be shown the event is no mere crash.
@@ -71,35 +85,59 @@ def _tool_name(hook: RegisteredHook, given: Wire) -> str | None:
     return found or names[0]
 
 
-def _is_changed(call: HookCall) -> bool:
-    """Whether another hook has changed the tool's input meanwhile."""
-    return call.input.get("tool_input") is not call.origin.input.get("tool_input")
+def _changed_fields(call: HookCall) -> list[str]:
+    """What other hooks have changed meanwhile."""
+    field = TRAITS[call.event].chain.value
+    is_same = same_json(call.input.get(field), call.origin.input.get(field))
+    return [] if is_same else [field]
 
 
 def _read_claude(
     theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
 ) -> HookExecutionResult:
+    if async_timeout(result.stdout.partition("\n")[0].encode(), 0) is not None:
+        # What follows such a first line counts for nothing: it is no broken answer.
+        is_broken = result.cause is FailureCause.OUTPUT
+        healthy = {"success": True, "cause": None, "error": None} if is_broken else {}
+        silent: Wire = {"output": None, "raw_output": None, "warnings": ()}
+        return structs.replace(result, **silent, **healthy)
     if result.raw_output is None:
         return result
     said = result.raw_output
     if result.exit_code == 0:
         parsed, warnings = parse_answer(result.stdout)
-        result = structs.replace(result, warnings=warnings)
+        result = structs.replace(result, warnings=warnings, **_UNREAD)
         event = result.event_name
         if parsed is None:
             said = claude_text(event, result.stdout)
         else:
             said = claude_output(event, parsed, given, name)
-    return _for_the_person(result, said)
+    read = _for_the_person(result, said)
+    return structs.replace(read, host_answer=_for_claude(read))
+
+
+def _for_claude(result: HookExecutionResult) -> Wire | None:
+    """What has no effect on events of ours, and has one in Claude Code."""
+    event, output = result.event_name, result.output
+    assert output is not None  # it has just been read
+    if event is HookEventName.PreCompress and output.is_blocking:
+        return {"decision": "block", "reason": output.effective_reason}
+    context = output.hook_specific_output.get("additionalContext")
+    if event in (HookEventName.AfterAgent, HookEventName.SubagentStop) and context:
+        return {"additionalContext": context}
+    return None
 
 
 def _read_gemini(
     theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
 ) -> HookExecutionResult:
     event, said = result.event_name, result.raw_output
-    parsed = _gemini_answer(result)
+    # llxprt-code reads an answer on exit 0 only, and denies on exit 2 only.
+    is_read = theirs is not LLXPRT or result.exit_code == 0
+    parsed = _gemini_answer(result) if is_read else None
     if parsed is not None:
-        result = structs.replace(result, warnings=())
+        unread = _UNREAD if result.exit_code == 0 else {}
+        result = structs.replace(result, warnings=(), **unread)
         said = gemini_output(theirs, event, parsed, given, name)
     if said is None:
         return result
@@ -118,7 +156,7 @@ def _gemini_answer(result: HookExecutionResult) -> Wire | None:
     a deny where the exit code is above 1. Half an answer is never read.
     """
     code, is_broken = result.exit_code, result.cause is FailureCause.OUTPUT
-    if code is None or code < 0 or is_broken:
+    if code is None or code < 0 or (is_broken and result.raw_output is None):
         return None
     text = result.stdout or ("" if result.truncated else result.stderr)
     try:
@@ -141,8 +179,10 @@ def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionRes
         return read
     message = read.output.system_message
     output = structs.replace(read.output, system_message=None)
-    if output.asks and not output.own_reason:
-        # It is the question (PROTOCOL 10): a host may show nothing else.
+    if not (output.own_reason or output.stop_reason) and (
+        output.asks or output.is_blocking or output.stops
+    ):
+        # The question, or why: a model or a person may be told nothing else.
         output = structs.replace(output, reason=message)
     rest = {key: value for key, value in said.items() if key != "systemMessage"}
     return structs.replace(read, output=output, raw_output=rest, user_message=message)

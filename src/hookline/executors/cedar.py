@@ -1,4 +1,4 @@
-"""Cedar hooks: policies decide, in this process and without a wait (PROTOCOL 13).
+"""Cedar hooks: policies decide, in this process and without a wait (protocol.md#rules).
 
 Cedar skips a policy that cannot be evaluated, a ``forbid`` too: here it is a failure of
 the hook. Only the parts of the event that a policy looks at are converted, so neither
@@ -22,6 +22,7 @@ from hookline.errors import EncodingError, MissingExtraError, SettingsError
 from hookline.protocol.events import TRAITS
 from hookline.protocol.jsontext import encode, encode_whole, text_of
 from hookline.protocol.results import FailureCause, HookExecutionResult
+from hookline.protocol.tool_fields import with_agent_spellings
 from hookline.protocol.values import digits
 from hookline.settings.model import HookSource
 from hookline.settings.policies import (
@@ -120,8 +121,8 @@ class CedarExecutor:
             self._loaded.pop(key, None)
 
     def _current(self, hook: RegisteredHook, call: HookCall) -> PolicyStore:
-        # Only the paths of a project's hook depend on where the event is fired.
-        is_own = hook.source is HookSource.PROJECT
+        # Only these paths depend on where the event is fired.
+        is_own = hook.source in {HookSource.PROJECT, HookSource.EXPLICIT}
         folder = hook.project or call.cwd if is_own else None
         known = self._loaded.get((hook.serial, folder))
         if known is None or known.stamps != _stamps(known.paths):
@@ -236,6 +237,8 @@ def _resource(hook: RegisteredHook, call: HookCall) -> str:
 def _context(store: PolicyStore, call: HookCall) -> dict[str, Any]:
     """The fields that a policy looks at or, with a schema, that either one names."""
     used, given = store.used, call.values()
+    if used and used.get("tool_input"):
+        given = dict(with_agent_spellings(given, used["tool_input"] or ()))
     if store.schema is not None:
         names = given if used is None else used.keys() | store.declared
         used = dict.fromkeys(names)

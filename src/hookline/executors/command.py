@@ -1,4 +1,4 @@
-"""Command hooks: a process for each event (PROTOCOL section 4)."""
+"""Command hooks: a process for each event (protocol.md#process)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from .exit_table import as_text, failed_result, read_end, timed_out_result
 CLEAN_NAMES = frozenset(
     {
         *("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR"),
-        *("TZ", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"),
+        *("CLAUDE_ENV_FILE", "TZ", "USER", "VIRTUAL_ENV", "XDG_CACHE_HOME"),
+        "XDG_CONFIG_HOME",
         *("XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOOKLINE_REPLAY"),
     }
 )
@@ -112,7 +113,7 @@ def trace_environment(hook: RegisteredHook, call: HookCall) -> dict[str, str]:
 
 
 def _speak(dialect: Dialect, env: dict[str, str]) -> None:
-    """Leave a hook the variables by which it knows its host (PROTOCOL 12)."""
+    """Leave a hook the variables by which it knows its host (protocol.md#dialects)."""
     hidden = FOREIGN_PREFIXES.get(dialect.value, ())
     for name in [name for name in env if name.startswith(hidden)]:
         del env[name]
@@ -125,7 +126,7 @@ _MAX_ENVIRONMENT_TEXT = 256
 
 @lru_cache(maxsize=16)
 def environment_text(text: str) -> str:
-    """A text that every process can be started with (PROTOCOL 4)."""
+    """A text that every process can be started with (protocol.md#process)."""
     return text_of(text.replace("\0", "")[:_MAX_ENVIRONMENT_TEXT])
 
 
@@ -356,7 +357,7 @@ def command_spec(
         stdin=call.payload,
         timeout_s=timeout_s,
         max_output_bytes=hook.options.max_output_bytes,
-        depth=call.depth + 1,
+        on_start=call.on_start,
     )
 
 

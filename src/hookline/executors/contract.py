@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from hookline.errors import EncodingError
-from hookline.processes.spawn import marked_depth
+from hookline.processes.spawn import OnStart
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import (
     TooDeepError,
@@ -42,19 +42,13 @@ DEPTH_VARIABLE = "HOOKLINE_DEPTH"
 depth_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
 """How deep what runs here, and the tasks it starts, is nested in Python hooks."""
 _MAX_DIGITS = 9
-_raw_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
-_RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
 
 
 def current_depth() -> int:
     """How deep the caller is nested in hooks: in processes, and in this one."""
-    inside = max(depth_inside.get(), marked_depth())
-    # Most hosts are at depth 0: the raw mapping tells that a microsecond faster.
-    if _RAW_NAME not in _raw_environment:
-        return inside
     text = os.environ.get(DEPTH_VARIABLE, "")
     outside = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
-    return max(outside, inside)
+    return max(outside, depth_inside.get())
 
 
 class UnapprovedModuleError(ImportError):
@@ -88,8 +82,8 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
     function: HookFunction | None = None
     serial: int = 0
     """Unique within one hook system; the same after a reload that left it as it is."""
-    cell: int | None = None
-    """The run of a notebook's cell that registered it."""
+    executor: Executor | None = None
+    """What runs it in place of the executor of its type."""
 
     @property
     def is_skipped(self) -> bool:
@@ -121,7 +115,7 @@ class RegisteredHook(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def key(self) -> object:
-        """Hooks with equal keys are duplicates (PROTOCOL 3.3).
+        """Hooks with equal keys are duplicates (protocol.md#planning).
 
         Everything that decides what a hook does and what its failure means is in it:
         nobody weakens a guard by repeating it.
@@ -181,7 +175,8 @@ class HookCall:
 
     __slots__ = (
         *("_in_process", "_plain", "cwd", "depth", "event", "input"),
-        *("origin", "payload", "recheck", "session_id", "telemetry", "translated"),
+        *("on_start", "origin", "payload", "recheck", "session_id", "telemetry"),
+        "translated",
     )
 
     def __init__(
@@ -206,6 +201,8 @@ class HookCall:
         """The input as JSON; empty where no hook needs it."""
         self.telemetry: EventTelemetry | None = None
         """Who is told of each hook; None where telemetry is off."""
+        self.on_start: OnStart | None = None
+        """Is shown how the output of a command starts; see ``ProcessSpec``."""
         self.translated = False
         """Whether model payloads are in the stable shape; so they are for hooks."""
         self._in_process = False
@@ -256,7 +253,7 @@ class HookCall:
         call = HookCall(
             self.event, event_input, self.depth, recheck=recheck, origin=self.origin
         )
-        call.telemetry = self.telemetry
+        call.telemetry, call.on_start = self.telemetry, self.on_start
         call.encode(self._in_process)
         return call
 

@@ -1,6 +1,6 @@
 """The exit table: from exit code, stdout and stderr to a result.
 
-PROTOCOL section 4 (HOOK-063..070), for processes, warm workers and functions alike.
+protocol.md#process (HOOK-063..070), for processes, warm workers and functions alike.
 A broken answer is not a yes: text that starts like a JSON object is one, or a failure.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from hookline.protocol.jsontext import TooDeepError, decode
-from hookline.protocol.outputs import read_output
+from hookline.protocol.outputs import read_decision, read_output
 from hookline.protocol.results import FailureCause, HookExecutionResult
 from hookline.settings.model import Expect
 
@@ -120,6 +120,10 @@ def with_output(
     if output.system_message:
         message = shortened(output.system_message)
         output = structs.replace(output, system_message=message)
+    if output.unreadable is not None and result.cause is None:
+        error = f"gave an answer that cannot be read: {output.unreadable}"
+        cause = FailureCause.OUTPUT
+        result = structs.replace(result, success=False, cause=cause, error=error)
     return structs.replace(
         result, output=output, raw_output=said, warnings=(*result.warnings, *warnings)
     )
@@ -260,6 +264,7 @@ def _text_warnings(text: str) -> tuple[str, ...]:
 
 
 _STRICTNESS = {"deny": 4, "block": 4, "NONE": 4, "ask": 3, "ANY": 3}
+_DECIDING = ("decision", "permissionDecision")
 
 
 def _without_repeats(
@@ -304,6 +309,12 @@ def _stricter(key: str, old: Any, new: Any) -> Any:
 
 
 def _strictness(key: str, value: Any) -> int:
+    if key in _DECIDING:
+        try:
+            word = read_decision(value)
+        except ValueError:
+            return 2  # a failure, which may block
+        return -1 if word is None else _STRICTNESS.get(word, 0)
     if isinstance(value, str):
         return _STRICTNESS.get(value, 0)
     if isinstance(value, dict):

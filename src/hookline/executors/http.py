@@ -1,6 +1,6 @@
 """Http hooks: the event is posted to a service, which answers with a verdict.
 
-PROTOCOL section 13. The body of a 2xx answer is read like the stdout of a process that
+protocol.md#rules. The body of a 2xx answer is read like the stdout of a process that
 exits with 0; anything else is a failure with its cause. One deadline covers a request
 from the wait for a connection to the last byte of the answer.
 

@@ -1,4 +1,7 @@
-"""Rules: an expression and what to say where it is true; no process (PROTOCOL 13)."""
+"""Rules: an expression and what to say where it is true; no process.
+
+protocol.md#rules
+"""
 
 from __future__ import annotations
 

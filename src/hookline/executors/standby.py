@@ -128,7 +128,7 @@ class StandbyExecutor:
         """The outcome of a process that got the event; None if there was none."""
         while (one := self._take(pool, call, spec)) is not None:
             started = time.perf_counter()
-            if one.child.feed(spec.stdin):
+            if one.child.feed(spec.stdin, spec.on_start):
                 outcome = await one.child.finish(started)
                 if one.child.has_read or outcome.timed_out:
                     return outcome
@@ -142,7 +142,7 @@ class StandbyExecutor:
     def _take(self, pool: _Pool, call: HookCall, spec: ProcessSpec) -> _Waiting | None:
         """One that the event can have; those that no event can have any more go."""
         loop = asyncio.get_running_loop()
-        wanted = structs.replace(spec, stdin=b"")
+        wanted = structs.replace(spec, stdin=b"", on_start=None)
         for one in pool.waiting():
             if one.child.loop.is_closed():
                 one.discard()

@@ -250,8 +250,9 @@ class WorkerPool:
         taken = 0
         try:
             while taken < self._hook.config.pool:
-                await self.places.acquire(strictly=True)
+                await self.places.acquire()
                 taken += 1
+            self._retired = True  # those of other event loops end after their event
             self._ahead = None
             self._cancel_timers()
             while self._idle:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hookline.errors import HooklineError, MissingExtraError, nearest
 from hookline.protocol.inputs import EVENT_FIELDS
+from hookline.protocol.tool_fields import with_agent_spellings
 
 from . import functions
 from .cost import LIMIT, CostModel, weight_of
@@ -112,6 +113,10 @@ class Program:
         self._eval = _load(saved).eval if lifted else expression.eval
         self._saved = saved if _has_choice(self.tree) else None
         self.uses = find_uses(self.tree)
+        nodes = list(walk(self.tree))
+        self._words = {one.field for one in nodes if isinstance(one, Select)} | {
+            one.value for one in nodes if isinstance(one, Constant) and one.value
+        }
         self._cost = CostModel(self.tree)
 
     def evaluate(self, scope: Scope, called: Called | None = None) -> Any:
@@ -119,6 +124,7 @@ class Program:
 
         ``called``: what the functions gave that were called for the whole of it.
         """
+        scope = scope._replace(event=self._seen(scope.event))
         try:
             values, weight = self._values(scope)
             if not self._cost.is_cheap(weight):
@@ -160,6 +166,7 @@ class Program:
 
     def used_values(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The fields that it uses and that are there, by their paths."""
+        event = self._seen(event)
         given = {**event, EVENT: event, NOW: event.get("timestamp")}
         found = _paths(self.uses, given)
         return {path: value for path, value in found if value is not _ABSENT}
@@ -173,9 +180,14 @@ class Program:
 
     def missing_from(self, event: Mapping[str, Any]) -> list[str]:
         """The paths that it uses and the event does not have."""
+        event = self._seen(event)
         found = _paths(self.uses, {**event, EVENT: event})
         absent = [path for path, value in found if value is _ABSENT]
         return [path for path in absent if path != NOW and not path.startswith(LIFTED)]
+
+    def _seen(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The event, with the names that it uses and only a coding agent has."""
+        return with_agent_spellings(event, self._words) if "host" in event else event
 
     def _values(self, scope: Scope) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}

@@ -4,16 +4,16 @@
 once, and the resident helper for many events. It reads the environment and the
 directory of its process, which are those of the host's hook. It never raises: what
 goes wrong is a line on stderr and in the journal, and a block where a failure policy
-asks for that.
+asks for that. Without a verdict in time, or after an error of its own, no tool runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
+import time
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, structs
 
@@ -23,16 +23,25 @@ from hookline.config import Config
 from hookline.engine.handler import HookEventHandler, Recorder
 from hookline.engine.on_error import BrokenSystem
 from hookline.errors import EncodingError, HooklineError
-from hookline.log import logger
+from hookline.executors.contract import HookCall, HookPlan, RegisteredHook
+from hookline.log import Guard
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.inputs import EventFirer
-from hookline.protocol.jsontext import TooDeepError, decode, describe, encode
-from hookline.protocol.results import ProcessedHookResult
+from hookline.protocol.jsontext import (
+    TooDeepError,
+    decode,
+    describe,
+    encode,
+    printable,
+)
+from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.settings.load import Settings, SettingsOrigin
+from hookline.settings.locations import folders_above
 from hookline.settings.model import OnFailure
 from hookline.settings.watch import SettingsWatch
 
 from .catalog import host_of, real_host
+from .failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from .host import (
     Answer,
     BadInputError,
@@ -45,12 +54,17 @@ from .host import (
     lost,
     verdict_of,
 )
-from .host_files import is_installed
+from .host_files import FILES, deadline_ms, is_installed, needed_ms
 from .rejections import count_rejection, forget_rejections
+from .self_protection import refusal
 
+_T = TypeVar("_T")
+_SPARE_S = 2.0
+"""For the answer itself, before ``failsafe`` ends the process."""
 _ENDINGS = (HookEventName.AfterAgent, HookEventName.SubagentStop)
 _KEPT_CONFIGS = 16
 _LONGEST_INPUT = 4096
+_LONGEST_PATH = 4096
 MOST_FILES = 1000
 """How many files of one call are fired; a call that touches more is blocked."""
 _TOO_MANY = f"the call touches {{}} files: hooks check at most {MOST_FILES} in one call"
@@ -71,34 +85,75 @@ class Bridge:
 
     def __init__(self, *, one_shot: bool) -> None:
         self._one_shot = one_shot
-        # What the host's person should know is in the reply, or told by ``close``.
-        logger.addHandler(logging.NullHandler())
-        logger.propagate = False
-        self._loaded: dict[tuple[str, str], _Loaded] = {}
-        self._aside: set[asyncio.Task[None]] = set()
+        self._loaded: dict[_Folders, _Loaded] = {}
+        self._aside: set[asyncio.Task[Any]] = set()
 
-    async def answer(self, name: str, event: str | None, stdin: bytes) -> Reply:
-        """Answer one event, given the name of the host and what it wrote."""
+    async def answer(
+        self,
+        name: str,
+        event: str | None,
+        stdin: bytes,
+        within_ms: int | None = None,
+    ) -> Reply:
+        """Answer one event, given the name of the host and what it wrote.
+
+        ``within_ms``: as long as the host waits, where it does not wait for as long as
+        the hooks may take.
+        """
         host, found = host_of(name), event
         try:
-            given = _parsed(stdin)
-            host = real_host(host, given, os.environ)
-            found = host.event_name(given, event)
-            read = host.read(given, found)
-            if host.name != name and _is_asked_directly(host, read):
-                read = structs.replace(read, event=None)
-            return await self._answer(host, read)
+            try:
+                given = _parsed(stdin)
+                host = real_host(host, given, os.environ)
+                found = host.event_name(given, event)
+                read = host.read(given, found)
+                if host.name != name and _is_asked_directly(host, read):
+                    read = structs.replace(read, event=None)
+                return await self._answer(host, read, within_ms)
+            except HooklineError as error:
+                return await self._unreadable(host, found, error)
         # The edge of the bridge: a host must get an answer, whatever fails in here.
         except Exception as error:  # noqa: BLE001
-            return await self._unreadable(host, found, error)
+            problem = f"{host.title}: internal error: {error!r}"
+            return Reply(stderr=_line(problem), status=failure_status(found, stdin))
 
-    async def _answer(self, host: Host, read: HostEvent) -> Reply:
+    async def _answer(
+        self, host: Host, read: HostEvent, within_ms: int | None
+    ) -> Reply:
         if read.event is None:
             return Reply(host.write(read, Verdict()).stdout)
-        loaded = self._load(_start(host, read.cwd), _existing(read.cwd))
+        started = time.monotonic()
+        folders = _folders(host, read)
+        failsafe.doing = f"loading the settings for {folders.start}"
+        try:
+            loaded = self._load(folders)
+        except HooklineError as error:
+            return _without_settings(host, read, error)
         with loaded:
             now = await loaded.now()
-            return await _fire(host, read, read.event, now)
+            hooks = now.hooks_for(read.event)
+            within_ms = within_ms or deadline_ms(FILES[host.name], needed_ms(hooks))
+            failsafe.allow(within_ms / 1000)
+            failsafe.doing = f"running the hooks of {read.event.value}"
+            spare_s = min(_SPARE_S, within_ms / 4000)
+            left_s = within_ms / 1000 - spare_s - (time.monotonic() - started)
+            firing = self._do_aside(_fire(host, read, read.event, now))
+            try:
+                await asyncio.wait({firing}, timeout=max(left_s, 0))
+            finally:
+                # Hooks may take seconds to end: nobody waits for that here.
+                is_late = firing.cancel()
+            if not is_late:
+                now.record()
+                return firing.result()
+            names = ", ".join(dict.fromkeys(hook.name for hook in hooks[:3]))
+            problem = f"{host.title}: no verdict on {read.name} in {within_ms} ms: the "
+            problem += f"hooks take too long ({names})"
+            if len(read.inputs(host.name)) > 1:
+                problem += f" for {len(read.inputs(host.name))} files"
+            is_tool = read.event is HookEventName.BeforeTool
+            failure = EncodingError if is_tool else HooklineError
+            return _Unread(host, read.name, failure(problem), problem).reply(now)
 
     async def close(self) -> bytes:
         """Release everything; gives lines for stderr about what was not recorded.
@@ -109,14 +164,14 @@ class Bridge:
         self._loaded.clear()
         for loaded in closed:
             await loaded.close()
-        await asyncio.gather(*self._aside)
+        await asyncio.gather(*self._aside, return_exceptions=True)
         return b"".join(_line(one.unrecorded) for one in closed if one.unrecorded)
 
-    def _load(self, start: str, cwd: str) -> _Loaded:
+    def _load(self, folders: _Folders) -> _Loaded:
         """The config for a folder, which follows changes of its settings."""
-        known = self._loaded.pop((start, cwd), None)
-        loaded = known or _Loaded(start, cwd, one_shot=self._one_shot)
-        self._loaded[start, cwd] = loaded
+        known = self._loaded.pop(folders, None)
+        loaded = known or _Loaded(folders, one_shot=self._one_shot)
+        self._loaded[folders] = loaded
         if len(self._loaded) > _KEPT_CONFIGS:
             self._retire(self._loaded.pop(next(iter(self._loaded))))
         return loaded
@@ -126,10 +181,11 @@ class Bridge:
         for loaded in self._loaded.values():
             self._do_aside(loaded.reload())
 
-    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _do_aside(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         task = asyncio.ensure_future(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
+        return task
 
     def _retire(self, loaded: _Loaded) -> None:
         self._do_aside(loaded.close())
@@ -138,26 +194,41 @@ class Bridge:
         self, host: Host, event: str | None, error: Exception
     ) -> Reply:
         """Block what could not be read if any failure policy asks for that."""
-        folder = _start(host, "")
-        loaded = self._load(folder, folder)
+        try:
+            loaded = self._load(_folders(host, _nothing(event)))
+        except HooklineError as unusable:
+            read = HostEvent(name=event or "", event=host.events.get(event or ""))
+            return _without_settings(host, read, unusable)
         named = "an event" if event is None else describe(event)
         told = f"{host.title}: {named} could not be read: {error}"
         with loaded:
-            now = await loaded.now()
-            unread = _Unread(host, event, error, told)
-            answer = now.handler and unread.answer(now.handler, now.settings)
-        answer = answer or host.write(_nothing(event), Verdict())
-        stderr = answer.stderr.encode(errors="backslashreplace")
-        return Reply(answer.stdout, stderr or _line(told), answer.status)
+            return _Unread(host, event, error, told).reply(await loaded.now())
+
+
+def _without_settings(host: Host, read: HostEvent, error: HooklineError) -> Reply:
+    """Refuse what comes before a tool: nobody knows what the settings guard."""
+    blocked = read.event is HookEventName.BeforeTool
+    verdict = Verdict(blocked=blocked, reason=str(error))
+    answer = host.write(read, verdict) if read.event else host.refuse(str(error))
+    stderr = answer.stderr.encode(errors="backslashreplace")
+    return Reply(answer.stdout, stderr or _line(str(error)), answer.status)
 
 
 class _Unread(Struct, frozen=True):
-    """An event that could not be read."""
+    """An event that could not be read, or that has no verdict in time."""
 
     host: Host
     event: str | None
     error: Exception
     told: str
+
+    def reply(self, now: _Now) -> Reply:
+        """Block it if any failure policy asks for that."""
+        answer = now.handler and self.answer(now.handler, now.settings)
+        now.record()
+        answer = answer or self.host.write(_nothing(self.event), Verdict())
+        stderr = answer.stderr.encode(errors="backslashreplace")
+        return Reply(answer.stdout, stderr or _line(self.told), answer.status)
 
     def answer(self, handler: HookEventHandler, settings: Settings) -> Answer | None:
         """A block, if a policy asks for one or no guard could see the event."""
@@ -166,11 +237,14 @@ class _Unread(Struct, frozen=True):
         if known is None:
             closed = unseen or BrokenSystem(self.error, settings).closed
             told = f"{self.told}; it is blocked" if closed else self.told
-            handler.note("", told, {"host": self.host.name.value})
+            details = {"host": self.host.name.value}
+            handler.note("", told, details, blocked=bool(closed))
             return self.host.refuse(self.told) if closed else None
         failure = EncodingError if unseen else HooklineError
         about = {"host": {"name": self.host.name.value, "event": self.event}}
         result = handler.judge_unreadable(known, about, failure(self.told))
+        if known in _ENDINGS and not unseen:
+            return None  # the next answer would be rejected in the same way
         verdict = verdict_of([result])
         read = HostEvent(name=self.event or "", event=known)
         return self.host.write(read, verdict) if verdict.effects() else None
@@ -185,11 +259,11 @@ def _is_guarded(handler: HookEventHandler, event: HookEventName | None) -> bool:
 class _Loaded:
     """A config, and how many events use it now."""
 
-    def __init__(self, start: str, cwd: str, *, one_shot: bool) -> None:
-        origin = SettingsOrigin.around(start)
+    def __init__(self, folders: _Folders, *, one_shot: bool) -> None:
+        origin = SettingsOrigin.around(folders.start, folders.also)
         watch = None if one_shot else SettingsWatch.start(origin)
         settings = origin.load() if watch is None else watch.settings
-        self._config = Config(working_dir=cwd, settings=settings)
+        self._config = Config(working_dir=folders.cwd, settings=settings)
         self._config.one_shot = one_shot
         self._config.reload, self._config.watch = not one_shot, watch
         self._users = 0
@@ -217,17 +291,16 @@ class _Loaded:
         except HooklineError as error:
             return _Now(config, config.loaded, config.settings, error=error)
         handler = system.event_handler
-        if handler.refresh is not None:
-            await handler.refresh()
-        last, pipeline = system.last_reload, handler.pipeline
-        self._recorder = pipeline.recorder
+        pipeline, last = await handler.current(), system.last_reload
+        self._recorder = recorder = pipeline.recorder
+        records = None if recorder is None else _HeldRecords(recorder)
         return _Now(
             config,
             config.loaded,
             pipeline.settings,
-            HookEventHandler(pipeline),
+            HookEventHandler(structs.replace(pipeline, recorder=records)),
             refused=() if last is None else last.problems,
-            recorder=pipeline.recorder,
+            records=records,
         )
 
     @property
@@ -249,6 +322,41 @@ class _Loaded:
             await system.dispose(background_s=BACKGROUND_S)
 
 
+class _HeldRecords:
+    """Holds events back until it is known what the host is told of them."""
+
+    problem = ""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder, self._guard = recorder, Guard("the journal")
+        self._held: list[tuple[HookCall, HookPlan | None, ProcessedHookResult]] = []
+
+    def record(
+        self, call: HookCall, plan: HookPlan | None, result: ProcessedHookResult
+    ) -> None:
+        """Hold one event back."""
+        self._held.append((call, plan, result))
+
+    def record_late(self, call: HookCall, result: HookExecutionResult) -> None:
+        """Record what a hook said that nobody waited for."""
+        self.recorder.record_late(call, result)
+
+    def release(self, told: Verdict | None) -> None:
+        """Record all events, with what the host was told in place of the verdict."""
+        for call, plan, result in self._held:
+            verdict: Wire = {}
+            if told is not None:
+                blocked = told.blocked and TRAITS[call.event].can_block
+                stopped = told.stopped and TRAITS[call.event].can_stop
+                verdict |= {"blocked": blocked, "ask": told.ask and not blocked}
+                verdict |= {"reason": told.reason if blocked else None}
+                verdict |= {"should_stop": stopped}
+                verdict |= {"stop_reason": told.stop_reason if stopped else None}
+            heard = structs.replace(result, **verdict)
+            self._guard(self.recorder.record, call, plan, heard)
+        self._held.clear()
+
+
 class _Now(Struct, frozen=True):
     """What answers one event of a host: a reload meanwhile does not reach it."""
 
@@ -261,14 +369,25 @@ class _Now(Struct, frozen=True):
     """Why they cannot be had."""
     refused: tuple[str, ...] = ()
     """Why changed settings are not used."""
-    recorder: Recorder | None = None
+    records: _HeldRecords | None = None
+
+    def record(self, told: Verdict | None = None) -> None:
+        """Record what was fired, as the host was told of it or as hooks decided."""
+        if self.records is not None:
+            self.records.release(told)
+
+    def hooks_for(self, event: HookEventName) -> list[RegisteredHook]:
+        """The hooks that run for an event, whatever matchers say."""
+        handler = self.handler
+        hooks = handler.pipeline.registry.for_event(event) if handler else ()
+        return [hook for hook in hooks if hook.enabled and not hook.is_skipped]
 
     def problems(self) -> Iterator[str]:
         """What the host's person should know about the settings."""
         for problem in self.refused:
             yield f"changed settings are not used: {problem}"
-        if self.recorder is not None and self.recorder.problem:
-            yield self.recorder.problem
+        if self.records is not None and self.records.recorder.problem:
+            yield self.records.recorder.problem
         yield from map(str, self.loaded.errors)
         yield from self.loaded.warnings
         # Which files of hooks have changed is known at each event, and said there.
@@ -293,16 +412,31 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
     session_id = read.session_id or now.config.session_id
     session = _HostEvents(now, session_id, read.transcript_path)
     inputs = read.inputs(host.name)
+    if event is HookEventName.BeforeTool and read.call is not None:
+        places = (now.loaded.folder or "", *now.loaded.projects)
+        reason = refusal(read.call, now.config.working_dir, filter(None, places))
+        if reason is not None:
+            if now.handler is not None:
+                now.handler.refuse(event, inputs[0], reason, session.session_id)
+            verdict = Verdict(blocked=True, reason=reason)
+            return _reply(host.write(read, verdict), [*now.problems()])
+    plan = now.handler and now.handler.pipeline.planner.plan(event, None)
+    if plan and any(hook.config.is_foreign for hook in plan.hooks):
+        # A hook that was written for this host gets what it sent, to the letter.
+        for event_input in inputs:
+            event_input["host"] = {**event_input["host"], "payload": read.given}
     shown = inputs[:MOST_FILES]
     results = await asyncio.gather(*(session.fire(event, one) for one in shown))
-    verdict = _with_change(read, verdict_of(results), inputs, results)
+    verdict = _with_change(read, verdict_of(results), results)
     if len(inputs) > len(shown) and event is HookEventName.BeforeTool:
         # Hosts run the tool if the bridge takes too long: no call may outlast it.
         verdict = _blocking(verdict, _TOO_MANY.format(len(inputs)))
     if event in _ENDINGS:
         verdict = _bounded(f"{host.name} {session.session_id}", read, verdict)
     on_ask = now.settings.global_options.on_ask
-    answer = host.write(read, _expressible(host, event, verdict, on_ask))
+    told = _expressible(host, event, verdict, on_ask)
+    answer = host.write(read, told)
+    now.record(_heard(host, read, event, told, answer))
     losses = lost(host, event, verdict, answer)
     if losses and now.handler is not None:
         about = {"host": host.name.value, "event": read.name}
@@ -312,28 +446,29 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
 
 
 def _bounded(conversation: str, read: HostEvent, verdict: Verdict) -> Verdict:
-    """End a turn whose answers were rejected too often (PROTOCOL 1)."""
+    """End a turn whose answers were rejected too often (protocol.md#events)."""
     conversation = f"{conversation} {read.fields.get('agent_id', '')}"
-    if not verdict.blocked or verdict.stopped:
+    goes_on = verdict.blocked or bool(verdict.host_answers)
+    if not goes_on or verdict.stopped:
         forget_rejections(conversation)
         return verdict
     again = read.fields.get("stop_hook_active") is True
     if count_rejection(conversation, again=again) <= MAX_REJECTIONS:
         return verdict
     forget_rejections(conversation)
+    if not verdict.blocked:
+        return structs.replace(verdict, host_answers=())
     reason = f"{MAX_REJECTIONS} answers in a row were rejected: {verdict.reason}"
     return structs.replace(verdict, blocked=False, stopped=True, stop_reason=reason)
 
 
 def _with_change(
-    read: HostEvent,
-    verdict: Verdict,
-    inputs: list[Wire],
-    results: list[ProcessedHookResult],
+    read: HostEvent, verdict: Verdict, results: list[ProcessedHookResult]
 ) -> Verdict:
     if read.call is None or read.event is not HookEventName.BeforeTool:
         return verdict
-    changes = map(_changed_input, inputs, results)
+    finals = (result.final_output for result in results)
+    changes = (final.modified_tool_input if final else None for final in finals)
     try:
         return structs.replace(verdict, tool_input=read.call.changed(changes))
     except ValueError as error:
@@ -342,18 +477,13 @@ def _with_change(
         )
 
 
-def _changed_input(shown: Wire, result: ProcessedHookResult) -> Wire | None:
-    final = result.final_output
-    changed = final.modified_tool_input if final else None
-    if changed is None or encode(changed) == encode(shown["tool_input"]):
-        return None
-    return changed
-
-
 def _expressible(
     host: Host, event: HookEventName, verdict: Verdict, on_ask: OnFailure
 ) -> Verdict:
-    """The stricter form of what a host cannot express before a tool (HOSTS rule 11)."""
+    """The stricter form of what a host cannot express before a tool.
+
+    hosts/README.md#rules 11
+    """
     if verdict.ask and not host.asks:
         if on_ask is OnFailure.BLOCK:
             verdict = _blocking(verdict, verdict.reason or verdict.message or _ASKED)
@@ -367,6 +497,27 @@ def _expressible(
     return structs.replace(_blocking(verdict, reason), tool_input=None)
 
 
+def _heard(
+    host: Host, read: HostEvent, event: HookEventName, told: Verdict, answer: Answer
+) -> Verdict:
+    """What the host takes from an answer: a stop may be a block to it, or nothing."""
+    if answer.refused:
+        return _blocking(told, answer.refused)
+    limits = host.limits.get(event, {}).keys() - answer.expressed
+    if not TRAITS[event].can_block or not told.effects() & limits & _ENDS:
+        return told
+    nothing = {"blocked": False, "reason": "", "stopped": False, "stop_reason": ""}
+    silent = structs.replace(told, **nothing)
+    unheard = host.write(read, silent)
+    if (unheard.stdout, unheard.status) == (answer.stdout, answer.status):
+        return silent
+    if not told.stopped or Effect.STOP not in limits:
+        return told
+    reason = told.reason if told.blocked else told.stop_reason
+    return structs.replace(told, blocked=True, reason=reason, stopped=False)
+
+
+_ENDS = {Effect.BLOCK, Effect.STOP}
 _ASKED = "a hook asks for a person's decision"
 
 
@@ -389,14 +540,14 @@ def _reply(answer: Answer, lines: list[str]) -> Reply:
 
 
 def _line(text: str) -> bytes:
-    return f"hookline: {text}\n".encode(errors="backslashreplace")
+    return f"hookline: {printable(text)}\n".encode()
 
 
 def _is_asked_directly(host: Host, read: HostEvent) -> bool:
     """Whether Cursor or VS Code, calling through another's file, calls us by itself."""
     if host.name not in {HostName.CURSOR, HostName.VSCODE}:
         return False
-    return is_installed(host.name, _start(host, read.cwd), [read.name])
+    return is_installed(host.name, _folders(host, read).start, read.name)
 
 
 def _nothing(event: str | None) -> HostEvent:
@@ -404,6 +555,8 @@ def _nothing(event: str | None) -> HostEvent:
 
 
 def _parsed(stdin: bytes) -> Wire:
+    if len(stdin) > MAX_EVENT_BYTES:
+        raise EncodingError(f"standard input is larger than {MAX_EVENT_BYTES} bytes")
     try:
         given = decode(stdin.decode("utf-8-sig", "replace"), nan_as_null=True)
     except TooDeepError as error:
@@ -416,21 +569,55 @@ def _parsed(stdin: bytes) -> Wire:
     return given
 
 
-def _start(host: Host, cwd: str) -> str:
-    """Where the search for projects starts (HOSTS rule 8)."""
-    given = (os.environ.get(name, "") for name in host.project_variables)
-    return next((one for one in given if _is_folder(one)), None) or _existing(cwd)
+class _Folders(NamedTuple):
+    """Where a session is; a tool may have deleted or replaced any of it meanwhile."""
+
+    start: str
+    """Where the search for projects starts (hosts/README.md#rules 8)."""
+    also: tuple[str, ...]
+    """Where else it starts."""
+    cwd: str
+    """Where hooks run."""
 
 
-def _existing(cwd: str) -> str:
-    # In a folder that is gone no hook could start.
-    if _is_folder(cwd):
-        return cwd
+def _folders(host: Host, read: HostEvent) -> _Folders:
     try:
-        return os.getcwd()  # noqa: PTH109 - a string
+        own = os.getcwd()  # noqa: PTH109 - a string
     except OSError:
-        return "/"
+        own = os.environ.get("PWD", "")
+    variables = (os.environ.get(name, "") for name in host.project_variables)
+    roots = [read.given.get(key) for key in ("workspace_roots", "workspaceRoots")]
+    listed = [path for one in roots if isinstance(one, list) for path in one[:16]]
+    given = (*variables, read.cwd, *listed, own)
+    cleaned = [_clean(path) for path in given if isinstance(path, str)]
+    named = [path for path in cleaned if os.path.isabs(path)] or ["/"]  # noqa: PTH117
+    existing = [_nearest_folder(path) for path in named]
+    start = next((one for one in existing if one in named), existing[0])
+    # A link that replaces a folder leads away from the projects above its name.
+    links = [
+        os.path.dirname(one)  # noqa: PTH120
+        for path in named
+        for one in folders_above(path)
+        if os.path.islink(one)  # noqa: PTH114
+    ]
+    also = dict.fromkeys((*named, *existing, *links))
+    has_cwd = os.path.isabs(read.cwd)  # noqa: PTH117
+    cwd = _nearest_folder(_clean(read.cwd) if has_cwd else named[-1])
+    return _Folders(start, tuple(one for one in also if one != start), cwd)
 
 
-def _is_folder(path: str) -> bool:
-    return os.path.isabs(path) and os.path.isdir(path)  # noqa: PTH112, PTH117
+def _clean(path: str) -> str:
+    """A path without what no file system has in one."""
+    path = path.partition("\0")[0][:_LONGEST_PATH]
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return path.encode(errors="replace").decode()
+    return path
+
+
+def _nearest_folder(path: str) -> str:
+    """A folder, or the nearest one above it that exists."""
+    while not os.path.isdir(path) and path != "/":  # noqa: PTH112
+        path = os.path.dirname(path)  # noqa: PTH120
+    return path

@@ -56,9 +56,10 @@ def host_of(name: str) -> Host:
 
 
 def real_host(named: Host, given: Wire, env: Mapping[str, str]) -> Host:
-    """The host that calls, where one reads the settings of another (HOSTS rule 9).
+    """The host that calls, where one reads the settings of another.
 
-    Cursor and VS Code are known by their JSON, Copilot by its variable.
+    hosts/README.md#rules 9. Cursor and VS Code are known by their JSON, Copilot by its
+    variable.
     """
     if named.name is HostName.CLAUDE and "cursor_version" in given:
         return all_hosts()[HostName.CURSOR]
@@ -82,5 +83,5 @@ def _copilot(named: Host, given: Wire, env: Mapping[str, str]) -> Host:
         return copilot if "timestamp" in given else named
     event = own_event(copilot.event_name(given, None))
     folder = env.get("COPILOT_PROJECT_DIR") or str(given.get("cwd") or "")
-    is_silent = bool(folder) and is_installed(HostName.COPILOT, folder, [event])
+    is_silent = bool(folder) and is_installed(HostName.COPILOT, folder, event)
     return CopilotHost(is_silent=is_silent)

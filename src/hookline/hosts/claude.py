@@ -150,16 +150,30 @@ class ClaudeHost:
                 wire = _refusing(verdict) or _specific(event, verdict.told())
             case _E.AfterAgent | _E.SubagentStop:
                 wire = _after_agent(verdict)
+                if not verdict.blocked and not verdict.stopped:
+                    wire |= self._own_answer(event, verdict)
             case _E.SessionStart:
                 wire = _specific(event, verdict.told())
             case _E.SubagentStart:
                 wire = _specific(event, _told_to_subagent(verdict))
             case None if event.name == BATCH:
                 wire = take_stop(event)
+            case _E.PreCompress:
+                wire = self._own_answer(event, verdict) | _shown(verdict.message)
             case _:
                 wire = _shown(verdict.message)
         wire |= _shown(wire.get("systemMessage"), verdict.notice)
         return json_answer(wire, *_expressed(wire))
+
+    def _own_answer(self, event: HostEvent, verdict: Verdict) -> Wire:
+        """What hooks of its dialect say, and VS Code and Droid do not obey."""
+        answers = verdict.host_answers if self.name is HostName.CLAUDE else ()
+        blocks = [answer for answer in answers if "decision" in answer]
+        if blocks:
+            reasons = dict.fromkeys(block["reason"] for block in blocks)
+            return {"decision": "block", "reason": "\n".join(reasons)}
+        contexts = [escape(answer["additionalContext"]) for answer in answers]
+        return _specific(event, "\n".join(contexts))
 
     def refuse(self, reason: str) -> Answer:
         """Exit 2 blocks every event of Claude Code that can be blocked."""

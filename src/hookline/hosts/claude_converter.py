@@ -39,6 +39,7 @@ class ClaudeConverter(Converter):
     )
     variables = r"CLAUDE_\w+"
     known_variables = frozenset({"CLAUDE_PROJECT_DIR"})
+    known_in = MappingProxyType({"SessionStart": "CLAUDE_ENV_FILE"})
 
     def switches(self, theirs: Wire, hooks: Wire) -> tuple[bool, list[str]]:
         """``disableAllHooks``."""

@@ -48,7 +48,7 @@ _SHOWN = "the result is shown to the person"
 
 _VSCODE_TOOLS = claude.TOOLS | tool_names(
     {
-        SHELL: "run_in_terminal runInTerminal runTerminalCommand",
+        SHELL: "run_in_terminal runInTerminal runTerminalCommand send_to_terminal",
         READ: "read_file readFile",
         WRITE: "create_file createFile insert_edit_into_file",
         REPLACE: "replace_string_in_file multi_replace_string_in_file editFiles",

@@ -18,6 +18,8 @@ assert sys.platform == "linux", "the resident helper runs on Linux only"
 
 import os
 
+from .failsafe import MAX_EVENT_BYTES, Failsafe, failure_status
+
 try:
     import _socket
 except ImportError:  # a Python without sockets
@@ -33,8 +35,7 @@ ACCEPT_S = 2.0
 """How long the helper may take for each of its two acknowledgements."""
 HANDED_OVER, ACCEPTED = b"H", b"A"
 LENGTH_BYTES = 8
-MAX_EVENT_BYTES = 128 << 20
-"""A larger event is not worth a second copy of it in memory."""
+_LONGEST_S = 86_400.0
 _PRIME = (1 << 61) - 1
 _PATH_BYTES = 100
 """A socket's name has to fit into 108 bytes."""
@@ -132,9 +133,9 @@ def surroundings() -> bytes:
     )
 
 
-def ask(arguments: list[str]) -> None:
+def ask(failsafe: Failsafe) -> None:
     """Answer through the helper and exit; return if the command line has to answer."""
-    if not _can_ask(arguments):
+    if not _can_ask(failsafe.words):
         return
     try:
         place = Place(folder())
@@ -144,9 +145,7 @@ def ask(arguments: list[str]) -> None:
     try:
         connection = _accepted(place)
         if connection is not None:
-            _answer_and_exit(connection, arguments)
-    except KeyboardInterrupt:
-        os._exit(130)
+            _answer_and_exit(connection, failsafe)
     finally:
         os.close(place.fd)
 
@@ -192,11 +191,15 @@ def _accepted(place: Place) -> "_socket.socket | None":
         return None
 
 
-def _answer_and_exit(connection: "_socket.socket", arguments: list[str]) -> None:
+def _answer_and_exit(connection: "_socket.socket", failsafe: Failsafe) -> None:
     """Send the event and write the answer; return if there is none."""
-    event = _read_all()
+    event = failsafe.read()
+    failsafe.doing = "the resident helper"
+    if failsafe.deadline_ms is None:
+        failsafe.allow(_LONGEST_S)  # the helper knows how long hooks may take
+    host, name = (*failsafe.words, "")[:2]
     try:
-        found = _exchange(connection, arguments, event)
+        found = _exchange(connection, [host, name, str(failsafe.deadline_ms)], event)
     except OSError:
         found = None
     if found is None:
@@ -205,20 +208,18 @@ def _answer_and_exit(connection: "_socket.socket", arguments: list[str]) -> None
         sys.stdin = TextIOWrapper(BytesIO(event))
         return
     status, stdout, stderr = found
+    failsafe.claim()
     try:
         _write(1, stdout)
-        _write(2, stderr)
     except OSError as error:
-        status = status or (141 if isinstance(error, BrokenPipeError) else 1)
-    # Nothing is left to do, and leaving in the ordinary way takes milliseconds.
-    os._exit(status)
-
-
-def _read_all() -> bytes:
-    pieces = []
-    while piece := os.read(0, 1 << 20):
-        pieces.append(piece)
-    return b"".join(pieces)
+        # Whoever cannot read the verdict must not take that for a yes.
+        status = status or failure_status(name, event)
+        stderr += f"hookline: standard output: {error.strerror}\n".encode()
+    try:
+        _write(2, stderr)
+    finally:
+        # Nothing is left to do, and leaving in the ordinary way takes milliseconds.
+        os._exit(status)
 
 
 def _exchange(

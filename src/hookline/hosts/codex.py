@@ -38,6 +38,9 @@ _TOOLS = {
     "local_shell": SHELL,
     "shell_command": SHELL,
     "exec_command": SHELL,
+    # What they type into a shell that runs already.
+    "write_stdin": SHELL,
+    "unified_exec": SHELL,
     "apply_patch": PATCH,
     "view_image": READ,
     "read_file": READ,
@@ -162,7 +165,10 @@ def _before_tool(event: HostEvent, verdict: Verdict) -> Wire:
 
 
 def _after_tool(event: HostEvent, verdict: Verdict) -> Wire:
-    """Its own block hides the result: an objection goes beside it (HOSTS rule 3)."""
+    """Its own block hides the result: an objection goes beside it.
+
+    hosts/README.md#rules 3
+    """
     if verdict.withheld:
         reason = verdict.refusal().strip() or _WITHHELD
         return {"decision": "block", "reason": reason}

@@ -1,7 +1,7 @@
 """Convert settings of Gemini CLI and llxprt-code; the base for other hosts.
 
 A converted hook keeps its matcher and gets a ``dialect``, so that it is matched by,
-shown and answers in the names of its host (PROTOCOL section 12). Nothing is lost in
+shown and answers in the names of its host (protocol.md#dialects). Nothing is lost in
 silence: what cannot be converted is a note, what works in another way a remark.
 """
 
@@ -63,7 +63,7 @@ def joined(parts: Iterable[Migrated]) -> Migrated:
 
 
 class Converter:
-    """Converts settings of Gemini CLI and llxprt-code, whose protocol is ours."""
+    """Converts settings of Gemini CLI, whose protocol is ours."""
 
     dialect = "gemini"
     events: Mapping[str, HookEventName] = HookEventName.__members__
@@ -75,6 +75,8 @@ class Converter:
         *("type", "command", "name", "description", "timeout", "env"),
     )
     variables = r"GEMINI_\w+|LLXPRT_\w+|CLAUDE_\w+|extensionPath|workspacePath"
+    known_in: Mapping[str, str] = {}
+    """A variable that the host sets on one of its events only."""
     known_variables = frozenset(
         {
             *("GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID", "GEMINI_CWD"),
@@ -206,7 +208,7 @@ class Converter:
             rf"\$(?:\{{({self.variables})\}}|({self.variables})\b)", command
         )
         for variable in dict.fromkeys(a or b for a, b in named):
-            known = {*self.known_variables, *self._env}
+            known = {*self.known_variables, *self._env, self.known_in.get(name)}
             if variable not in known and f"{variable}=" not in command:
                 self.note(f"{name}: {_unset(variable)}: {command!r} may not work")
         for option in re.findall(r"\$\{user_config\.\w+\}", command):
@@ -216,8 +218,15 @@ class Converter:
         return quote_variables(command.replace("${/}", "/"), odd)
 
 
+class LlxprtConverter(Converter):
+    """Converts settings of llxprt-code, which sets one variable for its hooks."""
+
+    dialect = "llxprt"
+    known_variables = frozenset({"LLXPRT_PROJECT_DIR"})
+
+
 def _unset(variable: str) -> str:
-    if variable in ("CLAUDE_PLUGIN_ROOT", "extensionPath"):
+    if variable in ("CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "extensionPath"):
         return f"{variable} is not set (run migrate on the plugin's folder)"
     return f"{variable} is not set by Hookline"
 

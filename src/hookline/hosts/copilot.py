@@ -50,6 +50,9 @@ _E = HookEventName
 _TOOLS = TOOLS | {
     "bash": SHELL,
     "powershell": SHELL,
+    # What they type into a shell that runs already.
+    "write_bash": SHELL,
+    "write_powershell": SHELL,
     "view": READ,
     "create": WRITE,
     "edit": REPLACE,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
+
 from hookline.protocol.events import HookEventName
 from hookline.protocol.jsontext import decode, encode
 
@@ -273,20 +275,19 @@ def _agent(given: Wire) -> Wire:
 
 
 def _before(event: HostEvent, verdict: Verdict) -> Answer:
-    reason = verdict.refusal() or _BLOCKED
-    is_refused = verdict.blocked or verdict.stopped
-    if verdict.tool_input is not None and not is_refused:
+    reason, refused = verdict.refusal() or _BLOCKED, ""
+    if not verdict.blocked and not verdict.stopped:
+        if verdict.tool_input is None:
+            return json_answer({})
         if event.name == "preToolUse":
             return json_answer({"updated_input": verdict.tool_input})
         changed = encode(verdict.tool_input).decode()
-        reason = f"hooks allow this call only with another input: {changed}"
-        is_refused = True
-    if not is_refused:
-        return json_answer({})
+        reason = refused = f"hooks allow this call only with another input: {changed}"
     wire = {"permission": "deny", "user_message": reason}
     if event.name in ("preToolUse", "beforeShellExecution", "beforeMCPExecution"):
         wire["agent_message"] = reason
-    return json_answer(wire, Effect.CONTEXT, Effect.MESSAGE)
+    answer = json_answer(wire, Effect.CONTEXT, Effect.MESSAGE)
+    return structs.replace(answer, refused=refused)
 
 
 def _after_tool(event: HostEvent, verdict: Verdict) -> Answer:

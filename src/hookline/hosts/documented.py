@@ -250,7 +250,7 @@ class GooseHost(_PlainHost):
 
 _KIRO_TOOLS = tool_names(
     {
-        SHELL: "execute_bash executeBash shell",
+        SHELL: "execute_bash executeBash shell controlBashProcess",
         READ: "fs_read fsRead readFile read",
         EDITOR: "fs_write write",
         WRITE: "fsWrite",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -27,6 +28,10 @@ from hookline.settings.locations import (
 from hookline.settings.read import read_bytes
 
 _READ_ONLY = "is read-only for you: run chmod u+w on it, or do this as its owner"
+
+
+class ChangedMeanwhileError(SettingsError):
+    """Another program wrote a file since it was read."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -128,6 +133,9 @@ def _put(change: Change, target: str) -> None:
     made = _make_folders(os.path.dirname(target))  # noqa: PTH120
     try:
         _write(target, change)
+    except SettingsError:
+        _remove_folders(made)
+        raise
     except OSError as error:
         _remove_folders(made)
         problem = f"cannot be written: {error.strerror}"
@@ -137,9 +145,11 @@ def _put(change: Change, target: str) -> None:
 
 def _write(target: str, change: Change) -> None:
     mode = 0o755 if change.executable else 0o644
-    with suppress(FileNotFoundError):
-        mode = os.stat(target).st_mode & 0o7777  # noqa: PTH116
     folder, name = os.path.split(target)
+    owner = os.stat(folder)  # noqa: PTH116
+    with suppress(FileNotFoundError):
+        owner = os.stat(target)  # noqa: PTH116
+        mode = owner.st_mode & 0o7777
     temporary = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -147,27 +157,36 @@ def _write(target: str, change: Change) -> None:
             file.write(change.after or b"")
             file.flush()
             os.fsync(file.fileno())
+        _give_to(temporary, owner)
         os.chmod(temporary, mode)  # noqa: PTH101
+        require_unchanged(change)  # others may have written meanwhile
         os.replace(temporary, target)  # noqa: PTH105
-    except OSError:
+    except (OSError, SettingsError):
         with suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
 
 
+def _give_to(path: str, owner: os.stat_result) -> None:
+    """With ``sudo`` a user's file stays the user's."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
 def require_unchanged(change: Change) -> None:
     """Raise if another program wrote the file since we read it, or we may not."""
     target = os.path.realpath(change.path)
-    now = read_bytes(target) if os.path.lexists(target) else None
-    if now != change.before:
-        raise SettingsError("changed in the meantime: try again", change.path)
-    if now is None:
-        return
     try:
-        open(target, "r+b").close()  # noqa: PTH123
+        if change.before is not None:
+            open(target, "r+b").close()  # noqa: PTH123
     except PermissionError as error:
         # Replacing it would get around the mode that somebody has set.
         raise SettingsError(_READ_ONLY, change.path) from error
+    except FileNotFoundError:
+        pass
+    now = read_bytes(target) if os.path.lexists(target) else None
+    if now != change.before:
+        raise ChangedMeanwhileError("changed in the meantime: try again", change.path)
 
 
 def _delete(change: Change, target: str) -> None:
@@ -188,7 +207,10 @@ def _remember(change: Change, made: tuple[str, ...]) -> None:
         return
     folders = made or change.record.folders
     record = msgspec.structs.replace(change.record, folders=folders)
+    folder = os.path.dirname(place)  # noqa: PTH120
+    _make_folders(folder, 0o700)
     write_private(place, msgspec.json.encode(record))
+    _give_to(place, os.stat(folder))  # noqa: PTH116
 
 
 def _forget(path: str) -> None:
@@ -197,7 +219,7 @@ def _forget(path: str) -> None:
         remove(place)
 
 
-def _make_folders(folder: str) -> tuple[str, ...]:
+def _make_folders(folder: str, mode: int = 0o777) -> tuple[str, ...]:
     """Make a folder; which ones were missing, innermost first."""
     missing = []
     while not os.path.lexists(folder):
@@ -205,7 +227,8 @@ def _make_folders(folder: str) -> tuple[str, ...]:
         folder = os.path.dirname(folder)  # noqa: PTH120
     for one in reversed(missing):
         try:
-            os.mkdir(one)  # noqa: PTH102
+            os.mkdir(one, mode)  # noqa: PTH102
+            _give_to(one, os.stat(os.path.dirname(one)))  # noqa: PTH116, PTH120
         except OSError as error:
             raise SettingsError(f"cannot be made: {error.strerror}", one) from error
     return tuple(missing)

@@ -357,7 +357,10 @@ def _stopping(verdict: Verdict) -> Wire:
 
 
 def _context(text: str) -> Wire:
-    """What the model is told; Gemini CLI escapes it itself (HOSTS rule 5)."""
+    """What the model is told; Gemini CLI escapes it itself.
+
+    hosts/README.md#rules 5
+    """
     return _specific(additionalContext=text) if text else {}
 
 

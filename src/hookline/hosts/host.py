@@ -83,7 +83,7 @@ EFFECTS: dict[HookEventName, tuple[Effect, ...]] = {
     _E.SubagentStart: (Effect.BLOCK, Effect.CONTEXT, Effect.MESSAGE, Effect.STOP),
     _E.SubagentStop: (Effect.BLOCK, Effect.MESSAGE, Effect.CLEAR, Effect.STOP),
 }
-"""What callers apply of each event (PROTOCOL 1)."""
+"""What callers apply of each event (protocol.md#events)."""
 
 _LONGEST = 64 * 1024
 _LONGEST_CONTEXT = 256 * 1024
@@ -151,6 +151,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     llm_request: Wire | None = None
     llm_response: Wire | None = None
     tool_config: Wire | None = None
+    host_answers: tuple[Wire, ...] = ()
+    """What hooks of the host's own dialect say and no other host obeys."""
 
     def told(self, *, escaped: bool = True) -> str:
         """Everything for the model that is not a reason."""
@@ -193,6 +195,8 @@ class Answer(Struct, frozen=True):
     stderr: str = ""
     lost: tuple[str, ...] = ()
     """What this event could not express, beyond the limits of the host."""
+    refused: str = ""
+    """Why the event is refused, where it cannot express what the verdict allows."""
     expressed: frozenset[Effect] = frozenset()
     """What the host cannot express on every event, and could on this one."""
 
@@ -213,7 +217,10 @@ class Host(Protocol):
     asks: bool
     """Whether it can ask a person before a tool runs."""
     project_variables: tuple[str, ...]
-    """What holds the folder where the search for projects starts (HOSTS rule 8)."""
+    """What holds the folder where the search for projects starts.
+
+    hosts/README.md#rules 8
+    """
 
     def event_name(self, given: Wire, argument: str | None) -> str:
         """The host's name of an event; raises ``BadInputError``.
@@ -278,6 +285,12 @@ def verdict_of(results: Iterable[ProcessedHookResult]) -> Verdict:
         llm_request=_last(one.llm_request for one in finals),
         llm_response=_last(one.llm_response for one in finals),
         tool_config=_last(one.tool_config for one in finals),
+        host_answers=tuple(
+            hook.host_answer
+            for one in listed
+            for hook in one.aggregated.hook_results
+            if hook.host_answer is not None and not hook.observed
+        ),
     )
 
 
@@ -289,7 +302,10 @@ def _joined(texts: Iterable[object], longest: int = _LONGEST) -> str:
 
 
 def _beside(told: Iterable[object], contexts: Iterable[object]) -> list[str]:
-    """Contexts without what the reason says: a closed form repeats it (PROTOCOL 7)."""
+    """Contexts without what the reason says: a closed form repeats it.
+
+    protocol.md#results
+    """
     reasons = (one for one in told if isinstance(one, str))
     said = {line for reason in reasons for line in reason.split("\n")}
     texts = (one for one in contexts if isinstance(one, str))
@@ -301,7 +317,10 @@ def _last(values: Iterable[Wire | None]) -> Wire | None:
 
 
 def escape(text: str) -> str:
-    """Keep what hooks add from looking like the host's own tags (PROTOCOL 4)."""
+    """Keep what hooks add from looking like the host's own tags.
+
+    protocol.md#process
+    """
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -343,7 +362,7 @@ def known_event(host: Host, name: str) -> HookEventName | None:
 
 
 def tool_result(content: Any, error: str | None = None) -> Wire:
-    """The result of a tool in our shape (PROTOCOL 1)."""
+    """The result of a tool in our shape (protocol.md#events)."""
     found: Wire = {"llmContent": content, "returnDisplay": content}
     return found if error is None else found | {"error": {"message": error}}
 

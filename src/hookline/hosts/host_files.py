@@ -18,10 +18,12 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import HooklineError, SettingsError
+from hookline.executors.contract import RegisteredHook
 from hookline.settings.fields import KeyPath
 from hookline.settings.locations import Workspace, find_workspace, is_within
 from hookline.settings.read import decode_text, parse_text, read_bytes
 
+from .file_changes import digest, load_record
 from .host import HostName
 
 _H = HostName
@@ -50,7 +52,10 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     user: str
     """With ``~``, or with a variable of ``homes``."""
     homes: Mapping[str, str] = {}
-    """Variables in ``user``, and what they are where the environment has none."""
+    """Variables in ``user``, and what they are where the environment has none.
+
+    Of several folders, with ``:`` between them, the first that exists; else the first.
+    """
     layout: Layout = Layout.GROUPS
     keys: KeyPath = ("hooks",)
     """Where the events are in the file."""
@@ -64,7 +69,12 @@ class HostFiles(Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Any] = {}
     """Further keys of a hook."""
     closed: Mapping[str, Any] = {}
-    """Further keys where a hook's failure policy asks for a block."""
+    """Further keys that make the host block a tool where it gets no answer.
+
+    Hosts without such a key get a command that ends with a block.
+    """
+    denies_failures: bool = False
+    """Whether any exit status above 1 with a text is a block, at every event."""
     manifest: tuple[str, Mapping[str, Any]] | None = None
     """Another file that the host needs, relative to the first."""
     names_event: bool = False
@@ -102,6 +112,7 @@ FILES: Mapping[HostName, HostFiles] = {
         user="$CLAUDE_CONFIG_DIR/settings.json",
         homes={"CLAUDE_CONFIG_DIR": "~/.claude"},
         extra=_COMMAND,
+        closed={"onFailure": "block"},
         readers=(_H.COPILOT, _H.VSCODE, _H.CURSOR),
         off=(("disableAllHooks",), True),
         off_in=(".claude/settings.local.json",),
@@ -110,6 +121,7 @@ FILES: Mapping[HostName, HostFiles] = {
     _H.GEMINI: HostFiles(
         project=".gemini/settings.json",
         user="$GEMINI_CLI_HOME/.gemini/settings.json",
+        denies_failures=True,
         homes={"GEMINI_CLI_HOME": "~"},
         extra={"name": "hookline", **_COMMAND},
         unit_ms=1,
@@ -119,7 +131,9 @@ FILES: Mapping[HostName, HostFiles] = {
     ),
     _H.LLXPRT: HostFiles(
         project=".llxprt/settings.json",
-        user="~/.llxprt/settings.json",
+        user="$LLXPRT_CONFIG_HOME/settings.json",
+        # A version that knows the first copies the second once, if that is all it has.
+        homes={"LLXPRT_CONFIG_HOME": "~/.config/llxprt-code:~/.llxprt"},
         extra={"name": "hookline", **_COMMAND},
         unit_ms=1,
         off=(("hooksConfig", "enabled"), False),
@@ -233,6 +247,31 @@ FILES: Mapping[HostName, HostFiles] = {
 }
 
 
+GRACE_MS = 10_000
+"""For what the bridge needs itself, and for hooks that end late.
+
+protocol.md#process
+"""
+_SPARE_MS = 5_000
+"""How long before the host gives up the bridge answers at the latest."""
+
+
+def needed_ms(hooks: Iterable[RegisteredHook]) -> float:
+    """The longest that a plan with these hooks takes: each may be asked twice."""
+    waited = [hook for hook in hooks if not hook.config.is_async]
+    times = [hook.config.timeout_ms for hook in waited]
+    one_by_one = any(hook.sequential for hook in waited)
+    return 2 * (sum(times) if one_by_one else max(times, default=0)) + GRACE_MS
+
+
+def deadline_ms(files: HostFiles, needs_ms: float) -> int:
+    """How long the bridge may take where a host waits as ``install`` tells it to."""
+    default_ms = files.default_ms or 60_000
+    has_own_limit = files.timeout_key is None and files.default_ms
+    waits_ms = default_ms if has_own_limit else max(needs_ms, default_ms)
+    return int(waits_ms) - _SPARE_MS
+
+
 class Scope(StrEnum):
     """Whose settings a file belongs to."""
 
@@ -254,7 +293,7 @@ def file_of(files: HostFiles, scope: Scope, folder: str, event: str = "") -> str
     """The path of a host's file; ``folder`` is that of the project."""
     if scope is Scope.PROJECT:
         return os.path.join(folder, files.project.replace("{event}", event))  # noqa: PTH118
-    return _in_home(files, files.user.replace("{event}", event))
+    return in_home(files, files.user.replace("{event}", event))
 
 
 def reads_project(files: HostFiles, folder: str) -> bool:
@@ -263,7 +302,7 @@ def reads_project(files: HostFiles, folder: str) -> bool:
         return True
     settings = {}
     with suppress(HooklineError):
-        settings = _settings(_in_home(files, files.trusted_in))
+        settings = _settings(in_home(files, files.trusted_in))
     places = {folder, os.path.realpath(folder)}
     projects, folders = settings.get("projects"), settings.get("trustedFolders")
     return any(
@@ -290,10 +329,10 @@ def switched_off_in(files: HostFiles, workspace: Workspace) -> str | None:
         path = f"{folder}/{name}"
         if name.startswith(("$", "~")):
             try:
-                path = _in_home(files, name)
+                path = in_home(files, name)
             except HooklineError:
                 continue
-        found = _value_at(_settings(path), keys)
+        found = value_at(_settings(path), keys)
         if isinstance(found, bool):
             return path if found is value else None
     return None
@@ -306,17 +345,24 @@ def _settings(path: str) -> dict[str, Any]:
         return {}
 
 
-def _value_at(value: Any, keys: KeyPath) -> Any:
+def value_at(value: Any, keys: KeyPath) -> Any:
+    """What these keys lead to in parsed settings; None where there is nothing."""
     for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def _in_home(files: HostFiles, path: str) -> str:
+def in_home(files: HostFiles, path: str) -> str:
+    """A path of the user's, with ``~`` or a variable of the host."""
     for name, default in files.homes.items():
         given = os.environ.get(name, "")
         # A relative one would be another folder in every directory.
-        home = given if os.path.isabs(given) else default  # noqa: PTH117
+        folders = [given] if os.path.isabs(given) else default.split(":")  # noqa: PTH117
+        exist = (one for one in folders if os.path.isdir(os.path.expanduser(one)))  # noqa: PTH111, PTH112
+        home = next(exist, folders[0])
         path = path.replace(f"${name}", home)
     is_home_empty = path.startswith("~") and os.environ.get("HOME") == ""
     path = os.path.expanduser(path)  # noqa: PTH111 - a string
@@ -365,6 +411,8 @@ def bridge_program(command: object, host: HostName) -> tuple[str, ...] | None:
     """The program of a command that runs ``hookline bridge HOST``, else None."""
     try:
         words = shlex.split(command) if isinstance(command, str) else []
+        if words[:2] == ["sh", "-c"] and len(words) == 3:
+            words = shlex.split(words[2])
     except ValueError:
         return None
     for at in range(1, len(words) - 1):
@@ -396,7 +444,9 @@ def calls_in(host: HostName, value: Any) -> Iterator[Call]:
                 path=path,
                 timeout=hook.get(files.timeout_key or ""),
                 matcher=_matcher(group),
-                closed=bool(files.closed) and files.closed.items() <= hook.items(),
+                closed=files.closed.items() <= hook.items()
+                if files.closed
+                else " || { " in str(command),
             )
 
 
@@ -409,7 +459,7 @@ def _hooks(
     files: HostFiles, value: Any
 ) -> Iterator[tuple[str, KeyPath, dict[str, Any], dict[str, Any]]]:
     """Each hook with its event, its path, and the object that has its matcher."""
-    events = _value_at(value, files.keys)
+    events = value_at(value, files.keys)
     if files.layout is Layout.TRIGGERS:
         for index, hook in _objects(events):
             yield str(hook.get("trigger")), (*files.keys, index), hook, hook
@@ -429,37 +479,36 @@ def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from ((i, item) for i, item in enumerate(value) if isinstance(item, dict))
 
 
-def is_installed(
-    host: HostName, folder: str, events: Iterable[str] | None = None
-) -> bool:
-    """Whether this host calls the bridge by itself in a folder.
+def is_installed(host: HostName, folder: str, event: str) -> bool:
+    """Whether this host certainly calls the bridge by itself in a folder.
 
-    ``events``: for one of these events of the host. A file that cannot be read, is
-    switched off, or whose command cannot be started does not count: then the call
-    through another host's file is the only one, and must be answered.
+    Anybody can put a file into a repository that looks like it, so only one counts
+    that is as ``install`` recorded it, to the letter. In doubt both calls are answered.
     """
-    wanted = None if events is None else set(events)
     files = FILES[host]
     workspace = find_workspace(folder)
     folders = dict.fromkeys((base_folder(files, workspace), workspace.root))
-    paths = [file_of(files, Scope.PROJECT, one) for one in folders]
+    is_read = reads_project(files, workspace.root)
+    paths = [file_of(files, Scope.PROJECT, one) for one in folders if is_read]
     with suppress(HooklineError):  # no home folder, so no file in it
         paths.append(file_of(files, Scope.USER, ""))
-    return any(
-        call.starts and (wanted is None or call.event in wanted)
-        for path in paths
-        for call in _calls_of(host, path)
-    )
+    if switched_off_in(files, workspace) is not None:
+        return False
+    return any(_calls(host, path, event) for path in paths)
 
 
-def _calls_of(host: HostName, path: str) -> list[Call]:
-    off = FILES[host].off
-    if off is not None and _value_at(_settings(path), off[0]) is off[1]:
-        return []
+def _calls(host: HostName, path: str, event: str) -> bool:
+    record = load_record(path)
+    if record is None or os.path.islink(path):  # noqa: PTH114 - a string
+        return False
     try:
-        return calls_in_text(host, decode_text(read_bytes(path), path), path)
+        content = read_bytes(path)
+        calls = calls_in_text(host, decode_text(content, path), path)
     except SettingsError:
-        return []
+        return False
+    return record.digest == digest(content) and any(
+        call.event == event and call.starts and not call.matcher for call in calls
+    )
 
 
 def calls_in_text(host: HostName, text: str, path: str) -> list[Call]:
@@ -473,12 +522,16 @@ def calls_in_text(host: HostName, text: str, path: str) -> list[Call]:
 
 
 def _calls_of_script(host: HostName, text: str, path: str) -> list[Call]:
-    command = text.rstrip().rpartition("\nexec ")[2]
+    found = re.search(
+        r"^(?:exec (.+)|answer=\$\((.+?)\) \|\| answer=.*)$", text, re.MULTILINE
+    )
+    command = (found[1] or found[2]) if found is not None else None
     program = bridge_program(command, host)
-    if MARK not in text or program is None:
+    if MARK not in text or command is None or program is None:
         return []
     event = os.path.basename(path).partition(".")[0]  # noqa: PTH119
-    return [Call(event=event, command=command, program=program, path=())]
+    closed = found is not None and found[2] is not None
+    return [Call(event=event, command=command, program=program, path=(), closed=closed)]
 
 
 def _calls_of_plugin(host: HostName, text: str, path: str) -> list[Call]:

@@ -22,12 +22,11 @@ from msgspec.structs import replace
 from hookline.errors import HooklineError, SettingsError
 from hookline.executors.contract import RegisteredHook
 from hookline.protocol.events import HookEventName
-from hookline.protocol.results import FailureCause
 from hookline.settings.fields import KeyPath
 from hookline.settings.locations import Workspace
-from hookline.settings.model import HookMode, OnFailure
 from hookline.settings.read import decode_text
 
+from .failsafe import BEFORE_TOOL
 from .file_changes import Change, Record, digest, load_record, read_inside
 from .host import Host, HostName
 from .host_files import (
@@ -40,13 +39,11 @@ from .host_files import (
     base_folder,
     calls_in,
     calls_in_text,
+    deadline_ms,
     file_of,
+    needed_ms,
 )
 from .json_edit import JsonText, parse, text_of
-
-GRACE_MS = 10_000
-"""For what the bridge needs itself, and for hooks that end late (PROTOCOL 4)."""
-_NOT_ASKED_TO_BLOCK = (FailureCause.OUTPUT, FailureCause.CHANGED)
 
 
 class Wanted(Struct, frozen=True):
@@ -56,39 +53,34 @@ class Wanted(Struct, frozen=True):
     needs_ms: float = 0
     """How long its hooks can take."""
     closed: bool = False
-    """Whether a hook's failure policy asks for a block where there is no verdict."""
+    """Whether the host should block where it gets no answer."""
 
 
 def wanted_events(
-    host: Host, hooks: Iterable[RegisteredHook], *, all_events: bool = False
+    host: Host,
+    hooks: Iterable[RegisteredHook],
+    *,
+    all_events: bool = False,
+    fail_open: bool = False,
 ) -> list[Wanted]:
-    """The events of a host that have hooks, in the host's order."""
+    """The events of a host that have hooks, in the host's order.
+
+    Only calls of tools are blocked without an answer: at the end of a turn a guard that
+    is gone would reject every answer for ever.
+    """
     by_event: dict[HookEventName, list[RegisteredHook]] = {}
     for hook in hooks:
         if hook.enabled:
             by_event.setdefault(hook.event, []).append(hook)
     return [
-        Wanted(theirs, _needed_ms(by_event.get(ours, ())), _closes(by_event.get(ours)))
+        Wanted(
+            theirs,
+            needed_ms(by_event.get(ours, ())),
+            closed=ours is HookEventName.BeforeTool and not fail_open,
+        )
         for theirs, ours in host.events.items()
         if all_events or ours in by_event
     ]
-
-
-def _needed_ms(hooks: Iterable[RegisteredHook]) -> float:
-    """The longest that a plan with these hooks takes: each may be asked twice."""
-    waited = [hook for hook in hooks if not hook.config.is_async]
-    times = [hook.config.timeout_ms for hook in waited]
-    one_by_one = any(hook.sequential for hook in waited)
-    return 2 * (sum(times) if one_by_one else max(times, default=0)) + GRACE_MS
-
-
-def _closes(hooks: Iterable[RegisteredHook] | None) -> bool:
-    return any(
-        hook.options.on_error.get(cause) is OnFailure.BLOCK
-        for hook in hooks or ()
-        for cause in FailureCause
-        if hook.config.mode is HookMode.ENFORCE and cause not in _NOT_ASKED_TO_BLOCK
-    )
 
 
 def own_program() -> tuple[str, ...]:
@@ -144,11 +136,6 @@ class Installer:
         """Whether the file is for several projects."""
         return self.scope is Scope.USER or self.files.at_root
 
-    @property
-    def can_close(self) -> bool:
-        """Whether the host can be told to block where it gets no answer."""
-        return bool(self.files.closed) or self.files.layout is Layout.PLUGIN
-
     def file(self, event: str = "") -> str:
         """The file for an event; most hosts have one for all."""
         return file_of(self.files, self.scope, self._folder, event)
@@ -194,7 +181,8 @@ class Installer:
                 own = merged.get(call.event, Wanted(call.event))
                 given = call.timeout if is_long_enough(call.timeout, 0) else 0
                 longest = max(own.needs_ms, given * self.files.unit_ms)
-                closed = own.closed or call.closed
+                kept = call.closed and call.event in BEFORE_TOOL
+                closed = own.closed if call.event in merged else kept
                 merged[call.event] = Wanted(call.event, longest, closed)
         return [merged[event] for event in known if event in merged]
 
@@ -208,8 +196,15 @@ class Installer:
             if before is not None and MARK.encode() not in before:
                 hint = "Cline takes another ending too, such as .bash: rename yours"
                 raise HooklineError(f"{path} is not from 'hookline install': {hint}")
-            command = bridge_command(program, self.host, one.event)
-            after = f"#!/bin/sh\n# {MARK}.\nexec {command}\n".encode()
+            command = bridge_command(program, self.host, one)
+            run = f"exec {command}"
+            if one.closed:
+                # Cline reads no exit status: without an answer this is one.
+                message = f"{NO_ANSWER} {self._named(path)}"
+                wire = json.dumps({"cancel": True, "errorMessage": message})
+                run = f"answer=$({command}) || answer={shlex.quote(wire)}\n"
+                run += "printf '%s\\n' \"$answer\""
+            after = f"#!/bin/sh\n# {MARK}.\n{run}\n".encode()
             changes.append(
                 Change(path=path, before=before, after=after, executable=True)
             )
@@ -232,7 +227,14 @@ class Installer:
             text = f"{json.dumps(dict(self.files.head), indent=2)}\n"
         else:
             text = text_of(before, path)
-        return with_calls(self.host, parse(text, path), wanted, program).text
+        file = self._named(path)
+        return with_calls(self.host, parse(text, path), wanted, program, file).text
+
+    def _named(self, path: str) -> str:
+        """A file in a text for people; a project's is shared, and has other folders."""
+        shared = path.removeprefix(f"{self._folder}/")
+        named = path if self.scope is Scope.USER else shared
+        return named.encode(errors="replace").decode()
 
     def uninstall(self, events: Iterable[str]) -> list[Change]:
         """What takes every call of the bridge out of the host's files."""
@@ -319,10 +321,35 @@ def _require_strict(content: bytes, path: str) -> None:
         raise SettingsError(problem, path) from error
 
 
-def bridge_command(program: tuple[str, ...], host: HostName, event: str) -> str:
-    """The command of a hook, quoted for a shell."""
-    named = [event] if FILES[host].names_event else []
-    return shlex.join([*program, "bridge", host.value, *named])
+NO_ANSWER = (
+    "hookline gave no answer, so this call is blocked. "
+    "Install Hookline again, or remove its entry from"
+)
+"""Without a character that means something to a shell."""
+
+
+def bridge_command(
+    program: tuple[str, ...], host: HostName, wanted: Wanted, file: str = ""
+) -> str:
+    """The command of a hook, quoted for a shell.
+
+    Where the host has no key for that, ``file`` is named in what is told without an
+    answer. Status 2 is the bridge's own block or failure, and has a text already.
+    """
+    files = FILES[host]
+    named = [wanted.event] if files.names_event else []
+    words = [*program, "bridge", host.value, *named]
+    if files.denies_failures and wanted.event not in BEFORE_TOOL:
+        # A program that is gone must not reject every answer for ever.
+        return f"sh -c {shlex.quote(f'{shlex.join(words)} || exit 1')}"
+    if not wanted.closed or files.closed or files.layout is Layout.PLUGIN:
+        return shlex.join(words)
+    words += ["--deadline", str(deadline_ms(files, wanted.needs_ms))]
+    if files.layout is Layout.SCRIPT:
+        return shlex.join(words)
+    told = f"[ $? = 2 ] || echo {NO_ANSWER} {shlex.quote(file)} >&2"
+    # Not every host runs it in a shell of this syntax: Codex takes that of the user.
+    return f"sh -c {shlex.quote(f'{shlex.join(words)} || {{ {told}; exit 2; }}')}"
 
 
 def timeout_for(files: HostFiles, wanted: Wanted) -> int:
@@ -332,7 +359,11 @@ def timeout_for(files: HostFiles, wanted: Wanted) -> int:
 
 
 def with_calls(
-    host: HostName, parsed: JsonText, wanted: list[Wanted], program: tuple[str, ...]
+    host: HostName,
+    parsed: JsonText,
+    wanted: list[Wanted],
+    program: tuple[str, ...],
+    file: str,
 ) -> JsonText:
     """A host's settings with one call for each of these events and no other."""
     files = FILES[host]
@@ -347,11 +378,12 @@ def with_calls(
             parsed = _without(files, parsed, call.path)
     for call in calls_in(host, parsed.value):
         seen.add(call.event)
-        command = bridge_command(program, host, call.event)
+        starts = call.program if call.is_launched else program
+        command = bridge_command(starts, host, needed[call.event], file)
         parsed = _updated(files, parsed, call, needed[call.event], command)
     for event, one in needed.items():
         if event not in seen:
-            command = bridge_command(program, host, event)
+            command = bridge_command(program, host, one, file)
             parsed = parsed.appended(*_entry(files, one, command))
     return parsed
 
@@ -371,15 +403,20 @@ def _updated(
     files: HostFiles, parsed: JsonText, call: Call, wanted: Wanted, command: str
 ) -> JsonText:
     """A call as it should be; a longer timeout is kept, and everything else."""
-    if call.command != command and not call.is_launched:
+    # How another program starts Hookline is not ours to change, but what it means.
+    is_kept = call.is_launched and (files.closed or call.closed == wanted.closed)
+    if call.command != command and not is_kept:
         inner = ("action",) if files.layout is Layout.TRIGGERS else ()
         parsed = parsed.replaced((*call.path, *inner, files.command_key), command)
     needed = timeout_for(files, wanted)
     if files.timeout_key and not is_long_enough(call.timeout, needed):
         parsed = parsed.replaced((*call.path, files.timeout_key), needed)
-    for key, value in files.closed.items() if wanted.closed else ():
-        if parsed.get((*call.path, key)) != value:
-            parsed = parsed.replaced((*call.path, key), value)
+    for key, value in files.closed.items():
+        path = (*call.path, key)
+        if wanted.closed and parsed.get(path) != value:
+            parsed = parsed.replaced(path, value)
+        elif not wanted.closed and parsed.get(path) == value:
+            parsed = parsed.removed(path)
     return parsed
 
 

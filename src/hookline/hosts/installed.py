@@ -179,7 +179,8 @@ def _problems(
     again = _again(installer)
     program = " ".join(call.program)
     if not call.starts:
-        problem = f"{program!r} is not found: {host.title} goes on without your hooks"
+        then = "blocks every call" if call.closed else "goes on without your hooks"
+        problem = f"{program!r} is not found: {host.title} {then}"
         yield Severity.ERROR, f"{problem}; {again}"
     elif not call.is_launched and not is_this(call.program):
         yield Severity.WARNING, f"{program!r} is another installation of Hookline"
@@ -195,12 +196,9 @@ def _problems(
         if ours is None or not installer.is_shared:
             yield Severity.HINT, f"{about}: {again} to leave it out"
         return
-    if wanted.closed and installer.can_close and not call.closed:
-        problem = f"{host.title} runs the tool if it gets no answer"
-        yield (
-            Severity.WARNING,
-            f"{problem}, though a hook's onError says block: {again}",
-        )
+    if wanted.closed and not call.closed:
+        problem = f"{host.title} runs the tool if it gets no answer: {again}"
+        yield Severity.HINT, f"{problem} without --fail-open"
     needed = timeout_for(installer.files, wanted)
     if call.timeout is not None and not is_long_enough(call.timeout, needed):
         problem = f"{host.title} waits for {call.timeout} and may miss the verdict"

@@ -7,19 +7,27 @@ whose hooks find their files by a variable.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hookline.errors import HooklineError, SettingsError
 from hookline.settings.read import read_settings, read_text
 
 from .claude_converter import ClaudeConverter
-from .converter import Converter, Migrated, Wire
+from .converter import Converter, LlxprtConverter, Migrated, Wire
+from .foreign_files import foreign_file, foreign_files
+from .host import HostName
+from .host_files import FILES, Scope, file_of
 
 _HOOKS_FILE = Path("hooks", "hooks.json")
+_DATA = b"CLAUDE_PLUGIN_DATA"
+_MOST_SEARCHED, _LARGE = 2000, 1 << 20
 _MANIFEST_PARTS = ("description", "$schema", "version", "name")
 
 
@@ -54,8 +62,12 @@ def migrate(
     source: MigrationSource, theirs: Wire, env: Mapping[str, str] | None = None
 ) -> Migrated:
     """Convert one settings file; ``env`` is what a plugin's hooks are given."""
-    is_claude = source is MigrationSource.CLAUDE
-    return (ClaudeConverter if is_claude else Converter)(env or {}).convert(theirs)
+    converters: dict[MigrationSource, type[Converter]] = {
+        MigrationSource.CLAUDE: ClaudeConverter,
+        MigrationSource.GEMINI: Converter,
+        MigrationSource.LLXPRT: LlxprtConverter,
+    }
+    return converters[source](env or {}).convert(theirs)
 
 
 class HookFile(Struct, frozen=True):
@@ -65,6 +77,8 @@ class HookFile(Struct, frozen=True):
     theirs: Wire
     env: dict[str, str] = {}
     """What the hooks of a plugin are given."""
+    problem: str = ""
+    """Why it is not converted."""
 
     @property
     def is_local(self) -> bool:
@@ -82,25 +96,44 @@ def find_hooks(source: MigrationSource, given: Path) -> list[HookFile]:
     if not given.is_dir():
         root = _root_of(source, given)
         if root is not None:
-            return list(_plugin(source, root))
-        return [HookFile(given, read_settings(given))]
+            return _checked(source, _plugin(source, root))
+        return _checked(source, [HookFile(given, read_settings(given))])
     if source.manifest.parent.name and given.name == source.manifest.parent.name:
-        return list(_plugin(source, given.absolute().parent))
+        return _checked(source, _plugin(source, given.absolute().parent))
     own = given.absolute().name == source.folder
     project = given.absolute().parent if own else given
-    found = [HookFile(f, read_settings(f)) for f in _settings_files(source, project)]
+    settings = _settings_files(source, project)
+    if not settings and source is MigrationSource.LLXPRT:
+        # Its user's folder has another name than a project's.
+        settings = [f for f in [given / "settings.json"] if f.is_file()]
+    found = [HookFile(file, read_settings(file)) for file in settings]
     if not own and _is_plugin(source, given):
         found += _plugin(source, given)
     if not found:
         raise HooklineError(_missing(source, given))
-    return found
+    return _checked(source, found)
+
+
+def _checked(source: MigrationSource, files: Iterable[HookFile]) -> list[HookFile]:
+    """Mark the files of other agents; raises where there are no others."""
+    host = HostName(source)
+    checked = [
+        replace(file, problem=foreign_file(host, file.path, file.theirs) or "")
+        for file in files
+    ]
+    if checked and all(file.problem for file in checked):
+        raise HooklineError(checked[0].problem)
+    return checked
 
 
 def _missing(source: MigrationSource, given: Path) -> str:
     if (given / ".claude-plugin" / "marketplace.json").is_file():
         return f"{given} has several plugins: name the folder of one of them"
-    inside = given / source.folder / "settings.json"
-    return f"{inside} does not exist: name the settings file to read"
+    inside, host = given / source.folder / "settings.json", HostName(source)
+    foreign = [foreign_file(host, given / "hooks.json", None)]
+    foreign += foreign_files(host, given)
+    hint = next(filter(None, foreign), "name the settings file to read")
+    return f"{inside} does not exist: {hint}"
 
 
 def _settings_files(source: MigrationSource, project: Path) -> list[Path]:
@@ -128,7 +161,17 @@ def _plugin(source: MigrationSource, root: Path) -> Iterator[HookFile]:
     """The hooks of a plugin: of its usual file, and those that its manifest names."""
     manifest, usual = root / source.manifest, root / _HOOKS_FILE
     env = {source.root_variable: str(root.resolve())}
-    declared = read_settings(manifest).get("hooks") if manifest.is_file() else None
+    described = read_settings(manifest) if manifest.is_file() else {}
+    if source is MigrationSource.CLAUDE and _uses_data_folder(root):
+        name = re.sub(r"[^\w-]", "-", str(described.get("name") or root.resolve().name))
+        data = (
+            Path(file_of(FILES[HostName.CLAUDE], Scope.USER, "")).parent
+            / "plugins"
+            / "data"
+            / name
+        )
+        env["CLAUDE_PLUGIN_DATA"] = str(data)
+    declared = described.get("hooks")
     if usual.is_file():
         yield HookFile(usual, _with_hooks(read_settings(usual)), env)
     for one in declared if isinstance(declared, list) else [declared]:
@@ -136,6 +179,18 @@ def _plugin(source: MigrationSource, root: Path) -> Iterator[HookFile]:
             yield HookFile(manifest, _with_hooks(one), env)
         elif isinstance(one, str) and (file := _inside(root, one)) != usual.resolve():
             yield HookFile(file, _with_hooks(read_settings(file)), env)
+
+
+def _uses_data_folder(root: Path) -> bool:
+    """Whether any file of a plugin names the folder that Claude Code makes for it."""
+    skipped = {".git", "node_modules"}
+    paths = (path for path in root.rglob("*") if skipped.isdisjoint(path.parts))
+    files = (path for path in paths if path.is_file())
+    for file in islice(files, _MOST_SEARCHED):
+        with suppress(OSError):
+            if file.stat().st_size < _LARGE and _DATA in file.read_bytes():
+                return True
+    return False
 
 
 def _inside(root: Path, name: str) -> Path:

@@ -13,8 +13,7 @@
 //   event.*              observed only
 //
 // Without an answer (the program is missing, fails or takes too long) a line goes to
-// stderr and OpenCode continues, except for the events in `closed`: there a hook has
-// "onError": "block".
+// stderr and OpenCode continues, except for the events in `closed`.
 import { spawn } from "node:child_process";
 
 const SETUP = null;
@@ -80,7 +79,7 @@ function parsed(event, text) {
   return answer;
 }
 
-// The answer; {failure} where there is none and a hook's policy asks for a block.
+// The answer; {failure} where there is none and the event is blocked without one.
 async function ask(event, fields, cwd) {
   if (!SETUP.events.includes(event)) return {};
   try {
@@ -89,7 +88,8 @@ async function ask(event, fields, cwd) {
   } catch (error) {
     const problem = `hookline: no verdict on ${event}: ${error.message}`;
     console.error(problem);
-    return SETUP.closed.includes(event) ? { failure: problem } : {};
+    const ways = `Install Hookline again, or remove ${new URL(import.meta.url).pathname}`;
+    return SETUP.closed.includes(event) ? { failure: `${problem}. ${ways}` } : {};
   }
 }
 

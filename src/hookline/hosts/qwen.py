@@ -92,7 +92,7 @@ class QwenHost(ClaudeHost):
         """Read an event of this name."""
         read = super().read(given, name)
         if read.event is _E.BeforeAgent and not read.fields["prompt"]:
-            # The result of a tool, and no prompt (HOSTS rule 6).
+            # The result of a tool, and no prompt (hosts/README.md#rules 6).
             return structs.replace(read, event=None)
         return structs.replace(read, fields=read.fields | _own_fields(read))
 

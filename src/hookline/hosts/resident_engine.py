@@ -19,10 +19,12 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from hookline.log import silence_log
 from hookline.processes.watcher import watcher
 
 from .bridge import Bridge
-from .client import ACCEPTED, LENGTH_BYTES, MAX_EVENT_BYTES
+from .client import ACCEPTED, LENGTH_BYTES
+from .failsafe import MAX_EVENT_BYTES
 from .surroundings import Surroundings
 
 IDLE_S = 600.0
@@ -184,9 +186,10 @@ class EngineLoop:
     ) -> bytes | None:
         """The answer for one event; None if the client has gone away meanwhile."""
         started_ns = time.time_ns()
-        host, name = (*words, None)[:2]
-        assert host is not None  # there is at least one word
-        work = self._loop.create_task(self._bridge.answer(host, name, event))
+        host, name, deadline = words
+        deadline_ms = int(deadline) if deadline.isdecimal() else None
+        answer = self._bridge.answer(host, name or None, event, deadline_ms)
+        work = self._loop.create_task(answer)
         gone = self._loop.create_task(_wait_for_end(self._loop, client))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -219,4 +222,5 @@ def run_engine(control: socket.socket, given: Surroundings, log: Log) -> None:
 
 
 async def _run(control: socket.socket, given: Surroundings, log: Log) -> None:
+    silence_log()  # what a person should know is in the replies
     await EngineLoop(control, given, log).run()

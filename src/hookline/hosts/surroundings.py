@@ -98,10 +98,7 @@ def _set_limits(limits: Limits) -> None:
 
 
 def limits_of(connection: socket.socket) -> Limits:
-    """The resource limits of a client; raises ``OSError`` if it must not be served.
-
-    They hold the depth of nested hooks as well (decision 0094).
-    """
+    """The resource limits of a client; raises ``OSError`` if it must not be served."""
     import resource
 
     facts = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

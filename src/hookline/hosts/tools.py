@@ -1,8 +1,8 @@
 """One name for each tool: the calls of a host in our spelling, and back.
 
-A rule serves all hosts only if tools and their inputs have one name (HOSTS.md, "Our
-names"). A call that touches several files becomes one part for each; a change of one
-of those cannot be put back.
+A rule serves all hosts only if tools and their inputs have one name
+(hosts/README.md#what-a-hook-sees). A call that touches several files becomes one part
+for each; a change of one of those cannot be put back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.jsontext import decode, encode, same_json
+from hookline.protocol.tool_fields import OLD, SPELLINGS, folded_key, keys_of
 
 from .patches import PATCH_MARK, command_parts, patch_parts
 
@@ -33,43 +34,18 @@ FETCH, SEARCH, TASK, PATCH = "web_fetch", "web_search", "task", "apply_patch"
 EDITOR = "<editor>"
 """For tables of names: a tool that reads, writes or replaces, as its input says."""
 
-_FILE = (
-    *("path", "file_path", "absolute_path", "file", "file_name", "target_file"),
-    "notebook_path",
-)
-_FOLDER = (
-    *("path", "dir_path", "directory", "dir", "folder"),
-    *("directory_path", "target_directory"),
-)
-_CONTENT = ("content", "file_text", "contents", "code", "new_text")
-_OLD = ("old_string", "old_str", "old_text", "before")
-_NEW = ("new_string", "new_str", "new_text", "after", "insert_text", "new_source")
-_SPELLINGS: dict[str, dict[str, tuple[str, ...]]] = {
-    SHELL: {"command": ("command", "cmd", "command_line", "script")},
-    READ: {"path": _FILE},
-    WRITE: {"path": _FILE, "content": _CONTENT},
-    REPLACE: {"path": _FILE, "old_string": _OLD, "new_string": _NEW},
-    DELETE: {"path": _FILE},
-    GLOB: {"pattern": ("pattern", "glob_pattern", "glob", "query"), "path": _FOLDER},
-    GREP: {"pattern": ("pattern", "query", "regex"), "path": _FOLDER},
-    LIST: {"path": _FOLDER},
-    FETCH: {"url": ("url", "uri")},
-    SEARCH: {"query": ("query", "search_term")},
-    TASK: {"prompt": ("prompt", "task", "message")},
-}
-"""The fields of our tools, and what hosts call them; ``filePath`` is ``file_path``."""
-
+_EDIT_LISTS = ("edits", "changes", "replacements")
 _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     SHELL: ("command", ("commands",)),
     READ: ("path", ("files", "paths", "file_paths", "operations")),
-    REPLACE: ("path", ("files",)),
+    WRITE: ("path", ("files",)),
+    REPLACE: ("path", ("files", *_EDIT_LISTS)),
     DELETE: ("path", ("files", "paths", "file_paths")),
     GLOB: ("pattern", ("patterns",)),
     GREP: ("pattern", ("queries",)),
     FETCH: ("url", ("urls", "requests")),
 }
 """A field that tools of some hosts take several of, and what the list is called."""
-_EDIT_LISTS = ("edits", "changes", "replacements")
 _CHANGE = frozenset({"old_string", "new_string"})
 _EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
@@ -151,7 +127,8 @@ def _with_file(part: Part) -> Part:
 
 
 def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
-    given = _decoded(given)
+    if isinstance(decoded := _decoded(given), dict):
+        given = decoded
     ours = names.get(name, name)
     if isinstance(given, str) and PATCH_MARK in given and ours != SHELL:
         ours = PATCH
@@ -160,9 +137,10 @@ def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
         ours = _editor_tool(tool_input)
     if ours == PATCH:
         return _patch_call(name, tool_input)
-    if ours == REPLACE and (edits := _edits_key(tool_input)):
-        return _edits_call(name, tool_input, edits)
-    if keys := _list_keys(ours, tool_input):
+    keys = _list_keys(ours, tool_input)
+    if ours == REPLACE and _filled(tool_input, _EDIT_LISTS):
+        return _edits_call(name, tool_input, keys)
+    if keys:
         call = _listed_call(name, ours, tool_input, keys)
     else:
         call = _plain_call(name, ours, tool_input)
@@ -179,12 +157,12 @@ def _as_object(ours: str, given: Any) -> Wire:
 
 
 def _decoded(given: Any) -> Any:
-    """Some versions of a host write an input as JSON text."""
+    """Some versions of a host write an input, or a part of it, as JSON text."""
     try:
-        found = decode(given) if isinstance(given, str) else None
+        value = decode(given) if isinstance(given, str) else None
     except ValueError:
         return given
-    return found if isinstance(found, dict) else given
+    return value if isinstance(value, dict | list) else given
 
 
 def _shell_call(call: ToolCall) -> ToolCall:
@@ -215,7 +193,7 @@ def _editor_tool(given: Wire) -> str:
     command = given.get("command")
     if isinstance(command, str):
         return _EDITOR_TOOLS.get(command, REPLACE)
-    replaces = _keys_of(given, _OLD) or given.get("insert_line") is not None
+    replaces = keys_of(given, OLD) or given.get("insert_line") is not None
     return REPLACE if replaces else WRITE
 
 
@@ -230,53 +208,34 @@ def _plain_call(name: str, ours: str, given: Wire) -> ToolCall:
     others = [(field, given[key]) for key, field in fields.items()]
     parts = [(ours, shown)]
     # Which of them the tool uses is the host's business: guards see them all.
-    parts += [(ours, shown | {k: v}) for k, v in others if not _is_same(shown[k], v)]
+    parts += [(ours, shown | {k: v}) for k, v in others if not same_json(shown[k], v)]
     return ToolCall(name, given, tuple(parts), first)
 
 
 def _spelled(ours: str, given: Wire) -> Iterator[tuple[str, str, bool]]:
     """Our field, a key of the input that means it, and whether that comes first."""
-    for field, spellings in _SPELLINGS.get(ours, {}).items():
-        for at, key in enumerate(_keys_of(given, spellings)):
+    for field, spellings in SPELLINGS.get(ours, {}).items():
+        for at, key in enumerate(keys_of(given, spellings)):
             yield field, key, at == 0
 
 
-def _keys_of(given: Wire, spellings: tuple[str, ...]) -> list[str]:
-    """The keys of an input that are names of one field, in their order of weight."""
-    folded = [_folded(one) for one in spellings]
-    found = [k for k in given if _folded(k) in folded and given[k] is not None]
-    return sorted(
-        found, key=lambda key: (key != spellings[0], folded.index(_folded(key)))
-    )
-
-
-def _folded(key: str) -> str:
-    return key.replace("_", "").replace("-", "").lower()
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return encode(one) == encode(other)
-
-
 def _patch_call(name: str, given: Wire) -> ToolCall:
-    keys = [_folded(one) for one in _PATCH_KEYS]
-    texts = [(key, one) for key, one in given.items() if isinstance(one, str)]
-    patches = [one for key, one in texts if _folded(key) in keys or PATCH_MARK in one]
+    keys = [folded_key(one) for one in _PATCH_KEYS]
+    texts = [(key, text) for key, value in given.items() for text in _texts(value)]
+    patches = [
+        text for key, text in texts if folded_key(key) in keys or PATCH_MARK in text
+    ]
     found = [part for text in patches for part in patch_parts(text)]
     # What cannot be read as a patch is shown as it came.
     parts = tuple(found) or ((name, given),)
     return ToolCall(name, given, parts, is_whole=not found)
 
 
-def _edits_key(given: Wire) -> str | None:
-    return next((k for k in _EDIT_LISTS if isinstance(given.get(k), list)), None)
-
-
-def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
-    """Several edits of one file are one part; so is what stands beside the list."""
-    rest = {key: value for key, value in given.items() if key != edits_key}
-    edits = [one for one in given[edits_key] if isinstance(one, dict)]
-    plain = [part for one in edits for part in _plain_call(name, REPLACE, one).parts]
+def _edits_call(name: str, given: Wire, keys: list[str]) -> ToolCall:
+    """Several edits of one file are one part; so is what stands beside the lists."""
+    rest = {key: value for key, value in given.items() if key not in keys}
+    edits = [edit for key in keys for edit in _edits_in(key, given[key])]
+    plain = [part for edit in edits for part in _plain_call(name, REPLACE, edit).parts]
     parts = []
     for _, whole in _plain_call(name, REPLACE, rest).parts:
         by_file: dict[str, list[Wire]] = {}
@@ -291,6 +250,23 @@ def _edits_call(name: str, given: Wire, edits_key: str) -> ToolCall:
     return ToolCall(name, given, tuple(parts), is_whole=False)
 
 
+def _edits_in(key: str, value: Any) -> list[Wire]:
+    """The edits in a list, also where a file in it has a list of its own."""
+    edits: list[Wire] = []
+    for item in map(_decoded, value if isinstance(value, list) else [_decoded(value)]):
+        if isinstance(item, dict):
+            keys = _list_keys(REPLACE, item)
+            rest = {name: field for name, field in item.items() if name not in keys}
+            inner = [edit for name in keys for edit in _edits_in(name, item[name])]
+            edits += [rest | edit for edit in inner] or [rest]
+        elif isinstance(item, list):
+            edits += _edits_in(key, item)
+        elif item is not None:
+            is_file = folded_key(key) == "files"
+            edits.append({"path" if is_file else "new_string": item})
+    return edits
+
+
 def _merged_edits(edits: list[Wire]) -> Wire:
     joined = {
         key: "\n".join(str(one[key]) for one in edits if key in one)
@@ -302,8 +278,11 @@ def _merged_edits(edits: list[Wire]) -> Wire:
 
 def _list_keys(ours: str, given: Wire) -> list[str]:
     """The keys of an input that hold several values of a field."""
-    _, spellings = _LISTS.get(ours, ("", ()))
-    return [key for key in _keys_of(given, spellings) if given[key] != []]
+    return _filled(given, _LISTS[ours][1]) if ours in _LISTS else []
+
+
+def _filled(given: Wire, spellings: tuple[str, ...]) -> list[str]:
+    return [key for key in keys_of(given, spellings) if given[key] != []]
 
 
 def _listed_call(name: str, ours: str, given: Wire, keys: list[str]) -> ToolCall:

@@ -33,7 +33,7 @@ class Desk:
         self.cwd = absolute(cwd)
         self._settings = settings and absolute(settings)
         self._journal = journal
-        watch = SettingsWatch.start(self._origin())
+        watch = SettingsWatch.start(self._origin(), self.cwd)
         self._reloader = SettingsReloader(watch, self._apply, self._tell)
         self.config = Config(None, self.cwd, watch.settings)
         """The settings in effect."""

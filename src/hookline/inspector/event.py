@@ -25,6 +25,7 @@ from hookline.journal.query import FullEntry, JournalReader
 from hookline.journal.rows import EFFECT_LABELS
 from hookline.protocol.events import TRAITS, Chain, HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS
+from hookline.protocol.jsontext import same_json
 from hookline.protocol.outputs import CHANGING, HookOutput, read_output
 
 from .answers import reply
@@ -223,7 +224,7 @@ def changes_by(
     found = []
     if chain is not Chain.NOTHING:
         before, after = event_input.get(chain), _after(event_input, final, chain)
-        if before != after:
+        if not same_json(before, after):
             # Blocked: nobody applied the change.
             void = ended and chain is not Chain.LLM_RESPONSE
             found.append(_change(chain.value, before, after, void=void))

@@ -127,7 +127,8 @@ class Owners:
             return [one.key for one in found]
         if identity[2] == HookSource.RUNTIME:
             return [Recorded("code", *identity, None)]
-        if identity[2] == HookSource.PROJECT and not self._covers(folder):
+        is_local = identity[2] in {HookSource.PROJECT, HookSource.EXPLICIT}
+        if is_local and not self._covers(folder):
             return [Recorded("elsewhere", *identity, cwd)]
         return [Recorded("gone", *identity, None)]
 

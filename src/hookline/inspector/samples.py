@@ -22,7 +22,7 @@ TOOL_INPUTS: dict[str, dict[str, Any]] = {
     tools.SEARCH: {"query": "hook systems"},
     tools.TASK: {"prompt": "Find the tests that fail"},
 }
-"""A sample input for each of our tools (HOSTS.md, "Our names")."""
+"""A sample input for each of our tools (hosts/README.md#what-a-hook-sees)."""
 
 _REQUEST = {
     "model": "my-model",

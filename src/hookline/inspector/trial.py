@@ -245,4 +245,4 @@ def _word(found: Wire, event: HookEventName, given: Wire, changes: list[Wire]) -
     flags = {name: found[name] for name in ("blocked", "ask", "should_stop")}
     merged = AggregatedHookResult(final_output=final)
     result = ProcessedHookResult(aggregated=merged, **flags)
-    return verdict_of(event, result, given.get("tool_input")).word
+    return verdict_of(event, result).word

@@ -52,8 +52,9 @@ class EventFilter(Struct, frozen=True, kw_only=True):
         """The condition in SQL and its values."""
         wanted: dict[str, Any] = {
             "event = ?": self.event,
-            "target GLOB ?": self.tool,
-            "session GLOB ?": self.session,
+            # A name may hold what GLOB takes for a pattern.
+            "(target = ? OR target GLOB ?)": self.tool,
+            "(session = ? OR session GLOB ?)": self.session,
             "at >= ?": self.since,
             "at <= ?": self.until,
             "id > ?": self.after_id,
@@ -64,12 +65,15 @@ class EventFilter(Struct, frozen=True, kw_only=True):
             "works_in(cwd, ?)": self.folder,
         }
         used = {text: value for text, value in wanted.items() if value is not None}
-        return " AND ".join(used) or "1", list(used.values())
+        values = [value for text, value in used.items() for _ in range(text.count("?"))]
+        return " AND ".join(used) or "1", values
 
 
 _TICK_STEPS = 100_000
 """Instructions of SQLite's virtual machine, a few milliseconds."""
-_HOOK_RAN = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND name GLOB ?)"
+_HOOK_RAN = (
+    "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND (name = ? OR name GLOB ?))"
+)
 _WOULD_BLOCK = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND would_block = ?)"
 _REMEMBERED = 4096
 """Working directories; an agent may have one for each task."""
@@ -267,8 +271,8 @@ class JournalReader(Struct):
         events = f"(SELECT id, cwd FROM events WHERE {where})"  # noqa: S608 - our names
         query = f"SELECT {_RUN} FROM {events} JOIN hooks ON event_id = id"  # noqa: S608 - our names
         if wanted.hook is not None:
-            query += " WHERE name GLOB ?"
-            values.append(wanted.hook)
+            query += " WHERE name = ? OR name GLOB ?"
+            values += [wanted.hook] * 2
         runs = self.connection.cursor()
         runs.row_factory = None  # faster: a journal may hold millions of runs
         found: defaultdict[_Key, array[float]] = defaultdict(lambda: array("d"))
@@ -339,6 +343,8 @@ def _hook(row: dict[str, Any]) -> dict[str, Any]:
     for key in ("event_id", "position", "is_async", *_STANDBY):
         del flagged[key]
     late = {"async": bool(row["is_async"]), "ended": row["is_async"] != 1}
+    if not late["ended"]:
+        late["success"] = None  # its host ended before anybody knew
     hit, miss = (bool(row[name]) for name in _STANDBY)
     ahead = {"standby": hit if hit or miss else None}
     warnings = _parsed(row["warnings"], list | None) or []

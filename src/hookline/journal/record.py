@@ -86,20 +86,21 @@ class JournalRecorder:
         if not self.problem:
             self._put(snapshot_late(call, result))
 
-    def close(self) -> bool:
+    def close(self, limit_s: float = _STUCK_S) -> bool:
         """Write everything and end the thread; False if there is none.
 
-        A later event starts a new one.
+        It is given up if it writes nothing for ``limit_s``. A later event starts a new
+        one.
         """
         with _lifecycle:
             writer, self._writer = self._writer, None
             if writer is None:
                 return False
             atexit.unregister(self.close)
-        if writer.finish():
+        if writer.finish(limit_s):
             self._rescue(writer)
         else:
-            self._fail(f"nothing could be written for {_STUCK_S:g} s")
+            self._fail(f"nothing could be written for {limit_s:g} s")
         return True
 
     def _put(self, snapshot: Snapshot) -> None:
@@ -138,22 +139,25 @@ class _Writer(threading.Thread):
         self._awaited = _Awaited(limits)
         self._finishing = threading.Event()
         self._taken_bytes = self._written_bytes = 0
+        self._taking = threading.Lock()
         self._clean_up_at = 0.0
 
     def put(self, snapshot: Snapshot) -> int:
         """Queue one event; gives the bytes that wait to be written."""
-        self._taken_bytes += _size_of(snapshot)
+        size = _size_of(snapshot)
+        with self._taking:  # events come from several threads
+            self._taken_bytes += size
         self._queue.put(snapshot)
         return self._taken_bytes - self._written_bytes
 
-    def finish(self) -> bool:
-        """Wait until everything is written; False if nothing could be for a while."""
+    def finish(self, limit_s: float) -> bool:
+        """Wait until everything is written; False if nothing could be for so long."""
         self._queue.put(None)
         self._finishing.set()
         written = -1
         while self.is_alive() and written != self._written_bytes:
             written = self._written_bytes
-            self.join(_STUCK_S)
+            self.join(limit_s)
         return not self.is_alive()
 
     def left_over(self) -> Iterator[Snapshot]:

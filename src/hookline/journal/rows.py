@@ -240,11 +240,9 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {name: text for name, text in texts.items() if text is not None}
 
 
-def verdict_of(
-    event: HookEventName, result: ProcessedHookResult, tool_input: Any
-) -> Verdict:
-    """The verdict of a result; ``tool_input`` is the tool's input before the hooks."""
-    effects = _effects(event, result.final_output, tool_input)
+def verdict_of(event: HookEventName, result: ProcessedHookResult) -> Verdict:
+    """The verdict of a result."""
+    effects = _effects(event, result.final_output)
     if result.blocked or result.should_stop:
         effects = {k: v for k, v in effects.items() if k not in _VOID_IF_BLOCKED}
     return Verdict(
@@ -252,17 +250,13 @@ def verdict_of(
     )
 
 
-def _effects(
-    event: HookEventName, final: HookOutput | None, tool_input: Any
-) -> dict[str, Any]:
+def _effects(event: HookEventName, final: HookOutput | None) -> dict[str, Any]:
     if final is None:
         return {}
     traits = TRAITS[event]
     effects: dict[str, Any] = {}
     if final.modified_tool_input is not None and traits.chain is Chain.TOOL_INPUT:
-        changed = _normalized(final.modified_tool_input)
-        if changed != _normalized(tool_input):
-            effects["tool_input"] = _effect(changed)
+        effects["tool_input"] = _effect(final.modified_tool_input)
     if final.llm_request is not None and traits.chain is Chain.LLM_REQUEST:
         effects["llm_request"] = _effect(final.llm_request)
     if final.llm_response is not None and traits.merge is Merge.FIELDS:
@@ -274,13 +268,8 @@ def _effects(
     return effects
 
 
-def _normalized(value: Any) -> Any:
-    """The value as it comes back from JSON."""
-    return decode(encode(value))
-
-
 def _effect(value: Any) -> str:
-    masked = Masker(texts=True).mask(_normalized(value))
+    masked = Masker(texts=True).mask(decode(encode(value)))
     text = msgspec.json.encode(masked, order="sorted").decode()
     return truncate_with_digest(text, _EFFECT_BYTES)
 
@@ -290,7 +279,7 @@ def rows_of(snapshot: EventSnapshot, limits: Limits) -> tuple[Row, list[Row]]:
     result, raw_outputs = snapshot.restored()
     text = snapshot.input_json()
     fields = decode(text)
-    verdict = verdict_of(snapshot.event, result, fields.get("tool_input"))
+    verdict = verdict_of(snapshot.event, result)
     redact = _OutputRedactor(limits.output_bytes)
     outputs = zip(result.aggregated.hook_results, raw_outputs, strict=True)
     hooks = [

@@ -10,10 +10,11 @@ from datetime import datetime
 from sqlite3 import Connection
 from urllib.parse import quote
 
-from hookline.errors import JournalError
+from hookline.errors import JournalError, StateFileError
 from hookline.settings.locations import (
     PROJECT_FOLDER,
     file_name,
+    make_folder,
     outermost_project,
     state_dir,
 )
@@ -280,7 +281,7 @@ def _create(path: str) -> None:
     # A unique name: two processes may do this at the same time.
     made = f"{folder}/.{name[:100]}.{os.getpid()}.{os.urandom(6).hex()}"
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        make_folder(folder)
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
         try:
             _fill(made)
@@ -288,7 +289,7 @@ def _create(path: str) -> None:
         finally:
             if os.path.lexists(made):
                 os.unlink(made)  # noqa: PTH108
-    except (OSError, ValueError) as error:
+    except (OSError, StateFileError, ValueError) as error:
         raise JournalError(path, f"cannot be created: {_problem(error)}") from error
 
 

@@ -6,18 +6,18 @@ import asyncio
 import os
 import signal
 import sys
-import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from subprocess import SubprocessError
 
 from msgspec import Struct
 
 from hookline.posix import FIONREAD, SIGKILL, WNOHANG, fcntl, ioctl, killpg
 
-from .spawn import ProcessSpec
+from .spawn import OnStart, ProcessSpec
 from .watcher import fork_lock, group_lives, own_fds, start, start_held, watcher
 
 POLL_FIRST_S, POLL_LAST_S = 0.002, 0.05
@@ -264,6 +264,8 @@ class Collector:
         self.ended = False
         self.truncated = False
         self._watched = False
+        self.on_start: Callable[[bytes], bool] | None = None
+        """Is shown the first line until it has seen enough of it."""
 
     def watch(self) -> None:
         """Start reading whenever data arrives."""
@@ -316,6 +318,10 @@ class Collector:
         if piece:
             self._room -= len(piece)
             self._pieces.append(piece)
+        if self.on_start is not None:
+            line, end, _ = self.data().lstrip().partition(b"\n")
+            if self.on_start(line) or end or len(line) > _READ_SIZE:
+                self.on_start = None
 
 
 def _enlarge(fd: int) -> None:
@@ -369,7 +375,7 @@ async def run_process(spec: ProcessSpec) -> ProcessOutcome:
             spawn_error=_explain(error, spec),
             duration_ms=(time.perf_counter() - started) * 1000,
         )
-    child.feed(spec.stdin)
+    child.feed(spec.stdin, spec.on_start)
     return await child.finish(started)
 
 
@@ -421,8 +427,10 @@ class Child:
         self._out = Collector(self.loop, stdout, limit, self._stream_ended)
         self._err = Collector(self.loop, stderr, limit, self._stream_ended)
 
-    def feed(self, payload: bytes) -> bool:
+    def feed(self, payload: bytes, on_start: OnStart | None = None) -> bool:
         """Write its input and start its timeout; False if nobody can read it."""
+        if on_start is not None:
+            self._out.on_start = partial(self._starts, on_start)
         # Most hooks print little and end soon: reading their pipes once at the end
         # saves a wake-up for every piece of output.
         timeout_s = self._spec.timeout_s
@@ -525,6 +533,17 @@ class Child:
         self._out.watch()
         self._err.watch()
 
+    def _starts(self, on_start: OnStart, line: bytes) -> bool:
+        """Take the time that the beginning of its output asks for."""
+        timeout_s = on_start(line)
+        if timeout_s is None:
+            return False
+        if not self.group.reaped and not self._timed_out:
+            for timer in self._timers:
+                timer.cancel()
+            self._settle(timeout_s)
+        return True
+
     def _stream_ended(self) -> None:
         exited = self.group.reaped and not self._timed_out
         if exited and self._out.ended and self._err.ended:
@@ -557,58 +576,37 @@ class Child:
 
 
 class ProcessSlots:
-    """A limit on concurrent processes; waiters get slots in order.
+    """A limit on concurrent processes of each event loop; waiters get slots in order.
 
-    Each event loop can always have one: another loop that holds them all may be blocked
-    by the very call that waits here (``fire_sync`` while hooks are running).
+    Loops share nothing: one that is blocked or closed must not keep a slot from another
+    (``fire_sync`` blocks a loop whose hooks are running).
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._reset()
-
-    def _reset(self) -> None:
-        self._host = os.getpid()
-        self._lock = threading.Lock()
-        self._free = self._limit
-        self._held: Counter[asyncio.AbstractEventLoop] = Counter()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._loops: dict[tuple[int, asyncio.AbstractEventLoop], _LoopSlots] = {}
 
     @property
     def free(self) -> int:
         """How many could be taken now."""
-        return max(0, self._free)
+        return max(0, self._limit - self._here().held)
 
     def resize(self, limit: int) -> None:
         """Change the limit; what is held beyond it is given back in its time."""
-        with self._lock:
-            self._free += limit - self._limit
-            self._limit = limit
-            turns = []
-            while self._free > 0 and (turn := self._next_waiting()) is not None:
-                self._free -= 1
-                self._held[turn.get_loop()] += 1
-                turns.append(turn)
-        for turn in turns:
-            try:
-                turn.get_loop().call_soon_threadsafe(self._hand_over, turn)
-            except RuntimeError:  # its event loop is closed
-                with self._lock:
-                    self._free += 1
-                    del self._held[turn.get_loop()]
+        self._limit = limit
+        for (process, loop), slots in tuple(self._loops.items()):
+            with suppress(RuntimeError):  # it is closed
+                if process == os.getpid():
+                    loop.call_soon_threadsafe(self._hand_out, slots)
 
-    async def acquire(self, *, strictly: bool = False) -> None:
-        """Take a slot, or wait for one; ``strictly`` also if no other one is held."""
-        if self._host != os.getpid():
-            self._reset()  # what was taken before a fork is never given back in it
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._free > 0 or not (strictly or self._held[loop]):
-                self._free -= 1
-                self._held[loop] += 1
-                return
-            turn = loop.create_future()
-            self._waiting.append(turn)
+    async def acquire(self) -> None:
+        """Take a slot, or wait for one."""
+        slots = self._here()
+        if slots.held < self._limit:
+            slots.held += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        slots.waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -618,46 +616,37 @@ class ProcessSlots:
 
     def release(self) -> None:
         """Give the slot to the next waiter, or put it back."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._held[loop] -= 1
-            if not self._held[loop]:
-                del self._held[loop]
-            turn = self._next(loop)
-            if turn is None:
-                self._free += 1
-                return
-            target = turn.get_loop()
-            self._held[target] += 1
-        if target is loop:
-            turn.set_result(None)
-        else:  # hooks of plain functions run on a background loop
-            target.call_soon_threadsafe(self._hand_over, turn)
+        slots = self._here()
+        slots.held -= 1
+        self._hand_out(slots)
 
-    def _next(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
-        """Who gets a slot: the first, but a loop that has none left comes before it."""
-        if not self._held[loop]:
-            own = (one for one in self._waiting if one.get_loop() is loop)
-            turn = next((one for one in own if not one.done()), None)
-            if turn is not None:
-                self._waiting.remove(turn)
-                return turn
-        return None if self._free < 0 else self._next_waiting()
-
-    def _next_waiting(self) -> asyncio.Future[None] | None:
-        while self._waiting:
-            turn = self._waiting.popleft()
+    def _hand_out(self, slots: _LoopSlots) -> None:
+        while slots.waiting and slots.held < self._limit:
+            turn = slots.waiting.popleft()
             if not turn.done():  # else it was cancelled
-                return turn
-        return None
+                slots.held += 1
+                turn.set_result(None)
+
+    def _here(self) -> _LoopSlots:
+        # What was taken before a fork is never given back in it.
+        key = os.getpid(), asyncio.get_running_loop()
+        slots = self._loops.get(key)
+        if slots is None:
+            self._loops[key] = slots = _LoopSlots()
+            for process, loop in tuple(self._loops):
+                if loop.is_closed():
+                    self._loops.pop((process, loop), None)
+        return slots
 
     __aenter__ = acquire
 
     async def __aexit__(self, *_: object) -> None:
         self.release()
 
-    def _hand_over(self, turn: asyncio.Future[None]) -> None:
-        if turn.done():
-            self.release()
-        else:
-            turn.set_result(None)
+
+class _LoopSlots:
+    """The slots of one event loop."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.waiting: deque[asyncio.Future[None]] = deque()

@@ -34,6 +34,9 @@ class Program(Struct, frozen=True):
     env: Mapping[str, str]
 
 
+OnStart = Callable[[bytes], float | None]
+
+
 class ProcessSpec(Struct, frozen=True, kw_only=True):
     """What to run, and its limits."""
 
@@ -46,39 +49,9 @@ class ProcessSpec(Struct, frozen=True, kw_only=True):
     grace_s: float = GRACE_S
     direct: Program | None = None
     """The same without a shell; if it cannot be executed, ``argv`` is started."""
-    depth: int = 0
-    """How many hooks deep it runs; what it starts cannot forget that."""
-
-
-_UNUSED_LIMIT = 10
-"""``RLIMIT_LOCKS``: Linux has ignored it since 2.4.25, but it is still inherited."""
-_MARK = int.from_bytes(b"HOOKLINE")
-_MAX_MARKED = 1 << 16
-
-
-def mark_depth(pid: int, depth: int) -> None:
-    """Leave the depth in a limit that all its descendants inherit.
-
-    An environment is cleared by ``env -i``; a hard limit can only be lowered, and it
-    stays with processes that leave their group, session or parent (decision 0094).
-    """
-    if sys.platform == "linux":
-        import resource  # with the first process, not at start-up
-
-        limit = _MARK - min(max(depth, marked_depth() + 1), _MAX_MARKED - 1)
-        with suppress(OSError, ValueError):  # it has ended, or has more rights than we
-            resource.prlimit(pid, _UNUSED_LIMIT, (limit, limit))
-
-
-@lru_cache(maxsize=1)
-def marked_depth() -> int:
-    """How many hooks deep this process was started, whatever its environment says."""
-    depth = 0
-    if sys.platform == "linux":
-        import resource
-
-        depth = _MARK - resource.getrlimit(_UNUSED_LIMIT)[1]
-    return depth if 0 < depth < _MAX_MARKED else 0
+    on_start: OnStart | None = None
+    """Is shown the first line of its output, also while it is incomplete; gives the
+    seconds that it has from then on, or None to leave that as it is."""
 
 
 def spawn(

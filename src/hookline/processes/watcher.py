@@ -31,7 +31,7 @@ from hookline.posix import (
     set_blocking,
 )
 
-from .spawn import ProcessSpec, Program, Streams, mark_depth, spawn
+from .spawn import ProcessSpec, Program, Streams, spawn
 
 _SCRIPT = """\
 trap '' HUP INT QUIT TERM PIPE
@@ -359,8 +359,6 @@ def _start_locked(spec: ProcessSpec, *, hold: bool = False) -> tuple[int, Stream
             watcher.clear(row)
             watcher.end_keeper(keeper)
             raise
-        if spec.depth:
-            mark_depth(pid, spec.depth)
         watcher.watch(row, pid)
         own_fds.update(own)
     except BaseException:

@@ -6,12 +6,13 @@ Pure. A field that has no counterpart is shown as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from .dialects import (
     CLAUDE,
     CLAUDE_FAILURE_EVENT,
+    CLAUDE_MCP_TOOL,
     HostNames,
     Wire,
     claude_content,
@@ -19,7 +20,7 @@ from .dialects import (
     tool_names,
 )
 from .events import HookEventName
-from .jsontext import encode, text_of
+from .jsontext import decode, same_json, text_of
 from .results import fail_closed_output
 
 _E = HookEventName
@@ -35,24 +36,49 @@ def shown_input(
     event_input: Mapping[str, Any],
     *,
     tool_name: str | None = None,
-    changed: bool = False,
+    changed: Collection[str] = (),
+    call_id: str = "",
 ) -> Wire:
     """What a hook is shown of an event.
 
-    ``tool_name``: which of their names for the tool, where there are several.
-    ``changed``: a hook changed the input, so that the host's own is out of date.
+    Of its own host: what that sent, to the letter. ``tool_name``: which of their names
+    for the tool, where there are several. ``changed``: the fields that other hooks
+    changed, where the host's own are out of date. ``call_id``: for callers without one.
     """
-    host = host_fields(theirs, event_input)
-    named = host.get("event") or theirs.events.get(event, event.value)
-    shown = {**event_input, "hook_event_name": named}
+    host, payload = host_fields(theirs, event_input), _payload(event_input)
+    is_own = bool(host and payload)
+    if is_own:
+        shown = {**payload, **{key: event_input[key] for key in changed}}
+        for key in _BASE:
+            shown.setdefault(key, event_input.get(key))
+    else:
+        shown = {**payload, **event_input}
+        named = host.get("event") or theirs.events.get(event, event.value)
+        shown["hook_event_name"] = named
     if "tool_name" in event_input:
         name = tool_name or their_tool_name(theirs, event_input)
         shown |= {"tool_name": name, "tool_input": event_input.get("tool_input")}
-        if has_own_input(theirs, event_input) and not changed:
-            shown["tool_input"] = host["tool_input"]
+        if has_own_input(theirs, event_input) and "tool_input" not in changed:
+            shown["tool_input"] = payload.get("tool_input", host["tool_input"])
         elif isinstance(shown["tool_input"], dict):
             shown["tool_input"] = _their_tool_input(theirs, name, shown["tool_input"])
-    return _claude_fields(event, shown) if theirs is CLAUDE else shown
+        if theirs is CLAUDE and shown.get("tool_use_id") is None:
+            shown["tool_use_id"] = call_id
+    if theirs is not CLAUDE:
+        return shown
+    if event is _E.SubagentStop:
+        shown.setdefault("agent_transcript_path", "")
+    return shown if is_own else _claude_fields(event, shown)
+
+
+_BASE = ("session_id", "transcript_path", "cwd", "hook_event_name")
+
+
+def _payload(event_input: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event as a coding agent sent it; empty for any other caller."""
+    host = event_input.get("host")
+    payload = host.get("payload") if isinstance(host, Mapping) else None
+    return payload if isinstance(payload, Mapping) else {}
 
 
 def has_own_input(theirs: HostNames, event_input: Mapping[str, Any]) -> bool:
@@ -75,15 +101,15 @@ def claude_output(
     """Convert the JSON output of a hook for Claude Code to ours.
 
     ``updatedInput`` replaces the whole tool input, hence ``replacesToolInput``.
+    ``defer`` leaves the decision to others: nothing is said.
     """
+    wire = _without_defer(wire)
     specific = wire.get("hookSpecificOutput")
     if not isinstance(specific, dict):
         return wire
     given = event_input or {}
     name = tool_name or their_tool_name(CLAUDE, given)
-    ours = _with_our_event(specific, event)
-    if ours.get("permissionDecision") == "defer":
-        ours["permissionDecision"] = "ask"
+    ours = _with_our_event(_without_defer(specific), event)
     updated = ours.pop("updatedInput", None)
     if isinstance(updated, dict):
         ours["tool_input"] = _our_tool_input(CLAUDE, name, updated, given)
@@ -99,7 +125,38 @@ def claude_output(
     )
 
 
+def _without_defer(said: Wire) -> Wire:
+    decision = said.get("permissionDecision")
+    if not isinstance(decision, str) or decision.strip().lower() != "defer":
+        return said
+    dropped = ("permissionDecision", "permissionDecisionReason")
+    return {key: value for key, value in said.items() if key not in dropped}
+
+
 _REPLACED_OUTPUTS = ("updatedToolOutput", "updatedMCPToolOutput")
+
+
+def async_timeout(line: bytes, default_s: float) -> float | None:
+    """How long a hook may go on whose first line says that nobody should wait for it.
+
+    None where it does not say so.
+    """
+    if b"}" not in line or b"async" not in line:
+        return None
+    try:
+        said = decode(line)
+    except ValueError:
+        return None
+    if not isinstance(said, dict) or said.get("async") is not True:
+        return None
+    limit_ms = said.get("asyncTimeout")
+    if isinstance(limit_ms, bool) or not isinstance(limit_ms, (int, float)):
+        return default_s
+    return min(limit_ms, _DAY_MS) / 1000 if limit_ms > 0 else default_s
+
+
+_DAY_MS = 86_400_000
+"""A limit must be a number of seconds that an event loop can count."""
 
 
 def claude_text(event: HookEventName, text: str) -> Wire:
@@ -159,7 +216,7 @@ def ambiguity(
     name = tool_name or their_tool_name(theirs, event_input)
     for field, ours in theirs.keys.get(name, {}).items():
         keys = _spellings(given, field, ours)
-        if any(encode(given[key]) != encode(given[keys[0]]) for key in keys):
+        if not all(same_json(given[key], given[keys[0]]) for key in keys):
             return f"the input has several values for {field}: {', '.join(keys)}"
     if name == "WebFetch" and len(addresses := _addresses(given)) > 1:
         return f"the input has several addresses: {', '.join(addresses)}"
@@ -173,13 +230,23 @@ def _with_our_event(specific: Wire, event: HookEventName) -> Wire:
     return ours
 
 
+_UNKNOWN: Wire = {"background_tasks": [], "session_crons": []}
+"""What Claude Code always says at the end of a turn, and others do not know."""
+
+
 def _claude_fields(event: HookEventName, shown: Wire) -> Wire:
     shown.setdefault("permission_mode", "default")
     response = shown.get("tool_response")
-    if isinstance(response, dict):
+    # A result of another shape than ours is shown as the caller gave it.
+    if isinstance(response, dict) and response.keys() & {"llmContent", "error"}:
         shown |= _claude_result(shown, response)
+    if event is _E.AfterTool:
+        shown.setdefault("duration_ms", 0)
     if event in (_E.AfterAgent, _E.SubagentStop):
         shown["last_assistant_message"] = shown.get("prompt_response", "")
+        shown = _UNKNOWN | shown
+        if shown.get("prompt") == "":
+            del shown["prompt"]  # hooks tell a prompt from an ending by this key
     elif event is _E.PreCompress:
         shown.setdefault("custom_instructions", "")
     for field in ("source", "reason", "notification_type"):
@@ -191,20 +258,15 @@ def _claude_fields(event: HookEventName, shown: Wire) -> Wire:
 
 def _claude_result(shown: Wire, response: Wire) -> Wire:
     name, error = shown["tool_name"], response.get("error")
+    if error is None and CLAUDE_MCP_TOOL.fullmatch(name):
+        content = response.get("llmContent")
+        return {"tool_response": _text_of(content) or content}
     theirs = _their_response(name, shown["tool_input"], response)
-    if host_fields(CLAUDE, shown):
-        theirs |= _own_response(response)
     fields: Wire = {"tool_response": theirs | response}
     if error is not None:
         named = {"hook_event_name": CLAUDE_FAILURE_EVENT, "error": _text_of(error)}
         fields |= {"is_interrupt": False, **named}
     return fields
-
-
-def _own_response(response: Wire) -> Wire:
-    """The object that Claude Code itself sent, which the bridge keeps whole."""
-    kept = (response.get("metadata"), response.get("llmContent"))
-    return next((dict(one) for one in kept if isinstance(one, dict)), {})
 
 
 def _their_tool_input(theirs: HostNames, name: str, given: Wire) -> Wire:
@@ -278,9 +340,10 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
-    text, error = _text_of(response.get("llmContent")), response.get("error")
-    failed = error is not None
-    path = tool_input.get("file_path", "") if isinstance(tool_input, dict) else ""
+    content, error = response.get("llmContent"), response.get("error")
+    text, failed = _text_of(content), error is not None
+    given = tool_input if isinstance(tool_input, dict) else {}
+    path = given.get("file_path", "")
     if name == "Bash":
         stderr = _text_of(error) if failed else ""
         streams = {"stdout": text, "stderr": stderr}
@@ -289,6 +352,12 @@ def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
         return {"filePath": path, "success": not failed}
     if name == "Read":
         return {"type": "text", "file": {"filePath": path, "content": text}}
+    if not text and isinstance(content, dict):
+        return content  # an object has its own keys
+    if name == "WebFetch":
+        return {"result": text, "url": given.get("url", ""), "code": 200}
+    if name == "WebSearch":
+        return {"query": given.get("query", ""), "results": [text]}
     return {"content": text, "success": not failed}
 
 

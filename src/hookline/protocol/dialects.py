@@ -1,4 +1,4 @@
-"""What Claude Code and Gemini CLI call events, tools, fields and values.
+"""What Claude Code, Gemini CLI and llxprt-code call events, tools, fields and values.
 
 Tables, and the names that a hook with a ``dialect`` is shown and matched by. What has
 no counterpart keeps its name.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .events import TRAITS, HookEventName, Matching
 
@@ -163,7 +163,12 @@ GEMINI = HostNames(
     hosts=frozenset({"gemini", "llxprt"}),
     searches_all=False,
 )
-DIALECTS: dict[str, HostNames] = {"claude": CLAUDE, "gemini": GEMINI}
+LLXPRT = structs.replace(GEMINI)
+DIALECTS: dict[str, HostNames] = {
+    "claude": CLAUDE,
+    "gemini": GEMINI,
+    "llxprt": LLXPRT,
+}
 """By the value of ``dialect`` in settings."""
 
 

@@ -67,7 +67,7 @@ class BeforeToolInput(AgentInput):
 class AfterToolInput(BeforeToolInput):
     """A tool has run."""
 
-    tool_response: dict[str, Any]
+    tool_response: Any
 
 
 class BeforeAgentInput(AgentInput):
@@ -216,16 +216,22 @@ def _format_second(seconds: int) -> str:
 
 
 def event_fields(event: HookEventName, given: Mapping[str, Any]) -> Fields:
-    """Normalize the fields of an event; raises ``ValueError`` for a missing choice.
+    """Normalize the fields of an event; raises ``ValueError`` for an invalid choice.
 
     Hooks see the same names and defaults whichever way an event came in.
     """
+    fields = with_defaults(event, given)
+    _check_choice(event, fields)
+    return fields
+
+
+def with_defaults(event: HookEventName, given: Mapping[str, Any]) -> Fields:
+    """The fields of an event under their own names, with those that it always has."""
     named = {_ALIASES.get(key, key): value for key, value in given.items()}
     fields = {k: v for k, v in named.items() if k not in BASE_FIELDS}
     for name, default in _DEFAULTS.get(event, {}).items():
         if fields.get(name) is None:
             fields[name] = default
-    _check_choice(event, fields)
     return fields
 
 
@@ -238,10 +244,10 @@ def _check_choice(event: HookEventName, fields: Fields) -> None:
     problem = one_of(traits.choices).problem(value)
     if problem:
         message = f"{event.value} input: {name}: {problem}"
-        if not isinstance(value, str):
+        # A coding agent may have more reasons than we know: hooks without a matcher
+        # should still run. Any other caller has the enum (DELTA-HPAY-006).
+        if not isinstance(value, str) or "host" not in fields:
             raise ValueError(message)
-        # A host may have more reasons than we know (V1: only the bus is strict);
-        # hooks without a matcher should still run.
         logger.warning("%s", message)
     fields[name] = str(value)
 
@@ -300,12 +306,12 @@ class EventFirer(ABC):
         self,
         tool_name: str,
         tool_input: Mapping[str, Any],
-        tool_response: Mapping[str, Any],
+        tool_response: Any,
         *,
         mcp_context: Mapping[str, Any] | None = None,
         original_request_name: str | None = None,
     ) -> ProcessedHookResult:
-        """A tool has run; ``tool_response`` is its result, as a mapping."""
+        """A tool has run; ``tool_response`` is its result, any JSON value."""
         fields: Fields = {
             "tool_name": tool_name,
             "tool_input": tool_input,

@@ -128,6 +128,27 @@ def as_plain(value: Any) -> Any:
     return _plain(value, whole=True)
 
 
+def same_json(first: Any, second: Any) -> bool:
+    """Whether hooks see two values as equal JSON: 1 and 1.0 are, true and 1 are not."""
+    if first is second:
+        return True
+    texts = encode(first), encode(second)
+    if texts[0] == texts[1]:
+        return True
+    pairs = [(decode(texts[0]), decode(texts[1]))]
+    while pairs:  # a loop: values may be deep
+        one, other = pairs.pop()
+        are_lists = isinstance(one, list) and isinstance(other, list)
+        are_objects = isinstance(one, dict) and isinstance(other, dict)
+        if are_objects and one.keys() == other.keys():
+            pairs += ((value, other[key]) for key, value in one.items())
+        elif are_lists and len(one) == len(other):
+            pairs += zip(one, other, strict=True)
+        elif one != other or isinstance(one, bool) is not isinstance(other, bool):
+            return False
+    return True
+
+
 def text_of(value: Any) -> str:
     """A value as text: a string as it is, any other by what it means, or as JSON."""
     if type(value) is str and value.isascii():
@@ -218,12 +239,31 @@ def _whole_number(digits: str) -> int:
     return -number if negative else number
 
 
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u2d7f\u3164\uffa0"
+    "\U00016fe4\U0001d159"
+).union(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Blanks, fillers and variation selectors, which count as printable."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Escape line breaks, and what controls a terminal or cannot be seen."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c
+        if c in keep or (c.isprintable() and c not in _INVISIBLE)
+        else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
 def describe(value: Any) -> str:
     """Describe a decoded JSON value for a message, briefly even if it is large."""
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     if isinstance(value, str):
-        return repr(value[:80]) + ("..." if len(value) > 80 else "")
+        return printable(repr(value[:80])) + ("..." if len(value) > 80 else "")
     if isinstance(value, int) and abs(value) >= 1 << 63:
         return "a huge number"  # CPython refuses to format more than 4300 digits
     if isinstance(value, int | float):

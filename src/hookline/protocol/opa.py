@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from .jsontext import encode
+from .outputs import Decision, read_decision
 
 _VERDICTS = frozenset({"allow", "deny"})
-_DECISIONS = frozenset({"allow", "approve", "ask", "block", "deny"})
+_PERMISSION = "permissionDecision"
 _MESSAGES = ("msg", "message", "reason")
 _UNDEFINED = "gave no decision, it is undefined: check the path of the url"
 _EXPECTED = "expected true or false, a list of denials, or an object with a decision"
@@ -36,8 +37,8 @@ def opa_output(document: dict[str, Any] | None, denial: str) -> dict[str, Any]:
         return {"decision": "allow"} if result else _denied(True, denial)
     if isinstance(result, list):
         return _denied(result, denial) if result else {"decision": "allow"}
-    if isinstance(result, str) and result in _DECISIONS:
-        return {"decision": result}
+    if isinstance(result, str) and (decision := _decision(result)) is not None:
+        return {"decision": decision.value}
     raise OpaDecisionError(f"gave a decision of the wrong type: {_EXPECTED}")
 
 
@@ -61,16 +62,20 @@ def _read_object(result: dict[str, Any], denial: str) -> dict[str, Any]:
     return {"decision": "allow", **said}
 
 
-def _decisions(result: dict[str, Any]) -> list[str]:
+def _decisions(result: dict[str, Any]) -> list[Decision]:
     specific = result.get("hookSpecificOutput", {})
     if not isinstance(specific, dict):
         raise OpaDecisionError("gave a 'hookSpecificOutput' that is not an object")
-    places = ((result, "decision"), (specific, "permissionDecision"))
-    given = [part[name] for part, name in places if name in part]
-    if not all(isinstance(one, str) and one in _DECISIONS for one in given):
-        known = ", ".join(sorted(_DECISIONS))
-        raise OpaDecisionError(f"gave a decision that is none of {known}")
-    return given
+    places = ((result, "decision"), (result, _PERMISSION), (specific, _PERMISSION))
+    words = (_decision(part.get(name)) for part, name in places)
+    return [word for word in words if word is not None]
+
+
+def _decision(value: Any) -> Decision | None:
+    try:
+        return read_decision(value)
+    except ValueError as error:
+        raise OpaDecisionError(f"gave an unknown decision: {error}") from error
 
 
 def _denied(reasons: Any, denial: str) -> dict[str, Any]:

@@ -101,6 +101,8 @@ class HookOutput(Struct, frozen=True, kw_only=True):
     permission_reason: str | None = None
     modified_tool_input: dict[str, Any] | None = None
     """The whole tool input after the merge; on a final output only."""
+    unreadable: str | None = None
+    """Of one hook's output: why its decision cannot be read, so that it failed."""
 
     @property
     def is_blocking(self) -> bool:
@@ -210,15 +212,35 @@ def named_input(tool_input: Mapping[Any, Any]) -> Mapping[str, Any]:
 def read_output(
     wire: Mapping[str, Any], event: HookEventName
 ) -> tuple[HookOutput, tuple[str, ...]]:
-    """Read what a hook returned; the second value is a warning per ignored field."""
-    fields = _Reader(wire)
-    decision = fields.decision("decision")
-    given = fields.take("hookSpecificOutput", _object)
-    specific = _Reader(given, "hookSpecificOutput.") if given else _NOTHING
-    permission = permission_reason = None
-    if specific.wire and TRAITS[event].reads_permission_decision:
-        permission = specific.decision("permissionDecision")
-        permission_reason = specific.take("permissionDecisionReason", _string)
+    """Read what a hook returned; the second value is a warning per ignored field.
+
+    Where a decision cannot be read, what would change something is left out; a stop, a
+    withheld result, context, messages and a readable block or question count.
+    """
+    fields, known = _Reader(wire), _FIELDS
+    decision, permission, permission_reason = fields.decision("decision"), None, None
+    part = fields.take("hookSpecificOutput", _object)
+    specific = _Reader(part, "hookSpecificOutput.") if part else _Reader({})
+    effects = _read_specific(specific)
+    if TRAITS[event].reads_permission_decision and not (
+        _PERMISSION.isdisjoint(wire) and _PERMISSION.isdisjoint(specific.wire)
+    ):
+        known = _FIELDS | _PERMISSION
+        words = [one.decision("permissionDecision") for one in (specific, fields)]
+        permission = next((word for word in _STRICTEST_FIRST if word in words), None)
+        name = "permissionDecisionReason"
+        permission_reason = specific.take(name, _string) or fields.take(name, _string)
+        effects = {k: v for k, v in effects.items() if k not in _PERMISSION}
+    unreadable = "; ".join((*fields.unreadable, *specific.unreadable)) or None
+    if unreadable is not None:
+        effects = {k: v for k, v in effects.items() if k in _HARMLESS}
+        decision = decision if decision in _STRICT else None
+        permission = permission if permission in _STRICT else None
+    # In one place and one spelling from here on.
+    if permission is not None:
+        effects["permissionDecision"] = permission.value
+    if permission_reason is not None:
+        effects["permissionDecisionReason"] = permission_reason
     output = HookOutput(
         decision=decision,
         reason=fields.take("reason", _string),
@@ -226,12 +248,13 @@ def read_output(
         stop_reason=fields.take("stopReason", _string),
         suppress_output=fields.take("suppressOutput", _boolean),
         system_message=fields.take("systemMessage", _string),
-        hook_specific_output=_read_specific(specific),
+        hook_specific_output=effects,
         extra={}
-        if _FIELDS.issuperset(wire)
-        else {k: v for k, v in wire.items() if k not in _FIELDS},
+        if known.issuperset(wire)
+        else {k: v for k, v in wire.items() if k not in known},
         permission=permission,
         permission_reason=permission_reason,
+        unreadable=unreadable,
     )
     if output.extra:
         fields.warn_of_unknown(output.extra, _FIELDS, _SPECIFIC_FIELDS)
@@ -286,6 +309,7 @@ class _Reader:
         self.wire = wire
         self._prefix = prefix
         self.warnings: list[str] = [] if warnings is None else warnings
+        self.unreadable: list[str] = []
 
     def inside(self, name: str, part: Mapping[str, Any]) -> _Reader:
         """Read a part of this object; its warnings are collected here."""
@@ -339,10 +363,24 @@ class _Reader:
         return {name: value for name, value in read.items() if value is not None}
 
     def decision(self, name: str) -> Decision | None:
-        return _DECISIONS.get(self.take(name, _decision))
+        try:
+            return read_decision(self.wire.get(name))
+        except ValueError as error:
+            self.unreadable.append(f"{self._prefix}{name}: {error}")
+            return None
 
 
-_NOTHING = _Reader({})
+def read_decision(value: Any) -> Decision | None:
+    """Read a decision without regard to case; null and blank text are None.
+
+    Raises ``ValueError`` for anything else, whatever its type.
+    """
+    word = value.strip().lower() if isinstance(value, str) else value
+    if word is None or word == "":
+        return None
+    if not isinstance(word, str) or word not in _DECISIONS:
+        raise ValueError(f"expected one of {_WORDS}, got {describe(value)}")
+    return _DECISIONS[word]
 
 
 def _nearest_key(name: str, known: frozenset[str]) -> str | None:
@@ -454,10 +492,15 @@ _STRINGS = ValueType(
 )
 _NUMBER = ValueType("a number", int | float, _is_number)
 _WHOLE_NUMBER = ValueType("a whole number", int | float, _is_whole)
-_DECISIONS: dict[str | None, Decision] = {choice.value: choice for choice in Decision}
+_DECISIONS = {choice.value: choice for choice in Decision}
+_WORDS = ", ".join(Decision)
+_STRICT = (Decision.DENY, Decision.BLOCK, Decision.ASK)
+_STRICTEST_FIRST = (*_STRICT, Decision.ALLOW, Decision.APPROVE)
+_PERMISSION = frozenset({"permissionDecision", "permissionDecisionReason"})
+_HARMLESS = frozenset({"hookEventName", "additionalContext", "withholdResult"})
 # Bound once: reading an output asks for them seven times.
 _string, _boolean, _object = STRING.problem, BOOLEAN.problem, OBJECT.problem
-_list, _decision, _mode = LIST.problem, one_of(Decision).problem, one_of(MODES).problem
+_list, _mode = LIST.problem, one_of(MODES).problem
 _SPECIFIC: dict[str, _Check] = {
     "additionalContext": _string,
     "tool_input": _object,
@@ -471,7 +514,7 @@ _SPECIFIC: dict[str, _Check] = {
 _SPECIFIC_FIELDS = frozenset(
     {
         *_SPECIFIC,
-        *("hookEventName", "permissionDecision", "permissionDecisionReason"),
+        *("hookEventName", *_PERMISSION),
         "replacesToolInput",
     }
 )

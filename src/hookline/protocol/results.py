@@ -102,6 +102,8 @@ class HookExecutionResult(Struct, frozen=True, kw_only=True, rename=_RESULT_NAME
     """Its output closes the event: merged last, so that no other hook reopens it."""
     user_message: str | None = None
     """For the person and not for the model, from a hook of another host."""
+    host_answer: dict[str, Any] | None = None
+    """What it says in its dialect and only its own host obeys."""
 
     @property
     def failed(self) -> bool:
@@ -145,7 +147,10 @@ class AggregatedHookResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The results and outputs of all hooks of one event."""
 
     success: bool = True
-    """Whether every stage completed; a block is a success."""
+    """Whether every stage and hook was healthy, not what was decided (HOOK-070).
+
+    A block in JSON is a success, one by exit 2 is none.
+    """
     final_output: HookOutput | None = None
     """The merged output; None if no hook returned any."""
     all_outputs: list[HookOutput] = []
@@ -205,10 +210,18 @@ def build_failure_envelope(
 ) -> AggregatedHookResult:
     """Build the result of an event that failed at a stage (DELTA-HFAIL-001, F1)."""
     meta = meta or FailureMeta()
+    try:
+        message, details = str(error), None
+        if not isinstance(error, str):
+            cause = error.__cause__ or error.__context__
+            details = repr(error) + ("" if cause is None else f", caused by {cause!r}")
+    # Objects of the host raise it, and it may be one of theirs.
+    except Exception:  # noqa: BLE001
+        message, details = "", type(error).__name__
     normalized = HookError(
         stage=stage,
-        message=str(error) or type(error).__name__,
-        details=None if isinstance(error, str) else type(error).__name__,
+        message=message or type(error).__name__,
+        details=details,
         **structs.asdict(meta),
     )
     return AggregatedHookResult(success=False, errors=[normalized])
@@ -254,6 +267,6 @@ def process_common_hook_output_fields(
         system_message=final.system_message,
         suppress_output=final.suppress_output is True,
         blocked=bool(reasons),
-        reason="\n".join(reasons) if reasons else None,
+        reason="\n".join(dict.fromkeys(reasons)) if reasons else None,
         ask=traits.can_block and not reasons and final.asks,
     )

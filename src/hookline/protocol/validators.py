@@ -1,8 +1,8 @@
 """Validate the input of an event that came over the bus.
 
-Used at the bus only (rule V1). Unknown fields are allowed (V4), and ``null`` in an
-optional field counts as absent. The handler sets the base fields: a request may leave
-them out, and those that it may set must have the right type.
+Used at the bus only (rule V1). What a predicate accepts has all required fields of its
+type, each of the right type; unknown fields are allowed (V4). A request may leave some
+out, so its input is completed before it is validated.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _E = HookEventName
 _NAME = ValueType("a non-empty string", str, bool)
+_ANYTHING = ValueType("any value", object)
 
 
 class Field(Struct, frozen=True):
@@ -31,28 +32,19 @@ class Field(Struct, frozen=True):
     name: str
     type: ValueType
     required: bool = True
-    alias: str = ""
 
     def problem(self, value: Mapping[str, Any]) -> str | None:
         """Say what is wrong with this field of an input, or None."""
-        given = False
-        names = (self.name, self.alias) if self.alias else (self.name,)
-        for name in names:
-            found = value.get(name)
-            if found is not None:
-                problem = self.type.problem(found)
-                if problem:
-                    return f"{name}: {problem}"
-                given = True
-        if given or not self.required:
+        if self.name in value:
+            problem = self.type.problem(value[self.name])
+            return problem and f"{self.name}: {problem}"
+        if not self.required:
             return None
-        missing = "null" if self.name in value else "nothing"
-        return f"{' or '.join(names)}: expected {self.type.description}, got {missing}"
+        return f"{self.name}: expected {self.type.description}, got nothing"
 
 
 _BASE = (
-    Field("session_id", STRING, required=False),
-    Field("transcript_path", STRING, required=False),
+    *(Field(name, STRING) for name in inputs.BaseInput.__annotations__),
     Field("host", OBJECT, required=False),
     Field("permission_mode", STRING, required=False),
 )
@@ -67,8 +59,7 @@ _TOOL = (
     Field("mcp_context", OBJECT, required=False),
     Field("original_request_name", STRING, required=False),
 )
-_REQUEST = Field("llm_request", OBJECT, alias="model_request")
-_RESPONSE = Field("llm_response", OBJECT, alias="model_response")
+_REQUEST = Field("llm_request", OBJECT)
 _SUBAGENT = (
     Field("agent_id", STRING),
     Field("agent_type", _NAME),
@@ -76,27 +67,27 @@ _SUBAGENT = (
 )
 _EVENT_FIELDS: dict[HookEventName, tuple[Field, ...]] = {
     _E.BeforeTool: _TOOL,
-    _E.AfterTool: (*_TOOL, Field("tool_response", OBJECT)),
+    _E.AfterTool: (*_TOOL, Field("tool_response", _ANYTHING)),
     _E.BeforeAgent: (Field("prompt", STRING),),
     _E.AfterAgent: (
         Field("prompt", STRING),
         Field("prompt_response", STRING),
-        Field("stop_hook_active", BOOLEAN, required=False),
+        Field("stop_hook_active", BOOLEAN),
     ),
     _E.BeforeModel: (_REQUEST,),
-    _E.AfterModel: (_REQUEST, _RESPONSE),
+    _E.AfterModel: (_REQUEST, Field("llm_response", OBJECT)),
     _E.BeforeToolSelection: (_REQUEST, Field("available_tools", LIST, required=False)),
     _E.Notification: (
         Field("message", STRING),
-        Field("notification_type", _NAME, required=False),
-        Field("details", OBJECT, required=False),
+        Field("notification_type", _NAME),
+        Field("details", OBJECT),
         Field("level", STRING, required=False),
     ),
     _E.SubagentStart: _SUBAGENT,
     _E.SubagentStop: (
         *_SUBAGENT,
         Field("prompt_response", STRING, required=False),
-        Field("stop_hook_active", BOOLEAN, required=False),
+        Field("stop_hook_active", BOOLEAN),
     ),
     **{
         event: (Field(traits.matched_field, one_of(traits.choices)),)
@@ -109,6 +100,25 @@ FIELDS = {
     for event, own in _EVENT_FIELDS.items()
 }
 """The one description of each event's input: the predicates and ``explain`` read it."""
+
+
+def completed(event: HookEventName, value: dict[str, Any]) -> dict[str, Any]:
+    """The input of a request with what it may leave out.
+
+    The handler sets the base fields; a request may choose session and transcript.
+    ``null`` in an optional field counts as absent.
+    """
+    required = {field.name for field in FIELDS[event] if field.required}
+    required -= inputs.BASE_FIELDS
+    given = {k: v for k, v in value.items() if v is not None or k in required}
+    return {
+        **inputs.with_defaults(event, given),
+        "session_id": given.get("session_id", ""),
+        "transcript_path": given.get("transcript_path", ""),
+        "cwd": "",
+        "hook_event_name": event.value,
+        "timestamp": "",
+    }
 
 
 def explain(event: HookEventName, value: object) -> str:

@@ -33,8 +33,6 @@ class Recipe(Struct, frozen=True, eq=False):
     name: str
     description: str
     places: tuple[Place, ...] = (Place(HookEventName.BeforeTool),)
-    own_scripts: tuple[str, ...] = ()
-    """Where they are not called like the recipe."""
     sequential: bool = False
     guards: bool = False
     """A guard that fails, or answers with anything but JSON, must not let it pass."""
@@ -54,17 +52,18 @@ class Recipe(Struct, frozen=True, eq=False):
 
     @property
     def scripts(self) -> tuple[str, ...]:
-        """The names of its scripts, in the order in which they run."""
-        if self.when is not None:
-            return ()
-        return self.own_scripts or (f"{self.name.replace('-', '_')}.py",)
+        """The name of its script; a rule has none."""
+        return () if self.when is not None else (f"{self._stem}.py",)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All its files: scripts and hooktest."""
-        first = self.scripts[0] if self.scripts else self.name.replace("-", "_")
-        test = self.test or f"{first.removesuffix('.py')}.hooktest.toml"
+        """All its files: script and hooktest."""
+        test = self.test or f"{self._stem}.hooktest.toml"
         return tuple(_FOLDER / self.folder / name for name in (*self.scripts, test))
+
+    @property
+    def _stem(self) -> str:
+        return self.name.replace("-", "_")
 
     @property
     def hook_names(self) -> tuple[str, ...]:
@@ -85,11 +84,10 @@ class Recipe(Struct, frozen=True, eq=False):
         return {**rule, "when": self.when, **then, **strict}
 
     def _hook(self, script: str) -> dict[str, Any]:
-        own_name = script.removesuffix(".py").replace("_", "-")
         hook = {
             # Guards are asked at every step: they are kept running.
             "type": "worker" if self.guards else "command",
-            "name": own_name if self.own_scripts else self.name,
+            "name": self.name,
             "description": self.description,
             "command": f'"$HOOKLINE_PYTHON" .hookline/hooks/{script}',
         }

@@ -16,7 +16,8 @@ def state_folder(cwd: str, name: str) -> Path:
     configured = os.environ.get("HOOK_STATE_DIR")
     folder = Path(configured) if configured else project_folder(os.path.realpath(cwd))
     folder = folder / name
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for made in (*reversed(folder.parents), folder):
+        made.mkdir(exist_ok=True, mode=0o700)  # approvals are kept in one of them
     return folder
 
 

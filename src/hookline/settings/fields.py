@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
 from msgspec import UNSET, Struct
@@ -34,6 +35,7 @@ from .model import (
 KeyPath: TypeAlias = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
 
+_MAX_PROBLEMS = 10_000
 MAX_NUMBER = 2**53
 """Larger numbers are rejected: clocks and selectors overflow on them."""
 
@@ -52,6 +54,8 @@ class Problem(Struct, frozen=True):
     path: KeyPath
     message: str
     severity: Severity = Severity.ERROR
+    of_machine: bool = False
+    """Whether the settings are right, and something is not installed."""
 
     def __str__(self) -> str:
         return f"{path_text(self.path)}: {self.message}" if self.path else self.message
@@ -67,9 +71,16 @@ class Report(Struct):
         """A report into the same list, further down."""
         return Report(self.problems, (*self.path, *steps))
 
-    def add(self, message: str, severity: Severity = Severity.ERROR) -> None:
-        """Add a problem at this path."""
-        self.problems.append(Problem(self.path, message, severity))
+    def add(
+        self,
+        message: str,
+        severity: Severity = Severity.ERROR,
+        *,
+        of_machine: bool = False,
+    ) -> None:
+        """Add a problem at this path, unless there are thousands of others."""
+        if len(self.problems) < _MAX_PROBLEMS:
+            self.problems.append(Problem(self.path, message, severity, of_machine))
 
 
 def path_text(path: KeyPath) -> str:
@@ -196,10 +207,10 @@ def list_of_text(expected: str, collect: Callable[[list[str]], Any]) -> KeyType:
     def parse(value: Any, report: Report) -> Any:
         if not isinstance(value, list | tuple):
             return UNSET
-        for index, item in enumerate(value):
-            if not is_text(item):
-                message = f"ignored: expected some text, got {describe(item)}"
-                report.at(index).add(message)
+        wrong = (index for index, item in enumerate(value) if not is_text(item))
+        for index in islice(wrong, _MAX_PROBLEMS):
+            message = f"ignored: expected some text, got {describe(value[index])}"
+            report.at(index).add(message)
         return collect([str.__str__(item) for item in value if is_text(item)])
 
     return KeyType(expected, parse, {"type": "array", "items": TEXT.schema})
@@ -425,7 +436,7 @@ OPTION_FIELDS = {
     "envPolicy": Field(choice(EnvPolicy), "What hooks see of the environment."),
     "journal": Field(BOOLEAN_OR_PATH, "Record events, and in which file."),
     "maxOutputBytes": Field(POSITIVE, "Output kept per stream; default: 8 MiB."),
-    "maxProcesses": Field(POSITIVE, "Hook processes at a time; default: 4 per core."),
+    "maxProcesses": Field(POSITIVE, "Processes of an event loop; default: 4 per core."),
     "breaker": Field(BREAKER, "When a hook that keeps timing out is skipped."),
     "maxDepth": Field(POSITIVE, "How deep hooks can fire hooks; default: 4."),
     "workerIdleMs": Field(MILLISECONDS, "When an idle worker is stopped."),

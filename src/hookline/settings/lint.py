@@ -33,7 +33,7 @@ from .fields import (
     Severity,
     path_text,
 )
-from .lint_hooks import check_hook
+from .lint_hooks import check_decisions, check_hook
 from .locations import PROJECT_FOLDER, SettingsPlaces
 from .matcher_hints import foreign_names, written_as
 from .model import FOREIGN_DIALECTS, TRANSLATED_TYPES, HookSource
@@ -48,18 +48,39 @@ def lint(raw: Mapping[str, Any], project_dir: Path | None, report: Report) -> No
     if isinstance(options, dict):
         _check_keys(options, OPTION_FIELDS, report.at("hooksConfig"))
         _check_telemetry(options.get("telemetry"), report.at("hooksConfig"))
+    for event, group, there in _groups(raw, report):
+        _check_keys(group, GROUP_FIELDS, there)
+        for number, hook in _objects(group.get("hooks")):
+            _check_keys(hook, HOOK_FIELDS, there.at("hooks", number))
+            check_hook(hook, event, project_dir, there.at("hooks", number))
+
+
+def undecidable(raw: Mapping[str, Any], folder: Path | None) -> list[Problem]:
+    """What in settings could never decide anything, on whatever machine.
+
+    ``folder`` is where relative paths of policies start.
+    """
+    report = Report()
+    for event, group, there in _groups(raw, report):
+        for number, hook in _objects(group.get("hooks")):
+            check_decisions(hook, event, folder, there.at("hooks", number))
+    found = (one for one in report.problems if one.severity is Severity.ERROR)
+    return [one for one in found if not one.of_machine]
+
+
+def _groups(
+    raw: Mapping[str, Any], report: Report
+) -> Iterator[tuple[HookEventName, dict[str, Any], Report]]:
+    """The groups of hooks, each with a report; their matchers are checked."""
     hooks = raw.get("hooks")
     for event in HookEventName:
         groups = hooks.get(event.value) if isinstance(hooks, dict) else None
         for index, group in _objects(groups):
             there = report.at("hooks", event.value, index)
-            _check_keys(group, GROUP_FIELDS, there)
             members = [hook for _, hook in _objects(group.get("hooks"))]
             for dialect in dict.fromkeys(map(_dialect, members)) or (None,):
                 check_matcher(event, group.get("matcher"), dialect, there.at("matcher"))
-            for number, hook in _objects(group.get("hooks")):
-                _check_keys(hook, HOOK_FIELDS, there.at("hooks", number))
-                check_hook(hook, event, project_dir, there.at("hooks", number))
+            yield event, group, there
 
 
 def _check_telemetry(value: Any, report: Report) -> None:
@@ -140,7 +161,7 @@ _CHEAP = r"[\w\s|^$()?:-]*"
 def _check_foreign(
     event: HookEventName, matcher: str, dialect: str, report: Report
 ) -> None:
-    """Check a matcher as the host of the dialect reads it (PROTOCOL section 12)."""
+    """Check a matcher as the host of the dialect reads it (protocol.md#dialects)."""
     theirs, traits = DIALECTS[dialect], TRAITS[event]
     is_tool = traits.matching is Matching.REGEX
     names = listed_names(theirs, matcher)
@@ -187,30 +208,12 @@ def _regex_problem(pattern: str) -> str | None:
     return None
 
 
-_GENERAL_RULES = {
-    "unusable-file": "The file is not valid JSON or TOML, or is not used.",
-    "unknown-key": "The key is unknown, so it has no effect.",
-    "unknown-event": "The event is unknown, so its hooks never run.",
-    "no-settings": "There are no settings.",
-    "hooks": "Hooks are a list of groups for each event.",
-    "coding-agent": "A coding agent is set up to ask the hooks.",
-}
 _RULE_LEVELS = {
     "settings": ROOT_FIELDS,
     "group": GROUP_FIELDS,
     "hook": HOOK_FIELDS,
     "config": OPTION_FIELDS,
 }
-
-
-def rules() -> dict[str, str]:
-    """What findings are about: one rule for each key of settings, and general ones."""
-    keys = {
-        f"{level}-{key}": f"{key}: {field.description}"
-        for level, fields in _RULE_LEVELS.items()
-        for key, field in fields.items()
-    }
-    return _GENERAL_RULES | keys
 
 
 def _rule_of(path: KeyPath) -> str:
@@ -240,7 +243,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     where: str = ""
     message: str
     rule: str = "coding-agent"
-    """What it is about, a key of ``rules()``."""
+    """What it is about: a key of the settings, or a general rule."""
 
     @property
     def text(self) -> str:
@@ -276,11 +279,11 @@ def check_file(
     folder = file.absolute().parent
     known = SettingsPlaces().folders()
     sources = [place.source for place in known if Path(place.folder) == folder]
-    source = sources[0] if sources else HookSource.PROJECT
-    explicit = source is HookSource.PROJECT and folder.name != PROJECT_FOLDER
-    if project_dir is None and source is HookSource.PROJECT:
-        project_dir = Path.cwd() if explicit else folder.parent
-    findings = _findings(file, source, project_dir, explicit=explicit)
+    is_project = folder.name == PROJECT_FOLDER
+    local = HookSource.PROJECT if is_project else HookSource.EXPLICIT
+    if project_dir is None and not sources:
+        project_dir = folder.parent if is_project else Path.cwd()
+    findings = _findings(file, sources[0] if sources else local, project_dir)
     return Checked((str(file),), tuple(findings))
 
 
@@ -305,7 +308,7 @@ def check_places(places: SettingsPlaces) -> Checked:
 
 
 def _findings(
-    file: Path, source: HookSource, project_dir: Path | None, *, explicit: bool = False
+    file: Path, source: HookSource, project_dir: Path | None
 ) -> list[Finding]:
     try:
         text = read_text(file)
@@ -314,7 +317,7 @@ def _findings(
         return [_unusable(error, str(file))]
     positions = scan_toml(text) if file.suffix == ".toml" else scan_json(text)
     report = Report()
-    parse_layer(raw, source, str(file), explicit=explicit, report=report)
+    parse_layer(raw, source, str(file), report=report)
     lint(raw, project_dir and project_dir.absolute(), report)
     for path in positions.repeated:
         report.at(*path).add("repeated key: only its last value counts")

@@ -54,7 +54,10 @@ def check_expressions(
         for path, text in _texts(then):
             for _, source in expressions_in(text):
                 _check(source.strip(), event, report.at("then", *path), where=source)
-        for warning in read_output(_literal(then), event)[1]:
+        output, warnings = read_output(_literal(then), event)
+        if output.unreadable is not None:
+            report.at("then").add(output.unreadable)
+        for warning in warnings:
             report.at("then").add(warning, Severity.WARNING)
 
 
@@ -66,7 +69,7 @@ def _check(
         program = compile_expression(source)
     except EngineMissingError as error:
         if where is None:  # once for a rule, not for each of its texts
-            report.add(str(error))
+            report.add(str(error), of_machine=True)
         return
     except ExpressionError as error:
         report.add(f"{inside}{error}")

@@ -99,6 +99,20 @@ def check_hook(
     _check_effects(hook, report)
     _check_dialect(hook, report.at("dialect"))
     _check_start(hook, event, report)
+    check_decisions(hook, event, project_dir, report)
+
+
+def check_decisions(
+    hook: dict[str, Any],
+    event: HookEventName,
+    project_dir: Path | None,
+    report: Report,
+) -> None:
+    """Report what a hook could never decide by: expressions, policies, addresses."""
+    if hook.get("type") == HookType.CEDAR:
+        _check_policies(hook, project_dir, report)
+    if hook.get("type") == HookType.HTTP:
+        _check_http(hook, report)
     if not EXPRESSIONS.isdisjoint(hook):
         # Few settings have any, and the engine takes time to load.
         from .lint_expressions import check_expressions
@@ -114,10 +128,6 @@ def _check_values(
         _check_command(hook, project_dir, report)
     if hook.get("type") == HookType.PYTHON:
         _check_function(hook.get("function"), project_dir, report.at("function"))
-    if hook.get("type") == HookType.CEDAR:
-        _check_policies(hook, project_dir, report)
-    if hook.get("type") == HookType.HTTP:
-        _check_http(hook, report)
     _check_env(hook.get("env"), report.at("env"))
     shell = hook.get("shell")
     if is_text(shell) and "/" in shell:
@@ -247,6 +257,8 @@ def _check_variables(hook: dict[str, Any], report: Report) -> None:
     known = {*_ALWAYS_SET, *os.environ, *_SET_BY_DIALECT.get(dialect, ())}
     known = {name for name in known if not name.startswith(hidden)}
     known |= {*SHELL_VARIABLES, *(own if isinstance(own, dict) else ())}
+    if dialect == Dialect.CLAUDE and HookEventName.SessionStart in report.path:
+        known.add("CLAUDE_ENV_FILE")  # Claude Code sets it there
     for name in used_variables(hook["command"]):
         if name not in known:
             report.add(_unset(hook, name, hidden), Severity.WARNING)
@@ -286,14 +298,16 @@ def _check_policies(
         for problem in find_mistakes(files):
             report.at(keys.get(problem.file or "", "policies")).add(str(problem))
     except MissingExtraError as error:
-        report.at("type").add(f"{error}; until then the hook fails")
+        message = f"{error}; until then the hook fails"
+        report.at("type").add(message, of_machine=True)
     except SettingsError:
         return  # a relative path, which is reported with the other keys
 
 
 def _check_http(hook: dict[str, Any], report: Report) -> None:
     if find_spec("httpx") is None:
-        report.at("type").add(str(MissingExtraError("http", "httpx")))
+        message = str(MissingExtraError("http", "httpx"))
+        report.at("type").add(message, of_machine=True)
     if is_text(hook.get("url")):
         _check_url(hook["url"], report.at("url"))
         if "/v1/data/" in hook["url"] and hook.get("dialect") != Dialect.OPA:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hookline.errors import SettingsError
-from hookline.protocol.jsontext import decode, encode
+from hookline.protocol.jsontext import decode, describe, encode, printable
 from hookline.protocol.results import FailureCause
 
 from .locations import (
@@ -40,7 +41,7 @@ from .model import (
     Untrusted,
 )
 from .parse import parse_layer
-from .read import read_settings
+from .read import read_settings, refuse_too_many
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 PROCESSES_PER_CORE = 4
 DEFAULT_POLICY = FailurePolicy(*(OnFailure.ALLOW,) * 4, OnFailure.BLOCK)
 _STRICT_POLICY = FailurePolicy(*(OnFailure.BLOCK,) * 5)
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 _DECIDED_BY_DATA = (HookType.RULE, HookType.CEDAR)
 """They cannot crash by accident, so their failures block by default."""
 
@@ -86,16 +88,28 @@ class SettingsOrigin(Struct, frozen=True, kw_only=True):
     system_dir: str = SYSTEM_DIR
 
     @classmethod
-    def around(cls, folder: str | PathLike[str] | None) -> SettingsOrigin:
-        """All places, with the projects that apply in a folder."""
+    def around(
+        cls, folder: str | PathLike[str] | None, also: tuple[str, ...] = ()
+    ) -> SettingsOrigin:
+        """All places, with the projects that apply in a folder, or also in others."""
         start = None if folder is None else absolute(folder)
-        return cls(places=SettingsPlaces(project_dir=start))
+        return cls(places=SettingsPlaces(project_dir=start, also=also))
 
-    def load(self) -> Settings:
-        """Load them again; raises ``SettingsError`` where the one file is unusable."""
+    def load(self, *, strict: bool = True) -> Settings:
+        """Load them again; raises ``SettingsError`` where the one file is unusable.
+
+        Not ``strict``: then it is one of the errors, as it is where there are others.
+        """
         if self.file is None:
             return Settings.load(places=self.places)
-        return Settings(**_from_one_file(read_settings(self.file), self))
+        try:
+            return Settings(**_from_one_file(read_settings(self.file), self))
+        except SettingsError as error:
+            if strict:
+                raise
+            beside = Settings(**_from_one_file({}, self))
+            errors = (error, *beside.errors)
+            return replace(beside, layers=beside.layers[1:], errors=errors)
 
     def workspace(self) -> Workspace | None:
         """The projects that apply now."""
@@ -131,9 +145,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         *,
         places: SettingsPlaces | None = None,
     ) -> Self:
-        """Read all places and extensions; never raises.
+        """Read all places and extensions.
 
-        The projects are those that apply in ``project_dir``.
+        The projects are those that apply in ``project_dir``. Raises ``SettingsError``
+        where a file of the user or the system is there and cannot be read.
         """
         around = SettingsOrigin.around(project_dir)
         origin = around if places is None else SettingsOrigin(places=places)
@@ -174,14 +189,33 @@ class Settings(Struct, frozen=True, kw_only=True):
     ) -> Self:
         """Take settings from a mapping, for tests and for hosts with their own.
 
-        Its hooks have the priority of ``source`` and need no approval.
+        Its hooks have the priority of ``source`` and need no approval. Raises
+        ``SettingsError`` for anything else than a mapping.
         """
-        return cls(layers=(parse_layer(mapping, source, explicit=True),))
+        if not isinstance(mapping, Mapping):
+            raise SettingsError(f"expected a mapping, got {describe(mapping)}")
+        return cls(layers=(parse_layer(mapping, HookSource(source), explicit=True),))
+
+    def with_managed(self) -> Self:
+        """The same with the managed hooks of this machine, which hold for all settings.
+
+        Raises ``SettingsError`` if the system's file exists and cannot be used.
+        """
+        origin = self.origin or SettingsOrigin()
+        folder = fspath((origin.places or origin).system_dir)
+        system = [one for one in self.layers if one.source is HookSource.SYSTEM]
+        if any(os.path.dirname(one.file or "") == folder for one in system):  # noqa: PTH120
+            return self
+        errors: list[SettingsError] = []
+        managed = _managed_layers(folder, errors)
+        if errors:
+            raise errors[0]
+        return replace(self, layers=(*self.layers, *managed)) if managed else self
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The problems in the files that are used."""
-        return tuple(text for layer in self.layers for text in layer.warnings)
+        return tuple(printable(one) for layer in self.layers for one in layer.warnings)
 
     @property
     def has_managed(self) -> bool:
@@ -236,17 +270,6 @@ class Settings(Struct, frozen=True, kw_only=True):
             resolved["breaker"] = None
         return HookOptions(
             on_error=_merged(policies), env_policy=env_policy, **resolved
-        )
-
-    def own_policy(self, layer: SettingsLayer, hook: HookConfig) -> FailurePolicy:
-        """What a hook and its project say about failures, without a default."""
-        options = (one.options.on_error for one in self._with_siblings(layer))
-        policies = (hook.on_error, *options)
-        return FailurePolicy(
-            *(
-                next(filter(None, (policy.get(cause) for policy in policies)), None)
-                for cause in FailureCause
-            )
         )
 
     @property
@@ -307,12 +330,16 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def _from_one_file(raw: dict[str, Any], origin: SettingsOrigin) -> dict[str, Any]:
-    layers = [parse_layer(raw, HookSource.PROJECT, origin.label, explicit=True)]
+    layers = [parse_layer(raw, HookSource.EXPLICIT, origin.label, explicit=True)]
     errors: list[SettingsError] = []
-    system = _load_place(Place(HookSource.SYSTEM, origin.system_dir), errors)
-    managed = [replace(one, groups=_managed_groups(one)) for one in system]
-    layers += [layer for layer in managed if layer.groups]
+    layers += _managed_layers(origin.system_dir, errors)
     return {"layers": tuple(layers), "errors": tuple(errors), "origin": origin}
+
+
+def _managed_layers(folder: str, errors: list[SettingsError]) -> list[SettingsLayer]:
+    system = _load_place(Place(HookSource.SYSTEM, folder), errors)
+    managed = [replace(layer, groups=_managed_groups(layer)) for layer in system]
+    return [layer for layer in managed if layer.groups]
 
 
 def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer]:
@@ -324,8 +351,19 @@ def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer
                 layer = parse_layer(raw, place.source, file, project=place.project)
                 layers.append(layer)
         except SettingsError as error:
+            # Whether a project's file can be read is for its approval to decide.
+            cause = error.__cause__
+            if place.project is None and isinstance(cause, OSError):
+                raise _unknown_guards(cause, error.file) from cause
             errors.append(error)
     return layers
+
+
+def _unknown_guards(error: OSError, file: str | None) -> SettingsError:
+    problem = f"cannot be read: {error.strerror or error}: its hooks may be guards"
+    is_out = error.errno in _OUT_OF_FILES
+    hint = "raise the limit of open files" if is_out else "make it readable"
+    return SettingsError(f"{problem}, so nothing runs without them: {hint}", file)
 
 
 def _own_options(layer: SettingsLayer) -> HooksOptions:
@@ -369,6 +407,7 @@ def load_extensions(zones: Iterable[str] = ()) -> tuple[SettingsLayer, ...]:
             found = _entry_points(metadata)
         except (AttributeError, OSError, TypeError, ValueError) as error:
             file = f"{metadata}/entry_points.txt"
+            _refuse_shortage(error, file)
             layers.append(_failed_layer(file, f"ignored: it is malformed ({error})"))
             continue
         for point in found:
@@ -385,7 +424,8 @@ def _metadata_folders(zones: Iterable[str]) -> Iterator[str]:
     for folder in import_path(zones):
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 - a string
-        except OSError:
+        except OSError as error:
+            _refuse_shortage(error, folder)
             continue
         for name in names:
             metadata = f"{folder}/{name}"
@@ -414,8 +454,15 @@ def _mentions_group(metadata: str) -> bool:
     try:
         with open(f"{metadata}/entry_points.txt", "rb") as file:  # noqa: PTH123
             return EXTENSION_GROUP.encode() in file.read()
-    except OSError:
+    except OSError as error:
+        _refuse_shortage(error, metadata)
         return False
+
+
+def _refuse_shortage(error: Exception, file: str) -> None:
+    """Raise where hooks are missing only because the process is out of files."""
+    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
+        raise _unknown_guards(error, file) from error
 
 
 def _entry_points(metadata: str) -> list[EntryPoint]:
@@ -437,8 +484,10 @@ def _load_extension(point: EntryPoint) -> SettingsLayer:
             return _failed_layer(label, f"{problem}; it adds no hooks")
         # Copied as JSON: no foreign object gets past this point.
         mapping: dict[str, Any] = decode(encode(dict(found)))
+        refuse_too_many(mapping, label)
     # The package's own code runs here and can raise anything.
     except Exception as error:  # noqa: BLE001
+        _refuse_shortage(error, label)
         problem = f"{type(error).__name__}: {error}"
         return _failed_layer(label, f"cannot be loaded ({problem}); it adds no hooks")
     return parse_layer(mapping, HookSource.EXTENSIONS, label)

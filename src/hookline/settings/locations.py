@@ -53,20 +53,27 @@ class Workspace(Struct, frozen=True):
         return (self.folder, self.root, *self.projects)
 
 
-def find_workspace(working_dir: str | PathLike[str]) -> Workspace:
-    """Find the projects that apply in a folder (PROTOCOL 2).
+def find_workspace(
+    working_dir: str | PathLike[str], also: Iterable[str] = ()
+) -> Workspace:
+    """Find the projects that apply in a folder (protocol.md#settings).
 
     Up to the root of the repository every folder with a ``.hookline`` is one. One with
-    a trust record is one anywhere above: neither a new repository nor a deleted
-    ``.hookline`` leaves its guards behind.
+    a trust record is one anywhere above: neither a new repository, nor a deleted
+    ``.hookline``, nor a link in place of a folder leaves its guards behind.
+    ``also``: further folders whose projects apply as well, outside of the others.
     """
-    folder = os.path.realpath(absolute(working_dir))
+    named = absolute(working_dir)
+    folder = os.path.realpath(named)
     above = folders_above(folder)
     root = _repository_root(above) or folder
     inside = [one for one in above if is_within(one, root) and _is_project(one)]
-    recorded = [one for one in above if one not in inside and _has_record(one)]
+    candidates = dict.fromkeys((*above, *folders_above(named)))
+    recorded = [one for one in candidates if one not in inside and _has_record(one)]
     projects = sorted((*inside, *recorded), key=len)  # each contains the next
-    return Workspace(folder, root, tuple(projects))
+    others = [one for place in also for one in find_workspace(place).projects]
+    outer = [one for one in dict.fromkeys(others) if one not in projects]
+    return Workspace(folder, root, (*outer, *projects))
 
 
 def project_around(folder: str | PathLike[str]) -> str:
@@ -222,13 +229,17 @@ class SettingsPlaces(Struct, frozen=True, kw_only=True):
 
     project_dir: str | PathLike[str] | None = None
     """Where the search for projects begins; None searches for none."""
+    also: tuple[str, ...] = ()
+    """Where else it begins: each only adds."""
     user_dir: str | PathLike[str] | None = None
     """None is the platform's default, see ``default_user_dir``."""
     system_dir: str | PathLike[str] = SYSTEM_DIR
 
     def workspace(self) -> Workspace | None:
         """The projects that apply in ``project_dir``."""
-        return None if self.project_dir is None else find_workspace(self.project_dir)
+        if self.project_dir is None:
+            return None
+        return find_workspace(self.project_dir, self.also)
 
     def folders(self, workspace: Workspace | None = None) -> list[Place]:
         """The folders of a workspace, the user and the system, in priority order."""
@@ -316,7 +327,11 @@ def file_name(path: str) -> str:
 
 def read_private(path: str) -> bytes | None:
     """Read a file, None where it is missing; raises ``StateFileError``."""
+    folder = os.path.dirname(path)  # noqa: PTH120
     try:
+        # Whoever can write there can take the file away.
+        for around in {folder, state_dir() or folder}:
+            _require_private(around, os.stat(around))  # noqa: PTH116
         with open(path, "rb") as file:  # noqa: PTH123 - no pathlib at start-up
             _require_private(path, os.fstat(file.fileno()))
             return file.read()
@@ -332,7 +347,8 @@ def _require_private(path: str, found: os.stat_result) -> None:
             raise StateFileError(f"{path}: belongs to another user, so it is not used")
         if found.st_mode & 0o022:
             problem = "other users can write it, so it is not used"
-            raise StateFileError(f"{path}: {problem}: run chmod 600 on it")
+            mode = "700" if stat.S_ISDIR(found.st_mode) else "600"
+            raise StateFileError(f"{path}: {problem}: run chmod {mode} on {path}")
 
 
 def write_private(path: str, content: bytes, *, durable: bool = True) -> None:
@@ -346,6 +362,7 @@ def write_private(path: str, content: bytes, *, durable: bool = True) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC
     try:
         with open(os.open(temporary, flags, 0o600), "wb") as file:  # noqa: PTH123
+            os.chmod(temporary, 0o600)  # noqa: PTH101 - the umask may have taken more
             file.write(content)
             file.flush()
             if durable:
@@ -367,9 +384,20 @@ def remove(path: str) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder that only its owner can access."""
+    """Make a folder that only its owner can access, and those that it is in.
+
+    What is there already in the state folder is narrowed: neither follows the umask.
+    """
+    state = state_dir()
+    is_private = state is not None and is_within(folder, state)
+    if not is_private and os.path.isdir(folder or os.curdir):  # noqa: PTH112
+        return
+    make_folder(os.path.dirname(folder))  # noqa: PTH120
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)  # noqa: PTH102
+        if stat.S_IMODE(os.stat(folder).st_mode) != 0o700:  # noqa: PTH116
+            os.chmod(folder, 0o700)  # noqa: PTH101
     except OSError as error:
         raise StateFileError(f"{folder}: cannot be made: {error.strerror}") from error
 
@@ -383,6 +411,7 @@ def locked(folder: str, *, wait: bool = True) -> Iterator[bool]:
     make_folder(folder)
     fd = os.open(f"{folder}/.lock", os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o600)
     try:
+        os.chmod(f"{folder}/.lock", 0o600)  # noqa: PTH101
         # Without the lock the last writer wins, with a complete file.
         yield _lock(fd, wait=wait)
     finally:

@@ -24,6 +24,8 @@ class HookSource(StrEnum):
     """Where a hook comes from, highest priority first."""
 
     RUNTIME = "runtime"
+    EXPLICIT = "explicit"
+    """A file that was named (``--settings``, ``Settings.from_file``)."""
     PROJECT = "project"
     USER = "user"
     SYSTEM = "system"
@@ -71,14 +73,20 @@ class Dialect(StrEnum):
     HOOKLINE = "hookline"
     CLAUDE = "claude"
     GEMINI = "gemini"
+    LLXPRT = "llxprt"
     OPA = "opa"
 
 
-FOREIGN_DIALECTS = (Dialect.CLAUDE, Dialect.GEMINI)
+FOREIGN_DIALECTS = (Dialect.CLAUDE, Dialect.GEMINI, Dialect.LLXPRT)
 """Of other hosts: what such a hook is shown and says is translated."""
 FOREIGN_PREFIXES: dict[str, tuple[str, ...]] = {
     Dialect.CLAUDE.value: ("GEMINI_", "LLXPRT_"),
     Dialect.GEMINI.value: ("CLAUDECODE",),
+    # llxprt-code sets its own alone; a key of Gemini's API is no variable of a host.
+    Dialect.LLXPRT.value: (
+        *("CLAUDECODE", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
+        *("GEMINI_SESSION_ID", "GEMINI_CWD"),
+    ),
 }
 """The variables of other hosts, which the hooks of a dialect do not see."""
 TRANSLATED_TYPES = (HookType.COMMAND, HookType.WORKER, HookType.HTTP)

@@ -1,7 +1,7 @@
 """Parse a mapping from a file or an extension into one layer of settings.
 
 Never raises, whatever the mapping holds. An entry that cannot be used is dropped with
-one warning, a wrong optional field likewise, and the rest works (PROTOCOL 2).
+one warning, a wrong optional field likewise, and the rest works (protocol.md#settings).
 """
 
 from __future__ import annotations
@@ -86,7 +86,11 @@ def parse_layer(
         options = replace(options, untrusted=None)
     if layer.is_guest:
         options = _without_content(options, report.at("hooksConfig", "telemetry"))
-    texts = [(f"{file or 'settings'}: {one}", one.severity) for one in report.problems]
+    shown = report.problems[:_MAX_WARNINGS]
+    texts = [(f"{file or 'settings'}: {one}", one.severity) for one in shown]
+    if more := len(report.problems) - len(shown):
+        rest = f"{file or 'settings'}: {more} or more further problems"
+        texts.append((f"{rest}: 'hookline check' shows them", Severity.ERROR))
     return replace(
         layer,
         options=options,
@@ -102,6 +106,7 @@ _LEVELS = {
     "hooksConfig": OPTION_FIELDS,
 }
 _MAX_UNKNOWN = 20
+_MAX_WARNINGS = 100
 _SURE = 0.75
 """How like a known key one has to be for a warning while settings are loaded."""
 
@@ -130,7 +135,7 @@ def key_hint(key: Any, fields: Mapping[str, Field], cutoff: float = 0.6) -> str 
 
 
 def _parse_options(raw: Any, report: Report) -> HooksOptions:
-    if not isinstance(raw, dict):
+    if not isinstance(raw, Mapping):
         report.add(f"ignored: expected an object, got {describe(raw)}")
         return HooksOptions()
     return HooksOptions(**_known(raw, OPTION_FIELDS, report))
@@ -157,7 +162,7 @@ def _without_content(options: HooksOptions, report: Report) -> HooksOptions:
 
 
 def _parse_events(raw: Any, source: HookSource, report: Report) -> Groups:
-    if not isinstance(raw, dict):
+    if not isinstance(raw, Mapping):
         report.add(f"ignored: expected an object of events, got {describe(raw)}")
         return {}
     found: Groups = {}
@@ -195,7 +200,7 @@ def _parse_list(
 
 
 def _parse_group(raw: Any, source: HookSource, report: Report) -> HookGroup | None:
-    if not isinstance(raw, dict):
+    if not isinstance(raw, Mapping):
         message = "dropped: expected an object with a list of hooks"
         report.add(f"{message}, got {describe(raw)}")
         return None
@@ -209,7 +214,7 @@ def _parse_group(raw: Any, source: HookSource, report: Report) -> HookGroup | No
 
 
 def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | None:
-    if not isinstance(raw, dict):
+    if not isinstance(raw, Mapping):
         report.add(f"dropped: expected a hook, got {describe(raw)}")
         return None
     if reason := _reason_to_drop(raw):
@@ -220,11 +225,12 @@ def _parse_hook(raw: Any, source: HookSource, report: Report) -> HookConfig | No
         message = "ignored: only system settings manage hooks"
         report.at("managed").add(message, Severity.WARNING)
         fields["managed"] = False
-    if source is not HookSource.PROJECT and _is_relative(fields.get("shell")):
+    is_anywhere = source not in {HookSource.PROJECT, HookSource.EXPLICIT}
+    if is_anywhere and _is_relative(fields.get("shell")):
         message = "ignored: a relative path would be that of any project"
         report.at("shell").add(f"{message}: name the whole path", Severity.WARNING)
         del fields["shell"]
-    if source is not HookSource.PROJECT:
+    if is_anywhere:
         _report_relative_files(fields, report)
     hook = HookConfig(**{"name": "", **fields})
     return replace(hook, name=hook.name or hook.subject or hook.type.value)
@@ -244,7 +250,7 @@ def _is_relative(shell: str | None) -> bool:
     return shell is not None and "/" in shell and not shell.startswith("/")
 
 
-def _reason_to_drop(raw: dict[str, Any]) -> str | None:
+def _reason_to_drop(raw: Mapping[str, Any]) -> str | None:
     silent = Report()
     if "type" not in raw:
         return f"the hook has no type (one of {', '.join(_TYPES)})"

@@ -18,6 +18,14 @@ from hookline.protocol.jsontext import describe
 from .fields import KeyPath
 
 MAX_SETTINGS_BYTES = 16 * 1024 * 1024
+MAX_HOOKS = 10_000
+"""In one file: whatever it holds, trusted or not, reading it takes little time."""
+_MAX_BRACKETS = 50 * MAX_HOOKS
+_TOO_MANY = (
+    f"is too large: at most {MAX_HOOKS} hooks, and {_MAX_BRACKETS} lists and objects"
+)
+_TOML_DEEP_KEY = r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){32}"""
+"""The time that the parser takes grows with the square of a key's parts."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_DIGITS = 4000  # CPython converts at most 4300 digits
 # Patterns are compiled on first use: most processes read one file without mistakes.
@@ -55,13 +63,28 @@ def decode_text(content: bytes, file: str | PathLike[str]) -> str:
 def parse_text(text: str, file: str | PathLike[str]) -> dict[str, Any]:
     """Parse the text of a settings file: TOML if it is named so, else JSON."""
     parse = _parse_toml if fspath(file).endswith(".toml") else _parse_json
+    if text.count("{") + text.count("[") > _MAX_BRACKETS:
+        raise SettingsError(_TOO_MANY, file)
     try:
         found = parse(text, file)
     except RecursionError as error:
         raise SettingsError("is nested too deeply", file) from error
     if not isinstance(found, dict):
         raise SettingsError(f"expected an object, got {describe(found)}", file, 1, 1)
+    refuse_too_many(found, file)
     return found
+
+
+def refuse_too_many(raw: dict[str, Any], file: str | PathLike[str]) -> None:
+    """Raise if settings have too many hooks; entries that are no hooks count too."""
+    events = raw.get("hooks")
+    count = 0
+    for groups in events.values() if isinstance(events, dict) else ():
+        for group in groups if isinstance(groups, list | tuple) and groups else [None]:
+            hooks = group.get("hooks") if isinstance(group, dict) else None
+            count += len(hooks) if isinstance(hooks, list | tuple) and hooks else 1
+    if count > MAX_HOOKS:
+        raise SettingsError(_TOO_MANY, file)
 
 
 def _read_bytes(file: str) -> bytes:
@@ -81,9 +104,9 @@ def _read_bytes(file: str) -> bytes:
 
 def _refuse_unsafe(file: str, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise SettingsError("is a directory, not a file", file)
+        raise IsADirectoryError("it is a directory, not a file")
     if not stat.S_ISREG(found.st_mode):
-        raise SettingsError("is not a regular file", file)
+        raise OSError("it is not a regular file")
     if os.name == "nt":
         return  # its mode bits do not reflect who has access
     if found.st_mode & stat.S_IWOTH:
@@ -156,6 +179,8 @@ def _refuse(constant: str) -> NoReturn:
 def _parse_toml(text: str, file: str | PathLike[str]) -> Any:
     import tomllib
 
+    if re.search(_TOML_DEEP_KEY, text):
+        raise SettingsError("is nested too deeply", file)
     try:
         return tomllib.loads(text)
     except ValueError as error:

@@ -1,12 +1,12 @@
-"""Notice that settings changed, and load them whole or not at all.
+"""Notice that settings changed, and load each file whole or not at all.
 
 A look costs one ``stat`` for each path that decides: settings files, trust records, the
 folders that make a project, the import path for extensions. A load happens between two
 equal looks, after the files have rested: no load sees half of a change. A file that
 vanished or is empty may be one that an editor is saving, so it gets a moment to return.
 
-Whoever can write to a project must not decide whether the settings of others apply: a
-project's file with errors stays as it was, and holds up no other.
+A file with new errors of its own stays as it was, and holds up no other: whoever can
+write to a project must not decide whether the settings of others apply.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from hookline.errors import HooklineError, ReloadError, SettingsError
 from .load import Settings, SettingsOrigin, import_path
 from .locations import PROJECT_FOLDER, Workspace, folders_above, record_path
 from .locations import trust_folder as records_folder
+from .model import HookSource, SettingsLayer
 from .read import read_bytes
 
 REST_S = 0.03
@@ -47,10 +49,11 @@ FileState = tuple[int, ...] | int
 class SettingsWatch:
     """Watches what settings were loaded from; any thread, but one load at a time."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, folder: str | None = None) -> None:
         """Take settings as they were loaded; the first look always finds a change.
 
         Nobody looked before that load, so what changed since then is unknown.
+        ``folder`` is the working directory, where it is known.
         """
         if settings.origin is None:
             raise HooklineError(
@@ -60,15 +63,16 @@ class SettingsWatch:
         self.settings = settings
         """The ones in use, before their projects are checked for approval."""
         self.refused: tuple[str, ...] = ()
-        """Why files of projects stay as they were, of the last load."""
+        """Why files stay as they were, of the last load."""
         self._origin = settings.origin
+        self._folder = folder
         self._seen: _Look | None = None
 
     @classmethod
-    def start(cls, origin: SettingsOrigin) -> SettingsWatch:
+    def start(cls, origin: SettingsOrigin, folder: str | None = None) -> SettingsWatch:
         """Load settings for the first time; raises ``SettingsError``."""
         look = _Look(origin)
-        watch = cls(origin.load())
+        watch = cls(origin.load(), folder)
         watch._seen = look
         return watch
 
@@ -77,34 +81,25 @@ class SettingsWatch:
         return self._seen is None or not self._seen.holds()
 
     def load(self) -> Settings:
-        """Load the settings as they are now; raises ``ReloadError``.
+        """Load the settings as they are now, but files with new errors as they were.
 
-        Then those in use stay, until the files change again.
+        Raises ``ReloadError`` if the files do not stop changing.
         """
         self._wait_for_rest()
         for _ in range(_TRIES):
             look = _Look(self._origin)
-            found, problems = self._attempt()
+            found = self._origin.load(strict=False)
             if look.holds():
                 break
             time.sleep(_STEP_S)
         else:
             raise ReloadError(("the settings files do not stop changing",))
         self._seen = look
-        new = new_problems(self.settings, found)
-        self.refused = tuple(one.text for one in new if one.project is not None)
-        problems += [one.text for one in new if one.project is None]
-        if problems:
-            raise ReloadError((*problems, *self.refused))
-        broken = {one.project for one in new}
-        self.settings = _with_old_projects(found, self.settings, broken)
+        problems = new_problems(self.settings, found, self._folder)
+        self.refused = tuple(problem.text for problem in problems)
+        broken = {problem.place for problem in problems}
+        self.settings = _with_old_files(found, self.settings, broken)
         return self.settings
-
-    def _attempt(self) -> tuple[Settings, list[str]]:
-        try:
-            return self._origin.load(), []
-        except SettingsError as error:
-            return self.settings, [str(error)]
 
     def _wait_for_rest(self) -> None:
         before = {} if self._seen is None else self._seen.files
@@ -164,51 +159,85 @@ def _apart(
 
 
 class Problem(Struct, frozen=True):
-    """Something in a settings file that has no effect."""
+    """Something in a settings file that has no effect, or never works."""
 
     text: str
-    project: str | None
-    """The project that the file belongs to."""
+    place: str
+    """What it holds up: a project, or else one file."""
 
 
-def new_problems(old: Settings, new: Settings) -> list[Problem]:
-    """The errors of settings that others do not have: files, and dropped entries."""
+def new_problems(
+    old: Settings, new: Settings, folder: str | None = None
+) -> list[Problem]:
+    """The errors of settings that others do not have: files, entries, expressions."""
     known = {error.file for error in old.errors}
-    errors = (error for error in new.errors if error.file not in known)
-    found = [Problem(str(one), _project_of(one.file, new)) for one in errors]
-    counts = Counter(_without_positions(one.text) for one in _dropped(old))
-    for problem in _dropped(new):
-        counts[_without_positions(problem.text)] -= 1
-        if counts[_without_positions(problem.text)] < 0:
-            found.append(problem)
-    return found
+    problems = [
+        Problem(str(error), _place_of(error.file, new))
+        for error in new.errors
+        if error.file not in known
+    ]
+    before = {layer.file: layer for layer in old.layers}
+    for layer in new.layers:
+        earlier = before.get(layer.file)
+        if earlier is not None and earlier.raw == layer.raw:
+            continue
+        # What is wrong with the earlier one counts as it is now: the files that
+        # policies are in may have changed since then.
+        texts = () if earlier is None else _errors_in(earlier, folder)
+        counts = Counter(map(_without_positions, texts))
+        for text in _errors_in(layer, folder):
+            counts[_without_positions(text)] -= 1
+            if counts[_without_positions(text)] < 0:
+                problems.append(Problem(text, layer.project or _stem(layer.file)))
+    return problems
 
 
-def _dropped(settings: Settings) -> Iterator[Problem]:
-    for layer in settings.layers:
-        yield from (Problem(text, layer.project) for text in layer.dropped)
+def _errors_in(layer: SettingsLayer, folder: str | None) -> Iterator[str]:
+    from .lint import undecidable  # hosts that never reload need not load it
+
+    yield from layer.dropped
+    start = layer.project or (folder if layer.explicit else None)
+    for problem in undecidable(layer.raw, None if start is None else Path(start)):
+        yield f"{layer.file}: {problem}"
 
 
-def _project_of(file: str | None, settings: Settings) -> str | None:
+def _place_of(file: str | None, settings: Settings) -> str:
     folders = {f"{one}/{PROJECT_FOLDER}": one for one in settings.projects}
-    return folders.get(os.path.dirname(file or ""))  # noqa: PTH120 - a string
+    origin = settings.origin
+    if origin is not None and file == origin.file:
+        return _stem(origin.label)
+    return folders.get(os.path.dirname(file or ""), _stem(file))  # noqa: PTH120
 
 
-def _with_old_projects(
-    new: Settings, old: Settings, broken: set[str | None]
-) -> Settings:
-    """New settings, where broken projects have the layers that they had.
+def _stem(file: str | None) -> str:
+    """A file without its language: both languages in one place are an error."""
+    return (file or "").removesuffix(".json").removesuffix(".toml")
 
-    One that had none is taken as at a start: it can take no guard away.
+
+def _with_old_files(new: Settings, old: Settings, broken: set[str]) -> Settings:
+    """New settings, where broken projects and files have the layers that they had.
+
+    A project that had none is taken as at a start: it can take no guard away.
     """
-    kept = broken & {layer.project for layer in old.layers if layer.is_project}
+    had = {layer.project for layer in old.layers if layer.is_project}
+    kept = {place for place in broken if place in had or place not in new.projects}
     if not kept:
         return new
-    sources = ((old if one in kept else new, one) for one in new.projects)
-    layers = [o for from_, one in sources for o in from_.layers if o.project == one]
-    layers += (layer for layer in new.layers if not layer.is_project)
-    errors = [one for one in new.errors if _project_of(one.file, new) not in kept]
-    errors += (one for one in old.errors if _project_of(one.file, old) in kept)
+
+    def is_kept(layer: SettingsLayer) -> bool:
+        return (layer.project or _stem(layer.file)) in kept
+
+    layers = [layer for layer in new.layers if not is_kept(layer)]
+    layers += (layer for layer in old.layers if is_kept(layer))
+    sources, projects = list(HookSource), ("", *new.projects)
+    layers.sort(
+        key=lambda layer: (
+            sources.index(layer.source),
+            projects.index(layer.project or ""),
+        )
+    )
+    errors = [one for one in new.errors if _place_of(one.file, new) not in kept]
+    errors += (one for one in old.errors if _place_of(one.file, old) in kept)
     return replace(new, layers=tuple(layers), errors=tuple(errors))
 
 
@@ -243,7 +272,7 @@ def _marks(origin: SettingsOrigin, workspace: Workspace | None) -> Iterator[str]
     """What makes a folder a repository or a project; not what is inside of it."""
     if workspace is None or origin.places is None:
         return
-    yield os.fspath(origin.places.project_dir or os.curdir)
+    yield from (os.fspath(origin.places.project_dir or os.curdir), *origin.places.also)
     above = folders_above(workspace.folder)
     inside = above[: above.index(workspace.root) + 1]
     is_repository = os.path.lexists(f"{workspace.root}/.git")

@@ -9,6 +9,7 @@ it reads is not data either. What cannot be known is reported, never left out.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -185,7 +186,8 @@ class _CommandReader:
         for piece in pieces:  # it grows while it is read
             pieces += piece.argument or ()
             if piece.unread:
-                self._cannot(piece.source, "it is nested too deeply to be read")
+                why = "it is nested too deeply to be read, or not closed"
+                self._cannot(piece.source or "a quote", f"{why}: {_ASK}")
             self._read_commands(piece.operators)
 
     def _read_command(self, command: SimpleCommand, words: list[Word]) -> None:
@@ -420,6 +422,11 @@ class _CommandReader:
             at += 1
             if name == "command" and text in {"-v", "-V"}:
                 return _Input.READ
+            split = re.match(r"-[iv0]*S(.*)|--s.*?(=|$)", text, re.DOTALL)
+            if name == "env" and split is not None:
+                is_attached = bool(split[1] or split[2])
+                value = rest[at - 1].after(split.start(1)) if split[1] else value
+                return self._split_string(value, rest[at if is_attached else after :])
             self._wrapper_option(name, option, value)
             if len(text) == 2 and text[1] in programs.WRAPPERS[name]:
                 at = after
@@ -442,12 +449,21 @@ class _CommandReader:
             return
         if name == "env" and option in {"-C", "--chdir"}:
             self._words.enter(value)
-        elif name == "env" and (found := re.match("-[iv0]*S(.*)", option, re.DOTALL)):
-            self._read_code(Arg.of(found[1]) if found[1] else value, self.read)
-        elif name == "env" and option == "--split-string":
-            self._read_code(value, self.read)
         elif name == "xargs" and option in {"-a", "--arg-file"}:
             self._record(value, Role.ARGUMENT)
+
+    def _split_string(self, value: Arg | None, rest: list[Arg]) -> _Input:
+        """``env -S``: the words of its text come before the others."""
+
+        def read(text: str) -> None:
+            if "\\" in text:
+                self._cannot(text, f"env reads backslashes in its own way: {_ASK}")
+            self.read(" ".join(["env", text, *(shlex.quote(arg.text) for arg in rest)]))
+
+        self._record_some(rest, Role.CODE)
+        if value is not None:
+            self._read_code(value, read)
+        return _Input.ARGUMENT
 
     def _set(self, name: str, value: Arg) -> None:
         self._exported(name, value)

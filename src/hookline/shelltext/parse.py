@@ -33,8 +33,9 @@ class Piece:
     place, or -1 where escapes moved it. ``variable`` is the name in ``$name``,
     ``${name}`` or ``${name:-argument}``; ``commands`` are those of ``$(...)``,
     backticks, ``<(...)`` or ``>(...)``. Without either it cannot be known; ``unread``
-    are those that are nested too deeply to be read. ``operators`` are the commands
-    with an empty one for each operator that has none, as in ``parse_operators``.
+    are those that are nested too deeply to be read, or not closed. ``operators`` are
+    the commands with an empty one for each operator that has none, as in
+    ``parse_operators``.
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class _Lexer:
             if opened_at is not None and not self._parentheses:
                 break
         self._end_word()
+        self.unread |= opened_at is not None and bool(self._parentheses)
         return tuple(self._commands)
 
     def _step(self, char: str) -> None:
@@ -171,7 +173,8 @@ class _Lexer:
 
     def _read_quoted(self, char: str) -> None:
         if char == "'":
-            self._add(self._take(r"'([^']*)'?")[1], quoted=True)
+            self._add(self._take(r"'([^']*)")[1], quoted=True)
+            self._close("'")
         elif char == '"':
             self.at += 1
             self.read_until('"', quoted=True)
@@ -283,9 +286,9 @@ class _Lexer:
             char = self._text[self.at]
             following = self._text[self.at + 1 : self.at + 2]
             if char == closing:
-                self.at += 1
-                return
-            if char == "\\" and following in {*"$`\\\n", closing}:
+                break
+            is_escape = following in {*"$`\\\n", closing, *'"'[: closing == "}"]}
+            if char == "\\" and is_escape:
                 self._escape()
             elif char in "$`":
                 self._expansion(quoted=quoted)
@@ -295,6 +298,16 @@ class _Lexer:
                 self._read_quoted(char)
             else:
                 self._add(self._take(r".[^'\"}\\$`]*")[0], quoted=quoted)
+        if closing:
+            self._close(closing)
+
+    def _close(self, mark: str) -> None:
+        """Go on after a closing mark; without one, nobody knows what was read."""
+        if self._text[self.at : min(self.at + 1, self._end)] == mark:
+            self.at += 1
+        else:
+            self.pieces.append(Piece())
+            self.pieces[-1].unread = True
 
     def _expansion(self, *, quoted: bool) -> None:
         opening = self._text[self.at : self.at + 2]
@@ -305,9 +318,10 @@ class _Lexer:
         elif opening == "${":
             self._braces(quoted=quoted)
         elif opening == "$'" and not quoted:
-            text = self._take(r"\$'((?:[^\\']|\\.)*)'?")[1]
+            text = self._take(r"\$'((?:[^\\']|\\.)*)")[1]
             text = re.sub(_ESCAPE, _unescape, text, flags=re.DOTALL)
             self._add(text.partition("\0")[0], quoted=True)
+            self._close("'")
         elif opening == '$"' and not quoted:
             self.at += 2
             self.read_until('"', quoted=True)
@@ -320,8 +334,11 @@ class _Lexer:
     def _braces(self, *, quoted: bool) -> None:
         start = self.at
         name, default = self._take(rf"\$\{{({_NAME}|[0-9]+)?(:?[-=])?").groups("")
+        # Double quotes around it reach into a default, and into no pattern.
+        is_default = re.compile(rf"[!#@*?$-]?(?:{_NAME})?(?:\[[^]]*\])?:?[-=+?]")
+        in_quotes = quoted and bool(default or is_default.match(self._text, self.at))
         inner = self._nested(self.at, self._end)
-        inner.read_until("}", quoted=quoted)
+        inner.read_until("}", quoted=in_quotes)
         self.at, argument = inner.at, Word(inner.pieces)
         piece = Piece(quoted=quoted, variable=name)
         if self._text[start : self.at] != f"${{{name}}}":

@@ -25,7 +25,7 @@ _SPECIAL = "*?[]{},~"
 _PROTECT = str.maketrans({char: chr(0xD900 + ord(char)) for char in _SPECIAL})
 _REVEAL = str.maketrans({chr(0xD900 + ord(char)): char for char in _SPECIAL})
 _AS_GLOB = str.maketrans({chr(0xD900 + ord(char)): f"[{char}]" for char in "*?["})
-_BRACES = r"\{([^{}]*,[^{}]*)\}|\{(-?\d{1,6})\.\.(-?\d{1,6})\}"
+_BRACES = r"\{([^{}]*,[^{}]*)\}|\{([^{},]+?)\.\.([^{},]+?)(?:\.\.([+-]?\d{1,6}))?\}"
 
 
 def reveal(text: str) -> str:
@@ -254,15 +254,27 @@ def _expand_braces(text: str) -> list[str]:
         if one is None:
             found.append(text)
             continue
-        choices = _numbers(one[2], one[3]) if one[1] is None else one[1].split(",")
+        choices = _range(*one.groups()[1:]) if one[1] is None else one[1].split(",")
         waiting += [text[: one.start()] + each + text[one.end() :] for each in choices]
     return [*found, UNKNOWN] if waiting else found
 
 
-def _numbers(first: str, last: str) -> list[str]:
-    start, end = int(first), int(last)
-    step = 1 if start <= end else -1
-    return [str(one) for one in range(start, end + step, step)[: MAX_VALUES + 1]]
+def _range(first: str, last: str, step: str | None) -> list[str]:
+    """What ``first..last`` stands for between braces."""
+    ends, width = (first, last), 0
+    if all(re.fullmatch("[A-Za-z]", end) for end in ends):
+        start, end = map(ord, ends)
+    elif all(re.fullmatch(r"[+-]?[0-9]{1,6}", end) for end in ends):
+        start, end = map(int, ends)
+        if any(re.match("[+-]?0[0-9]", one) for one in ends):
+            width = max(map(len, ends))
+    else:
+        return [UNKNOWN]  # most likely no range
+    by = (abs(int(step or 1)) or 1) * (1 if start <= end else -1)
+    values = range(start, end + (1 if by > 0 else -1), by)[: MAX_VALUES + 1]
+    if first.isalpha():
+        return [chr(value).translate(_PROTECT) for value in values]
+    return [str(value).zfill(width) for value in values]
 
 
 def _dirname(text: str) -> str:

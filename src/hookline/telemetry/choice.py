@@ -17,7 +17,7 @@ TelemetryChoice = Telemetry | Literal["otel", "off"] | bool | None
 
 def choose_telemetry(
     choice: TelemetryChoice, options: TelemetryOptions | None
-) -> Telemetry | None:
+) -> Together | None:
     """Build the telemetry of a hook system; raises for a choice that cannot be had.
 
     A backend of the host stands beside what settings ask for. What they ask for and
@@ -27,7 +27,8 @@ def choose_telemetry(
         return None
     if choice == Exporter.OTEL.value:
         return Together(_otel(options))
-    if isinstance(choice, str | bool) or not hasattr(choice or Together, "start_event"):
+    start = getattr(Together if choice is None else choice, "start_event", None)
+    if isinstance(choice, str | bool | type) or not callable(start):
         expected = "expected 'otel', 'off', False, None or a Telemetry"
         raise HooklineError(f"telemetry={choice!r}: {expected}")
     given: tuple[Telemetry, ...] = () if choice is None else (choice,)

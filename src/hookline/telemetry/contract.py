@@ -13,8 +13,6 @@ from hookline.executors.contract import (
     HookTelemetry,
 )
 from hookline.protocol.events import TRAITS, Chain, HookEventName, Merge
-from hookline.protocol.jsontext import encode
-from hookline.protocol.outputs import HookOutput
 from hookline.protocol.results import ProcessedHookResult
 
 __all__ = ["Carrier", "EventTelemetry", "HookTelemetry", "Telemetry", "verdict_word"]
@@ -41,9 +39,7 @@ class Telemetry(Protocol):
         ...
 
 
-def verdict_word(
-    event: HookEventName, result: ProcessedHookResult, fields: Mapping[str, Any]
-) -> str:
+def verdict_word(event: HookEventName, result: ProcessedHookResult) -> str:
     """The verdict as the journal calls it, without its cost."""
     if result.should_stop:
         return "stopped"
@@ -52,19 +48,14 @@ def verdict_word(
     if result.ask:
         return "ask"
     final = result.final_output
-    return "changed" if final and _changes(event, final, fields) else "allowed"
-
-
-def _changes(
-    event: HookEventName, final: HookOutput, fields: Mapping[str, Any]
-) -> bool:
-    traits, given = TRAITS[event], final.modified_tool_input
-    if given is not None and traits.chain is Chain.TOOL_INPUT:
-        # As JSON: the caller's own objects may raise when they are compared.
-        return encode(given) != encode(fields.get("tool_input"))
-    return bool(
-        (final.llm_request is not None and traits.chain is Chain.LLM_REQUEST)
+    if final is None:
+        return "allowed"
+    traits = TRAITS[event]
+    is_changed = (
+        (final.modified_tool_input is not None and traits.chain is Chain.TOOL_INPUT)
+        or (final.llm_request is not None and traits.chain is Chain.LLM_REQUEST)
         or (final.llm_response is not None and traits.merge is Merge.FIELDS)
         or (final.tool_config is not None and traits.merge is Merge.TOOL_SELECTION)
         or (final.withholds_result and event is HookEventName.AfterTool)
     )
+    return "changed" if is_changed else "allowed"

@@ -27,12 +27,16 @@ class WorkerState(Struct, frozen=True, kw_only=True):
     """Whether the last attempt to load settings succeeded."""
     hooks: Mapping[str, int] = {}
     """How many hooks there are, by their state."""
+    lacks_hooks: bool = False
+    """Whether there must be hooks, and there is none."""
     breakers: Mapping[str, bool] = {}
     """By the name of a hook: whether it is skipped because it keeps timing out."""
     processes: int = 0
     """Processes of worker hooks that live."""
     lost: tuple[str, ...] = ()
     """Hooks whose process is gone and was not replaced yet."""
+    dropped: Mapping[str, int] = {}
+    """How many requests were not run, by the reason."""
     in_flight: int = 0
     waiting: int = 0
 
@@ -74,6 +78,8 @@ def _settings(state: WorkerState) -> Check:
         count = f"{state.settings_errors} error"
         plural = "" if state.settings_errors == 1 else "s"
         return Check(False, f"{count}{plural}: see the log, or run 'hookline check'")
+    if state.lacks_hooks:
+        return Check(False, "no hooks are configured, and --require-hooks was given")
     if not state.reloaded:
         return Check(True, "the last reload failed: the previous ones are in use")
     return Check(True)

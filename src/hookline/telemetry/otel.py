@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import Token
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
 from hookline.errors import MissingExtraError
 from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.log import Courier
 from hookline.protocol.events import TRAITS, HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 from hookline.settings.model import HookType
@@ -75,6 +76,8 @@ class OtelTelemetry:
         self._meter_provider = meter_provider
         self._instruments: Instruments | None = None
         self._known: dict[RegisteredHook, _HookFacts] = {}
+        self.courier = Courier("telemetry")
+        """Ends the spans: that may call an exporter, which may take long."""
 
     @property
     def instruments(self) -> Instruments | None:
@@ -163,7 +166,7 @@ class _Event:
             if span.is_recording():
                 self._describe(span, result, labels)
         finally:
-            span.end()
+            self._owner.courier.tell(partial(span.end, end_time=time_ns()))
         if (figures := self._owner.instruments) is not None:
             figures.add_event(labels, took_s, self._context)
 
@@ -184,7 +187,7 @@ class _Event:
         event, word = self._event, "cancelled"
         if result is not None:
             known = event or HookEventName.Notification
-            word = verdict_word(known, result, self._fields)
+            word = verdict_word(known, result)
         stage = _failed_stage(result)
         return _event_labels(event, word, stage)
 
@@ -262,7 +265,10 @@ class _Hook:
             if span.is_recording():
                 self._describe(span, result)
         finally:
-            span.end()
+            # The event waits for the spans of its hooks, but not of async ones.
+            is_async = "hookline.hook.async" in self._facts.attributes
+            end = self._owner.courier.tell if is_async else self._owner.courier.put
+            end(partial(span.end, end_time=time_ns()))
         if (figures := self._owner.instruments) is not None and result is not None:
             labels = self._facts.labels
             if result.cause is not None:

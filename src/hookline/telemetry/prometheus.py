@@ -15,6 +15,7 @@ from typing import Any
 
 from hookline.errors import MissingExtraError
 from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.log import Courier
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 
@@ -30,7 +31,11 @@ try:
         ProcessCollector,
         generate_latest,
     )
-    from prometheus_client.core import GaugeMetricFamily, Metric
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        Metric,
+    )
     from prometheus_client.registry import Collector
 except ImportError as error:
     raise MissingExtraError("metrics", "prometheus-client") from error
@@ -58,6 +63,7 @@ class PrometheusTelemetry:
     """Counts events and hooks in a registry of its own."""
 
     def __init__(self) -> None:
+        self.courier = Courier()  # never used: nothing here can hang
         self._registry = registry = CollectorRegistry(auto_describe=True)
         self._hooks: dict[tuple[str, str], _HookFigures] = {}
         self._verdicts: dict[
@@ -89,17 +95,16 @@ class PrometheusTelemetry:
         carrier: Carrier | None,
     ) -> _Event:
         """Start the clock of an event."""
-        return _Event(self, event, fields)
+        return _Event(self, event)
 
     def end_event(
         self,
         event: HookEventName | None,
-        fields: Mapping[str, Any],
         result: ProcessedHookResult | None,
         seconds: float,
     ) -> None:
         """Count an event that has its verdict, or was cancelled."""
-        verdict = _verdict(event, fields, result)
+        verdict = _verdict(event, result)
         found = self._verdicts.get((event, verdict))
         if found is None:
             # To find a series by its labels costs more than to count.
@@ -126,16 +131,12 @@ class PrometheusTelemetry:
         return generate_latest(self._registry)
 
 
-def _verdict(
-    event: HookEventName | None,
-    fields: Mapping[str, Any],
-    result: ProcessedHookResult | None,
-) -> str:
+def _verdict(event: HookEventName | None, result: ProcessedHookResult | None) -> str:
     if result is None:
         return "cancelled"
     if event is None:
         return "failed"
-    word = verdict_word(event, result, fields)
+    word = verdict_word(event, result)
     aggregated = result.aggregated
     # Without results the event failed before its hooks, and no policy closed it.
     failed = not aggregated.success and not aggregated.hook_results
@@ -145,17 +146,11 @@ def _verdict(
 class _Event:
     """One event."""
 
-    __slots__ = ("_event", "_fields", "_owner", "_started")
+    __slots__ = ("_event", "_owner", "_started")
 
-    def __init__(
-        self,
-        owner: PrometheusTelemetry,
-        event: HookEventName | None,
-        fields: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, owner: PrometheusTelemetry, event: HookEventName | None) -> None:
         self._owner = owner
         self._event = event
-        self._fields = fields
         self._started = perf_counter()
 
     def start_hook(self, hook: RegisteredHook, call: HookCall) -> _Hook:
@@ -165,7 +160,7 @@ class _Event:
     def end(self, result: ProcessedHookResult | None) -> None:
         """Count the verdict."""
         seconds = perf_counter() - self._started
-        self._owner.end_event(self._event, self._fields, result, seconds)
+        self._owner.end_event(self._event, result, seconds)
 
     def carrier(self) -> Carrier:
         """Nothing to pass on."""
@@ -317,6 +312,14 @@ def _plain_gauges(state: WorkerState) -> Iterator[Metric]:
 def _labelled_gauges(state: WorkerState) -> Iterator[Metric]:
     checks = {name: check.ok for name, check in ready_checks(state).items()}
     yield _labelled("hookline_ready", "Checks of /readyz", checks, "check")
+    dropped = CounterMetricFamily(
+        "hookline_requests_dropped",
+        "Requests whose hooks did not run",
+        labels=["reason"],
+    )
+    for reason in ("expired", "overload"):
+        dropped.add_metric([reason], float(state.dropped.get(reason, 0)))
+    yield dropped
     yield _labelled("hookline_hooks", "Hooks by state", state.hooks, "state")
     opened: dict[str, bool] = {}
     for name, is_open in list(state.breakers.items())[:_MAX_HOOKS]:

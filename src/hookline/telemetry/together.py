@@ -1,24 +1,43 @@
-"""Backends side by side, guarded: nothing that they raise reaches an event."""
+"""Backends side by side: what they raise, and how long they take, reaches no event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import methodcaller
 from typing import Any
 
+from hookline.bus.trace import checked_trace
 from hookline.executors.contract import HookCall, RegisteredHook
-from hookline.log import logger
+from hookline.log import Courier, Guard
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
 
 from .contract import Carrier, EventTelemetry, HookTelemetry, Telemetry
 
+Ask = Callable[..., Any]
+"""Calls a backend, and gives what it returns; None if it fails."""
+
 
 class Together:
-    """Several backends as one; what they raise is logged once, and goes no further."""
+    """Several backends as one; one of the host's own is called in a thread."""
 
     def __init__(self, *backends: Telemetry) -> None:
         self.backends = backends
-        self._has_warned = False
+        self._couriers: list[Courier] = []
+        self._asks: list[Ask] = []
+        for backend in backends:
+            courier = getattr(backend, "courier", None)
+            if isinstance(courier, Courier):  # ours calls nothing else that may hang
+                self._asks.append(Guard("telemetry"))
+            else:
+                courier = Courier("telemetry")
+                self._asks.append(courier.ask)
+            self._couriers.append(courier)
+
+    def close(self) -> None:
+        """End the threads once they have told everything; later events start others."""
+        for courier in self._couriers:
+            courier.close()
 
     def start_event(
         self,
@@ -28,72 +47,44 @@ class Together:
         carrier: Carrier | None,
     ) -> EventTelemetry:
         """Tell all of them."""
-        events = []
-        for backend in self.backends:
-            try:
-                started = backend.start_event(event, fields, session_id, carrier)
-            # A backend calls exporters and processors of the host.
-            except Exception as error:  # noqa: BLE001
-                self.warn(error)
-            else:
-                events.append(started)
-        return _Events(self, events)
-
-    def warn(self, error: Exception) -> None:
-        """Log the first error: the next event will most likely bring it again."""
-        if not self._has_warned:
-            self._has_warned = True
-            logger.warning("telemetry failed: %s: %s", type(error).__name__, error)
+        start = methodcaller("start_event", event, fields, session_id, carrier)
+        asked = zip(self.backends, self._asks, strict=True)
+        return _Events([(ask(start, backend), ask) for backend, ask in asked])
 
 
 class _Events:
     """One event, for all backends."""
 
-    __slots__ = ("_events", "_owner")
+    __slots__ = ("_events",)
 
-    def __init__(self, owner: Together, events: list[EventTelemetry]) -> None:
-        self._owner = owner
-        self._events = events
+    def __init__(self, events: list[tuple[EventTelemetry | None, Ask]]) -> None:
+        self._events = [(event, ask) for event, ask in events if event is not None]
 
     def start_hook(self, hook: RegisteredHook, call: HookCall) -> HookTelemetry:
-        hooks: list[HookTelemetry] = []
-        for event in self._events:
-            try:
-                hooks.append(event.start_hook(hook, call))
-            except Exception as error:  # noqa: BLE001 - as above
-                self._owner.warn(error)
-        return _Hooks(self._owner, hooks)
+        start = methodcaller("start_hook", hook, call)
+        return _Hooks([(ask(start, event), ask) for event, ask in self._events])
 
     def end(self, result: ProcessedHookResult | None) -> None:
-        for event in self._events:
-            try:
-                event.end(result)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._owner.warn(error)
+        for event, ask in self._events:
+            ask(methodcaller("end", result), event)
 
     def carrier(self) -> Carrier:
-        found: dict[str, str] = {}
-        for event in self._events:
-            try:
-                found |= event.carrier()
-            except Exception as error:  # noqa: BLE001 - as above
-                self._owner.warn(error)
-        return found
+        trace: dict[str, str] = {}
+        for event, ask in self._events:
+            # What is no text cannot go into an environment or a header.
+            trace |= checked_trace(ask(methodcaller("carrier"), event))
+        return trace
 
 
 class _Hooks:
     """One run of a hook, for all backends."""
 
-    __slots__ = ("_hooks", "_owner")
+    __slots__ = ("_hooks",)
 
-    def __init__(self, owner: Together, hooks: list[HookTelemetry]) -> None:
-        self._owner = owner
-        self._hooks = hooks
+    def __init__(self, hooks: list[tuple[HookTelemetry | None, Ask]]) -> None:
+        self._hooks = [(hook, ask) for hook, ask in hooks if hook is not None]
 
     def end(self, result: HookExecutionResult | None) -> None:
         # The last one started first ends first: contexts are nested.
-        for hook in reversed(self._hooks):
-            try:
-                hook.end(result)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._owner.warn(error)
+        for hook, ask in reversed(self._hooks):
+            ask(methodcaller("end", result), hook)

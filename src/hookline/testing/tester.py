@@ -28,6 +28,7 @@ from msgspec import structs
 from hookline.config import Config
 from hookline.errors import SettingsError, nearest
 from hookline.protocol.events import HookEventName
+from hookline.protocol.jsontext import same_json
 from hookline.protocol.results import ProcessedHookResult, make_empty_success_result
 from hookline.settings.load import Settings
 from hookline.settings.locations import PROJECT_FOLDER, Place
@@ -126,6 +127,8 @@ async def firing(
 ) -> AsyncIterator[Fire]:
     """Start a hook system in a folder and give what fires its events."""
     config = Config(session_id or "hooktest", cwd, settings)
+    if not settings.projects:
+        config.settings = settings  # those hooks alone, on any machine
     config.one_shot = True
     system = config.get_hook_system()
     if system is None:  # the settings disable hooks
@@ -167,7 +170,8 @@ def change_of(result: ProcessedHookResult) -> dict[str, Any] | None:
     final = result.final_output
     if final is None:
         return None
-    return final.modified_tool_input or final.llm_request or final.llm_response
+    changes = (final.modified_tool_input, final.llm_request, final.llm_response)
+    return next((change for change in changes if change is not None), None)
 
 
 def differences(
@@ -251,7 +255,7 @@ def _content(file: Path) -> str:
 
 
 def _diff(what: str, expected: Any, actual: Any) -> Iterator[str]:
-    if actual != expected:
+    if not same_json(actual, expected):
         old, new = _pretty(expected).splitlines(), _pretty(actual).splitlines()
         names = f"{what}: expected", f"{what}: got"
         yield "\n".join(unified_diff(old, new, *names, lineterm=""))

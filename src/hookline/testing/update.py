@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from hookline.errors import HooklineError
+from hookline.protocol.jsontext import same_json
 from hookline.protocol.results import ProcessedHookResult
 from hookline.settings.toml_text import toml_pattern, toml_value
 
@@ -64,7 +65,7 @@ def _change(case: HookTestCase, result: ProcessedHookResult, *, is_new: bool) ->
     final = result.final_output
     is_whole = final is not None and final.modified_tool_input is not None
     found = changed if is_whole else part_like(case.changed, changed) or changed
-    return {} if found == case.changed else {"changed": found}
+    return {} if same_json(found, case.changed) else {"changed": found}
 
 
 def _output(case: HookTestCase, result: ProcessedHookResult) -> Update:
@@ -72,7 +73,7 @@ def _output(case: HookTestCase, result: ProcessedHookResult) -> Update:
         return {}
     wire = result.final_output.to_wire() if result.final_output else {}
     found = part_like(case.output, wire)
-    return {} if found == case.output else {"output": found or wire}
+    return {} if same_json(found, case.output) else {"output": found or wire}
 
 
 def placed(update: Update, values: Mapping[str, str]) -> Update:

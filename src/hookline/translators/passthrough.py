@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import TranslationError
+from hookline.protocol.jsontext import same_json
 
 from .messages import align
 from .sdk_objects import (
@@ -236,7 +237,7 @@ def _with_texts(candidate: Mapping[str, Any], texts: list[str]) -> dict[str, Any
 
 
 def _changed(given: Any, base: dict[str, Any], parts: dict[str, Any], kind: Any) -> Any:
-    changes = {key: new for key, new in parts.items() if base.get(key) != new}
+    changes = {k: new for k, new in parts.items() if not same_json(base.get(k), new)}
     if given is not None and not changes:
         return given
     merged = {**base, **changes}

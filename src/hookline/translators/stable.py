@@ -228,7 +228,7 @@ def tool_config_parts(
 
 def _tool_config(parts: dict[str, Any]) -> HookToolConfig:
     mode, names = parts.get("mode") or None, parts.get("allowedFunctionNames")
-    # A list restricts even when it is empty (PROTOCOL 6).
+    # A list restricts even when it is empty (protocol.md#merging).
     return HookToolConfig("NONE" if names == [] else mode, names)
 
 

@@ -214,7 +214,7 @@ class TranslatorSuite:
             assert names == (["read_file"] if carried else None)
 
     def test_limited_tools_leave_the_others_out(self: Samples) -> None:
-        """PROTOCOL 10: a restriction holds where the SDK cannot carry names."""
+        """protocol.md#callers: a restriction holds where the SDK cannot carry names."""
         request, translator = self.make_request(), self.translator
         assert translator.tool_names(request) == ["read_file", "write_file"]
         limited = translator.limit_tools(request, ["write_file"])
@@ -253,7 +253,7 @@ class TranslatorSuite:
         assert self.text_of(response) == "hi"
 
     def test_lost_calls_are_warned_of_by_the_hooks_name(self: Samples) -> None:
-        """HOOK-079, PROTOCOL 9."""
+        """HOOK-079, protocol.md#translation."""
         response = self.make_response_with_call("hi")
         with _CASE.assertLogs("hookline", "WARNING") as warned:
             rebuilt = self.translator.from_hook_llm_response(
@@ -294,7 +294,10 @@ class TranslatorSuite:
             _assert_refused(self.translator.to_hook_llm_response, value)
 
     def test_an_invalid_field_is_ignored_by_itself(self: Samples) -> None:
-        """PROTOCOL 4: the rest of the rewrite holds; a warning names hook and field."""
+        """The rest of the rewrite holds; a warning names hook and field.
+
+        protocol.md#process
+        """
         request = self.make_request()
         for field, parts in _INVALID_PARTS.items():
             with _CASE.assertLogs("hookline", "WARNING") as warned:
@@ -305,7 +308,7 @@ class TranslatorSuite:
             assert f"hook 'censor' returned llm_request.{field}" in warned.output[0]
 
     def test_whole_floats_are_integers(self: Samples) -> None:
-        """PROTOCOL 4: a number with a fraction of zero is a whole number."""
+        """protocol.md#process: a number with a fraction of zero is a whole number."""
         parts = {"messages": _REDACTED, "config": {"maxOutputTokens": 4096.0}}
         changed = self.translator.from_hook_llm_request(parts, self.make_request())
         limit = _wire(self, changed)["config"]["maxOutputTokens"]
@@ -325,7 +328,7 @@ class TranslatorSuite:
             assert "llm_request.messages[0]" in warned.output[0]
 
     def test_an_emptied_answer_is_empty(self: Samples) -> None:
-        """PROTOCOL 9: whatever else the hook left in place."""
+        """protocol.md#translation: whatever else the hook left in place."""
         response = self.make_response("secret")
         shown = to_wire(self.translator.to_hook_llm_response(response))
         for change in _EMPTIED:
@@ -336,7 +339,7 @@ class TranslatorSuite:
                 assert type(rebuilt) is type(response)
 
     def test_invalid_fields_of_a_response_are_ignored(self: Samples) -> None:
-        """PROTOCOL 4."""
+        """protocol.md#process."""
         response = self.make_response("secret")
         for field, parts in _INVALID_RESPONSE_PARTS.items():
             with _CASE.assertLogs("hookline", "WARNING") as warned:
@@ -348,7 +351,10 @@ class TranslatorSuite:
         assert self.translator.from_hook_llm_response({}, response) is response
 
     def test_a_replaced_response_has_nothing_of_the_original(self: Samples) -> None:
-        """PROTOCOL 7: the closed form, also of a response that cannot be read."""
+        """The closed form, also of a response that cannot be read.
+
+        protocol.md#results
+        """
         parts: dict[str, Any] = {"text": "closed"}
         for base in (self.make_response("secret"), self.make_response_with_call("x")):
             closed = self.translator.replaced_response(parts, base)

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from hookline.errors import TranslationError
+from hookline.protocol.jsontext import same_json
 
 from .messages import align
 from .sdk_objects import (
@@ -370,7 +371,7 @@ class SdkTranslator(HookTranslator):
     ) -> Any:
         before = seen.config or {}
         for key, value in (parts.get("config") or {}).items():
-            if _is_same(before.get(key), value):
+            if same_json(before.get(key), value):
                 continue
             changed = self._with_config(request, key, value)
             if changed is None:
@@ -620,10 +621,6 @@ def _after_results(entries: list[Entry], place: int) -> int:
     while place < len(entries) and entries[place].has_results:
         place += 1
     return place
-
-
-def _is_same(old: Any, new: Any) -> bool:
-    return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
 def merged_tool_config(

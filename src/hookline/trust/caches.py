@@ -30,6 +30,8 @@ def private_cache(project: str, stamp: Stamp) -> dict[str, str]:
         return _NOWHERE
     folder = f"{base}/{_key(stamp)}"
     if not _is_private(folder):
+        if os.path.lexists(folder):
+            return _NOWHERE  # others may have put something into it
         _make(base, folder)
         if not _is_private(folder):
             return _NOWHERE

@@ -20,7 +20,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hookline.errors import StateFileError
+from hookline.errors import SettingsError, StateFileError
 from hookline.log import logger
 from hookline.protocol.events import HookEventName
 from hookline.settings.load import Settings
@@ -56,6 +56,7 @@ from .records import (
     hook_id,
     load_record,
     placed_hooks,
+    put_first,
     settings_texts,
 )
 from .stamps import StampedPaths, file_stamp
@@ -63,7 +64,6 @@ from .stamps import StampedPaths, file_stamp
 _CLOCK_TICK_NS = 2_000_000_000
 """The coarsest clock of a file system in use."""
 _MANY = 100
-_authored: set[str] = set()
 
 
 def apply_trust(settings: Settings, cwd: str) -> Settings:
@@ -100,23 +100,18 @@ def trusts_all() -> bool:
     return value == "all"
 
 
-def run_as_author(project: str) -> None:
-    """From now on, in this process only, a project needs no approval.
-
-    For ``hookline watch``, which its author started in it (decision 0155).
-    """
-    _authored.add(project)
-
-
 def _approved_layers(
     project: str, current: list[SettingsLayer], broken: list[str]
 ) -> list[SettingsLayer]:
-    if project in _authored or trusts_all():
+    if trusts_all():
         return [replace(layer, trust=lambda _: None) for layer in current]
     path = record_path(project)
     try:
         record = None if path is None else load_record(path)
     except StateFileError as error:
+        if isinstance(error.__cause__, OSError):
+            hint = "nobody knows what was approved: make it readable"
+            raise SettingsError(f"{error}: {hint}") from error
         logger.warning("%s", error)
         return [_with_failed_approval(layer, str(error)) for layer in current]
     if path is None or record is None:
@@ -130,16 +125,13 @@ def _approved_layers(
         return [_with_failed_approval(layer, problem) for layer in layers]
     if record.version != VERSION:
         return _approved_by_another_version(record)
-    texts = settings_texts(current)
-    found = _holding_set(record.sets()) if record.earlier else record
-    found = found or record.with_settings(texts)
-    if found is None:
-        approved = _closing_layers(path, record)
-    elif texts == found.settings:
-        return _as_approved(path, found, current)
-    else:
-        quiet = [replace(layer, warnings=()) for layer in found.layers()]
-        approved = _as_approved(path, found, quiet)
+    state = _holding_state(path, record) if record.earlier else None
+    # Edited since: only the approved state counts that the project was last in.
+    state = state or record
+    if settings_texts(current) == state.settings:
+        return _as_approved(path, state, current)
+    quiet = [replace(layer, warnings=()) for layer in state.layers()]
+    approved = _as_approved(path, state, quiet)
     known = [placed for layer in approved for placed in placed_hooks(layer)]
     return [*approved, *(_new_hooks(layer, known) for layer in current)]
 
@@ -193,42 +185,6 @@ def _approved_by_another_version(record: TrustRecord) -> list[SettingsLayer]:
     ]
 
 
-def _closing_layers(path: str, record: TrustRecord) -> list[SettingsLayer]:
-    """The hooks of every approved state, for a project that is in none of them.
-
-    Nobody knows which one it was in: its guards must not give way to those of another.
-    """
-    found: list[SettingsLayer] = []
-    known: list[PlacedHook] = []
-    for one in record.sets():
-        for layer in _as_approved(path, one, _on_their_own(one)):
-            kept = _without(layer, known)
-            known += placed_hooks(kept)
-            found.append(replace(kept, warnings=() if found else kept.warnings))
-    return found
-
-
-def _on_their_own(record: TrustRecord) -> list[SettingsLayer]:
-    """Layers whose options are in their hooks, and reach those of no other state."""
-    settings = Settings(layers=tuple(record.layers()))
-
-    def settled(layer: SettingsLayer) -> SettingsLayer:
-        active = replace(layer, groups=settings.groups_of(layer))
-        groups = active.map_hooks(
-            lambda _, __, hook: (
-                None
-                if settings.disabled(layer, hook)
-                else replace(hook, on_error=settings.own_policy(layer, hook))
-            )
-        )
-        options = HooksOptions()
-        return replace(
-            layer, groups=groups, options=options, enable_hooks=True, warnings=()
-        )
-
-    return [settled(layer) for layer in settings.layers]
-
-
 def _without(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
     groups = layer.map_hooks(
         lambda event, group, hook: (
@@ -238,16 +194,24 @@ def _without(layer: SettingsLayer, known: list[PlacedHook]) -> SettingsLayer:
     return replace(layer, groups=groups)
 
 
-def _holding_set(sets: Iterable[TrustRecord]) -> TrustRecord | None:
-    """The first state that holds as a whole: a mix of two was never approved."""
-    for record in sets:
-        layers = record.layers()
-        tree = pin_project(layers, record.project, known=record.tree)
-        if not differences(record.tree, tree) and all(
-            not differences(*_named_pins(record, hook))
-            for _, _, hook in record.placed_hooks()
+def _holding_state(
+    path: str, record: TrustRecord, settings: dict[str, str] | None = None
+) -> TrustRecord | None:
+    """The first approved state, with these settings, that holds as a whole.
+
+    A mix of two was never approved.
+    """
+    for state in record.sets():
+        if settings not in (None, state.settings):
+            continue
+        tree = pin_project(state.layers(), state.project, known=state.tree)
+        if not differences(state.tree, tree) and all(
+            not differences(*_named_pins(state, hook))
+            for _, _, hook in state.placed_hooks()
         ):
-            return record
+            if not state.covers_the_same(record):
+                put_first(path, state)
+            return state
     return None
 
 
@@ -351,6 +315,8 @@ class PinnedPaths:
     def _message(self, path: str, found: Pins) -> str:
         shown = os.path.relpath(path, self._project)
         old = self._approved
+        if found.get(path, ABSENT).kind is PinKind.TOO_LARGE:
+            return f"{shown} is too large to be checked"
         added = sum(old.get(one, ABSENT) == ABSENT != pin for one, pin in found.items())
         if added >= _MANY:
             return f"{shown} and many more were added since it was approved"
@@ -366,7 +332,7 @@ class ProjectApproval:
         self, path: str, record: TrustRecord, layers: list[SettingsLayer]
     ) -> None:
         self._path = path
-        self._record_stamp = file_stamp(path)
+        self._record_stamp: object = None  # of what is known of other states
         self._layers = layers
         self._known = record
         self.record, self.tree = record, self._pinned_tree(record)
@@ -396,15 +362,12 @@ class ProjectApproval:
                 self._known = load_record(self._path) or self._known
         elif not self._known.earlier:
             return False
-        sets = (
-            one
-            for one in (self._known.sets() if self._known.version == VERSION else ())
-            if one.settings == self.record.settings
-        )
-        found = _holding_set(sets)
-        if found is None or found.covers_the_same(self.record):
+        if self._known.version != VERSION:
             return False
-        self.record, self.tree = found, self._pinned_tree(found)
+        state = _holding_state(self._path, self._known, self.record.settings)
+        if state is None or state.covers_the_same(self.record):
+            return False
+        self.record, self.tree = state, self._pinned_tree(state)
         return True
 
     def _pinned_tree(self, record: TrustRecord) -> PinnedPaths:

@@ -46,6 +46,9 @@ from hookline.shelltext.uses import (
 MAX_COPY_BYTES = 256 * 1024
 """A longer file is pinned by its digest alone: there is no copy to show."""
 
+MAX_PINNED_BYTES = 256 * 1024 * 1024
+"""A longer file is not read, and cannot be approved: events wait for the check."""
+
 MAX_TREE_ENTRIES = 20_000
 
 _SOME_MORE = 100
@@ -84,6 +87,7 @@ class PinKind(StrEnum):
     ABSENT = "absent"
     UNREADABLE = "unreadable"
     OTHER = "other"
+    TOO_LARGE = "too large"
 
 
 class Pin(Struct, frozen=True, omit_defaults=True):
@@ -616,10 +620,14 @@ def _pin_of_file(
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 return Pin(PinKind.OTHER, link=link)
+            if found.st_size > MAX_PINNED_BYTES:
+                return Pin(PinKind.TOO_LARGE, link=link)
             head = file.read(MAX_COPY_BYTES + 1)
             digest = hashlib.sha256(head)
             while piece := file.read(_CHUNK):
                 digest.update(piece)
+                if file.tell() > MAX_PINNED_BYTES:  # it grows meanwhile
+                    return Pin(PinKind.TOO_LARGE, link=link)
     except OSError:
         return Pin(PinKind.UNREADABLE, link=link)
     name = digest.hexdigest()

@@ -59,7 +59,7 @@ class TrustRecord(ApprovedSet, frozen=True, kw_only=True):
 
     project: str
     earlier: tuple[ApprovedSet, ...] = ()
-    """Approved before: on another branch, say. The last one first."""
+    """Approved before: on another branch, say. The one last seen comes first."""
     version: int = 1
 
     def sets(self) -> list[TrustRecord]:
@@ -123,11 +123,7 @@ def load_record(path: str) -> TrustRecord | None:
     if content is None:
         return None
     try:
-        raw = msgspec.json.decode(content)
-        if isinstance(raw, dict) and isinstance(raw.get("settings"), str):
-            # One file was all there was, in the first version.
-            raw["settings"] = {raw.get("file") or "": raw["settings"]}
-        return msgspec.convert(raw, TrustRecord)
+        return msgspec.json.decode(content, type=TrustRecord)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateFileError(f"{path}: is not a valid trust record: {error}") from error
 
@@ -151,6 +147,18 @@ def save_record(record: TrustRecord, copies: Mapping[str, bytes]) -> None:
                 write_private(f"{folder}/copies/{digest}", copies[digest])
         write_private(path, msgspec.json.encode(record))
         _drop_unused_copies(folder)
+
+
+def put_first(path: str, state: TrustRecord) -> None:
+    """Remember that a project is in one of its approved states again.
+
+    Where that cannot be written, the last approved one stays first.
+    """
+    folder = os.path.dirname(path)  # noqa: PTH120
+    with suppress(StateFileError, OSError), locked(folder, wait=False) as is_locked:
+        record = load_record(path) if is_locked else None
+        if record and any(map(state.covers_the_same, record.sets())):
+            write_private(path, msgspec.json.encode(_with_earlier(state, path)))
 
 
 def _with_earlier(record: TrustRecord, path: str) -> TrustRecord:

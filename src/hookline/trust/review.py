@@ -32,6 +32,7 @@ from hookline.settings.read import read_settings
 from .comparison import definition_diff, json_lines, text_lines, text_of
 from .pins import (
     ABSENT,
+    MAX_PINNED_BYTES,
     MAX_TREE_ENTRIES,
     HookFile,
     Pin,
@@ -220,6 +221,13 @@ def take_snapshot(project: str) -> Snapshot:
     except TooManyFilesError as error:
         problem = f"{error} holds more than {MAX_TREE_ENTRIES} files"
         raise SettingsError(f"{problem}, too many to approve") from error
+    for pins in (tree, *files.values()):
+        for path, pin in pins.items():
+            if pin.kind is PinKind.TOO_LARGE:
+                limit = f"more than {MAX_PINNED_BYTES >> 20} MiB"
+                hint = "move it out of .hookline, or write '!path' into trustFiles"
+                problem = f"is too large to approve ({limit}): {hint}"
+                raise SettingsError(problem, path)
     record = TrustRecord(
         project=project,
         settings=settings_texts(layers),

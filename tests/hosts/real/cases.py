@@ -96,7 +96,10 @@ def _subagent_acts(program: Program) -> list[Call | str] | None:
 
 
 def _one_file(program: Program) -> list[Call | str] | None:
-    """Not in a patch: a part of one cannot be put back (HOSTS, our names)."""
+    """Not in a patch: a part of one cannot be put back.
+
+    hosts/README.md#what-a-hook-sees
+    """
     if program.several is not None:
         return None
     return [program.write("one.txt", "text"), "done"]

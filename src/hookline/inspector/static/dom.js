@@ -3,7 +3,7 @@
 
 // Like the command line, with the letters that have no shape.
 const HIDDEN =
-  /(?![\t\n])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u202f\u2065\u034f\u115f\u1160\u2800\u3164\uffa0]/gu;
+  /(?![\t\n])[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u202f\u2800\u2d7f\u{16fe4}\u{1d159}]/gu;
 
 // The text with everything that cannot be seen written out.
 export function visible(text) {

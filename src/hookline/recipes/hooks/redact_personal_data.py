@@ -2,8 +2,7 @@
 
 Email addresses, phone numbers, card numbers (checksum verified) and bank accounts are
 replaced by ``[email]`` and so on, also when they are spelt out or use other Unicode
-characters. Model hooks do not see function calls and images (see the recipe
-``model-blind-spots``).
+characters. Model hooks do not see function calls and images.
 """
 
 import re

@@ -1,0 +1,353 @@
+"""Refuse the calls by which an agent would approve, install or remove its own guards.
+
+Asked before any hook, for every host. Reads files and the text of commands, and changes
+nothing; what it cannot see is listed in SECURITY.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from glob import glob
+
+from msgspec import Struct
+
+from hookline.errors import HooklineError
+from hookline.protocol.jsontext import encode
+from hookline.settings.locations import (
+    SYSTEM_DIR,
+    default_user_dir,
+    find_workspace,
+    folders_above,
+    is_within,
+    state_dir,
+)
+from hookline.settings.read import decode_text, parse_text, read_bytes
+from hookline.shelltext import programs
+from hookline.shelltext.commands import Command, commands
+
+from .host import HostName
+from .host_files import FILES, Layout, Scope, calls_in_text, file_of, in_home, value_at
+from .tools import DELETE, REPLACE, SHELL, WRITE, ToolCall, Wire
+
+_PERSONAL = frozenset({"trust", "init", "install", "uninstall"})
+_READING = frozenset({"-h", "--help", "--list", "--dry-run"})
+_PROGRAM = re.compile(
+    r"(-\w*m|(.*/)?)hookline(\.exe|\.cli\.main|\.__main__|/cli/main.py|/__main__.py)?"
+    r"([@=<>~\[].*)?"
+)
+_PACKAGE = re.compile(r"hookline(\[.*\])?([=<>~!].*)?")
+_INTERPRETER = re.compile(
+    rf"{programs.PYTHON}|(perl|ruby|node|php|lua|deno|bun|[gmn]?awk)[\d.]*"
+)
+_STARTS = re.compile(
+    r"import|require|subprocess|system|exec|popen|spawn|`", re.IGNORECASE
+)
+_APPROVES = re.compile(r"\b(trust|uninstall|install|init|save_record|HOOKLINE_TRUST)\b")
+_CHANGES = re.compile(
+    r"write|dump|unlink|remove|rename|replace|rmtree|truncate|copy|move"
+    r"|,\s*(mode\s*=\s*)?[rb]?['\"][wax+]|(^|\s)-\w*i"
+)
+_FED = programs.SHELLS | {"at", "batch", "crontab", "expect", "screen"}
+"""They run the lines that they are given on their standard input."""
+_TRUSTS_ALL = re.compile("HOOKLINE_TRUST=.")
+_SETTERS = frozenset({"", "export", "declare", "typeset", "readonly", "setenv"})
+_FORMATTERS = frozenset({"yq", "prettier", "biome", "black", "ruff"})
+_READERS = (
+    (programs.READERS | programs.QUIET | programs.OBEYED_OPTIONS.keys()) - _FORMATTERS
+) | {"cd", "pushd", "export", "declare", "alias", "hookline"}
+_NO_STARTERS = (_READERS | programs.WRITERS | programs.COPIERS | {"git"}) - {"hookline"}
+_REMOVALS = frozenset({"-delete", "rm", "mv", "sed", "tee", "truncate", "shred", "cp"})
+_INTO = frozenset({"t", "target-directory", "delete"})
+_GIT_CHANGES = frozenset({"checkout", "restore", "rm", "mv", "apply", "clean"})
+_SWITCHES = (
+    *((("disableAllHooks",), True), (("hooksConfig", "enabled"), False)),
+    *((("features", "hooks"), False), (("tools", "enableHooks"), False)),
+    *((("hooks", "enabled"), False), (("allowManagedHooksOnly",), True)),
+)
+"""Keys in the settings of agents by which no hook runs, and with which value."""
+_LISTS = (("hooksConfig", "disabled"), ("hooks", "disabled"))
+_VARIABLES = ("HOOKLINE_TRUST", "QWEN_CODE_SAFE_MODE", "QWEN_CODE_SIMPLE")
+"""What a hook or its agent would obey, where settings put it into the environment."""
+_SWITCH = re.compile(r"disableAllHooks|[hH]ooksConfig|[hH]ooks\b|HooksOnly")
+_MOST_FOLDERS = 4
+
+
+class _Guarded(Struct, frozen=True):
+    """A file of a coding agent's settings, where some file has an entry of ours."""
+
+    host: HostName
+    path: str
+    entries: frozenset[str] = frozenset()
+    """Our entries in it, each with all that decides when it runs."""
+    off: frozenset[str] = frozenset()
+    """What keeps hooks from running in it already."""
+
+    @classmethod
+    def of(cls, host: HostName, path: str, text: str) -> _Guarded:
+        """Read a content of the file; raises ``SettingsError``."""
+        calls = calls_in_text(host, text, path)
+        if FILES[host].layout in {Layout.SCRIPT, Layout.PLUGIN}:
+            # They are programs: any change may be the end of it.
+            return cls(host, path, frozenset({text} if calls else ()))
+        value = parse_text(text, path)
+        entries = set()
+        for call in calls:
+            is_grouped = FILES[host].layout is Layout.GROUPS
+            group = value_at(value, call.path[:-2]) if is_grouped else {}
+            beside = {key: group[key] for key in group if key != "hooks"}
+            facts = [call.event, value_at(value, call.path), beside]
+            entries.add(encode(facts).decode())
+        off = {str(keys) for keys, to in _SWITCHES if value_at(value, keys) is to}
+        for keys in _LISTS:
+            names = value_at(value, keys)
+            off |= {str(name) for name in names} if isinstance(names, list) else set()
+        off |= {word for word in _VARIABLES if word in text}
+        try:
+            json.loads(text)
+        except ValueError:
+            off |= {"comments"} if path.endswith(".json") else set()
+        return cls(host, path, frozenset(entries), frozenset(off))
+
+    def loses(self, text: str | None) -> bool:
+        """Whether an entry is missing, or hooks are off, with another content."""
+        try:
+            after = _Guarded.of(self.host, self.path, text or "")
+        except HooklineError:
+            return bool(self.entries)
+        return not (after.entries >= self.entries and after.off <= self.off)
+
+
+def refusal(call: ToolCall, cwd: str, folders: Iterable[str]) -> str | None:
+    """Why a call is refused; None where it may go on to the hooks.
+
+    ``folders``: those of the session and of its projects.
+    """
+    if not {SHELL, WRITE, REPLACE, DELETE}.intersection(tool for tool, _ in call.parts):
+        return None
+    guarded = list(_guarded_files({*folders, cwd, find_workspace(cwd).root}))
+    for tool, tool_input in call.parts:
+        line, path = tool_input.get("command"), tool_input.get("path")
+        what = None
+        if tool == SHELL and isinstance(line, str):
+            what = _command_refusal(line, cwd, guarded)
+        elif tool in (WRITE, REPLACE, DELETE) and isinstance(path, str):
+            what = _file_refusal(call, tool, tool_input, cwd, guarded)
+        if what is not None:
+            return (
+                f"{what}. Only a person may approve, install or remove guards: ask the "
+                "person to do it in a terminal of their own, not through an agent "
+                f"(cd {shlex.quote(cwd)} && hookline trust, install or uninstall)"
+            )
+    return None
+
+
+def _own_folders() -> list[str]:
+    """What is believed without an approval, and the approvals."""
+    state = state_dir()
+    kept = [f"{state}/trust", f"{state}/installed"] if state else []
+    folders = (*kept, default_user_dir(), SYSTEM_DIR)
+    return [os.path.realpath(folder) for folder in folders if folder]
+
+
+def _guarded_files(folders: Iterable[str]) -> Iterator[_Guarded]:
+    for host, files in FILES.items():
+        paths = [file_of(files, Scope.PROJECT, folder, "*") for folder in folders]
+        own = [name for name in files.off_in if name.startswith(("$", "~"))]
+        others = [
+            f"{one}/{name}" for name in {*files.off_in} - {*own} for one in folders
+        ]
+        with suppress(HooklineError):  # no home folder, so no file in it
+            paths.append(file_of(files, Scope.USER, "", "*"))
+            others += [in_home(files, name) for name in own]
+        if files.layout is Layout.SCRIPT:
+            literal = [one.replace("[", "[[]") for one in paths]
+            paths = [path for pattern in literal for path in glob(pattern)]  # noqa: PTH207
+        found = [_read(host, path) for path in paths]
+        if any(one.entries for one in found):
+            yield from (*found, *(_read(host, path) for path in others))
+
+
+def _read(host: HostName, path: str) -> _Guarded:
+    try:
+        return _Guarded.of(host, path, decode_text(read_bytes(path), path))
+    except HooklineError:
+        return _Guarded(host, path)
+
+
+def _file_refusal(
+    call: ToolCall, tool: str, tool_input: Wire, cwd: str, guarded: list[_Guarded]
+) -> str | None:
+    path = tool_input["path"].removeprefix("file://")
+    named = _places(path, [cwd])
+    if any(is_within(one, folder) for one in named for folder in _own_folders()):
+        return f"{path} decides which hooks are believed"
+    for file in guarded:
+        places = {file.path, os.path.realpath(file.path)}
+        if tool == DELETE:
+            is_lost = any(is_within(one, place) for one in places for place in named)
+            is_lost = is_lost and bool(file.entries)
+        else:
+            content = _content_after(call, tool, tool_input, file.path)
+            is_lost = bool(places & named) and file.loses(content)
+        if is_lost:
+            return f"{path} would no longer call hookline, or run no hooks"
+    return None
+
+
+def _content_after(
+    call: ToolCall, tool: str, tool_input: Wire, path: str
+) -> str | None:
+    """What a file holds after a call; None where that cannot be told."""
+    if tool == WRITE:
+        content = tool_input.get("content")
+        return content if isinstance(content, str) else None
+    text = ""
+    with suppress(HooklineError):
+        text = decode_text(read_bytes(path), path)
+    listed = call.given.get("edits")
+    for edit in listed if isinstance(listed, list) else [tool_input]:
+        old, new = (edit.get(key) for key in ("old_string", "new_string"))
+        if not isinstance(old, str) or not isinstance(new, str):
+            return None
+        if old not in text or bool(old) is not bool(text):
+            return None
+        text = text.replace(old, new, -1 if edit.get("replace_all") is True else 1)
+    return text
+
+
+def _command_refusal(line: str, cwd: str, guarded: list[_Guarded]) -> str | None:
+    # How Copilot writes the key.
+    line = line.replace("{enter}", "\n")
+    folders = [cwd]
+    says_switch = _SWITCH.search(line) is not None
+    files = [file.path for file in guarded if file.entries or says_switch]
+    kept = [*_own_folders(), *files]
+    for command in commands(line):
+        if _is_personal(command, line):
+            return f"{' '.join(command.words)[:200]!r} is for a person"
+        set_here = command.args if command.name in _SETTERS else []
+        if any(map(_TRUSTS_ALL.match, (*command.assigned, *set_here))):
+            return "HOOKLINE_TRUST approves every project"
+        if touched := _touched(command, folders, kept):
+            return f"{touched} would be changed by {command.name or 'a redirection'!r}"
+        fed = command.input_text if command.name in _FED else ""
+        if fed and fed != line and (inner := _command_refusal(fed, cwd, guarded)):
+            return inner
+        if command.name in ("cd", "pushd") and command.operands:
+            folders += sorted(_places(command.operands[0], folders) - {*folders})
+            del folders[_MOST_FOLDERS:]
+    return None
+
+
+def _is_personal(command: Command, line: str) -> bool:
+    """Whether a command is one of ours that only a person may run, or may be it."""
+    words = [command.name, *command.args]
+    words += command.piped_text.split() if command.appended else []
+    if _INTERPRETER.fullmatch(command.name):
+        code = " ".join((*command.args, command.input_text))
+        if "hookline" in code and _APPROVES.search(code) and _STARTS.search(code):
+            return True
+    elif command.name in _NO_STARTERS:
+        return False
+    if {"uninstall", "remove"} & {*words} and any(map(_PACKAGE.fullmatch, words[2:])):
+        return True
+    for place, word in enumerate(words):
+        if _PROGRAM.fullmatch(word):
+            named, *options = (*words[place + 1 :], "")
+            if named in _PERSONAL and not _only_reads(named, options, command):
+                return True
+            is_filled = command.appended and not named.isalpha()
+            if place == 0 and ("$" in named or is_filled):
+                return True
+    is_unknown = any(char in command.name for char in "$*?[")
+    hidden = _PERSONAL if "hookline" in line else {"trust"}
+    return is_unknown and bool(hidden.intersection(words[1:2]))
+
+
+def _only_reads(name: str, options: list[str], command: Command) -> bool:
+    given = options[: options.index("--")] if "--" in options else options
+    if _READING.intersection(given):
+        return True
+    # At a terminal it asks, and the agent could answer: the variables must be there.
+    is_plain = not command.wrappers and not command.assigned
+    flags = {word for word in given if word.startswith("-")}
+    return name == "trust" and is_plain and flags == {"--show"}
+
+
+def _touched(command: Command, folders: list[str], kept: list[str]) -> str | None:
+    """What of these a command may change: itself, something in it, or all above it."""
+    changed, above = _changed_words(command, kept)
+    exact = {path: one for one in kept for path in (one, os.path.realpath(one))}
+    higher = {path: one for one in kept for path in folders_above(one)[1:-1]}
+    for word in dict.fromkeys(filter(None, (*command.writes, *changed))):
+        removed = higher if word in above else {}
+        for place in _places(word, folders):
+            paths = [place]
+            if any(char in word for char in "*?["):
+                paths = [path for path in (*exact, *removed) if _names(place, path)]
+            for path in paths:
+                inside = (exact.get(one) for one in folders_above(path))
+                if touched := next(filter(None, inside), removed.get(path)):
+                    return touched
+    return None
+
+
+def _changed_words(
+    command: Command, kept: list[str]
+) -> tuple[Collection[str], Collection[str]]:
+    """The words that name what a command may change, and what it may remove.
+
+    A program that is not known to read only may change whatever it is given.
+    """
+    name, args, flags = command.name, command.args, command.flags
+    words = [*args, *(command.piped_text.split() if command.appended else ())]
+    words += [word.partition("=")[2] for word in words if "=" in word]
+    if _INTERPRETER.fullmatch(name):
+        code = " ".join((*args, command.input_text))
+        mentioned = [one for one in kept if "/".join(one.split("/")[-2:]) in code]
+        return (mentioned if _CHANGES.search(code) else ()), ()
+    if name == "find":
+        patterns = [args[i + 1] for i, one in enumerate(args[:-1]) if one == "-name"]
+        names = [one.rpartition("/")[2] for one in kept]
+        hits = [one for one in names for two in patterns if fnmatchcase(one, two)]
+        removes = _REMOVALS.intersection(args) and (hits or not patterns)
+        return (words, words) if removes else ((), ())
+    if name == "git":
+        words = words if _GIT_CHANGES.intersection(args) else []
+        return words, {*words} - {".", "./"}
+    is_reader = name in _READERS | programs.SHELLS and args[:1] != ["migrate"]
+    if is_reader or (name == "sed" and not flags & {"i", "in-place"}):
+        return (), ()
+    *sources, target = command.operands or [""]
+    names = [one.rpartition("/")[2].removeprefix("..") for one in sources]
+    inside = [f"{target}/{'*' if one in {'', '.'} else one}" for one in names]
+    if name in {"cp", "install", "rsync"} and not flags & _INTO:
+        return [target, *inside], inside if flags & {"r", "R", "a"} else ()
+    if name == "mv":
+        return [*words, *inside], [*sources, *inside]
+    return words, words if name in {"rm", "rmdir", "rsync"} else ()
+
+
+def _places(word: str, folders: list[str]) -> set[str]:
+    """Where a path leads from any of these folders, as it is written and resolved."""
+    path = os.path.expanduser(os.path.expandvars(word.replace("\0", "")))  # noqa: PTH111
+    spelled = [os.path.normpath(os.path.join(folder, path)) for folder in folders]  # noqa: PTH118
+    places = {*spelled}
+    with suppress(OSError, ValueError):
+        places |= {os.path.realpath(one) for one in spelled}
+    return places
+
+
+def _names(pattern: str, path: str) -> bool:
+    """Whether a shell makes this path of a pattern, name by name."""
+    given, names = pattern.split("/"), path.split("/")
+    return len(given) == len(names) and all(
+        fnmatchcase(name, one) and (name[:1] != "." or one[:1] == ".")
+        for one, name in zip(given, names, strict=True)
+    )

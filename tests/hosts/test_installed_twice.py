@@ -1,0 +1,140 @@
+"""Where one agent reads the settings of another, the hooks run once, never not at all.
+
+hosts/README.md#rules 9: what a repository holds does not silence the user's guards.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.installing import SCRIPTS, Shell
+
+CALL = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+HOSTS: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
+    "cursor": (
+        ".cursor/hooks.json",
+        {"hook_event_name": "preToolUse", "cursor_version": "2.0", **CALL},
+        {},
+        "preToolUse",
+    ),
+    "vscode": (
+        ".github/hooks/hookline-vscode.json",
+        {"hookEventName": "PreToolUse", "sessionId": "s", **CALL},
+        {},
+        "PreToolUse",
+    ),
+    "copilot": (
+        ".github/hooks/hookline.json",
+        {"hook_event_name": "PreToolUse", "timestamp": "2026", **CALL},
+        {"COPILOT_CLI": "1"},
+        "preToolUse",
+    ),
+}
+"""Agents that also read Claude Code's file: their own, and what they send."""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A user with a guard of their own, in a folder that Copilot trusts."""
+    shell = Shell(tmp_path)
+    shell.hooks()
+    rule = {"type": "rule", "name": "no", "when": "true", "then": {"decision": "deny"}}
+    settings = {"hooks": {"BeforeTool": [{"hooks": [rule]}]}}
+    shell.write("../home/.config/hookline/settings.json", json.dumps(settings))
+    trusted = json.dumps({"trustedFolders": [str(tmp_path)]})
+    shell.write("../home/.copilot/config.json", trusted)
+    return shell
+
+
+def is_guarded(shell: Shell, host: str) -> bool:
+    """Whether the call through Claude Code's file is answered with the guard's no."""
+    _, sent, env, _ = HOSTS[host]
+    ended = subprocess.run(
+        [f"{SCRIPTS}/hookline", "bridge", "claude"],
+        cwd=shell.project,
+        env={**shell.env, **env, "HOOKLINE_NO_RESIDENT": "1"},
+        input=json.dumps({"cwd": str(shell.project), **sent}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return "deny" in ended.stdout
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("scope", [(), ("--user",)], ids=["project", "user"])
+def test_hook_fires_once_where_both_are_installed(
+    shell: Shell, host: str, scope: tuple[str, ...]
+) -> None:
+    assert is_guarded(shell, host)
+    assert shell.run("install", host, *scope).returncode == 0
+    assert not is_guarded(shell, host)
+    shell.run("uninstall", host)
+    assert is_guarded(shell, host)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("more", ["", " >/dev/null; true", " || true"])
+@pytest.mark.parametrize("matcher", [None, "^never$"])
+def test_file_of_a_clone_silences_nobody(
+    shell: Shell, host: str, more: str, matcher: str | None
+) -> None:
+    file, _, _, event = HOSTS[host]
+    command = f"{SCRIPTS}/hookline bridge {host} {event}{more}"
+    entry = {"type": "command", "command": command, "bash": command}
+    if matcher:
+        entry["matcher"] = matcher
+    text = json.dumps({"version": 1, "hooks": {event: [entry]}})
+    shell.write(file, text)
+    assert is_guarded(shell, host)
+    # Not even in place of a file that install wrote, or beside it.
+    shell.run("install", host)
+    shell.write(file, text)
+    assert is_guarded(shell, host)
+
+
+def changed(how: str, file: Path) -> None:
+    """What may happen to a file after ``install`` wrote it."""
+    found = json.loads(file.read_text())
+    events = found["hooks"]
+    if how == "matcher":
+        next(iter(events.values()))[0]["matcher"] = "^never$"
+    elif how == "event":
+        found["hooks"] = {"sessionStart": next(iter(events.values()))}
+    elif how == "switch":
+        found["disableAllHooks"] = True
+    elif how == "link":
+        file.rename(file.with_name("other.json"))
+        file.symlink_to("other.json")
+        return
+    file.write_text(json.dumps(found) if how != "broken" else "{")
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("how", ["matcher", "event", "switch", "link", "broken"])
+def test_file_that_changed_after_install_is_not_relied_on(
+    shell: Shell, host: str, how: str
+) -> None:
+    shell.run("install", host)
+    changed(how, shell.project / HOSTS[host][0])
+    assert is_guarded(shell, host)
+
+
+def test_project_that_copilot_does_not_read_silences_nobody(shell: Shell) -> None:
+    shell.run("install", "copilot")
+    (shell.home / ".copilot/config.json").unlink()
+    assert is_guarded(shell, "copilot")
+
+
+def test_matcher_that_install_kept_silences_nobody(shell: Shell) -> None:
+    """``install`` keeps what a person wrote, and records the file with it."""
+    shell.run("install", "cursor")
+    changed("matcher", shell.project / ".cursor/hooks.json")
+    shell.run("install", "cursor")
+    assert is_guarded(shell, "cursor")
