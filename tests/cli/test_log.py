@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -178,19 +177,8 @@ def test_a_foreign_file_is_refused_by_name(bench: Bench, words: list[str]) -> No
     done = bench.run(*words)
     assert done.returncode == 1
     assert str(bench.journal) in done.stderr
-    assert "--move-aside" in done.stderr
+    assert "to start a new one" in done.stderr
     assert bench.journal.read_text() == "precious"
-
-
-def test_log_moves_a_foreign_file_aside_on_request(bench: Bench) -> None:
-    bench.journal.parent.mkdir(parents=True)
-    bench.journal.write_text("precious")
-    done = bench.run("log", "--move-aside")
-    assert done.returncode == 0
-    aside = Path(done.stdout.strip().removeprefix("moved to "))
-    assert aside.read_text() == "precious"
-    bench.fire(bench.settings("s.json", before_tool(group(GUARD))), "t")
-    assert ids(bench) == [1]
 
 
 def test_log_follows_until_interrupted(bench: Bench) -> None:

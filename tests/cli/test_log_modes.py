@@ -18,12 +18,6 @@ from .bench import GUARD, Bench, before_tool, command, group, on_terminal, says
 OBSERVER = {**GUARD, "name": "observer", "mode": "observe"}
 FIXES = says({"hookSpecificOutput": {"tool_input": {"path": "fixed"}}}, "fixes")
 WARNS = command('cat > /dev/null; echo note; echo \'{"decision": "deny"}\'', "warns")
-LATER = {
-    1: ("recheck", "is_async", "standby_hit", "standby_miss", "observed", "warnings"),
-    2: ("standby_hit", "standby_miss", "observed", "warnings"),
-    3: ("observed", "warnings"),
-}
-"""The columns that journals of earlier versions do not have."""
 
 
 def record_modes(bench: Bench) -> str:
@@ -121,30 +115,6 @@ def test_list_shows_the_mode_of_each_hook(modes: Bench) -> None:
     assert [line.split()[-1] for line in lines[1:]] == ["observe", *["enforce"] * 3]
     found = modes.json("list", "--settings", "s.json")
     assert [one["mode"] for one in found] == ["observe", *["enforce"] * 3]
-
-
-@pytest.mark.parametrize("version", LATER)
-def test_journals_of_earlier_versions_are_read(bench: Bench, version: int) -> None:
-    record_modes(bench)
-    with closing(sqlite3.connect(bench.journal)) as connection:
-        for column in LATER[version]:
-            connection.execute(f"ALTER TABLE hooks DROP COLUMN {column}")
-        connection.execute(f"PRAGMA user_version={version}")
-    first, second, third = bench.json("log")
-    assert first["would_block"] == ["observer"]
-    assert first["hooks"][0]["mode"] == "observe"
-    assert second["recheck"] == ([] if version == 1 else ["plain"])
-    assert third["hooks"][-1]["warnings"] == []
-    assert [one["id"] for one in bench.json("log", "--would-block")] == [1]
-    assert "would block: observer" in bench.run("log").stdout
-    assert {one["name"]: one["would_block"] for one in bench.json("stats")} == {
-        "observer": 1,
-        "plain": 0,
-        "fixes": 0,
-        "warns": 0,
-    }
-    assert bench.run("log", "3").returncode == 0
-    assert bench.run("stats").returncode == 0
 
 
 def test_a_hook_that_blocks_twice_is_named_once(bench: Bench) -> None:

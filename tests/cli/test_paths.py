@@ -108,7 +108,6 @@ def test_every_file_that_commands_write_is_below_a_path(
     machine.run("install codex --user --all-events")
     machine.run("bridge claude", stdin=json.dumps(EVENT))
     machine.run("bridge --stop")
-    machine.run("log --move-aside")
     machine.run("fire BeforeAgent --record")
     for line in ("demo", "stats", "replay", "check", "list") if has_xdg else ():
         machine.run(line)

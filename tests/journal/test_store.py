@@ -15,13 +15,12 @@ import pytest
 from hookline.errors import JournalError
 from hookline.journal.query import read_journal
 from hookline.journal.record import JournalRecorder
-from hookline.journal.store import move_aside, open_for_writing
+from hookline.journal.store import open_for_writing
 from tests.support.python import run_python
 
 from .support import (
     entries,
     is_intact,
-    record,
     record_write,
     system_at,
     wait_until,
@@ -72,52 +71,9 @@ async def test_a_bad_file_is_rejected_with_its_path_and_left_unchanged(
                 assert result.aggregated.success
     (warning,) = caplog.messages
     assert str(journal) in warning
-    assert "--move-aside" in warning
+    assert "to start a new one" in warning
     assert journal.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["j.sqlite"]
-
-
-@pytest.mark.parametrize("make", BAD_FILES)
-async def test_a_bad_file_can_be_moved_aside_whole(
-    make: object, tmp_path: Path
-) -> None:
-    assert callable(make)
-    journal = tmp_path / "j.sqlite"
-    make(journal)
-    before = journal.read_bytes()
-    aside = Path(move_aside(str(journal)))
-    assert not journal.exists()
-    assert aside.read_bytes() == before
-    await record(tmp_path, journal, "BeforeAgent", {"prompt": "x"})
-    assert len(entries(journal)) == 1
-
-
-def test_moving_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    moved = []
-    for text in ("one", "two", "three"):
-        journal.write_text(text)
-        moved.append(Path(move_aside(str(journal))))
-    assert [file.read_text() for file in moved] == ["one", "two", "three"]
-
-
-def test_a_journal_in_use_is_not_moved(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    recorder = JournalRecorder(str(journal))
-    record_write(recorder)
-    wait_until(lambda: journal.exists() and entries(journal))
-    try:
-        with pytest.raises(JournalError, match="in use"):
-            move_aside(str(journal))
-    finally:
-        recorder.close()
-    assert len(entries(journal)) == 1
-    assert Path(move_aside(str(journal))).exists()
-
-
-def test_moving_a_missing_file_aside_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match="nothing to move"):
-        move_aside(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device", "loop"])
@@ -136,53 +92,13 @@ def test_path_that_is_not_a_regular_file_is_rejected(kind: str, tmp_path: Path) 
             opened(str(path))
 
 
-def test_a_journal_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [3, 99], ids=["older", "newer"])
+def test_a_journal_of_another_version_is_rejected(tmp_path: Path, version: int) -> None:
     path = tmp_path / "j.sqlite"
     with closing(open_for_writing(str(path))) as connection:
-        connection.execute("PRAGMA user_version=99")
-    with pytest.raises(JournalError, match="newer hookline"):
+        connection.execute(f"PRAGMA user_version={version}")
+    with pytest.raises(JournalError, match=f"another version .*format {version}"):
         open_for_writing(str(path))
-
-
-def test_a_journal_of_version_1_is_read_and_written_on(tmp_path: Path) -> None:
-    """Version 2 marks second answers (protocol.md#several-hooks)."""
-    path = tmp_path / "j.sqlite"
-    recorder = JournalRecorder(str(path))
-    record_write(recorder)
-    recorder.close()
-    with closing(sqlite3.connect(path)) as connection:
-        for column in ("recheck", "is_async", "standby_hit", "standby_miss"):
-            connection.execute(f"ALTER TABLE hooks DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version=1")
-    assert len(entries(path)) == 1
-    recorder = JournalRecorder(str(path))
-    record_write(recorder)
-    recorder.close()
-    assert len(entries(path)) == 2
-
-
-def test_an_upgraded_journal_is_like_a_new_one(tmp_path: Path) -> None:
-    """Version 4 finds the events of a session by an index (issue 16)."""
-    old, new = tmp_path / "old.sqlite", tmp_path / "new.sqlite"
-    for path in (old, new):
-        open_for_writing(str(path)).close()
-    with closing(sqlite3.connect(old)) as connection:
-        connection.execute("DROP INDEX events_session")
-        for column in ("observed", "warnings"):
-            connection.execute(f"ALTER TABLE hooks DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version=3")
-    open_for_writing(str(old)).close()
-    assert _shape(old) == _shape(new)
-
-
-def _shape(path: Path) -> list[object]:
-    with closing(sqlite3.connect(path)) as connection:
-        columns = connection.execute("SELECT * FROM pragma_table_info('hooks')")
-        named = {row[1]: row[2:5] for row in columns}
-        indexes = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name"
-        )
-        return [named, indexes.fetchall()]
 
 
 def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
@@ -194,7 +110,7 @@ def test_damage_found_while_reading_names_the_file(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[60_000:] = os.urandom(len(content) - 60_000)
     path.write_bytes(content)
-    with pytest.raises(JournalError, match=r"j\.sqlite: is damaged .*--move-aside"):
+    with pytest.raises(JournalError, match=r"j\.sqlite: is damaged .*start a new one"):
         entries(path)
 
 

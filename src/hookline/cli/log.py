@@ -12,7 +12,7 @@ from msgspec import structs
 
 from hookline.errors import HooklineError
 from hookline.journal import query
-from hookline.journal.store import identity, move_aside
+from hookline.journal.store import identity
 
 from . import journal
 from .common import Options, Parser, at_least, log_to_stderr, note
@@ -41,7 +41,6 @@ Show recorded events, one per line, newest last; or all details of one event.
   hookline log 17                         all details of event 17
   hookline log --follow                   show new events until Ctrl-C
   hookline log --json -n 0                all events as one JSON list
-  hookline log --move-aside               rename a damaged journal
 
 Without --journal and --settings the events of this project are shown: of the
 folder with .hookline, or of the repository, around --cwd, and below it. --here
@@ -70,17 +69,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("-n --limit N", text, type=at_least(0), default=50)
     parser.add_flag("-f --follow", "keep showing events as they are recorded")
     parser.add_flag("--json", "print JSON")
-    text = "rename the journal, so that a new one is started; nothing is deleted"
-    parser.add_flag("--move-aside", text)
     journal.add_journal_arguments(parser)
 
 
 def run(options: Options) -> None:
     """Print the events."""
     log_to_stderr()
-    if options.move_aside:
-        print(f"moved to {move_aside(journal.journal_file(options))}")
-        return
     wanted = journal.event_filter(options)
     if options.id is not None:
         _print_one(options)

@@ -1,8 +1,8 @@
 """Notice new events in the journal, for all streams at once.
 
-No connection stays open: one that does would keep 'hookline log --move-aside' from
-working. The journal's files are looked at often; the journal itself is opened when they
-have changed, and once a second, since a file's times are too coarse to rely on.
+No connection stays open: the journal can be moved at any time. Its files are looked at
+often; it is opened when they have changed, and once a second, since a file's times are
+too coarse to rely on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal's SQLite file: its path, its tables, opening and moving it."""
+"""The journal's SQLite file: its path, its tables, and opening it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
-from datetime import datetime
 from sqlite3 import Connection
 from urllib.parse import quote
 
@@ -61,20 +60,11 @@ CREATE TABLE hooks (
 CREATE INDEX hooks_name ON hooks (name);
 """
 
-_SESSION_INDEX = "CREATE INDEX IF NOT EXISTS events_session ON events (session)"
-_FLAG = "INTEGER NOT NULL DEFAULT 0"
-_LATER_COLUMNS = {
-    **dict.fromkeys(("recheck", "is_async", "standby_hit", "standby_miss"), _FLAG),
-    "observed": _FLAG,
-    "warnings": "TEXT",
-}
-"""Of the table ``hooks``: journals of earlier versions lack them."""
-
 _PRIVATE = 0o600
 _BUSY_TIMEOUT_S = 10.0
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
-_ADVICE = "run 'hookline log --move-aside' to rename it"
+_ADVICE = "move it and its -wal and -shm files elsewhere to start a new one"
 FILE_NAME = "journal.sqlite"
 REPLAY_VARIABLE = "HOOKLINE_REPLAY"
 """Set for the hooks of a replay; nothing is recorded while it is set."""
@@ -97,14 +87,9 @@ def journal_path(option: bool | str, working_dir: str) -> str:
 
 
 def journal_files(path: str) -> list[str]:
-    """The files of a journal: itself, SQLite's beside it, and those moved aside."""
-    folder, name = os.path.split(path)
-    try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208
-    except OSError:
-        names = []
-    beside = [one for one in names if one.startswith((f"{name}-", f"{name}.aside-"))]
-    return [path, *(f"{folder}/{one}" for one in beside)]
+    """The files of a journal: itself, and SQLite's beside it."""
+    beside = [path + suffix for suffix in _SUFFIXES[1:]]
+    return [path, *filter(os.path.lexists, beside)]
 
 
 def _state_folder() -> str:
@@ -188,23 +173,6 @@ def check_file(path: str) -> bool:
     return True
 
 
-def move_aside(path: str) -> str:
-    """Rename a journal's files to unused names; gives the new path."""
-    path = _safe_path(path)
-    if not os.path.lexists(path):
-        raise JournalError(path, "does not exist: nothing to move")
-    _check_unused(path)
-    target = _free_name(path)
-    try:
-        for suffix in reversed(_SUFFIXES):
-            if os.path.lexists(path + suffix):
-                os.rename(path + suffix, target + suffix)  # noqa: PTH104
-    except OSError as error:
-        problem = f"cannot be renamed: {_problem(error)}"
-        raise JournalError(path, problem) from error
-    return target
-
-
 def identity(path: str) -> tuple[int, int] | None:
     """Identifies a file; None if it does not exist."""
     try:
@@ -235,34 +203,12 @@ def _connect(path: str) -> Connection:
 
 def _check_version(path: str, connection: Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > _VERSION:
-        raise JournalError(
-            path, f"was written by a newer hookline (version {version}); {_ADVICE}"
-        )
+    if version != _VERSION:
+        problem = f"was written by another version of hookline (format {version})"
+        raise JournalError(path, f"{problem}; {_ADVICE}")
     connection.execute("SELECT 1 FROM events, hooks LIMIT 1").fetchone()
-    if version < _VERSION:
-        _upgrade(connection)
     if stat.S_IMODE(os.stat(path).st_mode) != _PRIVATE:  # noqa: PTH116
         os.chmod(path, _PRIVATE)  # noqa: PTH101
-
-
-def _upgrade(connection: Connection) -> None:
-    """Add the columns and the index that journals of earlier versions lack."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Another process may have been first.
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version < _VERSION:
-            rows = connection.execute("PRAGMA table_info(hooks)")
-            there = {row[1] for row in rows}
-            for name, kind in _LATER_COLUMNS.items():
-                if name not in there:
-                    connection.execute(f"ALTER TABLE hooks ADD COLUMN {name} {kind}")
-            # About a second for a million events, once (decision 0140).
-            connection.execute(_SESSION_INDEX)
-            connection.execute(f"PRAGMA user_version={_VERSION}")
-    finally:
-        connection.execute("COMMIT")
 
 
 def damaged(path: str, error: Exception) -> JournalError:
@@ -314,31 +260,6 @@ def _fill(path: str) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
     except sqlite3.Error as error:
         raise OSError(0, str(error)) from error
-
-
-def _check_unused(path: str) -> None:
-    """Refuse to move a journal that a process is writing to."""
-    try:
-        check_file(path)
-        with closing(_connect(path)) as connection:
-            connection.execute("PRAGMA busy_timeout=0")
-            # Leaving WAL mode fails while others use the file.
-            connection.execute("PRAGMA journal_mode=DELETE").fetchone()
-            connection.execute("PRAGMA journal_mode=WAL").fetchone()
-    except (JournalError, sqlite3.DatabaseError) as error:
-        # Not a journal, or damaged: nobody can be using it.
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            problem = "is in use: stop the agents that record to it first"
-            raise JournalError(path, problem) from error
-
-
-def _free_name(path: str) -> str:
-    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    target, number = f"{path}.aside-{stamp}", 1
-    while any(os.path.lexists(target + suffix) for suffix in _SUFFIXES):
-        number += 1
-        target = f"{path}.aside-{stamp}-{number}"
-    return target
 
 
 def _problem(error: Exception) -> str:
