@@ -115,7 +115,12 @@ class Config:
 
     def prepared(self, loaded: Settings) -> Settings:
         """Settings as they apply here: managed hooks, and approved ones of projects."""
-        settings = _trusted(loaded.with_managed(), self.working_dir)
+        settings = loaded.with_managed()
+        if settings.projects or any(one.is_project for one in settings.layers):
+            # Hosts without a project need not load what checks its files.
+            from .trust.gate import apply_trust
+
+            settings = apply_trust(settings, self.working_dir)
         if settings.folder is None:
             found = find_workspace(self.working_dir).project_dir
             settings = replace(settings, project_dir=found)
@@ -206,12 +211,3 @@ def _described(layer: SettingsLayer) -> str:
     hooks = "1 hook" if count == 1 else f"{count} hooks"
     note = ", not trusted" if layer.is_unapproved else ""
     return f"{hooks} in {layer.file or 'the given settings'}{note}"
-
-
-def _trusted(settings: Settings, working_dir: str) -> Settings:
-    if not settings.projects and not any(one.is_project for one in settings.layers):
-        return settings
-    # Hosts without a project need not load what checks its files.
-    from .trust.gate import apply_trust
-
-    return apply_trust(settings, working_dir)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
@@ -150,10 +150,17 @@ logger = logging.getLogger("hookline")
 """For messages that are written at once, such as mistakes in settings."""
 
 
-def silence_log() -> None:
-    """Show no messages, in a process of ours that tells them in another way."""
-    logger.addHandler(logging.NullHandler())
+@contextmanager
+def silent_log() -> Iterator[None]:
+    """Show no messages meanwhile: the caller tells them in another way."""
+    handler, propagate = logging.NullHandler(), logger.propagate
+    logger.addHandler(handler)
     logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
 
 
 class DebugLogger(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from hookline.protocol.events import HookEventName
 
 from .fakes import GatedHandler, RecordingHandler, failed_at, result_of
 
+E = HookEventName
 REQUEST = MessageBusType.HOOK_EXECUTION_REQUEST
 RESPONSE = MessageBusType.HOOK_EXECUTION_RESPONSE
 REASON = (
@@ -43,6 +45,17 @@ async def test_request_without_an_id_gets_a_new_one_each_time() -> None:
     second = await client.request(HookEventName.BeforeTool, TOOL)
     assert UUID(first["correlationId"]).version == 4
     assert first["correlationId"] != second["correlationId"]
+
+
+@pytest.mark.parametrize("timeout_s", [math.inf, math.nan, 1e300])
+async def test_requester_that_waits_without_end_gets_its_answer(
+    timeout_s: float,
+) -> None:
+    """protocol.md#bus: ``timeoutMs`` is a number, whatever the client was given."""
+    handler = RecordingHandler(result_of({"decision": "deny"}, E.BeforeTool))
+    client = HookBusClient(serving(handler), timeout_s=timeout_s)
+    response = await client.request("BeforeTool", TOOL)
+    assert response["processed"]["blocked"] is True
 
 
 async def test_concurrent_requests_each_get_their_own_answer() -> None:
@@ -239,6 +252,47 @@ async def test_bus_that_raises_is_a_failed_response() -> None:
     response = await HookBusClient(bus).request("BeforeTool", TOOL)
     assert response["error"]["code"] == "no_responders"
     assert "the line is dead" in response["error"]["message"]
+
+
+class CarelessBus(InMemoryMessageBus):
+    """A host's bus that delivers everything, and then fails or hangs."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__()
+        self._fault = fault
+        self._answered = asyncio.Event()
+
+    def subscribe(self, message_type: str, handler: Any) -> Any:
+        unsubscribe = super().subscribe(message_type, handler)
+
+        def unsubscribe_and_raise() -> None:
+            unsubscribe()
+            raise OSError("the line is dead")
+
+        is_raising = self._fault == "unsubscribe raises"
+        return unsubscribe_and_raise if is_raising else unsubscribe
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        await super().publish(message_type, payload)
+        if message_type == RESPONSE:
+            self._answered.set()
+        elif self._fault == "publish raises":
+            await self._answered.wait()
+            raise OSError("the line is dead")
+        elif self._fault == "publish hangs":
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "fault", ["unsubscribe raises", "publish raises", "publish hangs"]
+)
+async def test_verdict_that_came_is_not_lost_by_the_bus(fault: str) -> None:
+    """protocol.md#results: nothing that only carries a verdict can change it."""
+    handler = RecordingHandler(result_of({"decision": "deny"}, E.BeforeTool))
+    bus = CarelessBus(fault)
+    RequestServer(handler, bus).subscribe()
+    response = await HookBusClient(bus).request("BeforeTool", TOOL)
+    assert response["processed"]["blocked"] is True
 
 
 class StuckBus(InMemoryMessageBus):

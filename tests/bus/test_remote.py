@@ -21,7 +21,7 @@ from hookline.protocol.events import (
 )
 from hookline.protocol.results import ProcessedHookResult, Stage
 
-from .fakes import RecordingHandler, result_of
+from .fakes import RecordingHandler, failed_at, result_of
 
 E = HookEventName
 STABLE = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -203,6 +203,16 @@ async def test_no_worker_allows_or_blocks_as_on_error_says(
     assert not result.aggregated.success
     assert result.aggregated.errors[0].details == "no_responders"
     assert result.blocked is blocked
+
+
+async def test_failure_of_a_worker_keeps_its_cause() -> None:
+    """DELTA-HFAIL-002: enough to find what went wrong there."""
+    result = await remote(RecordingHandler(failed_at(Stage.PLANNING))).fire(
+        "BeforeTool", {"tool_name": "t", "tool_input": {}}
+    )
+    (error,) = result.aggregated.errors
+    assert error.stage is Stage.PLANNING
+    assert error.details == "planning_failure: ValueError('it broke')"
 
 
 async def test_invalid_input_is_a_validation_failure() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -355,3 +357,19 @@ async def test_bridge_leaves_the_log_of_its_process_alone(
     logging.getLogger("hookline").warning("still told")
     assert "still told" in caplog.text
     await bridge.close()
+
+
+def test_command_in_a_process_of_others_leaves_the_log_as_it_was(project: Path) -> None:
+    """It shows no messages of its own beside the reply, and gives the log back."""
+    text = """import logging
+from hookline.cli.main import main
+logging.basicConfig()
+assert main(["bridge", "claude", "--no-resident"]) == 0
+logging.getLogger("hookline").warning("still told")"""
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        input=write_call(project),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr == b"WARNING:hookline:still told\n"

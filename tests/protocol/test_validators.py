@@ -222,6 +222,7 @@ def test_what_a_predicate_accepts_has_every_required_key_of_its_type(
     for name, hint in hints.items():
         value = BASE | fields
         is_required = get_origin(hint) is not NotRequired
+        assert (name in INPUT_TYPES[event].__required_keys__) is is_required
         without = {key: given for key, given in value.items() if key != name}
         assert PREDICATES[event](without) is (not is_required)
         kind = hint if is_required else get_args(hint)[0]

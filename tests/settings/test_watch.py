@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hookline import HooklineError, Settings
+from hookline import Config, HooklineError, Settings
 from hookline.cli.main import main
 from hookline.errors import ReloadError
 from hookline.settings import watch as watch_module
@@ -278,6 +278,35 @@ def test_a_file_with_new_errors_holds_up_no_other(places: Places) -> None:
     (places.user / "settings.json").unlink()
     (places.system / "settings.json").write_text('{"hooks": {"Befor": []}}')
     assert names(watch.load()) == ["project", "new"]
+    assert len(watch.refused) == 1
+
+
+@pytest.mark.parametrize("whose", ["user", "system"])
+def test_a_file_that_cannot_be_read_any_more_holds_up_no_other(
+    places: Places, whose: str
+) -> None:
+    """protocol.md#settings: at a start it raises, later its old content stays."""
+    (places.system / "settings.json").write_text(json.dumps(rules("system")))
+    watch = places.watch()
+    file = places.folder / whose / "settings.json"
+    file.unlink()
+    file.mkdir()
+    (places.project / "settings.json").write_text(json.dumps(rules("new")))
+    assert names(watch.load()) == ["new", "user", "system"]
+    (problem,) = watch.refused
+    assert problem.startswith(f"{file}: cannot be read")
+    assert not watch.has_changed(), "it is told once, not at each event"
+
+
+def test_broken_settings_of_the_system_that_appear_hold_up_no_other(
+    places: Places,
+) -> None:
+    """protocol.md#settings: they had no content before, so none is lost."""
+    config = Config(working_dir=places.work)
+    watch = places.watch()
+    (places.system / "settings.json").write_text("{ no")
+    (places.user / "settings.json").write_text(json.dumps(rules("new")))
+    assert names(config.prepared(watch.load())) == ["project", "new"]
     assert len(watch.refused) == 1
 
 

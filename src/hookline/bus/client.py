@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from math import ceil
 from typing import Any
 
@@ -32,13 +33,13 @@ from .contracts import (
     new_correlation_id,
     unanswered,
 )
-from .memory import InMemoryMessageBus
 from .trace import current_trace
 from .wire import InvalidResponseError, closed_response, has_verdict, read_response
 
 DEFAULT_TIMEOUT_S = 70.0
 """A hook's default timeout and the grace for killing it, and 5 s for the bus."""
 
+_LONGEST_S = 1e9  # the wire has no number for a requester that waits without end
 _FIRST_PAUSE_S = 0.05
 _UNANSWERED = frozenset({ResponseCode.NO_RESPONDERS, ResponseCode.TIMEOUT})
 _Answer = asyncio.Future[HookExecutionResponse]
@@ -90,7 +91,7 @@ class HookBusClient:
         }
         if trace := current_trace():
             request["traceContext"] = trace
-        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        limit_s = min(_LONGEST_S, self.timeout_s if timeout_s is None else timeout_s)
         try:
             # Plain values only: only a dict is an object on the wire.
             request["input"] = as_plain(input)
@@ -107,8 +108,6 @@ class HookBusClient:
         timeout_s: float,
         retries: int,
     ) -> HookExecutionResponse:
-        if retries < 1:
-            return await self._send_once(request, event, timeout_s)
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         pause_s = _FIRST_PAUSE_S
@@ -120,8 +119,7 @@ class HookBusClient:
             # No worker may be there for a moment while workers are replaced.
             await asyncio.sleep(min(pause_s, max(0.0, deadline - clock()) / 2))
             pause_s *= 2
-        left_s = max(0.0, deadline - clock())
-        return await self._send_once(request, event, left_s)
+        return await self._send_once(request, event, max(0.0, deadline - clock()))
 
     async def _send_once(
         self, request: HookExecutionRequest, event: HookEventName, timeout_s: float
@@ -171,8 +169,6 @@ class _Correlator:
         self._waiting: dict[str, deque[_Answer]] = {}
         self._unsubscribe: Unsubscribe | None = None
         self._has_subscribers = getattr(bus, "has_subscribers", lambda _type: True)
-        # Its publish never waits, and a timeout costs a tenth of such a request.
-        self._publishes_at_once = type(bus) is InMemoryMessageBus
 
     async def request(
         self, request: HookExecutionRequest, timeout_s: float
@@ -184,26 +180,26 @@ class _Correlator:
         answer: _Answer = loop.create_future()
         timer = loop.call_later(timeout_s, expire, answer)
         self._expect(request["correlationId"], answer)
+        # Beside the answer, which may come although the bus hangs after it has sent.
+        publishing = loop.create_task(self._publish(request, answer))
         try:
-            await self._publish(request, timeout_s)
             return await answer
         except TimeoutError:
             message = f"no response within {timeout_s:.3g} s"
             return unanswered(request, ResponseCode.TIMEOUT, message)
-        # A bus of the host is foreign code and may raise anything.
-        except Exception as error:  # noqa: BLE001
-            message = f"the bus failed: {error!r}"
-            return unanswered(request, ResponseCode.NO_RESPONDERS, message)
         finally:
+            publishing.cancel()
             timer.cancel()
             self._forget(request["correlationId"], answer)
 
-    async def _publish(self, request: HookExecutionRequest, timeout_s: float) -> None:
-        if self._publishes_at_once:
+    async def _publish(self, request: HookExecutionRequest, answer: _Answer) -> None:
+        try:
             await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
-        else:
-            async with asyncio.timeout(timeout_s):
-                await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
+        # A bus of the host is foreign code and may raise anything, also once the answer
+        # is there: that changes nothing.
+        except Exception as error:  # noqa: BLE001
+            if not answer.done():
+                answer.set_exception(error)
 
     def _expect(self, correlation_id: str, answer: _Answer) -> None:
         if self._unsubscribe is None:
@@ -218,8 +214,9 @@ class _Correlator:
         if not queue:
             del self._waiting[correlation_id]
         if not self._waiting and self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+            unsubscribe, self._unsubscribe = self._unsubscribe, None
+            with suppress(Exception):  # a bus of the host: the answer counts even so
+                unsubscribe()
 
     def _take(self, response: Any) -> None:
         found = response.get("correlationId") if isinstance(response, dict) else None

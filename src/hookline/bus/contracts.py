@@ -174,6 +174,7 @@ def expire(answer: Future[Any]) -> None:
     """Let a future fail with ``TimeoutError``, unless it is done."""
     if not answer.done():
         answer.set_exception(TimeoutError())
+        answer.exception()  # else asyncio warns where nobody waits any more
 
 
 def subject_name(what: str, name: str) -> str:

@@ -237,9 +237,8 @@ class NatsConnection:
             self._inbox = f"{self.client.new_inbox()}."
             await self.client.subscribe(f"{self._inbox}*", cb=self._take)
         if self._no_inbox:
-            raise _NoInboxError(
-                self._no_inbox
-            )  # unsent: its hooks would run for nobody
+            # Unsent: its hooks would run for nobody.
+            raise _NoInboxError(self._no_inbox)
         loop = asyncio.get_running_loop()
         reply = f"{self._inbox}{next(self._tokens)}"
         answer: asyncio.Future[bytes] = loop.create_future()

@@ -26,11 +26,7 @@ from hookline.protocol.results import (
 )
 
 from .client import HookBusClient
-from .contracts import (
-    ResponseCode,
-    failed_response,
-    new_correlation_id,
-)
+from .contracts import ResponseCode, failed_response, new_correlation_id
 from .wire import read_response
 
 
@@ -112,5 +108,5 @@ class RemoteHooks(EventFirer):
             return {}
         from hookline.translators import stable_fields
 
-        given = {name: fields.get(name) for name in names}
-        return stable_fields(event, given, self._translator)
+        payloads = {name: fields.get(name) for name in names}
+        return stable_fields(event, payloads, self._translator)

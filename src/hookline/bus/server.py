@@ -267,20 +267,17 @@ def _checked(payload: Any) -> tuple[HookEventName, HookInput]:
             raise _InvalidRequestError(ResponseCode.INVALID_REQUEST, message)
     event = known_event(name)
     if event is None:
-        raise _InvalidRequestError(ResponseCode.UNSUPPORTED_EVENT, _unknown_event(name))
+        message = "eventName: unknown event"
+        # Finding the nearest name takes time that grows with the length of this one.
+        if isinstance(name, str) and len(name) <= _LONGEST_NAME:
+            message = str(UnknownEventError(name, tuple(HookEventName)))
+        raise _InvalidRequestError(ResponseCode.UNSUPPORTED_EVENT, message)
     if isinstance(event_input, dict):
         event_input = completed(event, event_input)
     if not is_hook_input(event_input, event):
         message = explain(event, event_input)
         raise _InvalidRequestError(ResponseCode.VALIDATION_FAILURE, message)
     return event, event_input
-
-
-def _unknown_event(name: Any) -> str:
-    # Finding the nearest name takes time that grows with the length of this one.
-    if isinstance(name, str) and len(name) <= _LONGEST_NAME:
-        return str(UnknownEventError(name, tuple(HookEventName)))
-    return "eventName: unknown event"
 
 
 def _response(

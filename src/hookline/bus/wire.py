@@ -232,11 +232,11 @@ _STAGES = [stage.value for stage in Stage]
 
 
 def _error(error: _Error, event: HookEventName, correlation_id: str) -> HookError:
-    stage = error.details.get("stage")
+    stage, cause = error.details.get("stage"), error.details.get("cause")
     return HookError(
         stage=Stage(stage) if stage in _STAGES else Stage.INTERNAL,
         message=error.message,
-        details=error.code,
+        details=f"{error.code}: {cause}" if isinstance(cause, str) else error.code,
         event_name=event,
         correlation_id=correlation_id,
     )

@@ -14,7 +14,7 @@ from hookline.hosts.bridge import Bridge, Reply
 from hookline.hosts.catalog import host_of
 from hookline.hosts.failsafe import MAX_EVENT_BYTES, failsafe, failure_status
 from hookline.hosts.host import HostName
-from hookline.log import silence_log
+from hookline.log import silent_log
 
 from .common import Options, Parser
 
@@ -60,11 +60,11 @@ def run(options: Options) -> int:
     if options.host is None:
         raise HooklineError("HOST is missing; see 'hookline bridge --help'")
     host_of(options.host)
-    silence_log()  # what a person should know is in the reply
     stdin = b""
     try:
         stdin = failsafe.stdin = _read_event()
-        reply = asyncio.run(_answer(options, stdin))
+        with silent_log():  # what a person should know is in the reply
+            reply = asyncio.run(_answer(options, stdin))
     # Whatever happened, and however late: a host must not take it for a yes.
     except BaseException as error:  # noqa: BLE001
         status = failure_status(options.event, stdin)

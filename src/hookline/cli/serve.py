@@ -9,11 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from hookline.bus.contracts import (
-    HookExecutionResponse,
-    RequestHandler,
-    subject_name,
-)
+from hookline.bus.contracts import HookExecutionResponse, RequestHandler, subject_name
 from hookline.bus.server import RequestServer
 from hookline.config import Config
 from hookline.errors import BusConnectionError, HooklineError

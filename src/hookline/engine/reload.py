@@ -81,16 +81,16 @@ class SettingsReloader:
                 return self._running
             self._running = future = Future[Reloaded]()
             future.set_running_or_notify_cancel()  # whoever waits may be cancelled
-            work = threading.Thread(target=self._run, args=(future,), daemon=True)
-            work.name = "hookline-reload"
+            work = threading.Thread(
+                target=lambda: self._end(future, self._attempt()),
+                name="hookline-reload",
+                daemon=True,
+            )
             try:
                 work.start()
             except RuntimeError as error:  # no thread left, or the process ends
                 self._end(future, Reloaded(problems=(str(error),)))
             return future
-
-    def _run(self, future: Future[Reloaded]) -> None:
-        self._end(future, self._attempt())
 
     def _end(self, future: Future[Reloaded], outcome: Reloaded) -> None:
         self.last = outcome

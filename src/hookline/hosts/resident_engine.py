@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from hookline.log import silence_log
+from hookline.log import silent_log
 from hookline.processes.watcher import watcher
 
 from .bridge import Bridge
@@ -222,5 +222,5 @@ def run_engine(control: socket.socket, given: Surroundings, log: Log) -> None:
 
 
 async def _run(control: socket.socket, given: Surroundings, log: Log) -> None:
-    silence_log()  # what a person should know is in the replies
-    await EngineLoop(control, given, log).run()
+    with silent_log():  # what a person should know is in the replies
+        await EngineLoop(control, given, log).run()

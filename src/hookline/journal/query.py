@@ -52,28 +52,29 @@ class EventFilter(Struct, frozen=True, kw_only=True):
         """The condition in SQL and its values."""
         wanted: dict[str, Any] = {
             "event = ?": self.event,
-            # A name may hold what GLOB takes for a pattern.
-            "(target = ? OR target GLOB ?)": self.tool,
-            "(session = ? OR session GLOB ?)": self.session,
+            "target GLOB ?": glob_of(self.tool),
+            "session GLOB ?": glob_of(self.session),
             "at >= ?": self.since,
             "at <= ?": self.until,
             "id > ?": self.after_id,
-            _HOOK_RAN: self.hook,
+            _HOOK_RAN: glob_of(self.hook),
             "blocked = ?": self.blocked or None,
             "failed = ?": self.failed or None,
             _WOULD_BLOCK: self.would_block or None,
             "works_in(cwd, ?)": self.folder,
         }
         used = {text: value for text, value in wanted.items() if value is not None}
-        values = [value for text, value in used.items() for _ in range(text.count("?"))]
-        return " AND ".join(used) or "1", values
+        return " AND ".join(used) or "1", list(used.values())
+
+
+def glob_of(name: str | None) -> str | None:
+    """A pattern for ``GLOB`` in which only ``*`` and ``?`` are special."""
+    return name and name.replace("[", "[[]")
 
 
 _TICK_STEPS = 100_000
 """Instructions of SQLite's virtual machine, a few milliseconds."""
-_HOOK_RAN = (
-    "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND (name = ? OR name GLOB ?))"
-)
+_HOOK_RAN = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND name GLOB ?)"
 _WOULD_BLOCK = "EXISTS (SELECT 1 FROM hooks WHERE event_id = id AND would_block = ?)"
 _REMEMBERED = 4096
 """Working directories; an agent may have one for each task."""
@@ -271,8 +272,8 @@ class JournalReader(Struct):
         events = f"(SELECT id, cwd FROM events WHERE {where})"  # noqa: S608 - our names
         query = f"SELECT {_RUN} FROM {events} JOIN hooks ON event_id = id"  # noqa: S608 - our names
         if wanted.hook is not None:
-            query += " WHERE name = ? OR name GLOB ?"
-            values += [wanted.hook] * 2
+            query += " WHERE name GLOB ?"
+            values.append(glob_of(wanted.hook))
         runs = self.connection.cursor()
         runs.row_factory = None  # faster: a journal may hold millions of runs
         found: defaultdict[_Key, array[float]] = defaultdict(lambda: array("d"))

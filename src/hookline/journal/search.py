@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from hookline.protocol.jsontext import encode
 
-from .query import HOOKS_OF_EVENT, JournalReader
+from .query import HOOKS_OF_EVENT, JournalReader, glob_of
 
 VERDICTS = ("allowed", "changed", "ask", "blocked", "stopped", "failed", "would-block")
 """Values of a search's verdict; the last two are about hooks."""
@@ -70,10 +70,11 @@ class EventSearch(Struct, frozen=True, kw_only=True):
             _CONDITIONS[name] for name in _CONDITIONS if getattr(self, name) is not None
         ]
         if self.session is not None:
-            plain = not set("*?[") & set(self.session)
-            conditions.append(_ONE_SESSION if plain else _SESSIONS)
+            plain = not set("*?[") & set(self.session)  # has an index
+            conditions.append(f"session {'=' if plain else 'GLOB'} :session")
         conditions += filter(None, [_VERDICT_CONDITIONS.get(self.verdict or "")])
         values = {name: getattr(self, name) for name in self.__struct_fields__}
+        values |= {name: glob_of(values[name]) for name in ("tool", "hook", "session")}
         if self.text is not None:
             inside = encode(self.text).decode()[1:-1]
             values |= {"plain": _like(self.text), "inside": _like(inside)}
@@ -106,14 +107,11 @@ _CONDITIONS = {
     "event": "event = :event",
     "since": "at >= :since",
     "until": "at <= :until",
-    "tool": "(target = :tool OR target GLOB :tool)",
-    "hook": _OF_HOOKS.format("(+name = :hook OR +name GLOB :hook)"),
+    "tool": "target GLOB :tool",
+    "hook": _OF_HOOKS.format("+name GLOB :hook"),
     # As bytes: SQLite gives a function no text that is not UTF-8.
     "project": "project_of(CAST(cwd AS BLOB)) = :project",
 }
-_ONE_SESSION = "session = :session"
-"""Has an index."""
-_SESSIONS = f"({_ONE_SESSION} OR session GLOB :session)"
 _VERDICT_CONDITIONS = {
     **dict.fromkeys(VERDICTS, "verdict = :verdict"),
     "failed": "failed",

@@ -5,8 +5,6 @@ methods of ``EventFirer``, so a caller need not know where the hooks run. The Ty
 describe what a hook finds on its standard input (public as ``hookline.types``).
 """
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -96,18 +96,19 @@ class SettingsOrigin(Struct, frozen=True, kw_only=True):
         return cls(places=SettingsPlaces(project_dir=start, also=also))
 
     def load(self, *, strict: bool = True) -> Settings:
-        """Load them again; raises ``SettingsError`` where the one file is unusable.
+        """Load them again; raises ``SettingsError`` for a file that must be readable.
 
-        Not ``strict``: then it is one of the errors, as it is where there are others.
+        Not ``strict``: then it is one of the errors, and the other files count.
         """
         if self.file is None:
-            return Settings.load(places=self.places)
+            return Settings(**_from_places(self, strict=strict))
         try:
-            return Settings(**_from_one_file(read_settings(self.file), self))
+            raw = read_settings(self.file)
+            return Settings(**_from_one_file(raw, self, strict=strict))
         except SettingsError as error:
             if strict:
                 raise
-            beside = Settings(**_from_one_file({}, self))
+            beside = Settings(**_from_one_file({}, self, strict=False))
             errors = (error, *beside.errors)
             return replace(beside, layers=beside.layers[1:], errors=errors)
 
@@ -152,23 +153,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         around = SettingsOrigin.around(project_dir)
         origin = around if places is None else SettingsOrigin(places=places)
-        places = origin.places or SettingsPlaces()
-        workspace = places.workspace()
-        errors: list[SettingsError] = []
-        layers = [
-            layer
-            for place in places.folders(workspace)
-            for layer in _load_place(place, errors)
-        ]
-        layers += load_extensions(workspace.zones if workspace else ())
-        return cls(
-            layers=tuple(layers),
-            errors=tuple(errors),
-            projects=workspace.projects if workspace else (),
-            project_dir=workspace.project_dir if workspace else None,
-            folder=workspace.folder if workspace else None,
-            origin=origin,
-        )
+        return cls(**_from_places(origin))
 
     @classmethod
     def from_file(
@@ -203,14 +188,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         origin = self.origin or SettingsOrigin()
         folder = fspath((origin.places or origin).system_dir)
-        system = [one for one in self.layers if one.source is HookSource.SYSTEM]
-        if any(os.path.dirname(one.file or "") == folder for one in system):  # noqa: PTH120
-            return self
-        errors: list[SettingsError] = []
-        managed = _managed_layers(folder, errors)
-        if errors:
-            raise errors[0]
-        return replace(self, layers=(*self.layers, *managed)) if managed else self
+        errors, layers = list(self.errors), self.layers
+        if self.origin is None:  # else they were read with the others
+            layers = (*layers, *_managed_layers(folder, errors))
+        for error in errors:
+            if os.path.dirname(error.file or "") == folder:  # noqa: PTH120
+                raise error
+        return replace(self, layers=layers)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -329,20 +313,45 @@ class Settings(Struct, frozen=True, kw_only=True):
         return [layer for layer in self.layers if layer.source in sources]
 
 
-def _from_one_file(raw: dict[str, Any], origin: SettingsOrigin) -> dict[str, Any]:
+def _from_places(origin: SettingsOrigin, *, strict: bool = True) -> dict[str, Any]:
+    workspace = origin.workspace()
+    errors: list[SettingsError] = []
+    layers = [
+        layer
+        for place in origin.folders(workspace)
+        for layer in _load_place(place, errors, strict=strict)
+    ]
+    layers += load_extensions(workspace.zones if workspace else ())
+    return {
+        "layers": tuple(layers),
+        "errors": tuple(errors),
+        "projects": workspace.projects if workspace else (),
+        "project_dir": workspace.project_dir if workspace else None,
+        "folder": workspace.folder if workspace else None,
+        "origin": origin,
+    }
+
+
+def _from_one_file(
+    raw: dict[str, Any], origin: SettingsOrigin, *, strict: bool = True
+) -> dict[str, Any]:
     layers = [parse_layer(raw, HookSource.EXPLICIT, origin.label, explicit=True)]
     errors: list[SettingsError] = []
-    layers += _managed_layers(origin.system_dir, errors)
+    layers += _managed_layers(origin.system_dir, errors, strict=strict)
     return {"layers": tuple(layers), "errors": tuple(errors), "origin": origin}
 
 
-def _managed_layers(folder: str, errors: list[SettingsError]) -> list[SettingsLayer]:
-    system = _load_place(Place(HookSource.SYSTEM, folder), errors)
+def _managed_layers(
+    folder: str, errors: list[SettingsError], *, strict: bool = True
+) -> list[SettingsLayer]:
+    system = _load_place(Place(HookSource.SYSTEM, folder), errors, strict=strict)
     managed = [replace(layer, groups=_managed_groups(layer)) for layer in system]
     return [layer for layer in managed if layer.groups]
 
 
-def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer]:
+def _load_place(
+    place: Place, errors: list[SettingsError], *, strict: bool
+) -> list[SettingsLayer]:
     layers = []
     for stem in place.stems:
         try:
@@ -353,7 +362,7 @@ def _load_place(place: Place, errors: list[SettingsError]) -> list[SettingsLayer
         except SettingsError as error:
             # Whether a project's file can be read is for its approval to decide.
             cause = error.__cause__
-            if place.project is None and isinstance(cause, OSError):
+            if strict and place.project is None and isinstance(cause, OSError):
                 raise _unknown_guards(cause, error.file) from cause
             errors.append(error)
     return layers
