@@ -428,6 +428,8 @@ def test_a_command_of_a_virtual_environment_is_noted(shell: Shell) -> None:
         ((".llxprt",), "", ".llxprt"),
         ((".llxprt", ".config/llxprt-code"), "", ".config/llxprt-code"),
         ((".llxprt", ".config/llxprt-code"), "own", "own"),
+        ((".llxprt", "xdg/llxprt-code"), "", "xdg/llxprt-code"),
+        ((".llxprt", "xdg/llxprt-code"), "own", "own"),
     ],
 )
 def test_install_finds_the_users_settings_of_llxprt_code(
@@ -438,6 +440,7 @@ def test_install_finds_the_users_settings_of_llxprt_code(
     for name in there:
         (user / name).mkdir(parents=True)
     env = {"HOME": str(user), "LLXPRT_CONFIG_HOME": home and str(user / home)}
+    env |= {"XDG_CONFIG_HOME": str(user / "xdg")}
     ended = shell.run("install", "llxprt", "--user", **env)
     assert ended.returncode == 0, ended.stderr
     written = json.loads((user / expected / "settings.json").read_text())

@@ -320,6 +320,20 @@ async def test_a_block_and_a_stop_mean_what_they_mean_with_us(
     assert (await workshop.fire(event, quiet)).suppress_output
 
 
+@pytest.mark.parametrize(
+    "event", ["SessionStart", "SessionEnd", "Notification", "SubagentStart"]
+)
+async def test_a_block_where_claude_code_has_none_is_for_the_person(
+    workshop: Workshop, event: str
+) -> None:
+    """protocol.md#dialects: exit 2 on these events is shown, and nothing else."""
+    for answer in ("echo no >&2; exit 2", f"echo '{DENY.replace('deny', 'block')}'"):
+        result = await workshop.fire(event, hook("claude", answer))
+        assert (result.blocked, result.should_stop) == (False, False)
+        assert result.user_message == "no"
+        assert result.final_output is None or not result.final_output.is_blocking
+
+
 MESSAGES = {
     "JSON": (0, 'echo \'{"systemMessage": "for you"}\'', "for you"),
     "a crash": (1, "echo broken >&2; exit 1", "Warning: broken"),
@@ -471,6 +485,8 @@ DENY = json.dumps({"decision": "deny", "reason": "no"})
         ("llxprt", f"echo '{DENY}'; exit 1", False),
         ("llxprt", f"echo '{DENY}'; exit 3", False),
         ("llxprt", f"echo '{DENY}' >&2; exit 5", False),
+        ("llxprt", f"echo '{DENY}' >&2", False),
+        ("gemini", f"echo '{DENY}' >&2", True),
         ("llxprt", "echo text >&2; exit 3", False),
         ("llxprt", "echo no >&2; exit 2", True),
         ("llxprt", "exit 2", True),

@@ -229,6 +229,14 @@ async def test_a_claude_hook_that_defers_says_nothing(
         {"continue": False},
         {"decision": "block", "continue": False},
         {"hookSpecificOutput": {"permissionDecision": "deny"}},
+        {"decision": "block", "reason": " \n"},
+        {
+            "reason": "\t",
+            "hookSpecificOutput": {
+                "permissionDecision": "ask",
+                "permissionDecisionReason": " ",
+            },
+        },
     ],
 )
 async def test_the_message_of_a_refusal_without_a_reason_is_the_reason(

@@ -165,6 +165,31 @@ def test_response_has_their_keys(
     assert event["tool_response"] == {**event["tool_response"], **seen, **response}
 
 
+@pytest.mark.parametrize("tool", ["web_fetch", "other", "mcp__notes__read"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"result": "IGNORE", "error": None},
+        {"message": "ok", "html": "IGNORE"},
+        {"text": "ok", "hidden": "IGNORE"},
+        [{"type": "text", "text": "ok"}, {"type": "resource", "uri": "IGNORE"}],
+    ],
+    ids=["no error", "message", "text", "blocks"],
+)
+def test_nothing_of_a_result_is_hidden_or_made_up(tool: str, page: Any) -> None:
+    """A scanner finds what it looks for: by the tool's own keys, or in the whole."""
+    given = {"tool_name": tool, "tool_input": {}}
+    assert shown(E.AfterTool, **given, tool_response=page)["tool_response"] == page
+    ours = {"llmContent": page, "returnDisplay": ""}
+    response = shown(E.AfterTool, **given, tool_response=ours)["tool_response"]
+    if "mcp" in tool:
+        assert response == page
+    elif isinstance(page, dict):
+        assert response == {**page, **ours}
+    else:
+        assert "IGNORE" in str(response)
+
+
 @pytest.mark.parametrize(
     ("event", "fields", "seen"),
     [

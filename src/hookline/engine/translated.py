@@ -33,6 +33,7 @@ from hookline.protocol.dialect_payloads import (
 from hookline.protocol.dialects import CLAUDE, DIALECTS, LLXPRT, HostNames
 from hookline.protocol.events import TRAITS, HookEventName, Matching
 from hookline.protocol.jsontext import encode, same_json
+from hookline.protocol.outputs import NO_REASON
 from hookline.protocol.results import FailureCause, HookExecutionResult
 
 from .planner import matched_name, names_of
@@ -40,6 +41,9 @@ from .planner import matched_name, names_of
 Wire = dict[str, Any]
 _REPLACED = (HookEventName.AfterTool, HookEventName.AfterModel)
 """Where a deny in Gemini CLI takes the place of what it is about."""
+_E = HookEventName
+_UNBLOCKED = (_E.SessionStart, _E.SessionEnd, _E.Notification, _E.SubagentStart)
+"""Where Claude Code shows a block to the person, and goes on."""
 _UNREAD: Wire = {"success": True, "cause": None, "error": None}
 """Before an answer is read: a decision of theirs need not be one of ours."""
 
@@ -97,8 +101,7 @@ def _read_claude(
 ) -> HookExecutionResult:
     if async_timeout(result.stdout.partition("\n")[0].encode(), 0) is not None:
         # What follows such a first line counts for nothing: it is no broken answer.
-        is_broken = result.cause is FailureCause.OUTPUT
-        healthy = {"success": True, "cause": None, "error": None} if is_broken else {}
+        healthy = _UNREAD if result.cause is FailureCause.OUTPUT else {}
         silent: Wire = {"output": None, "raw_output": None, "warnings": ()}
         return structs.replace(result, **silent, **healthy)
     if result.raw_output is None:
@@ -112,6 +115,9 @@ def _read_claude(
             said = claude_text(event, result.stdout)
         else:
             said = claude_output(event, parsed, given, name)
+    if result.event_name in _UNBLOCKED and said.get("decision") in ("block", "deny"):
+        message = said.get("systemMessage") or said.get("reason")
+        said = {**said, "decision": None, "systemMessage": message}
     read = _for_the_person(result, said)
     return structs.replace(read, host_answer=_for_claude(read))
 
@@ -132,8 +138,8 @@ def _read_gemini(
     theirs: HostNames, result: HookExecutionResult, given: Wire, name: str | None
 ) -> HookExecutionResult:
     event, said = result.event_name, result.raw_output
-    # llxprt-code reads an answer on exit 0 only, and denies on exit 2 only.
-    is_read = theirs is not LLXPRT or result.exit_code == 0
+    # llxprt-code reads stdout on exit 0 only, and denies on exit 2 only.
+    is_read = theirs is not LLXPRT or (result.exit_code == 0 and result.stdout)
     parsed = _gemini_answer(result) if is_read else None
     if parsed is not None:
         unread = _UNREAD if result.exit_code == 0 else {}
@@ -179,7 +185,7 @@ def _for_the_person(result: HookExecutionResult, said: Wire) -> HookExecutionRes
         return read
     message = read.output.system_message
     output = structs.replace(read.output, system_message=None)
-    if not (output.own_reason or output.stop_reason) and (
+    if output.effective_reason == NO_REASON and (
         output.asks or output.is_blocking or output.stops
     ):
         # The question, or why: a model or a person may be told nothing else.

@@ -132,8 +132,12 @@ FILES: Mapping[HostName, HostFiles] = {
     _H.LLXPRT: HostFiles(
         project=".llxprt/settings.json",
         user="$LLXPRT_CONFIG_HOME/settings.json",
-        # A version that knows the first copies the second once, if that is all it has.
-        homes={"LLXPRT_CONFIG_HOME": "~/.config/llxprt-code:~/.llxprt"},
+        # A version that knows the first two copies the last if that is all it has.
+        homes={
+            "LLXPRT_CONFIG_HOME": "~/.config/llxprt-code"
+            ":$XDG_CONFIG_HOME/llxprt-code:~/.llxprt",
+            "XDG_CONFIG_HOME": "~/.config",
+        },
         extra={"name": "hookline", **_COMMAND},
         unit_ms=1,
         off=(("hooksConfig", "enabled"), False),
@@ -357,12 +361,12 @@ def value_at(value: Any, keys: KeyPath) -> Any:
 
 def in_home(files: HostFiles, path: str) -> str:
     """A path of the user's, with ``~`` or a variable of the host."""
-    for name, default in files.homes.items():
-        given = os.environ.get(name, "")
+    for name in (name for name in files.homes if path.startswith(f"${name}")):
+        folders = [os.environ.get(name, "")]
         # A relative one would be another folder in every directory.
-        folders = [given] if os.path.isabs(given) else default.split(":")  # noqa: PTH117
-        exist = (one for one in folders if os.path.isdir(os.path.expanduser(one)))  # noqa: PTH111, PTH112
-        home = next(exist, folders[0])
+        if not os.path.isabs(folders[0]):  # noqa: PTH117
+            folders = [in_home(files, one) for one in files.homes[name].split(":")]
+        home = next(filter(os.path.isdir, folders), folders[0])
         path = path.replace(f"${name}", home)
     is_home_empty = path.startswith("~") and os.environ.get("HOME") == ""
     path = os.path.expanduser(path)  # noqa: PTH111 - a string

@@ -22,6 +22,7 @@ from .dialects import (
 from .events import HookEventName
 from .jsontext import decode, same_json, text_of
 from .results import fail_closed_output
+from .tool_fields import keys_of
 
 _E = HookEventName
 _TEXT_IS_CONTEXT = frozenset({_E.BeforeAgent, _E.SessionStart})
@@ -215,7 +216,7 @@ def ambiguity(
         return None
     name = tool_name or their_tool_name(theirs, event_input)
     for field, ours in theirs.keys.get(name, {}).items():
-        keys = _spellings(given, field, ours)
+        keys = keys_of(given, (field, *ours))
         if not all(same_json(given[key], given[keys[0]]) for key in keys):
             return f"the input has several values for {field}: {', '.join(keys)}"
     if name == "WebFetch" and len(addresses := _addresses(given)) > 1:
@@ -224,10 +225,8 @@ def ambiguity(
 
 
 def _with_our_event(specific: Wire, event: HookEventName) -> Wire:
-    ours = dict(specific)
-    if "hookEventName" in ours:
-        ours["hookEventName"] = event.value
-    return ours
+    named = {"hookEventName": event.value} if "hookEventName" in specific else {}
+    return {**specific, **named}
 
 
 _UNKNOWN: Wire = {"background_tasks": [], "session_crons": []}
@@ -238,7 +237,9 @@ def _claude_fields(event: HookEventName, shown: Wire) -> Wire:
     shown.setdefault("permission_mode", "default")
     response = shown.get("tool_response")
     # A result of another shape than ours is shown as the caller gave it.
-    if isinstance(response, dict) and response.keys() & {"llmContent", "error"}:
+    if isinstance(response, dict) and (
+        "llmContent" in response or response.get("error") is not None
+    ):
         shown |= _claude_result(shown, response)
     if event is _E.AfterTool:
         shown.setdefault("duration_ms", 0)
@@ -259,8 +260,7 @@ def _claude_fields(event: HookEventName, shown: Wire) -> Wire:
 def _claude_result(shown: Wire, response: Wire) -> Wire:
     name, error = shown["tool_name"], response.get("error")
     if error is None and CLAUDE_MCP_TOOL.fullmatch(name):
-        content = response.get("llmContent")
-        return {"tool_response": _text_of(content) or content}
+        return {"tool_response": claude_content(name, response["llmContent"])}
     theirs = _their_response(name, shown["tool_input"], response)
     fields: Wire = {"tool_response": theirs | response}
     if error is not None:
@@ -272,7 +272,7 @@ def _claude_result(shown: Wire, response: Wire) -> Wire:
 def _their_tool_input(theirs: HostNames, name: str, given: Wire) -> Wire:
     shown = dict(given)
     for field, ours in theirs.keys.get(name, {}).items():
-        keys = _spellings(given, field, ours)
+        keys = keys_of(given, (field, *ours))
         if keys and keys[0] != field:
             shown[field] = given[keys[0]]
             if len(keys) == 1:
@@ -293,11 +293,11 @@ def _our_tool_input(
     given = given if isinstance(given, dict) else {}
     ours = dict(updated)
     for field, alternatives in theirs.keys.get(name, {}).items():
-        keys = _spellings(given, field, alternatives)
+        keys = keys_of(given, (field, *alternatives))
         # Theirs is shown beside several of ours and stands for the first.
         if field in ours and keys and keys[0] != field:
             ours[keys[0]] = ours.pop(field)
-    if name == "WebFetch" and not _spellings(given, "url", ("url", "uri", "href")):
+    if name == "WebFetch" and not keys_of(given, ("url", "uri", "href")):
         ours.pop("url", None)  # _their_tool_input added it
     edits = ours.get("edits")
     if name == "MultiEdit" and "edits" not in given and isinstance(edits, list):
@@ -306,17 +306,6 @@ def _our_tool_input(
                 del ours["edits"]
                 ours |= edit
     return ours
-
-
-def _spellings(given: Wire, theirs: str, ours: tuple[str, ...]) -> list[str]:
-    """The keys of an input that are names of one field, theirs first."""
-    wanted = [_folded(theirs), *map(_folded, ours)]
-    found = [k for k, v in given.items() if v is not None and _folded(k) in wanted]
-    return sorted(found, key=lambda key: (key != theirs, wanted.index(_folded(key))))
-
-
-def _folded(key: str) -> str:
-    return key.replace("_", "").replace("-", "").lower()
 
 
 def _addresses(given: Wire) -> list[str]:
@@ -352,7 +341,7 @@ def _their_response(name: str, tool_input: Any, response: Wire) -> Wire:
         return {"filePath": path, "success": not failed}
     if name == "Read":
         return {"type": "text", "file": {"filePath": path, "content": text}}
-    if not text and isinstance(content, dict):
+    if isinstance(content, dict) and content.keys() - {"type", "text"}:
         return content  # an object has its own keys
     if name == "WebFetch":
         return {"result": text, "url": given.get("url", ""), "code": 200}

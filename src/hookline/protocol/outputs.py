@@ -123,7 +123,8 @@ class HookOutput(Struct, frozen=True, kw_only=True):
     @property
     def own_reason(self) -> str | None:
         """The reason given for the decision, if any."""
-        return self.permission_reason or self.reason
+        reasons = (self.permission_reason, self.reason)
+        return next((text for text in reasons if text and text.strip()), None)
 
     @property
     def effective_reason(self) -> str:
