@@ -295,6 +295,28 @@ async def test_verdict_that_came_is_not_lost_by_the_bus(fault: str) -> None:
     assert response["processed"]["blocked"] is True
 
 
+class OrderlyBus(InMemoryMessageBus):
+    """A host's bus that tells an auditor after everybody else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered, self.audited = asyncio.Event(), asyncio.Event()
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        await super().publish(message_type, payload)
+        if message_type == REQUEST:
+            await self.answered.wait()
+            self.audited.set()
+
+
+async def test_answer_does_not_keep_others_from_the_request() -> None:
+    bus = OrderlyBus()
+    RequestServer(RecordingHandler(), bus).subscribe()
+    assert (await HookBusClient(bus).request("BeforeTool", TOOL))["success"]
+    bus.answered.set()
+    await bus.audited.wait()
+
+
 class StuckBus(InMemoryMessageBus):
     """A host's bus that hangs."""
 

@@ -168,6 +168,7 @@ class _Correlator:
         self._bus = bus
         self._waiting: dict[str, deque[_Answer]] = {}
         self._unsubscribe: Unsubscribe | None = None
+        self._publishing: set[asyncio.Task[None]] = set()
         self._has_subscribers = getattr(bus, "has_subscribers", lambda _type: True)
 
     async def request(
@@ -180,21 +181,26 @@ class _Correlator:
         answer: _Answer = loop.create_future()
         timer = loop.call_later(timeout_s, expire, answer)
         self._expect(request["correlationId"], answer)
-        # Beside the answer, which may come although the bus hangs after it has sent.
-        publishing = loop.create_task(self._publish(request, answer))
+        # Beside the answer, which may come although the bus hangs after it has sent; to
+        # its end, since a bus may tell others after whoever answers.
+        publishing = loop.create_task(self._publish(request, answer, timeout_s))
+        self._publishing.add(publishing)
+        publishing.add_done_callback(self._publishing.discard)
         try:
             return await answer
         except TimeoutError:
             message = f"no response within {timeout_s:.3g} s"
             return unanswered(request, ResponseCode.TIMEOUT, message)
         finally:
-            publishing.cancel()
             timer.cancel()
             self._forget(request["correlationId"], answer)
 
-    async def _publish(self, request: HookExecutionRequest, answer: _Answer) -> None:
+    async def _publish(
+        self, request: HookExecutionRequest, answer: _Answer, timeout_s: float
+    ) -> None:
         try:
-            await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
+            async with asyncio.timeout(timeout_s):
+                await self._bus.publish(MessageBusType.HOOK_EXECUTION_REQUEST, request)
         # A bus of the host is foreign code and may raise anything, also once the answer
         # is there: that changes nothing.
         except Exception as error:  # noqa: BLE001
