@@ -380,11 +380,12 @@ def test_no_name_starts_a_line_of_its_own(tmp_path: Path, state: str) -> None:
         run("trust", "--yes")
         run("fire", "BeforeTool", "--tool", FORGED, "--session-id", FORGED)
     if state == "changed":
-        project.settings(*hooks[::-1], **more)
+        project.settings(*({**hook, "timeout": 5} for hook in hooks[::-1]), **more)
     elif state == "broken":
         file.write_text("{")
     for command in COMMANDS.strip().splitlines():
         shown = run(*command.split())
         assert shown, command
         lines = re.split("[\n\r\x85\u2028]", shown)
-        assert not [line for line in lines if line.startswith("FORGED")], command
+        forged = [line for line in lines if line.lstrip(" +-").startswith("FORGED")]
+        assert not forged, command

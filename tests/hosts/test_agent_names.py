@@ -119,6 +119,7 @@ ENV = {"file_path": "/x/.env", "content": "b"}
         ("['file_path'].exists(k, tool_input[k] != '')", "claude", "Write", ENV),
         ("size(tool_input) > 0 && tool_input.file_path != ''", "claude", "Write", ENV),
         ("tool_input.file_path == 'a'", "claude", "MultiEdit", MULTI),
+        ("tool_input.edits[0].new_string == 'y'", "claude", "MultiEdit", MULTI),
         ("tool_input.filePath == 'a'", "vscode", "create_file", {"filePath": "a"}),
         (
             *("tool_input.oldString == 'x'", "vscode", "multi_replace_string_in_file"),

@@ -199,6 +199,15 @@ def test_prompts_answers_and_sources_are_carried_over(host: str) -> None:
         ),
         (
             "vscode",
+            "editFiles",
+            {"files": [{"path": "a", "edits": [{"filePath": "b", "newString": "x"}]}]},
+            [
+                ("replace", {"path": "a", "new_string": "x"}),
+                ("replace", {"path": "b", "new_string": "x"}),
+            ],
+        ),
+        (
+            "vscode",
             "fetch_webpage",
             {"urls": ["http://a"], "query": "q"},
             [("web_fetch", {"url": "http://a", "query": "q"})],

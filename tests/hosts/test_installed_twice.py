@@ -132,6 +132,31 @@ def test_project_that_copilot_does_not_read_silences_nobody(shell: Shell) -> Non
     assert is_guarded(shell, "copilot")
 
 
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(
+    "more", [{"disabled": True}, {"if": "never"}, {"async": True}, {"once": True}]
+)
+def test_key_of_a_clone_that_install_kept_silences_nobody(
+    shell: Shell, host: str, more: dict[str, Any]
+) -> None:
+    file, _, _, event = HOSTS[host]
+    command = f"{SCRIPTS}/hookline bridge {host} {event}"
+    entry = {"type": "command", "command": command, "bash": command, **more}
+    shell.write(file, json.dumps({"version": 1, "hooks": {event: [entry]}}))
+    assert shell.run("install", host).returncode == 0
+    assert is_guarded(shell, host)
+
+
+def test_launcher_of_a_clone_that_install_kept_silences_nobody(shell: Shell) -> None:
+    shell.write("../home/bin/uv", "#!/bin/sh\n").chmod(0o755)
+    shell.env["PATH"] += f":{shell.home}/bin"
+    command = "uv run hookline bridge cursor preToolUse >/dev/null; true"
+    hooks = {"preToolUse": [{"command": command, "failClosed": True}]}
+    shell.write(".cursor/hooks.json", json.dumps({"version": 1, "hooks": hooks}))
+    assert shell.run("install", "cursor").returncode == 0
+    assert is_guarded(shell, "cursor")
+
+
 def test_matcher_that_install_kept_silences_nobody(shell: Shell) -> None:
     """``install`` keeps what a person wrote, and records the file with it."""
     shell.run("install", "cursor")

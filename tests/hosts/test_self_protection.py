@@ -113,6 +113,27 @@ PERSONAL = [
     "uv pip uninstall hookline",
     "python -c \"from hookline.cli.main import main; main(['trust', '--yes'])\"",
     "python - <<EOF\nimport subprocess\nsubprocess.run(['hookline', 'trust'])\nEOF",
+    'env -S"hookline trust --yes"',
+    "env --split-string='hookline trust'",
+    "env -iS 'hookline trust'",
+    "env -u CLAUDECODE -S 'hookline trust'",
+    "a=hook; a+=line; $a trust",
+    'set -- hookline trust; "$@"',
+    "bash <(echo hookline trust)",
+    "bash < <(echo hookline trust)",
+    ". <(printf 'hookline trust')",
+    "echo 'hookline trust' | tee /dev/stderr | sh",
+    "tcsh -c 'hookline trust'",
+    "xargs hookline <<< trust",
+    "expect -c 'spawn hookline trust; send y'",
+    "screen -S x -X stuff 'hookline trust\\n'",
+    "alias h='hookline trust'; h",
+    "vim -es -c ':!hookline trust'",
+    "git -c alias.x='!hookline trust' x",
+    "gawk 'BEGIN{\"hookline trust\"|getline}'",
+    f": {'a ' * 10_001}; hookline trust --yes",
+    f": {'a' * 131_072}; hook'line' trust",
+    f"{'$(' * 20}hookline trust{')' * 20}",
 ]
 HARMLESS = [
     "hookline trust --help",
@@ -151,6 +172,13 @@ HARMLESS = [
     "mkdir -p .claude/commands && echo hi > .claude/commands/x.md",
     "echo 'export HOOKLINE_TRUST=all' >> README.md",
     "rm -rf .venv dist && python -m venv .venv",
+    f"echo {'a ' * 10_001}",
+    "make install",
+    "git apply other.patch && patch -p1 < other.patch",
+    "find . -name '*.pyc' | xargs rm",
+    "chmod -R u+w . && chmod +x run.sh",
+    "ln -sf ../a .",
+    "cp other.json .claude/settings.local.json",
 ]
 
 
@@ -211,6 +239,16 @@ async def test_every_agent_is_refused_before_hooks_and_told_what_to_do(
         ("Bash", {"command": "find {state}/hookline -delete"}),
         ("Bash", {"command": "echo {state}/hookline/trust | xargs rm -r"}),
         ("Bash", {"command": "python -c \"open('{state}/hookline/trust/x','w')\""}),
+        ("Bash", {"command": "rm {state}/hookline/trust/*.json"}),
+        ("Bash", {"command": "cp x {state}/hook*/trust/y"}),
+        ("Bash", {"command": "chmod -R a+w {state}/hookline"}),
+        ("Bash", {"command": "cd {state}; cd hookline; cd trust; touch x"}),
+        ("Bash", {"command": "find {state}/hookline/trust -name x | xargs rm"}),
+        ("Bash", {"command": "sort -o {state}/hookline/trust/x.json y"}),
+        ("Bash", {"command": "awk '{print > \"{state}/hookline/trust/x\"}' y"}),
+        ("Bash", {"command": "touch x", "workdir": "{state}/hookline/trust"}),
+        ("Bash", {"command": "touch trust/x", "directory": "{state}/hookline"}),
+        ("Bash", {"command": ": " + "a " * 10_001 + "; rm -r {state}/hookline/trust"}),
     ],
 )
 async def test_writes_to_the_approvals_are_refused(
@@ -299,6 +337,34 @@ async def test_edits_of_an_agents_settings_are_judged_together(home: Path) -> No
     assert await is_refused("MultiEdit", call)
 
 
+async def test_empty_list_of_edits_hides_no_other_edit(home: Path) -> None:
+    """VS Code has several lists; what cannot be told is refused."""
+    file = str(installed())
+    change = {"filePath": file, "oldString": "PreToolUse", "newString": "X"}
+    harmless = {"old_string": "{\n", "new_string": '{\n "model": "x",\n'}
+    for given in (
+        {"edits": [], "files": [file]},
+        {"edits": [], "replacements": [change]},
+        {"filePath": file, "edits": [harmless], "replacements": [change]},
+        {"files": [{"path": "other", "edits": [change]}]},
+        {"filePath": file, **harmless, "edits": [harmless], "newString": "x"},
+        {"filePath": file, "edits": 5, "oldString": "PreToolUse", "newString": "X"},
+    ):
+        tool = "multi_replace_string_in_file"
+        assert "Only a person" in await answer(tool, given, "vscode")
+
+
+async def test_call_that_touches_too_many_files_is_blocked_unread(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at each of a hundred thousand files takes longer than agents wait."""
+    monkeypatch.setattr("hookline.hosts.bridge.refusal", None)
+    sections = (f"*** Add File: f{number}\n+x\n" for number in range(1001))
+    patch = f"*** Begin Patch\n{''.join(sections)}*** End Patch\n"
+    said = await answer("apply_patch", {"command": patch}, "codex")
+    assert "touches 1001 files" in said
+
+
 async def test_hooks_are_not_switched_off_in_another_file(home: Path) -> None:
     installed()
     off = json.dumps({"disableAllHooks": True})
@@ -352,12 +418,26 @@ async def test_guard_is_not_disabled_by_its_name(home: Path) -> None:
         ("git diff .claude/settings.json", False),
         ("python -m json.tool .claude/settings.json", False),
         ("echo '{}' > .claude/other.json", False),
+        ("ln -sfn /tmp/x .claude", True),
+        ("rsync -a --delete other/ ./", True),
+        ("chmod 0 .claude", True),
+        ("git stash push .claude/settings.json", True),
+        ("git apply change.patch", True),
+        ("patch -p1 < change.patch", True),
+        ("find . -name .claude -exec rm -rf {} +", True),
+        ("cp off.json .claude/settings.local.json", True),
+        ("cat off.json > .claude/settings.local.json", True),
+        ("rm .claude/settings.local.json .claude/settings.json", True),
+        ("cp plain.json .claude/settings.local.json", False),
     ],
 )
 async def test_command_may_read_an_agents_settings_and_not_change_them(
     home: Path, line: str, refused: bool
 ) -> None:
     installed()
+    Path("off.json").write_text('{"disableAllHooks": true}')
+    Path("plain.json").write_text("{}")
+    Path("change.patch").write_text("+++ b/.claude/settings.json\n")
     assert await is_refused("Bash", {"command": line}) is refused
 
 

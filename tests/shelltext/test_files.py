@@ -78,6 +78,7 @@ def unknown(command: str, **env: str) -> list[str]:
         "sh <<< tools/a.sh",
         "echo tools/a.sh | bash",
         "printf '%s' 'cd tools; ./a.sh' | sh",
+        "printf 'sh tools/a.sh\\n' | sh",
         "cat <<'E' | bash\ncd tools\n./a.sh\nE",
         ". tools/a.sh",
         "source ./tools/a.sh",

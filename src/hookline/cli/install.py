@@ -69,7 +69,10 @@ def run(options: Options) -> None:
     host = host_of(options.host)
     workspace = find_workspace(options.cwd)
     scope = Scope.USER if options.user else _project_scope(host, workspace)
-    hooks = _hooks(options.cwd)
+    settings = Config.load(options.cwd).settings
+    if settings.errors:
+        raise HooklineError(f"{settings.errors[0]}")
+    hooks = [hook for hook in HookRegistry(settings).all_hooks() if hook.enabled]
     wanted = wanted_events(
         host, hooks, all_events=options.all_events, fail_open=options.fail_open
     )
@@ -123,13 +126,6 @@ def _project_scope(host: Host, workspace: Workspace) -> Scope:
     return Scope.PROJECT if is_read or project.calls(host.events) else Scope.USER
 
 
-def _hooks(cwd: str) -> list[RegisteredHook]:
-    config = Config.load(cwd)
-    if config.settings.errors:
-        raise HooklineError(f"{config.settings.errors[0]}")
-    return [one for one in HookRegistry(config.settings).all_hooks() if one.enabled]
-
-
 def _require_events(
     host: Host, hooks: list[RegisteredHook], wanted: list[Wanted]
 ) -> None:
@@ -168,10 +164,13 @@ def print_diffs(changes: list[Change], would: str) -> None:
 def _diff(change: Change) -> Iterator[str]:
     from difflib import unified_diff
 
-    before, after = (_lines(one) for one in (change.before, change.after))
+    contents = (change.before, change.after)
+    texts = ((content or b"").decode(errors="replace") for content in contents)
+    # Other breaks are part of a line.
+    before, after = (re.findall(r".*\n|.+", text) for text in texts)
     names = [
         "/dev/null" if content is None else shown_path(change.path)
-        for content in (change.before, change.after)
+        for content in contents
     ]
     for line in unified_diff(before, after, names[0], names[1]):
         text = line.rstrip("\r\n")
@@ -185,11 +184,6 @@ def shown_path(path: str) -> str:
     home = os.path.expanduser("~")  # noqa: PTH111 - a string
     below = path.removeprefix(f"{absolute('.')}/")
     return below if below != path else path.replace(f"{home}/", "~/", 1)
-
-
-def _lines(content: bytes | None) -> list[str]:
-    text = (content or b"").decode(errors="replace")
-    return re.findall(r".*\n|.+", text)  # other breaks are part of a line
 
 
 def _print_changes(changes: list[Change], wanted: list[Wanted]) -> None:
@@ -210,12 +204,13 @@ def _print_notes(
     wanted: list[Wanted],
     workspace: Workspace,
 ) -> None:
-    notes = [
-        *_missing(host, hooks),
-        *_limits(host, hooks),
-        *_short(host, wanted),
-        *_shared(host, workspace),
-    ]
+    unknown = [event for event in _events(hooks) if event not in host.events.values()]
+    never = f"{host.title} has no such event, its hooks never run"
+    notes = [f"{event.value}: {never}" for event in unknown]
+    for event in _events(hooks):
+        limits = host.limits.get(event, {}).items()
+        notes += [f"{event.value}: {effect.value}: {text}" for effect, text in limits]
+    notes += [*_short(host, wanted), *_shared(host, workspace)]
     if any(one.closed for one in wanted):
         ways = "then install Hookline again, or remove its entry from the file"
         notes.append(f"{host.title} blocks tools if Hookline gives no answer: {ways}")
@@ -226,19 +221,6 @@ def _print_notes(
         notes.insert(0, f"hooks are switched off in {shown_path(off)}: none will run")
     for note in notes:
         print(printable(f"note:  {note}"))
-
-
-def _missing(host: Host, hooks: list[RegisteredHook]) -> Iterator[str]:
-    known = set(host.events.values())
-    for event in _events(hooks):
-        if event not in known:
-            yield f"{event.value}: {host.title} has no such event, its hooks never run"
-
-
-def _limits(host: Host, hooks: list[RegisteredHook]) -> Iterator[str]:
-    for event in _events(hooks):
-        for effect, instead in host.limits.get(event, {}).items():
-            yield f"{event.value}: {effect.value}: {instead}"
 
 
 def _short(host: Host, wanted: list[Wanted]) -> Iterator[str]:
@@ -261,16 +243,11 @@ def _shared(host: Host, workspace: Workspace) -> Iterator[str]:
         unless = "unless they have a 'hookline install' of their own"
         yield f"the file also serves {', '.join(readers)}, {unless}"
     for other in known.values():
-        if host.name in FILES[other.name].readers:
-            for path in _files_with_calls(other, workspace):
-                yield f"the call in {path} stays silent in {host.title} from now on"
-
-
-def _files_with_calls(host: Host, workspace: Workspace) -> Iterator[str]:
-    for scope in Scope:
-        with suppress(HooklineError):  # nobody can read it, so nobody calls it
-            found = Installer(host.name, scope, workspace).calls(host.events)
-            yield from map(shown_path, found)
+        for scope in Scope if host.name in FILES[other.name].readers else ():
+            with suppress(HooklineError):  # nobody can read it, so nobody calls it
+                for path in Installer(other.name, scope, workspace).calls(other.events):
+                    silent = f"stays silent in {host.title} from now on"
+                    yield f"the call in {shown_path(path)} {silent}"
 
 
 def _print_next(host: Host, scope: Scope, hooks: list[RegisteredHook]) -> None:

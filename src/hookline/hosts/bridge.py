@@ -173,7 +173,7 @@ class Bridge:
         loaded = known or _Loaded(folders, one_shot=self._one_shot)
         self._loaded[folders] = loaded
         if len(self._loaded) > _KEPT_CONFIGS:
-            self._retire(self._loaded.pop(next(iter(self._loaded))))
+            self._do_aside(self._loaded.pop(next(iter(self._loaded))).close())
         return loaded
 
     def look_again(self) -> None:
@@ -186,9 +186,6 @@ class Bridge:
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
         return task
-
-    def _retire(self, loaded: _Loaded) -> None:
-        self._do_aside(loaded.close())
 
     async def _unreadable(
         self, host: Host, event: str | None, error: Exception
@@ -233,7 +230,11 @@ class _Unread(Struct, frozen=True):
     def answer(self, handler: HookEventHandler, settings: Settings) -> Answer | None:
         """A block, if a policy asks for one or no guard could see the event."""
         known = self.host.events.get(self.event or "")
-        unseen = isinstance(self.error, EncodingError) and _is_guarded(handler, known)
+        # Would a hook be asked: about the event, or about any that can block?
+        events = (one for one in TRAITS if TRAITS[one].can_block)
+        asked = (one for one in events if known in (None, one))
+        is_guarded = any(map(handler.has_hooks_for, asked))
+        unseen = isinstance(self.error, EncodingError) and is_guarded
         if known is None:
             closed = unseen or BrokenSystem(self.error, settings).closed
             told = f"{self.told}; it is blocked" if closed else self.told
@@ -248,12 +249,6 @@ class _Unread(Struct, frozen=True):
         verdict = verdict_of([result])
         read = HostEvent(name=self.event or "", event=known)
         return self.host.write(read, verdict) if verdict.effects() else None
-
-
-def _is_guarded(handler: HookEventHandler, event: HookEventName | None) -> bool:
-    """Whether a hook would be asked: about the event, or about any that can block."""
-    found = [one for one in TRAITS if TRAITS[one].can_block and event in (None, one)]
-    return any(map(handler.has_hooks_for, found))
 
 
 class _Loaded:
@@ -412,7 +407,8 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
     session_id = read.session_id or now.config.session_id
     session = _HostEvents(now, session_id, read.transcript_path)
     inputs = read.inputs(host.name)
-    if event is HookEventName.BeforeTool and read.call is not None:
+    is_shown = len(inputs) <= MOST_FILES  # it is blocked anyway otherwise
+    if event is HookEventName.BeforeTool and read.call is not None and is_shown:
         places = (now.loaded.folder or "", *now.loaded.projects)
         reason = refusal(read.call, now.config.working_dir, filter(None, places))
         if reason is not None:
@@ -442,7 +438,8 @@ async def _fire(host: Host, read: HostEvent, event: HookEventName, now: _Now) ->
         about = {"host": host.name.value, "event": read.name}
         for loss in losses:
             now.handler.note(session.session_id, loss, about)
-    return _reply(answer, [*now.problems(), *_errors(results), *losses])
+    errors = [error.message for one in results for error in one.aggregated.errors]
+    return _reply(answer, [*now.problems(), *errors, *losses])
 
 
 def _bounded(conversation: str, read: HostEvent, verdict: Verdict) -> Verdict:
@@ -525,11 +522,6 @@ def _blocking(verdict: Verdict, reason: str) -> Verdict:
     reasons = [verdict.reason] if verdict.blocked else []
     reason = "\n".join(filter(None, [*reasons, reason]))
     return structs.replace(verdict, blocked=True, reason=reason, tool_input=None)
-
-
-def _errors(results: list[ProcessedHookResult]) -> Iterator[str]:
-    for result in results:
-        yield from (error.message for error in result.aggregated.errors)
 
 
 def _reply(answer: Answer, lines: list[str]) -> Reply:

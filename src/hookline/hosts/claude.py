@@ -9,7 +9,7 @@ follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hookline.protocol.dialects import (
@@ -155,7 +155,7 @@ class ClaudeHost:
             case _E.SessionStart:
                 wire = _specific(event, verdict.told())
             case _E.SubagentStart:
-                wire = _specific(event, _told_to_subagent(verdict))
+                wire = _specific(event, verdict.told_to_subagent())
             case None if event.name == BATCH:
                 wire = take_stop(event)
             case _E.PreCompress:
@@ -163,7 +163,9 @@ class ClaudeHost:
             case _:
                 wire = _shown(verdict.message)
         wire |= _shown(wire.get("systemMessage"), verdict.notice)
-        return json_answer(wire, *_expressed(wire))
+        # Some answers after a tool cannot say it, and this one does.
+        withholds = "updatedToolOutput" in wire.get("hookSpecificOutput", {})
+        return json_answer(wire, *([Effect.WITHHOLD] if withholds else []))
 
     def _own_answer(self, event: HostEvent, verdict: Verdict) -> Wire:
         """What hooks of its dialect say, and VS Code and Droid do not obey."""
@@ -286,12 +288,6 @@ def _withholding(event: HostEvent, verdict: Verdict) -> Wire:
     return _stopping(verdict) | _specific(event, updatedToolOutput=replaced)
 
 
-def _expressed(wire: Wire) -> Iterator[Effect]:
-    """What some answers after a tool cannot say, and this one does."""
-    if "updatedToolOutput" in wire.get("hookSpecificOutput", {}):
-        yield Effect.WITHHOLD
-
-
 def _refusing(verdict: Verdict) -> Wire:
     """The block of a prompt."""
     if not verdict.blocked and not verdict.stopped:
@@ -314,12 +310,6 @@ def _stopping(verdict: Verdict) -> Wire:
     if not verdict.stopped:
         return {}
     return {"continue": False, "stopReason": verdict.stop_reason or _BLOCKED}
-
-
-def _told_to_subagent(verdict: Verdict) -> str:
-    if verdict.blocked or verdict.stopped:
-        return escape(f"Do not start: {verdict.refusal()}")
-    return verdict.told()
 
 
 def _shown(*texts: str | None) -> Wire:

@@ -14,7 +14,6 @@ from hookline.protocol.events import HookEventName
 
 from .host import (
     Answer,
-    BadInputError,
     Effect,
     HostEvent,
     HostName,
@@ -24,6 +23,7 @@ from .host import (
     json_answer,
     known_event,
     object_field,
+    required,
     text_field,
     tool_result,
 )
@@ -103,7 +103,8 @@ class ClineHost:
         if ours in (_E.BeforeTool, _E.AfterTool):
             key = "tool_call" if ours is _E.BeforeTool else "tool_result"
             record = object_field(given, key)
-            call = _call(record)
+            tool_input = required(record, "input")
+            call = read_call(text_field(record, "name"), tool_input, _TOOLS)
             fields |= _tool_fields(ours, record, call)
         context = given.get("sessionContext")
         session = context if isinstance(context, dict) else {}
@@ -135,12 +136,6 @@ class ClineHost:
     def refuse(self, reason: str) -> Answer:
         """Cline ignores exit 2."""
         return json_answer({"cancel": True, "errorMessage": reason})
-
-
-def _call(record: Wire) -> ToolCall:
-    if "input" not in record:
-        raise BadInputError("input: missing")
-    return read_call(text_field(record, "name"), record["input"], _TOOLS)
 
 
 def _fields(event: HookEventName | None, given: Wire, name: str) -> Wire:

@@ -25,7 +25,6 @@ from .host import (
     Limits,
     Verdict,
     Wire,
-    escape,
     json_answer,
     tool_result,
 )
@@ -121,7 +120,7 @@ class CodexHost(ClaudeHost):
             case _E.SessionStart:
                 wire = _specific(event, verdict.told())
             case _E.SubagentStart:
-                wire = _specific(event, _told_to_subagent(verdict))
+                wire = _specific(event, verdict.told_to_subagent())
             case _E.PreCompress:
                 wire = {"systemMessage": verdict.message}
             case _:
@@ -195,12 +194,6 @@ def _after_agent(verdict: Verdict) -> Wire:
         # The reason is the next prompt: everything for the model goes into it.
         return {"decision": "block", "reason": verdict.refusal().strip() or _BLOCKED}
     return {"systemMessage": verdict.message}
-
-
-def _told_to_subagent(verdict: Verdict) -> str:
-    if verdict.blocked or verdict.stopped:
-        return escape(f"Do not start: {verdict.refusal()}")
-    return verdict.told()
 
 
 def _reason(verdict: Verdict, default: str) -> str:

@@ -137,9 +137,14 @@ class CopilotHost:
         if ours is None and own_event(name) not in _IGNORED:
             raise BadInputError(f"unknown event {name!r}")
         plain = {_CAMEL.sub("_", key).lower(): value for key, value in given.items()}
-        if self._is_silent or _is_of_subagent(ours, plain):
+        # Copilot fires these for subagents as well, beside the events of subagents.
+        is_turn = ours in (_E.BeforeAgent, _E.AfterAgent)
+        if self._is_silent or (is_turn and plain.get("agent_id") is not None):
             ours = None
-        call = _call(plain) if ours in (_E.BeforeTool, _E.AfterTool) else None
+        call = None
+        if ours in (_E.BeforeTool, _E.AfterTool):
+            tool_input = _present(plain, "tool_args", "tool_input")
+            call = read_call(text_field(plain, "tool_name"), tool_input, _TOOLS)
         carried = {key: plain[key] for key in _CARRIED if plain.get(key) is not None}
         fields = {} if ours is None else _fields(ours, name, plain, call)
         return HostEvent(
@@ -170,7 +175,7 @@ class CopilotHost:
             case _E.BeforeAgent | _E.SessionStart:
                 return json_answer({"additionalContext": verdict.told()})
             case _E.SubagentStart:
-                return json_answer({"additionalContext": _told_to_subagent(verdict)})
+                return json_answer({"additionalContext": verdict.told_to_subagent()})
         return json_answer({})
 
     def refuse(self, reason: str) -> Answer:
@@ -182,17 +187,6 @@ class CopilotHost:
 def own_event(name: str) -> str:
     """The camelCase name of an event."""
     return _OWN_NAMES.get(name, name[:1].lower() + name[1:])
-
-
-def _is_of_subagent(ours: HookEventName | None, given: Wire) -> bool:
-    """Copilot fires these for subagents as well, beside the events of subagents."""
-    is_turn = ours in (_E.BeforeAgent, _E.AfterAgent)
-    return is_turn and given.get("agent_id") is not None
-
-
-def _call(given: Wire) -> ToolCall:
-    name = text_field(given, "tool_name")
-    return read_call(name, _present(given, "tool_args", "tool_input"), _TOOLS)
 
 
 def _present(given: Wire, *names: str) -> Any:
@@ -298,12 +292,6 @@ def _refusing(verdict: Verdict) -> Wire:
     """A block without a reason is ignored by Copilot."""
     reason = verdict.refusal().strip() or _BLOCKED
     return {"decision": "block", "reason": reason}
-
-
-def _told_to_subagent(verdict: Verdict) -> str:
-    if verdict.blocked or verdict.stopped:
-        return escape(f"Do not start: {verdict.refusal()}")
-    return verdict.told()
 
 
 def _reason(verdict: Verdict) -> str:

@@ -164,6 +164,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
         reason = self.stop_reason if self.stopped and not self.blocked else self.reason
         return "\n\n".join(filter(None, [reason, self.told(escaped=escaped)]))
 
+    def told_to_subagent(self) -> str:
+        """What a subagent is told where its start cannot be blocked."""
+        if self.blocked or self.stopped:
+            return escape(f"Do not start: {self.refusal()}")
+        return self.told()
+
     def remark(self, *, escaped: bool = True) -> str:
         """What a model is told after a tool: an objection, and everything else."""
         objection = self.reason if self.blocked or self.withheld else ""

@@ -308,18 +308,13 @@ def reads_project(files: HostFiles, folder: str) -> bool:
     with suppress(HooklineError):
         settings = _settings(in_home(files, files.trusted_in))
     places = {folder, os.path.realpath(folder)}
-    projects, folders = settings.get("projects"), settings.get("trustedFolders")
-    return any(
-        isinstance(projects, dict) and _is_trusted(projects.get(one)) for one in places
-    ) or any(
+    folders = settings.get("trustedFolders")
+    levels = [value_at(settings, ("projects", one, "trust_level")) for one in places]
+    return "trusted" in levels or any(
         isinstance(trusted, str) and is_within(one, trusted)
         for trusted in (folders if isinstance(folders, list) else ())
         for one in places
     )
-
-
-def _is_trusted(project: Any) -> bool:
-    return isinstance(project, dict) and project.get("trust_level") == "trusted"
 
 
 def switched_off_in(files: HostFiles, workspace: Workspace) -> str | None:
@@ -441,22 +436,18 @@ def calls_in(host: HostName, value: Any) -> Iterator[Call]:
         command = holder.get(files.command_key) if isinstance(holder, dict) else None
         program = bridge_program(command, host)
         if program is not None:
+            matcher = str(group.get("matcher") or "").strip()
             yield Call(
                 event=event,
                 command=str(command),
                 program=program,
                 path=path,
                 timeout=hook.get(files.timeout_key or ""),
-                matcher=_matcher(group),
+                matcher="" if matcher in {"*", ".*"} else matcher,
                 closed=files.closed.items() <= hook.items()
                 if files.closed
                 else " || { " in str(command),
             )
-
-
-def _matcher(group: dict[str, Any]) -> str:
-    found = str(group.get("matcher") or "").strip()
-    return "" if found in {"*", ".*"} else found
 
 
 def _hooks(
@@ -505,13 +496,18 @@ def _calls(host: HostName, path: str, event: str) -> bool:
     record = load_record(path)
     if record is None or os.path.islink(path):  # noqa: PTH114 - a string
         return False
+    files = FILES[host]
+    # Install keeps what it finds beside its own keys, and that may hold the call back.
+    own = {*files.extra, *files.closed, files.command_key, files.timeout_key}
     try:
         content = read_bytes(path)
-        calls = calls_in_text(host, decode_text(content, path), path)
+        value = parse_text(decode_text(content, path), path)
     except SettingsError:
         return False
     return record.digest == digest(content) and any(
-        call.event == event and call.starts and not call.matcher for call in calls
+        call.event == event and call.starts and not call.is_launched and keys <= own
+        for call in calls_in(host, value)
+        for keys in [value_at(value, call.path).keys()]
     )
 
 

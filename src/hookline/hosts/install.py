@@ -288,16 +288,19 @@ class Installer:
     def _read(self, path: str) -> bytes | None:
         return read_inside(path, self._root if self.scope is Scope.PROJECT else None)
 
-    def _is_ours(self, path: str, content: bytes, record: Record) -> bool:
-        """Whether a file is as we wrote it, or holds nothing but our calls."""
-        is_same = record.digest == digest(content)
-        return is_same or self._without_calls(path, content, record) is None
-
     def _recorded(self, change: Change) -> Change:
         """With what uninstalling needs to know."""
         prior, before = load_record(change.path), change.before
         after = change.after or b""
-        if prior and before is not None and self._is_ours(change.path, before, prior):
+        # As we wrote it, or with nothing but our calls in it.
+        if (
+            prior is not None
+            and before is not None
+            and (
+                prior.digest == digest(before)
+                or self._without_calls(change.path, before, prior) is None
+            )
+        ):
             record = replace(prior, digest=digest(after))
         elif before is None:
             record = Record(path=change.path, digest=digest(after), created=True)
@@ -367,14 +370,18 @@ def with_calls(
 ) -> JsonText:
     """A host's settings with one call for each of these events and no other."""
     files = FILES[host]
-    parsed.require(files.keys, *_container(files))
     needed = {one.event: one for one in wanted}
-    for event in needed if files.layout is not Layout.TRIGGERS else ():
-        parsed.require((*files.keys, event), list, "a list")
+    if files.layout is Layout.TRIGGERS:
+        parsed.require(files.keys, list, "a list")
+    else:
+        parsed.require(files.keys, dict, "an object")
+        for event in needed:
+            parsed.require((*files.keys, event), list, "a list")
     seen: set[str] = set()
-    for call in reversed(list(calls_in(host, parsed.value))):
-        first = _first(host, parsed, call.event)
-        if call.event not in needed or call.path != first:
+    calls = list(calls_in(host, parsed.value))
+    first = {call.event: call.path for call in reversed(calls)}
+    for call in reversed(calls):
+        if call.event not in needed or call.path != first[call.event]:
             parsed = _without(files, parsed, call.path)
     for call in calls_in(host, parsed.value):
         seen.add(call.event)
@@ -386,17 +393,6 @@ def with_calls(
             command = bridge_command(program, host, one, file)
             parsed = parsed.appended(*_entry(files, one, command))
     return parsed
-
-
-def _container(files: HostFiles) -> tuple[type, str]:
-    if files.layout is Layout.TRIGGERS:
-        return list, "a list"
-    return dict, "an object"
-
-
-def _first(host: HostName, parsed: JsonText, event: str) -> KeyPath:
-    calls = calls_in(host, parsed.value)
-    return next(call.path for call in calls if call.event == event)
 
 
 def _updated(

@@ -200,7 +200,10 @@ def _insert(text: str, node: Node, key: str | None, value: Any) -> str:
     one_line = last is not None and "\n" not in text[node.start : node.end]
     trailing = last is not None and bool(_commas(text, last.end, close))
     indent = "" if one_line else _indent_of_children(text, node)
-    added = _member(key, value, None if one_line else _unit(text), indent)
+    unit = None if one_line else _unit(text)
+    added = _dump(value, unit)
+    added = added.replace("\n", f"\n{indent}") if unit else added
+    added = added if key is None else f"{_dump(key)}: {added}"
     newline = "\r\n" if "\r\n" in text else "\n"
     added = added.replace("\n", newline)
     before = " " if one_line else f"{newline}{indent}"
@@ -212,12 +215,6 @@ def _insert(text: str, node: Node, key: str | None, value: Any) -> str:
     if last is None and "\n" not in text[at:close]:
         rest = f"{newline}{_line_indent(text, node.start)}{text[close:]}"
     return f"{head}{before}{added}{after}{rest}"
-
-
-def _member(key: str | None, value: Any, unit: str | None, indent: str) -> str:
-    text = _dump(value, unit)
-    text = text.replace("\n", f"\n{indent}") if unit else text
-    return text if key is None else f"{_dump(key)}: {text}"
 
 
 def _dump(value: Any, indent: str | None = None) -> str:
@@ -241,7 +238,10 @@ def _remove(text: str, node: Node, index: int) -> str:
         text = text[:comma] + text[comma + 1 :]
         start, end = start - 1, end - 1
     text = text[:start] + text[end:]
-    return _collapsed(text, node.start) if len(node.children) == 1 else text
+    inner = text[node.start + 1 :].lstrip()
+    if len(node.children) == 1 and inner[:1] in ("}", "]"):
+        return text[: node.start + 1] + inner  # empty, in its shortest form
+    return text
 
 
 def _ends_in_line_comment(text: str, node: Node, index: int, end: int) -> bool:
@@ -250,13 +250,6 @@ def _ends_in_line_comment(text: str, node: Node, index: int, end: int) -> bool:
     found = [one for one, _, _ in _lexemes(text[start:end])]
     rest = text[node.children[index].node.end :].lstrip(" \t,")
     return bool(found) and found[-1].startswith("//") and rest[:1] not in "\r\n"
-
-
-def _collapsed(text: str, start: int) -> str:
-    """An object or array without content in its shortest form."""
-    after = text[start + 1 :]
-    inner = after.lstrip()
-    return text if inner[:1] not in ("}", "]") else text[: start + 1] + inner
 
 
 def _unit(text: str) -> str:

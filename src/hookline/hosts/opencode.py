@@ -39,7 +39,6 @@ from .tools import (
     SHELL,
     TASK,
     WRITE,
-    ToolCall,
     read_call,
 )
 
@@ -105,8 +104,10 @@ class OpenCodeHost:
     def read(self, given: Wire, name: str) -> HostEvent:
         """Read an event of this name."""
         ours = known_event(self, name)
-        is_tool = ours in (_E.BeforeTool, _E.AfterTool)
-        call = _call(given) if is_tool else None
+        call = None
+        if ours in (_E.BeforeTool, _E.AfterTool):
+            tool, args = text_field(given, "tool"), object_field(given, "args")
+            call = read_call(tool, args, _TOOLS)
         about = given.get("properties")
         about = about if isinstance(about, dict) else {}
         info = about.get("info")
@@ -146,11 +147,6 @@ class OpenCodeHost:
     def refuse(self, reason: str) -> Answer:
         """The plugin throws, which blocks a call or a prompt."""
         return json_answer({"block": reason})
-
-
-def _call(given: Wire) -> ToolCall:
-    name = text_field(given, "tool")
-    return read_call(name, object_field(given, "args"), _TOOLS)
 
 
 def _fields(event: HookEventName | None, given: Wire) -> Wire:

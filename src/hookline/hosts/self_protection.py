@@ -46,25 +46,31 @@ _INTERPRETER = re.compile(
     rf"{programs.PYTHON}|(perl|ruby|node|php|lua|deno|bun|[gmn]?awk)[\d.]*"
 )
 _STARTS = re.compile(
-    r"import|require|subprocess|system|exec|popen|spawn|`", re.IGNORECASE
+    r"import|require|subprocess|system|exec|popen|spawn|getline|`", re.IGNORECASE
 )
 _APPROVES = re.compile(r"\b(trust|uninstall|install|init|save_record|HOOKLINE_TRUST)\b")
 _CHANGES = re.compile(
     r"write|dump|unlink|remove|rename|replace|rmtree|truncate|copy|move"
-    r"|,\s*(mode\s*=\s*)?[rb]?['\"][wax+]|(^|\s)-\w*i"
+    r"|,\s*(mode\s*=\s*)?[rb]?['\"][wax+]|(^|\s)-\w*i|>\s*['\"]"
 )
+_PERSONAL_LINE = re.compile(
+    r"(!\s*)?\bhookline\s+(?:trust|init|install|uninstall)\b(?!\s+(?:--help|-h))"
+)
+_LINE_RUNNERS = frozenset({"expect", "socat", "screen", "parallel", "alias", "make"})
 _FED = programs.SHELLS | {"at", "batch", "crontab", "expect", "screen"}
 """They run the lines that they are given on their standard input."""
-_TRUSTS_ALL = re.compile("HOOKLINE_TRUST=.")
+_TRUSTS_ALL = re.compile(r"HOOKLINE_TRUST\+?=.")
 _SETTERS = frozenset({"", "export", "declare", "typeset", "readonly", "setenv"})
-_FORMATTERS = frozenset({"yq", "prettier", "biome", "black", "ruff"})
+_CAN_WRITE = {"yq", "prettier", "biome", "black", "ruff", "sort", "uniq", "xxd"}
 _READERS = (
-    (programs.READERS | programs.QUIET | programs.OBEYED_OPTIONS.keys()) - _FORMATTERS
+    (programs.READERS | programs.QUIET | programs.OBEYED_OPTIONS.keys()) - _CAN_WRITE
 ) | {"cd", "pushd", "export", "declare", "alias", "hookline"}
-_NO_STARTERS = (_READERS | programs.WRITERS | programs.COPIERS | {"git"}) - {"hookline"}
+_NO_STARTERS = _READERS | programs.WRITERS | programs.COPIERS | {"git"}
+_NO_STARTERS -= {"hookline", "set"}
 _REMOVALS = frozenset({"-delete", "rm", "mv", "sed", "tee", "truncate", "shred", "cp"})
+_REMOVERS = frozenset({"rm", "rmdir", "rsync", "chmod", "chown", "chgrp"})
 _INTO = frozenset({"t", "target-directory", "delete"})
-_GIT_CHANGES = frozenset({"checkout", "restore", "rm", "mv", "apply", "clean"})
+_GIT_CHANGES = {"checkout", "restore", "rm", "mv", "apply", "clean", "stash", "am"}
 _SWITCHES = (
     *((("disableAllHooks",), True), (("hooksConfig", "enabled"), False)),
     *((("features", "hooks"), False), (("tools", "enableHooks"), False)),
@@ -75,7 +81,9 @@ _LISTS = (("hooksConfig", "disabled"), ("hooks", "disabled"))
 _VARIABLES = ("HOOKLINE_TRUST", "QWEN_CODE_SAFE_MODE", "QWEN_CODE_SIMPLE")
 """What a hook or its agent would obey, where settings put it into the environment."""
 _SWITCH = re.compile(r"disableAllHooks|[hH]ooksConfig|[hH]ooks\b|HooksOnly")
-_MOST_FOLDERS = 4
+_MOST_FOLDERS = 8
+_FOLDER_KEYS = ("workdir", "working_dir", "directory", "dir_path", "cwd")
+"""Where tools of some hosts run a command."""
 
 
 class _Guarded(Struct, frozen=True):
@@ -135,7 +143,9 @@ def refusal(call: ToolCall, cwd: str, folders: Iterable[str]) -> str | None:
         line, path = tool_input.get("command"), tool_input.get("path")
         what = None
         if tool == SHELL and isinstance(line, str):
-            what = _command_refusal(line, cwd, guarded)
+            others = [str(tool_input.get(key) or "") for key in _FOLDER_KEYS]
+            starts = dict.fromkeys(os.path.join(cwd, one) for one in ("", *others))  # noqa: PTH118
+            what = _command_refusal(line, [*starts], guarded)
         elif tool in (WRITE, REPLACE, DELETE) and isinstance(path, str):
             what = _file_refusal(call, tool, tool_input, cwd, guarded)
         if what is not None:
@@ -193,8 +203,9 @@ def _file_refusal(
             is_lost = any(is_within(one, place) for one in places for place in named)
             is_lost = is_lost and bool(file.entries)
         else:
-            content = _content_after(call, tool, tool_input, file.path)
-            is_lost = bool(places & named) and file.loses(content)
+            is_lost = bool(places & named) and file.loses(
+                _content_after(call, tool, tool_input, file.path)
+            )
         if is_lost:
             return f"{path} would no longer call hookline, or run no hooks"
     return None
@@ -211,8 +222,15 @@ def _content_after(
     with suppress(HooklineError):
         text = decode_text(read_bytes(path), path)
     listed = call.given.get("edits")
-    for edit in listed if isinstance(listed, list) else [tool_input]:
-        old, new = (edit.get(key) for key in ("old_string", "new_string"))
+    items = listed if isinstance(listed, list) else []
+    edits = [one for one in items if isinstance(one, dict)]
+    sides = ("old_string", "new_string")
+    joined = {key: "\n".join(str(one.get(key)) for one in edits) for key in sides}
+    # A part that has more than these edits is judged as a whole.
+    for edit in (
+        edits if edits and joined.items() <= tool_input.items() else [tool_input]
+    ):
+        old, new = (edit.get(key) for key in sides)
         if not isinstance(old, str) or not isinstance(new, str):
             return None
         if old not in text or bool(old) is not bool(text):
@@ -221,23 +239,32 @@ def _content_after(
     return text
 
 
-def _command_refusal(line: str, cwd: str, guarded: list[_Guarded]) -> str | None:
+def _command_refusal(
+    line: str, starts: list[str], guarded: list[_Guarded]
+) -> str | None:
     # How Copilot writes the key.
     line = line.replace("{enter}", "\n")
-    folders = [cwd]
-    says_switch = _SWITCH.search(line) is not None
-    files = [file.path for file in guarded if file.entries or says_switch]
-    kept = [*_own_folders(), *files]
+    folders = [*starts]
+    kept = [*_own_folders(), *(file.path for file in guarded if file.entries)]
+    others = [file.path for file in guarded if not file.entries]
+    bare = re.sub(r"['\"\\]", "", line)
     for command in commands(line):
+        is_unread = command.opaque and not command.words and not command.wrappers
+        if is_unread and ("hookline" in bare or _mentioned(bare, kept)):
+            return "a command that is too long to be checked names guards"
         if _is_personal(command, line):
             return f"{' '.join(command.words)[:200]!r} is for a person"
         set_here = command.args if command.name in _SETTERS else []
         if any(map(_TRUSTS_ALL.match, (*command.assigned, *set_here))):
             return "HOOKLINE_TRUST approves every project"
-        if touched := _touched(command, folders, kept):
+        touched = _touched(command, folders, kept)
+        if touched is None and (other := _touched(command, folders, others)):
+            texts = line, _source_text(command, folders, other)
+            touched = other if any(map(_SWITCH.search, texts)) else None
+        if touched:
             return f"{touched} would be changed by {command.name or 'a redirection'!r}"
         fed = command.input_text if command.name in _FED else ""
-        if fed and fed != line and (inner := _command_refusal(fed, cwd, guarded)):
+        if fed and fed != line and (inner := _command_refusal(fed, folders, guarded)):
             return inner
         if command.name in ("cd", "pushd") and command.operands:
             folders += sorted(_places(command.operands[0], folders) - {*folders})
@@ -248,7 +275,10 @@ def _command_refusal(line: str, cwd: str, guarded: list[_Guarded]) -> str | None
 def _is_personal(command: Command, line: str) -> bool:
     """Whether a command is one of ours that only a person may run, or may be it."""
     words = [command.name, *command.args]
-    words += command.piped_text.split() if command.appended else []
+    words += command.input_text.split() if command.appended else []
+    line_given = _PERSONAL_LINE.search(" ".join((*command.args, command.input_text)))
+    if line_given and (line_given[1] or command.name in _LINE_RUNNERS):
+        return command.name not in programs.PRINTERS
     if _INTERPRETER.fullmatch(command.name):
         code = " ".join((*command.args, command.input_text))
         if "hookline" in code and _APPROVES.search(code) and _STARTS.search(code):
@@ -282,15 +312,20 @@ def _only_reads(name: str, options: list[str], command: Command) -> bool:
 
 def _touched(command: Command, folders: list[str], kept: list[str]) -> str | None:
     """What of these a command may change: itself, something in it, or all above it."""
-    changed, above = _changed_words(command, kept)
+    changed, above = _changed_words(command, folders, kept)
+    words = dict.fromkeys(filter(None, (*command.writes, *changed)))
+    if not words:
+        return None
     exact = {path: one for one in kept for path in (one, os.path.realpath(one))}
     higher = {path: one for one in kept for path in folders_above(one)[1:-1]}
-    for word in dict.fromkeys(filter(None, (*command.writes, *changed))):
+    for word in words:
         removed = higher if word in above else {}
         for place in _places(word, folders):
             paths = [place]
             if any(char in word for char in "*?["):
-                paths = [path for path in (*exact, *removed) if _names(place, path)]
+                over = folders_above(place)
+                paths = [path for path in exact if any(_names(x, path) for x in over)]
+                paths += [path for path in removed if _names(place, path)]
             for path in paths:
                 inside = (exact.get(one) for one in folders_above(path))
                 if touched := next(filter(None, inside), removed.get(path)):
@@ -299,22 +334,24 @@ def _touched(command: Command, folders: list[str], kept: list[str]) -> str | Non
 
 
 def _changed_words(
-    command: Command, kept: list[str]
+    command: Command, folders: list[str], kept: list[str]
 ) -> tuple[Collection[str], Collection[str]]:
     """The words that name what a command may change, and what it may remove.
 
     A program that is not known to read only may change whatever it is given.
     """
     name, args, flags = command.name, command.args, command.flags
-    words = [*args, *(command.piped_text.split() if command.appended else ())]
+    words = [*args, *(command.input_text.split() if command.appended else ())]
     words += [word.partition("=")[2] for word in words if "=" in word]
+    if name == "patch" or (name == "git" and {"apply", "am"}.intersection(args)):
+        patch = command.input_text + _source_text(command, folders)
+        return [*words, *_mentioned(patch, kept)], ()
     if _INTERPRETER.fullmatch(name):
         code = " ".join((*args, command.input_text))
-        mentioned = [one for one in kept if "/".join(one.split("/")[-2:]) in code]
-        return (mentioned if _CHANGES.search(code) else ()), ()
+        return (_mentioned(code, kept) if _CHANGES.search(code) else ()), ()
     if name == "find":
         patterns = [args[i + 1] for i, one in enumerate(args[:-1]) if one == "-name"]
-        names = [one.rpartition("/")[2] for one in kept]
+        names = [name for one in kept for name in one.split("/")[-2:]]
         hits = [one for one in names for two in patterns if fnmatchcase(one, two)]
         removes = _REMOVALS.intersection(args) and (hits or not patterns)
         return (words, words) if removes else ((), ())
@@ -331,7 +368,24 @@ def _changed_words(
         return [target, *inside], inside if flags & {"r", "R", "a"} else ()
     if name == "mv":
         return [*words, *inside], [*sources, *inside]
-    return words, words if name in {"rm", "rmdir", "rsync"} else ()
+    piped = command.source.args if command.source and command.appended else ()
+    removes = name in _REMOVERS or (name == "ln" and "f" in flags)
+    dots = {".", "./"} if name != "rsync" else set()
+    return [*words, *piped], {*words} - dots if removes else ()
+
+
+def _mentioned(text: str, kept: list[str]) -> list[str]:
+    return [path for path in kept if "/".join(path.split("/")[-2:]) in text]
+
+
+def _source_text(command: Command, folders: list[str], target: str = "") -> str:
+    """The files that a command names beside its target, which may become its text."""
+    texts = []
+    for word in (*command.reads, *command.operands):
+        for path in _places(word, folders) - {target}:
+            with suppress(HooklineError):
+                texts.append(decode_text(read_bytes(path), path))
+    return "\n".join(texts)
 
 
 def _places(word: str, folders: list[str]) -> set[str]:

@@ -34,19 +34,18 @@ FETCH, SEARCH, TASK, PATCH = "web_fetch", "web_search", "task", "apply_patch"
 EDITOR = "<editor>"
 """For tables of names: a tool that reads, writes or replaces, as its input says."""
 
-_EDIT_LISTS = ("edits", "changes", "replacements")
 _LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     SHELL: ("command", ("commands",)),
     READ: ("path", ("files", "paths", "file_paths", "operations")),
     WRITE: ("path", ("files",)),
-    REPLACE: ("path", ("files", *_EDIT_LISTS)),
+    REPLACE: ("path", ("files", "edits", "changes", "replacements")),
     DELETE: ("path", ("files", "paths", "file_paths")),
     GLOB: ("pattern", ("patterns",)),
     GREP: ("pattern", ("queries",)),
     FETCH: ("url", ("urls", "requests")),
 }
 """A field that tools of some hosts take several of, and what the list is called."""
-_CHANGE = frozenset({"old_string", "new_string"})
+_CHANGE = ("old_string", "new_string")
 _EDITOR_TOOLS = {"create": WRITE, "write": WRITE, "view": READ, "read": READ}
 
 _FILE_TOOLS = (READ, WRITE, REPLACE, DELETE)
@@ -77,18 +76,15 @@ class ToolCall(Struct, frozen=True):
         if len(self.parts) != 1 or not self.is_whole:
             raise ValueError("a change of a part of this call cannot be put back")
         changed = found[0]
-        top = self._top_level(changed)
+        # What does not belong into the host's list.
+        beside = self.given.keys() - {self.listed} if self.listed else ()
+        top = {key: value for key, value in changed.items() if key in beside}
         inner = {
             self.spelled.get(key, key): value
             for key, value in changed.items()
             if key not in top
         }
         return top | ({self.listed: self._relisted(inner)} if self.listed else inner)
-
-    def _top_level(self, changed: Wire) -> Wire:
-        """What of a change does not belong into the host's list."""
-        kept = self.given.keys() - {self.listed} if self.listed else ()
-        return {key: value for key, value in changed.items() if key in kept}
 
     def _relisted(self, inner: Wire) -> Any:
         """The value of the host's list, or of what it took in place of a list."""
@@ -138,7 +134,7 @@ def _read_call(name: str, given: Any, names: Mapping[str, str]) -> ToolCall:
     if ours == PATCH:
         return _patch_call(name, tool_input)
     keys = _list_keys(ours, tool_input)
-    if ours == REPLACE and _filled(tool_input, _EDIT_LISTS):
+    if ours == REPLACE and keys:
         return _edits_call(name, tool_input, keys)
     if keys:
         call = _listed_call(name, ours, tool_input, keys)
@@ -245,7 +241,7 @@ def _edits_call(name: str, given: Wire, keys: list[str]) -> ToolCall:
         parts += [(REPLACE, whole | _merged_edits(one)) for one in by_file.values()]
         is_shown = encode(whole.get("path")).decode() in by_file
         is_more = "path" in whole and not is_shown
-        if is_more or not plain or whole.keys() & _CHANGE:
+        if is_more or not plain or whole.keys() & {*_CHANGE}:
             parts.append((REPLACE, whole))
     return ToolCall(name, given, tuple(parts), is_whole=False)
 
@@ -270,7 +266,8 @@ def _edits_in(key: str, value: Any) -> list[Wire]:
 def _merged_edits(edits: list[Wire]) -> Wire:
     joined = {
         key: "\n".join(str(one[key]) for one in edits if key in one)
-        for key in ("old_string", "new_string")
+        for key in _CHANGE
+        if any(key in one for one in edits)
     }
     others = {key: value for one in edits for key, value in one.items()}
     return {**others, "path": edits[0]["path"], **joined}
@@ -278,10 +275,7 @@ def _merged_edits(edits: list[Wire]) -> Wire:
 
 def _list_keys(ours: str, given: Wire) -> list[str]:
     """The keys of an input that hold several values of a field."""
-    return _filled(given, _LISTS[ours][1]) if ours in _LISTS else []
-
-
-def _filled(given: Wire, spellings: tuple[str, ...]) -> list[str]:
+    _, spellings = _LISTS.get(ours, ("", ()))
     return [key for key in keys_of(given, spellings) if given[key] != []]
 
 

@@ -64,7 +64,8 @@ def with_agent_spellings(
 ) -> Mapping[str, Any]:
     """An agent's event with those spellings of ``tool_input`` that a rule mentions.
 
-    A spelling counts if it is ours, or one that the agent itself has used in the call.
+    A spelling counts if it is ours, or one that the agent itself has used in the call;
+    a list of the agent's, such as ``edits``, is as it came.
     Only what is mentioned is added: rules that look at all keys see no more of them.
     """
     host, tool_input = event.get("host"), event.get("tool_input")
@@ -72,8 +73,14 @@ def with_agent_spellings(
         return event
     names = (event.get("tool_name"), host.get("our_tool_name"))
     fields = next((SPELLINGS[one] for one in names if one in SPELLINGS), {})
-    agent_keys = _keys_in(host.get("tool_input"))
-    added: dict[str, Any] = {}
+    given = host.get("tool_input")
+    agent_keys = _keys_in(given)
+    added: dict[str, Any] = {
+        word: given[word]
+        for word in words
+        if isinstance(given, Mapping) and isinstance(given.get(word), list)
+        if word not in tool_input
+    }
     for field, spellings in fields.items():
         folded = [folded_key(one) for one in spellings]
         mentioned = [

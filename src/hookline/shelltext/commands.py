@@ -234,7 +234,7 @@ def _printed_text(command: Command) -> str:
     if command.name in known.PRINTERS:
         words = [word for word in command.args if not re.fullmatch("-[neE]+|--", word)]
         return " ".join(words).replace("\\n", "\n")
-    return command.input_text if command.name == "cat" else ""
+    return command.input_text if command.name in ("cat", "tee") else ""
 
 
 def _pieces(words: Iterable[Word]) -> Iterator[Piece]:
@@ -268,6 +268,10 @@ class _Expander:
                 command.writes.append(text)
             elif operator == "<":
                 command.reads.append(text)
+        for piece in _pieces(simple.all_words):
+            printed = self._printed(piece.commands) if piece.source[:1] == "<" else ""
+            if printed not in ("", _UNKNOWN):
+                command.fed = printed
         return command
 
     def _keep(self, words: list[str], field: str) -> None:
@@ -277,6 +281,9 @@ class _Expander:
         if words[-4:-3] == ["for"] and words[-2:-1] == ["in"]:
             self._variables[words[-3]] = field
         name, equals, value = field.partition("=")
+        if name[-1:] == "+":
+            name = name[:-1]
+            value = self._variables.get(name, "") + value
         if equals and name.isidentifier():
             # A variable that doubles itself again and again must not fill the memory.
             self._budget.take_text(len(value), _MAX_VALUE)
@@ -389,11 +396,23 @@ def _wrapped_words(command: Command) -> list[str]:
         return _in_container(args)
     if name not in known.WRAPPERS or name == "watch":
         return []
-    if name == "env" and args[:1] in (["-S"], ["--split-string"]):
+    if name == "env" and _split_string(args) is not None:
         return []
     rest = _after_options(args, _letters(known.WRAPPERS[name]))
     rest = rest[name in known.FIRST_IS_NO_PROGRAM :]
     return [] if rest[:1] == ["-c"] else rest  # flock file -c line
+
+
+def _split_string(args: list[str]) -> str | None:
+    """The line that ``env -S`` makes of its words; None without this option."""
+    before = ""
+    for at, word in enumerate(args):
+        if found := re.fullmatch(r"(?s)(?:-[iv0]*S|--s[a-z-]*=?)(.*)", word):
+            return " ".join((found[1], *args[at + 1 :]))
+        if word[:1] != "-" and before not in ("-u", "-C", "-a"):
+            return None
+        before = word
+    return None
 
 
 def _after_options(args: list[str], with_value: Callable[[str], bool]) -> list[str]:
@@ -450,11 +469,12 @@ def _inner_line(command: Command) -> str | None:
         return _find_commands(args)
     if name == "parallel" and ":::" in args:
         return " ".join(["xargs", *args[: args.index(":::")]])
+    if name == "env":
+        return _split_string(args)
     if re.fullmatch(_WINDOWS_SHELL, name):
         return _windows_line(command)
     lines = {
         "eval": args,
-        "env": args[1:],
         "watch": operands,
         "ssh": operands[1:],
         "tmux": operands[1:],

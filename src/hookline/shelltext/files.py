@@ -520,7 +520,8 @@ class _CommandReader:
 
     def _reader(self, name: str, rest: list[Arg]) -> _Input:
         if name in programs.PRINTERS:
-            self._printed += [_known(text) for arg in rest for text in arg.texts]
+            texts = [_known(text) for arg in rest for text in arg.texts]
+            self._printed += [text.replace("\\n", "\n") for text in texts]
         short, long = programs.OBEYED_OPTIONS.get(name, ("", ()))
         obeyed: list[Arg] = []
         for at, arg in enumerate(rest):

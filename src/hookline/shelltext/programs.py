@@ -12,7 +12,7 @@ def _words(text: str) -> frozenset[str]:
 
 KEYWORDS = _words("if then else elif do while until ! { time coproc")
 ENDS = _words("done fi esac }")
-SHELLS = _words("bash sh dash zsh ksh ash fish mksh")
+SHELLS = _words("bash sh dash zsh ksh ash fish mksh csh tcsh")
 PYTHON = r"(?:python|pypy)[\d.]*"
 NODES = _words("node nodejs tsx ts-node bun deno npx bunx")
 

@@ -41,7 +41,7 @@ def text_lines(text: str) -> list[str]:
 
 def json_lines(value: dict[str, Any]) -> list[str]:
     """Settings as indented JSON, in lines."""
-    return msgspec.json.format(encode(value), indent=2).decode().splitlines()
+    return msgspec.json.format(encode(value), indent=2).decode().split("\n")
 
 
 def definition_diff(
