@@ -429,6 +429,9 @@ async def test_guard_is_not_disabled_by_its_name(home: Path) -> None:
         ("cat off.json > .claude/settings.local.json", True),
         ("rm .claude/settings.local.json .claude/settings.json", True),
         ("cp plain.json .claude/settings.local.json", False),
+        ("rm -rf ~", False),
+        ("rm -rf ../project", False),
+        ("chmod -R u+w ../project", False),
     ],
 )
 async def test_command_may_read_an_agents_settings_and_not_change_them(

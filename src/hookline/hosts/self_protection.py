@@ -317,7 +317,14 @@ def _touched(command: Command, folders: list[str], kept: list[str]) -> str | Non
     if not words:
         return None
     exact = {path: one for one in kept for path in (one, os.path.realpath(one))}
-    higher = {path: one for one in kept for path in folders_above(one)[1:-1]}
+    # Who removes a whole project or home means all of it; a hidden folder above a guard
+    # may be removed for the guard's sake. rsync removes what its source does not have.
+    higher = {
+        path: one
+        for one in kept
+        for path in folders_above(one)[1:]
+        if "/." in path or path.endswith("/hookline") or command.name == "rsync"
+    }
     for word in words:
         removed = higher if word in above else {}
         for place in _places(word, folders):
