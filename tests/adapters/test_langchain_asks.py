@@ -149,6 +149,18 @@ async def test_an_edited_call_runs_and_hooks_judge_it(reply: Any) -> None:
     assert named(events, "AfterTool")[0]["tool_input"] == {"path": "b"}
 
 
+async def test_the_history_has_the_edited_call_that_ran() -> None:
+    files = Files()
+    async with hooked(BeforeTool=asks) as (config, _):
+        agent, _ = agent_of(
+            config, write("ask"), tools=[files.tool()], checkpointer=InMemorySaver()
+        )
+        await agent.ainvoke(ask("go"), thread("1"))
+        result = await agent.ainvoke(resumes(edit("b")), thread("1"))
+    made = [call for m in result["messages"] for call in getattr(m, "tool_calls", ())]
+    assert [call["args"] for call in made] == [{"path": "b"}]
+
+
 async def test_an_edited_call_may_be_blocked() -> None:
     def guard(event: dict[str, Any]) -> dict[str, Any] | None:
         if event["tool_input"]["path"] == "b":

@@ -90,6 +90,31 @@ def test_a_refused_handoff_leaves_the_agent_as_it_is(
     assert its_model.calls == ()
 
 
+class Transfer(BaseModel):
+    text: str
+
+
+@pytest.mark.parametrize("texts", [("bad", "good"), ("good", "bad")], ids=str)
+def test_each_of_several_handoffs_has_its_own_verdict(
+    lab: Lab, texts: tuple[str, str]
+) -> None:
+    """The SDK makes the first: the verdict on another must not decide about it."""
+    taken: list[str] = []
+
+    async def take(_: Any, given: Transfer) -> None:
+        taken.append(given.text)
+
+    def guard(event: dict[str, Any]) -> Any:
+        return BLOCK if event["tool_input"].get("text") == "bad" else None
+
+    lab.on("BeforeTool", guard)
+    agent, model, _ = triage(lab, on_handoff=take, input_type=Transfer)
+    made = [call("transfer_to_billing", text, text=text) for text in texts]
+    model = ScriptedModel([made, [say("I do it myself")]])
+    run(lab, agent.clone(model=model))
+    assert taken == (["good"] if texts[0] == "good" else [])
+
+
 def without_everything(data: HandoffInputData) -> HandoffInputData:
     return data.clone(input_history=(), pre_handoff_items=(), new_items=())
 

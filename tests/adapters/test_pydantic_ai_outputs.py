@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, NativeOutput, TextOutput, ToolOutput
+from pydantic_ai import Agent, Choice, Choices, NativeOutput, TextOutput, ToolOutput
 from pydantic_ai.exceptions import AgentRunError, UnexpectedModelBehavior, UserError
 
 from hookline.agent import ScriptedReply
@@ -161,6 +161,19 @@ async def test_output_functions_that_hooks_cannot_tell_apart_are_refused() -> No
     async with workbench() as bench:
         agent = bench.agent(chosen, output_type=NativeOutput([ship, ship_to]))
         with pytest.raises(UserError, match="which of several output functions"):
+            await agent.run("go")
+    assert RAN == []
+
+
+@pytest.mark.parametrize("wrap", [lambda kind: kind, ToolOutput, NativeOutput])
+async def test_functions_among_choices_are_refused(wrap: Any) -> None:
+    """pydantic-ai does not say which one it calls, nor that it calls one."""
+    choices = Choices({"send": Choice("Send it", value=lambda: RAN.append("sent"))})
+    picked = call("final_result", response="send")
+    reply: Any = '{"response": "send"}' if wrap is NativeOutput else picked
+    async with workbench() as bench:
+        agent = bench.agent(reply, output_type=wrap(choices))
+        with pytest.raises(UserError, match="or Choices"):
             await agent.run("go")
     assert RAN == []
 

@@ -220,6 +220,7 @@ BY_HAND: dict[str, dict[str, Any]] = {
     "declared": {"tools": [DECLARED]},
     "disabled": {"automatic_function_calling": {"disable": True}},
     "last round": {"automatic_function_calling": {"maximum_remote_calls": 1}},
+    "no round": {"automatic_function_calling": {"maximum_remote_calls": 0}},
 }
 
 

@@ -477,3 +477,61 @@ async def test_a_model_of_the_agent_takes_both_clients(
             result = await agent.run("go")
     assert result.text == "all done"
     assert "wrote a" in str(server.requests[1].body["messages"])
+
+
+ONLY_READ = said(
+    "BeforeToolSelection",
+    toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read_file"]},
+)
+WRITE: dict[str, Any] = {
+    "type": "function_call", "id": "f", "call_id": "c", "name": "write_file",
+    "arguments": "{}", "status": "completed",
+}  # fmt: skip
+WRITE_CHUNK = {
+    "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+    "choices": [{
+        "index": 0, "finish_reason": None,
+        "delta": {"tool_calls": [{
+            "index": 0, "id": "c", "type": "function",
+            "function": {"name": "write_file", "arguments": "{}"},
+        }]},
+    }],
+}  # fmt: skip
+
+
+def item_done(item: dict[str, Any]) -> dict[str, Any]:
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    return {**done, "sequence_number": 0}
+
+
+def completed(*output: dict[str, Any]) -> dict[str, Any]:
+    whole = {
+        "id": "r", "object": "response", "created_at": 1, "model": "m", "tools": [],
+        "status": "completed", "output": output, "parallel_tool_calls": True,
+        "tool_choice": "auto",
+    }  # fmt: skip
+    return {"type": "response.completed", "sequence_number": 1, "response": whole}
+
+
+READ = {**WRITE, "name": "read_file"}
+WITHOUT_ID = {name: value for name, value in WRITE.items() if name != "call_id"}
+HIDDEN_CALLS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
+    "unreadable chunk": (chat_stream, [{"choices": "x"}, WRITE_CHUNK]),
+    "other than at the end": (responses_stream, [item_done(WRITE), completed(READ)]),
+    "after the end": (responses_stream, [completed(READ), item_done(WRITE)]),
+    "without an id": (responses_stream, [item_done(WITHOUT_ID), completed(WITHOUT_ID)]),
+}
+
+
+@pytest.mark.parametrize("mode", ["buffer", "pass"])
+@pytest.mark.parametrize("hidden", HIDDEN_CALLS)
+async def test_no_odd_stream_gets_a_call_past_the_restriction_of_tools(
+    tmp_path: Path, hidden: str, mode: str
+) -> None:
+    """protocol.md#callers: a call outside the list is held back in every mode."""
+    way, events = HIDDEN_CALLS[hidden]
+    config = config_with(tmp_path, BeforeToolSelection=ONLY_READ)
+    client = answering(streaming(*events, done=False), **SSE)
+    async with config:
+        seen = await way(hooked(client, config, stream_mode=mode))
+    assert "write_file" not in seen

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from sqlite3 import connect
 from typing import Any
 
 import pytest
@@ -151,6 +156,88 @@ async def test_a_generator_that_a_plain_function_returns_is_held_back() -> None:
         assert [item async for item in items] == ["secret"]
         assert [item async for item in await tool(later)(2)] == ["secret"]
     assert [event["tool_response"]["llmContent"] for event in seen] == [[0, 1]] * 3
+
+
+class Numbers:
+    """An async iterator that is no generator."""
+
+    def __init__(self, size: int) -> None:
+        self._left = iter(range(size))
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        return self
+
+    async def __anext__(self) -> int:
+        for number in self._left:
+            return number
+        raise StopAsyncIteration
+
+
+def mapped(size: int) -> Iterator[int]:
+    return map(int, range(size))
+
+
+async def test_an_iterator_that_a_function_returns_is_held_back() -> None:
+    """protocol.md#callers: nothing reaches the caller before AfterTool."""
+    config, seen = config_with(AfterTool=WITHHELD)
+    tool: Any = hooked_tool(config)
+    async with config:
+        assert list(tool(mapped)(2)) == ["secret"]
+        items = tool(behind_plain(Numbers))(2)
+        assert [item async for item in items] == ["secret"]
+    assert [event["tool_response"]["llmContent"] for event in seen] == [[0, 1]] * 2
+
+
+async def test_an_iterator_stays_as_it_is_where_no_hook_sees_results() -> None:
+    config, _ = config_with(BeforeTool=None)
+    numbers = iter([1])
+    async with config:
+        tool: Any = hooked_tool(config)
+        assert tool(behind_plain(lambda _: numbers))(1) is numbers
+
+
+async def test_an_iterator_with_other_uses_stays_as_it_is(tmp_path: Path) -> None:
+    config, seen = config_with(AfterTool=None)
+    (tmp_path / "a").write_text("text")
+    tool: Any = hooked_tool(config)
+    async with config:
+        with (tmp_path / "a").open() as file, closing(connect(":memory:")) as database:
+            for value in (file, database.execute("SELECT 1")):
+                assert tool(behind_plain(lambda _, kept=value: kept))(1) is value
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("output", [None, WITHHELD, STOPS], ids=str)
+async def test_a_future_of_a_thread_is_shown_when_it_has_run(
+    output: Any, raises: bool, in_thread: bool
+) -> None:
+    config, seen = config_with(AfterTool=output)
+    start, stops = threading.Event(), list[str]()
+
+    def work(size: int) -> str:
+        start.wait()
+        return broken(size) if raises else "x" * size
+
+    async with config:
+        with ThreadPoolExecutor() as pool:
+            decorate: Any = hooked_tool(
+                config, in_thread=in_thread, on_stop=stops.append
+            )
+            given = decorate(behind_plain(lambda size: pool.submit(work, size)))(2)
+            assert seen == []
+            start.set()
+            given = given if in_thread else asyncio.wrap_future(given)
+            if raises and output is None:
+                with pytest.raises(ValueError, match="token 2"):
+                    await given
+            else:
+                left = {str(None): "xx", str(WITHHELD): "secret", str(STOPS): "enough"}
+                assert await given == left[str(output)]
+    shown = "Error: ValueError: token 2" if raises else "xx"
+    assert [event["tool_response"]["llmContent"] for event in seen] == [shown]
+    assert stops == (["enough"] if output is STOPS else [])
 
 
 def broken(size: int) -> str:

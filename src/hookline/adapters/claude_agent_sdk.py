@@ -75,7 +75,11 @@ def hookline_hooks(
         # No event says that a conversation has ended, so the oldest are dropped.
         name = given["session_id"]
         if name not in known:
-            session = _session_for(config_or_session, given)
+            session, path = session_of(config_or_session), given.get("transcript_path")
+            own_id = name
+            if isinstance(config_or_session, Session):
+                own_id, path = session.session_id, session.transcript_path or path
+            session = _ClaudeSession(session.config, own_id, path or "")
             known[name] = _Conversation(session, confirm)
         known[name] = known.pop(name)
         if len(known) > _KEPT_CONVERSATIONS:
@@ -102,14 +106,6 @@ def hookline_hooks(
         "Notification": [matcher(_Conversation.notify)],
         "PreCompact": [matcher(_Conversation.compress)],
     }
-
-
-def _session_for(given: ConfigOrSession, event: Wire) -> Session:
-    session, transcript = session_of(given), event.get("transcript_path") or ""
-    if not isinstance(given, Session):
-        return _ClaudeSession(session.config, event["session_id"], transcript)
-    own = session.transcript_path or transcript
-    return _ClaudeSession(session.config, session.session_id, own)
 
 
 class _ClaudeSession(Session):

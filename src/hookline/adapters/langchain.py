@@ -204,7 +204,10 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
     ) -> Told:
         turn, asked = _turn(self._session(), request.state), request.tool_call
         wait = Waiting(turn.session, is_async=is_async)
-        can_wait = self._confirm is None and _has_checkpointer()
+        step = get_config()["configurable"]
+        # The keys are LangGraph's own; should one be renamed, ``onAsk`` decides.
+        has_checkpointer = step.get("__pregel_checkpointer") is not None
+        can_wait = self._confirm is None and has_checkpointer and _SCRATCHPAD in step
         call = await wait.hooks(
             turn.begin_tool(
                 asked["name"], asked["args"], confirm=self._confirm, defer=can_wait
@@ -227,7 +230,8 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         if call.refused:
             return _refusal(asked, call.message, {"stop_reason": call.stop_reason})
         ran: ToolCall = {**asked, "args": call.tool_input}
-        marks: Update = {"tool_input": call.tool_input} if call.changed_names else {}
+        is_changed = call.tool_input != asked["args"]  # by hooks or by a person
+        marks: Update = {"tool_input": call.tool_input} if is_changed else {}
         caller = _Caller(asked["name"], _agent_name(), [])
         token = _caller.set(caller)
         try:
@@ -625,12 +629,6 @@ def _decision(asked: Mapping[str, Any], answer: Any) -> tuple[str, Any]:
 
 
 _SCRATCHPAD = "__pregel_scratchpad"
-
-
-def _has_checkpointer() -> bool:
-    # The keys are LangGraph's own; should one be renamed, ``onAsk`` decides.
-    step = get_config()["configurable"]
-    return step.get("__pregel_checkpointer") is not None and _SCRATCHPAD in step
 
 
 def _subagent_type() -> str | None:

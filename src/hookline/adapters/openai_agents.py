@@ -123,7 +123,7 @@ class _Run:
     tools: dict[str, FunctionTool] = field(default_factory=dict)
     # The calls of the last answer by id, with their arguments after the hooks.
     calls: dict[str, tuple[str, HookedToolCall]] = field(default_factory=dict)
-    handoffs: dict[str, HookedToolCall] = field(default_factory=dict)
+    handoffs: dict[tuple[str, str], HookedToolCall] = field(default_factory=dict)
     transfer: str | None = None  # what the model is told about the last handoff
     is_refused: bool = False  # whether hooks refused the last handoff
     taken_over: list[HookedTurn] = field(default_factory=list)
@@ -148,7 +148,6 @@ class _Run:
             return item
         if item.name in handoffs:
             call = await self.run.begin_tool(item.name, _input_of(item.arguments))
-            self.handoffs[item.name] = call
         elif item.name in self.tools:
             tool = self.tools[item.name]
             call = await self.begin_tool(tool, item.arguments, defer=True)
@@ -156,6 +155,8 @@ class _Run:
             return item  # the SDK knows no such tool
         arguments = _arguments_of(call, item.arguments)
         self.calls[item.call_id] = arguments, call
+        # The SDK takes one of several, and tells only its arguments.
+        self.handoffs[item.name, arguments] = call
         if arguments == item.arguments:
             return item
         return item.model_copy(update={"arguments": arguments})
@@ -635,7 +636,7 @@ async def _hand_off(
 ) -> Any:
     """Hand off if hooks allow it; else the same agent goes on, with the reason."""
     run, turn = hooks.run(), None
-    call = run.handoffs.pop(plain.tool_name, None)
+    call = run.handoffs.pop((plain.tool_name, arguments), None)
     if call is None or (run.run.stop_reason is not None and not call.refused):
         call = await run.run.begin_tool(plain.tool_name, _input_of(arguments))
     if not call.refused:
@@ -895,7 +896,9 @@ class _ModelCall:
             self._done.append(event.item)
         if getattr(event, "type", "") in ("response.incomplete", "response.failed"):
             # Hooks have not seen it whole, so that nobody sees any of it.
-            return [_without_output(event) if self._holds_all else event]
+            whole = event.response and event.response.model_copy(update={"output": []})
+            empty = event.model_copy(update={"response": whole})
+            return [empty if self._holds_all else event]
         if self._holds_all or (self._holds_calls and _is_call(event)):
             self._held.append(event)
             return []
@@ -926,11 +929,6 @@ def _is_call(event: Any) -> bool:
     kind = str(getattr(event, "type", ""))
     is_item = isinstance(getattr(event, "item", None), api.ResponseFunctionToolCall)
     return is_item or kind.startswith("response.function_call")
-
-
-def _without_output(event: Any) -> Any:
-    response = event.response and event.response.model_copy(update={"output": []})
-    return event.model_copy(update={"response": response})
 
 
 def _response_with(output: Iterable[Any]) -> api.Response:

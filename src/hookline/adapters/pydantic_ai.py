@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
+from inspect import getclosurevars
 from typing import Any, get_args
 
 from hookline.agent import (
@@ -42,6 +43,7 @@ try:
     )
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.wrapper import WrapperModel
+    from pydantic_ai.output import Choices
     from pydantic_ai.result import FinalResult
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import DeferredToolRequests, RunContext
@@ -291,7 +293,12 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> Any:
         """BeforeTool for an output function, which is a tool that ends the run."""
         has_hooks, call = self.state.session.has_hooks, output_context.tool_call
-        if not output_context.has_function or not (
+        kind = output_context.output_type
+        # Only the class of a ``Choices`` set knows that its values are functions.
+        is_set = getattr(kind, "__module__", None) == Choices.__module__
+        read: Any = getattr(kind, "__get_pydantic_core_schema__", None)
+        runs_choice = is_set and getclosurevars(read).nonlocals.get("has_actions")
+        if not (output_context.has_function or runs_choice) or not (
             await has_hooks("BeforeTool") or await has_hooks("AfterTool")
         ):
             return output
@@ -302,7 +309,8 @@ class HooklineCapability(AbstractCapability[Any]):
         if name is None:
             raise exceptions.UserError(
                 "hooks cannot see which of several output functions runs: "
-                "pass them as output_type=[...], not in NativeOutput or PromptedOutput"
+                "pass them as output_type=[...], not in NativeOutput, PromptedOutput "
+                "or Choices"
             )
         if call is not None and not call.tool_name.startswith(_DEFAULT_NAME):
             name = call.tool_name

@@ -17,6 +17,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs, to_builtins
@@ -238,18 +239,14 @@ class AnthropicModel(_CreateModel):
 
     def read(self, response: Any) -> ModelReply:
         """Read text and tool uses."""
-        calls = tuple(
-            _anthropic_call(use) for use in _anthropic_blocks(response, "tool_use")
-        )
-        return ModelReply(self.text_of(response), calls)
-
-
-def _anthropic_call(use: Any) -> ToolCall:
-    given = get(use, "input")
-    if given is not None and not is_mapping(given):
-        problem = "input: expected a JSON object"
-        return ToolCall(get(use, "id"), get(use, "name"), {}, problem)
-    return ToolCall(get(use, "id"), get(use, "name"), dict(given or {}))
+        calls = []
+        for use in _anthropic_blocks(response, "tool_use"):
+            call_id, name, tool_input = (get(use, k) for k in ("id", "name", "input"))
+            is_object = tool_input is None or is_mapping(tool_input)
+            problem = None if is_object else "input: expected a JSON object"
+            fields = dict(tool_input or {}) if is_object else {}
+            calls.append(ToolCall(call_id, name, fields, problem))
+        return ModelReply(self.text_of(response), tuple(calls))
 
 
 def _anthropic_message(turn: Turn) -> dict[str, Any] | None:
@@ -409,7 +406,7 @@ class ScriptedModel:
     def __init__(self, steps: Iterable[Step], *, name: str = "scripted") -> None:
         self._steps = iter(steps)
         self._name = name
-        self._calls = 0
+        self._numbers = count(1)
         self.translator = StableTranslator()
         self.requests: list[dict[str, Any]] = []
 
@@ -439,7 +436,9 @@ class ScriptedModel:
         reply = ScriptedReply(made) if isinstance(made, str) else made
         for word in re.findall(r"\S+\s*", reply.text):
             yield {"text": word}
-        yield {"text": "", "calls": [self._numbered(*call) for call in reply.calls]}
+        numbers = self._numbers
+        calls = [ToolCall(f"call-{next(numbers)}", *call) for call in reply.calls]
+        yield {"text": "", "calls": calls}
 
     def text_of(self, chunk: dict[str, Any]) -> str:
         """The text of a chunk or of a response."""
@@ -460,7 +459,3 @@ class ScriptedModel:
         """Read text and calls."""
         stable = self.translator.to_hook_llm_response(response)
         return ModelReply(stable.text or "", tuple(response.get("calls", ())))
-
-    def _numbered(self, name: str, tool_input: dict[str, Any]) -> ToolCall:
-        self._calls += 1
-        return ToolCall(f"call-{self._calls}", name, tool_input)

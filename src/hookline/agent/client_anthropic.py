@@ -154,9 +154,13 @@ class MessagesHooks(HttpHooks):
             await self.check(*_target(options).split(" ", 1))
             return None, options
         body = options.json_data
-        if self.run is None and _may_be_runner(options.headers or {}):
+        headers = (options.headers or {}).items()
+        helpers = [v for k, v in headers if k.lower() == "x-stainless-helper"]
+        if self.run is None and any(
+            not isinstance(name, str) or "ToolRunner" in name for name in helpers
+        ):
             await self.refuse(_MESSAGES, _RUNNER)
-        if _is_unreadable(options):
+        if not isinstance(body, dict) or options.content is not None or options.files:
             await self.refuse(_MESSAGES, _NOT_JSON)
             return None, options
         if body.get("thread"):
@@ -214,16 +218,6 @@ def _target(options: Any) -> str:
     """Method and path of a request, as the SDK's resources write them."""
     path = urlsplit(options.url).path
     return f"{options.method.upper()} /{path.lstrip('/')}"
-
-
-def _may_be_runner(headers: Any) -> bool:
-    said = [v for k, v in headers.items() if k.lower() == "x-stainless-helper"]
-    return any(not isinstance(v, str) or "ToolRunner" in v for v in said)
-
-
-def _is_unreadable(options: Any) -> bool:
-    is_object = isinstance(options.json_data, dict)
-    return not is_object or options.content is not None or bool(options.files)
 
 
 class _Passing(Struct):
@@ -367,9 +361,7 @@ class _Anthropic:
         unhooked._client = vars(self)["_client"].hookline_http  # noqa: SLF001 - as set by the SDK
         return _hooked(unhooked.copy(**given), self._hookline)
 
-    def with_options(self, **given: Any) -> Any:
-        """An alias of ``copy()``, as in the SDK."""
-        return self.copy(**given)
+    with_options = copy  # as in the SDK
 
 
 class HookedAnthropic(_Anthropic, HookedSyncClient):

@@ -9,14 +9,14 @@ from typing import Any
 from hookline.translators.anthropic import AnthropicTranslator
 from hookline.translators.sdk_objects import get, items, string_of
 
-from .client_http import Body, plain, server_sent
+from .client_http import Body, ModelApi, server_sent
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 _ENDING = ("stop_reason", "stop_sequence", "stop_details")
 
 
-class MessagesApi:
-    """The ``ModelApi`` of messages, plain and beta."""
+class MessagesApi(ModelApi):
+    """Messages, plain and beta."""
 
     translator = AnthropicTranslator()
 
@@ -31,10 +31,6 @@ class MessagesApi:
         rest = {name: value for name, value in request.items() if name != "extra_body"}
         return {**rest, **found}
 
-    def unseen_option(self, body: Body) -> str | None:
-        """None: every answer is in the response."""
-        return None
-
     def refusal(self, body: Body, reason: str) -> Body:
         """An empty message that was refused, with the reason as the explanation."""
         details = {"type": "refusal", "category": None, "explanation": reason or None}
@@ -44,10 +40,6 @@ class MessagesApi:
             "stop_reason": "refusal", "stop_sequence": None, "stop_details": details,
             "usage": {"input_tokens": 0, "output_tokens": 0},
         }  # fmt: skip
-
-    def whole(self, events: list[Body]) -> Body:
-        """The message of some events."""
-        return dict(plain(self.translator.assemble_response(events)))
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
         """Whether the pieces of text are those of the whole message."""

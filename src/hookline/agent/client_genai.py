@@ -7,7 +7,7 @@ model call (decision 0051) and inside each tool.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -55,15 +55,6 @@ def hooked_genai(client: Client, hooks: ClientHooks) -> Client:
     if not all(hasattr(kind, n) for kind in (Models, AsyncModels) for n in _OVERRIDDEN):
         raise MissingExtraError("genai", "google-genai", "3.1")
     return cast("Client", HookedClient(client, hooks))
-
-
-def _warn_about_servers(hooks: ClientHooks, tools: Sequence[Any]) -> None:
-    """Warn once about MCP servers that the SDK's service calls by itself."""
-    if any(get(tool, "mcp_servers", "mcpServers") for tool in tools):
-        hooks.warn(
-            "tools of mcp_servers are called without tool hooks: "
-            "pass an MCP session instead"
-        )
 
 
 def _warn_about(hooks: ClientHooks, name: str) -> None:
@@ -202,7 +193,11 @@ class GenAICall:
         tools = get(config, "tools")
         if tools is None:
             return config
-        _warn_about_servers(self.hooks, tools)
+        if any(get(tool, "mcp_servers", "mcpServers") for tool in tools):
+            self.hooks.warn(
+                "tools of mcp_servers are called without tool hooks: "
+                "pass an MCP session instead"
+            )
         return with_field(config, [self._hooked(tool) for tool in tools], "tools")
 
     def count_rounds(self, config: Any) -> None:
@@ -217,7 +212,8 @@ class GenAICall:
         is_manual = get(automatic, "disable") or any(
             get(tool, *declared) for tool in get(config, "tools") or ()
         )
-        self._rounds = 0 if is_manual else int(limit or _DEFAULT_ROUNDS)
+        limit = _DEFAULT_ROUNDS if limit is None else int(limit)
+        self._rounds = 0 if is_manual else limit
 
     def _hooked(self, tool: Any) -> Any:
         if is_session(tool):

@@ -213,7 +213,8 @@ class HttpHooks:
         if not response.is_success:
             return response
         # The SDK reads what it asked for, whatever the service calls it.
-        is_stream = model_request.is_stream or _is_stream(response)
+        kind = str(response.headers.get("content-type", ""))
+        is_stream = model_request.is_stream or kind.startswith(_EVENT_STREAM)
         if call.allowed_names is None:
             if not await self.wait.hooks(self.session.has_hooks(_AFTER_MODEL)):
                 return response
@@ -259,9 +260,12 @@ class ModelRequest:
             return server_sent({"error": problems[0]}).encode()
         whole = self._whole(content, events)
         outcome = await self.owner.wait.hooks(self.call.finish(whole))
-        left = plain(outcome.response)
+        left, is_stopped = plain(outcome.response), outcome.stop_reason is not None
         if isinstance(left, dict):
-            left = self._without_calls(left, is_stopped=outcome.stop_reason is not None)
+            left = self._without_calls(left, is_stopped=is_stopped)
+        elif is_stopped or self.call.allowed_names is not None:
+            # Nobody can tell which tools it calls.
+            left = self.api.refusal(self.call.given, "The answer cannot be read")
         if left is whole and self._is_shown(events, whole):
             return shown if events else content
         return self._encoded(left, is_stream=is_stream)
@@ -379,10 +383,6 @@ def _response(request: Any, before: Any, content: bytes, *, stream: bool) -> Any
     # A transport that gave its content at once has not set it.
     made.elapsed = getattr(before, "_elapsed", timedelta())
     return made
-
-
-def _is_stream(response: Any) -> bool:
-    return str(response.headers.get("content-type", "")).startswith(_EVENT_STREAM)
 
 
 def read_events(content: bytes) -> tuple[list[Body], bytes]:

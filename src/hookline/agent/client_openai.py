@@ -211,7 +211,7 @@ class ResponsesApi(ModelApi):
         return {**whole, "output": [message] if reason else []}
 
     def is_shown(self, events: list[Body], whole: Body) -> bool:
-        """Whether all text is that of the last event's response."""
+        """Whether all texts and calls are those of the last event's response."""
         kind = "response.output_text.delta"
         said = "".join(str(e.get("delta")) for e in events if e.get("type") == kind)
         is_same = said == (self.translator.to_hook_llm_response(whole).text or "")
@@ -255,10 +255,12 @@ class ResponsesApi(ModelApi):
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts within some events or a response, wherever they are."""
+    """The texts and calls within some events or a response, wherever they are."""
     if isinstance(value, dict):
         if value.get("type") in ("output_text", "response.output_text.done"):
             yield str(value.get("text"))
+        elif _is_call(value):
+            yield str(value.get("name"))
         value = list(value.values())
     if isinstance(value, list):
         for inner in value:
@@ -272,7 +274,7 @@ _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 def _is_call(item: Body) -> bool:
     """Whether the caller has to act on an item; the service runs the others."""
     kind = str(item.get("type"))
-    if kind == "mcp_approval_request":
+    if kind in ("function_call", "mcp_approval_request"):
         return True
     return kind.endswith("_call") and item.get("call_id") is not None
 

@@ -6,13 +6,15 @@ import asyncio
 import inspect
 from collections.abc import (
     AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
     Awaitable,
     Callable,
     Coroutine,
     Generator,
-    Iterable,
     Iterator,
 )
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from functools import partial, update_wrapper
 from inspect import isawaitable
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
+_ITERTOOLS = {"from_iterable"}
+"""The public names that iterators of the standard library have."""
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
@@ -96,11 +100,15 @@ class Waiting(Struct, frozen=True):
 
     def items(self, given: Any) -> AsyncGenerator[Any, None]:
         """What a generator function returned, to iterate over."""
-        return given if self.is_async else _as_async(given)
+        return given if isinstance(given, AsyncGenerator) else _as_async(given)
 
 
-async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:
-    for item in items:
+async def _as_async(items: Any) -> AsyncGenerator[Any, None]:
+    if not isinstance(items, AsyncIterable):
+        for item in items:
+            yield item
+        return
+    async for item in items:
         yield item
 
 
@@ -124,7 +132,13 @@ def wrap(
         # The function runs here, in the caller's thread; only hooks run elsewhere.
         return run_to_end(work(wait, *args, **kwargs))
 
-    wrapper = update_wrapper(call_async if wait.is_async else call, function)
+    return _marked(call_async if wait.is_async else call, function, mark)
+
+
+def _marked(
+    wrapper: Callable[..., Any], function: Callable[..., Any], mark: str
+) -> Callable[..., Any]:
+    wrapper = update_wrapper(wrapper, function)
     wrapper.__name__ = name_of(function)  # a partial has none to copy
     setattr(wrapper, mark, True)
     return wrapper
@@ -261,10 +275,7 @@ def _wrap_generator(
     def call(*args: Any, **kwargs: Any) -> Iterator[Any]:
         yield from iterate_to_end(hooked.iterate(wait, *args, **kwargs))
 
-    wrapper: Any = update_wrapper(call_async if is_async else call, function)
-    wrapper.__name__ = name_of(function)  # a partial has none to copy
-    setattr(wrapper, HOOKED, True)
-    return cast("Callable[..., Any]", wrapper)
+    return _marked(call_async if is_async else call, function, HOOKED)
 
 
 class _HookedFunction:
@@ -323,6 +334,13 @@ class _HookedFunction:
                 raise
         if outcome is not None:  # out of the handler: our error must not show that one
             return self._refused(hooked, outcome.result)
+        return await self._shown(wait, hooked, value)
+
+    async def _shown(self, wait: Waiting, hooked: HookedToolCall, value: Any) -> Any:
+        if isinstance(value, Future):
+            if not wait.is_async:
+                return self._finished_later(wait, hooked, value)
+            value = asyncio.wrap_future(value)
         if isawaitable(value) and not isinstance(value, _AwaitableText):
             # The function has not run yet: its result comes later.
             if wait.is_async:
@@ -330,8 +348,14 @@ class _HookedFunction:
             later = self._finish(Waiting(wait.session, is_async=True), hooked, value)
             is_running = isinstance(value, asyncio.Future)
             return asyncio.ensure_future(later) if is_running else later
-        if inspect.isgenerator(value) or inspect.isasyncgen(value):
-            wait = Waiting(wait.session, is_async=inspect.isasyncgen(value))
+        is_iterator = isinstance(value, Iterator | AsyncIterator)
+        if isinstance(value, Generator | AsyncGenerator) or (
+            is_iterator
+            # One with methods of its own, such as a cursor or a file, has other uses.
+            and {name for name in dir(type(value)) if name[0] != "_"} <= _ITERTOOLS
+            and await wait.hooks(wait.session.has_hooks(HookEventName.AfterTool))
+        ):
+            wait = Waiting(wait.session, is_async=isinstance(value, AsyncIterator))
             items = self._items(wait, hooked, wait.items(value))
             return items if wait.is_async else iterate_to_end(items)
         outcome = await wait.hooks(hooked.finish(as_result(value)))
@@ -343,6 +367,20 @@ class _HookedFunction:
             return outcome.text
         _warn_lost("a value of another type than text", outcome)
         return value
+
+    def _finished_later(
+        self, wait: Waiting, hooked: HookedToolCall, running: Future[Any]
+    ) -> Future[Any]:
+        """A future with what hooks leave of the result of another."""
+
+        async def result() -> Any:
+            return running.result()
+
+        # Neither the caller nor the thread that works for it has to wait for hooks.
+        pool = ThreadPoolExecutor(1)
+        later = pool.submit(run_to_end, self._finish(wait, hooked, result()))
+        pool.shutdown(wait=False)
+        return later
 
     async def iterate(
         self, wait: Waiting, /, *args: Any, **kwargs: Any

@@ -175,7 +175,8 @@ class Agent:
     ) -> None:
         """Start the session; the output of its hooks is for the model."""
         result = await fire_session_start_hook(self._session, source) or _NO_OUTPUT
-        self.chat.note(_additional_context(result))
+        output = result.final_output
+        self.chat.note(None if output is None else output.additional_context)
         self.chat.note(result.system_message)
 
     async def end(self, reason: SessionEndReason = SessionEndReason.Exit) -> None:
@@ -194,11 +195,6 @@ class Agent:
 
     async def __aexit__(self, _kind: object, error: object, _trace: object) -> None:
         await self.end(SessionEndReason.Other if error else SessionEndReason.Exit)
-
-
-def _additional_context(result: ProcessedHookResult) -> str | None:
-    output = result.final_output
-    return None if output is None else output.additional_context
 
 
 def _accepted(turn: HookedTurn, result: AgentResult) -> AgentResult:

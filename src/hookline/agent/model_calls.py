@@ -246,7 +246,10 @@ def _changed_response(
     if not parts:
         return response
     changed = _FAILED
-    if not _is_closed(result):
+    ran = result.aggregated.hook_results
+    # Where a failure policy answered, nothing of the original may stay.
+    is_closed = any(hook.closed for hook in ran)
+    if not is_closed and (ran or result.aggregated.success):
         name = _last_hook_with(result, "llm_response")
         changed = _try(
             _FAILED,
@@ -261,12 +264,6 @@ def _changed_response(
 
 
 _FAILED: Any = object()
-
-
-def _is_closed(result: ProcessedHookResult) -> bool:
-    """Whether a failure policy answered, so that nothing of the original may stay."""
-    ran = result.aggregated.hook_results
-    return any(hook.closed for hook in ran) or not (ran or result.aggregated.success)
 
 
 def _restricted(

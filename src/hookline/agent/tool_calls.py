@@ -144,7 +144,7 @@ async def fire_before_tool_hook(
     original_request_name: str | None = None,
 ) -> ProcessedHookResult | None:
     """Fire BeforeTool; None if no hook returned an output."""
-    context = _context(mcp_context, original_request_name)
+    context = event_context(mcp_context, original_request_name)
     fields = {"tool_name": tool_name, "tool_input": tool_input, **context}
     return await fire(config, HookEventName.BeforeTool, fields)
 
@@ -159,13 +159,13 @@ async def fire_after_tool_hook(
     original_request_name: str | None = None,
 ) -> ProcessedHookResult | None:
     """Fire AfterTool; None if no hook returned an output."""
-    context = _context(mcp_context, original_request_name)
+    context = event_context(mcp_context, original_request_name)
     fields = {"tool_name": tool_name, "tool_input": tool_input, **context}
     fields["tool_response"] = tool_response
     return await fire(config, HookEventName.AfterTool, fields)
 
 
-def _context(
+def event_context(
     mcp_context: Mapping[str, Any] | None, original_request_name: str | None
 ) -> dict[str, Any]:
     """The optional fields of the tool events."""
@@ -201,10 +201,7 @@ async def execute_tool_with_hooks(
         run, takes_input = lambda _: cast("Callable[[], Any]", execute)(), False
     except ValueError:
         pass  # a callable without a signature
-    context: dict[str, Any] = {
-        "mcp_context": mcp_context,
-        "original_request_name": original_request_name,
-    }
+    context = event_context(mcp_context, original_request_name)
     call = HookedToolCall(config, tool_name, dict(tool_input), context)
     await call.begin(confirm)
     if call.changed_names and not takes_input:
@@ -331,9 +328,19 @@ class HookedToolCall(Struct):
         if output.additional_context is not None:
             self.contexts.append(output.additional_context)
         self._annotate(before.system_message)
-        refusal = _refusal(before)
-        if refusal is None and before.ask:
-            question = self._question(before, output)
+        refusal = None
+        if before.should_stop:
+            refusal = _stopped(before)
+        elif before.blocked:
+            refusal = _blocked(before.reason or "Blocked by hook")
+        elif before.ask:
+            said = (output.own_reason, before.system_message, before.user_message)
+            texts = (text for text in said if text and text.strip())
+            question = Confirmation(
+                tool_name=self.tool_name,
+                tool_input=self.tool_input,
+                reason=next(texts, _NO_QUESTION),
+            )
             refusal = await self._asked(question, confirm, defer, on_ask)
         if refusal is None:
             self._annotate(_told(self.changed_names))
@@ -380,15 +387,6 @@ class HookedToolCall(Struct):
             self._stop(stopped)
             return _outcome(stopped, [])
         return self._applied(given, after, after.final_output)
-
-    def _question(
-        self, before: ProcessedHookResult, output: HookOutput
-    ) -> Confirmation:
-        said = (output.own_reason, before.system_message, before.user_message)
-        reason = next((text for text in said if text and text.strip()), _NO_QUESTION)
-        return Confirmation(
-            tool_name=self.tool_name, tool_input=self.tool_input, reason=reason
-        )
 
     async def _asked(
         self,
@@ -456,12 +454,6 @@ def _outcome(
         withheld=withheld,
         result=result.with_additions(additions),
     )
-
-
-def _refusal(before: ProcessedHookResult) -> ToolResult | None:
-    if before.should_stop:
-        return _stopped(before)
-    return _blocked(before.reason or "Blocked by hook") if before.blocked else None
 
 
 def _told(changed_names: list[str]) -> str:

@@ -25,6 +25,7 @@ from .tool_calls import (
     Confirm,
     HookedToolCall,
     annotation,
+    event_context,
     not_allowed,
     not_run,
     refused_result,
@@ -116,10 +117,7 @@ class HookedRun:
         approval can ask. ``on_ask`` is called before a person is asked. ``mcp_context``
         and ``original_request_name`` are fields of the event.
         """
-        context = {
-            "mcp_context": mcp_context,
-            "original_request_name": original_request_name,
-        }
+        context = event_context(mcp_context, original_request_name)
         call = HookedToolCall(self.session, name, dict(tool_input), context, self.stop)
         problem = self.problem(name)
         if problem is None:
