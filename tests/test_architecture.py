@@ -75,7 +75,7 @@ def test_hookline_script_imports_nothing_of_ours() -> None:
 BROAD = {
     # The edges: the handler, the triggers, the bridge, the command line.
     "engine/handler.py": 5,
-    "bus/server.py": 4,
+    "bus/server.py": 3,
     "agent/firing.py": 4,
     "hosts/bridge.py": 1,
     "cli/main.py": 1,
@@ -96,12 +96,11 @@ BROAD = {
     "agent/client_genai.py": 1,
     "agent/client_http.py": 1,
     "agent/scheduler.py": 1,
-    "agent/tool_calls.py": 2,
+    "agent/tool_calls.py": 3,
     "bus/client.py": 2,
     "bus/memory.py": 2,
     "bus/nats.py": 2,
     "bus/remote.py": 1,
-    "bus/subscription.py": 1,
     "bus/trace.py": 1,
     "executors/python.py": 2,
     "journal/rows.py": 1,

@@ -77,12 +77,12 @@ class Courier:
         elif queue.qsize() < _MAX_QUEUED:
             queue.put(call)
 
-    def tell(self, call: Call) -> None:
+    def tell(self, call: Callable[..., object], *args: Any) -> None:
         """Have it called, usually before this returns.
 
         An observer that hangs costs its caller ``wait_s``, and only once.
         """
-        self.put(call)
+        self.put(partial(call, *args))
         if self._overdue is None or self._overdue.is_set():
             self.flush(self._wait_s)
 
@@ -138,9 +138,11 @@ def _guard_handlers(target: logging.Logger) -> None:
     """Keep what the host's handlers do from whoever logs something."""
     handle = target.handle
 
-    def tell(record: logging.LogRecord) -> None:
-        _log_thread.tell(partial(handle, record))
+    def tell(record: logging.LogRecord | None) -> None:
+        if record is not None:  # else the host's factory of records has raised
+            _log_thread.tell(handle, record)
 
+    target.makeRecord = partial(Guard(""), target.makeRecord)  # type: ignore[method-assign] # as below
     target.handle = tell  # type: ignore[method-assign] # its class may be the host's
 
 
@@ -189,18 +191,15 @@ def checked_debug_logger(candidate: Any) -> DebugLogger:
     ):
         return LoggingDebugLogger(candidate)
     methods = [getattr(candidate, name, None) for name in ("enabled", "log", "flush")]
-    is_class = isinstance(candidate, type)
     if (
-        is_class
+        isinstance(candidate, type)
         or not all(map(callable, methods))
         or any(map(iscoroutinefunction, methods))
     ):
-        what = (
-            f"the class {candidate.__name__}" if is_class else type(candidate).__name__
-        )
         raise TypeError(
             f"debug_logger: expected a logging.Logger, or an object with the plain "
-            f"methods enabled(level), log(level, name, record) and flush(), got {what}"
+            f"methods enabled(level), log(level, name, record) and flush(), "
+            f"got {candidate!r:.80}"
         )
     debug_logger: DebugLogger = candidate
     return debug_logger
@@ -213,6 +212,8 @@ class LoggingDebugLogger:
         self._target = target or logging.getLogger("hookline.hooks")
         self.enabled: Callable[[int], bool] = self._target.isEnabledFor
         """Whether a record of this level would be written."""
+        if type(self._target) is not logging.Logger:  # it may be code of the host
+            self.enabled = partial(Guard("the debug logger"), self.enabled)
         self.has_pending = False
 
     def log(self, level: int, name: str, record: Record) -> None:

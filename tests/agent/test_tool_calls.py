@@ -292,6 +292,39 @@ async def test_exception_of_a_tool_is_the_caller_s_where_hooks_are_off(
     assert found == ToolResult(llm_content=INPUT)
 
 
+async def test_result_is_withheld_where_the_error_has_no_text(tmp_path: Path) -> None:
+    class TextlessError(Exception):
+        def __str__(self) -> str:
+            raise LookupError
+
+    def breaks(_: dict[str, Any]) -> None:
+        raise TextlessError
+
+    then = {"hookSpecificOutput": {"withholdResult": True, "additionalContext": "no"}}
+    rule = {"type": "rule", "name": "guard", "when": "true", "then": then}
+    settings = Settings.from_mapping({"hooks": {"AfterTool": [{"hooks": [rule]}]}})
+    config = Config("s", tmp_path, settings)
+    assert (await execute_tool_with_hooks(config, "t", {}, breaks)).text == "no"
+    found = await execute_tool_with_hooks(
+        Config("s", tmp_path, Settings()), "t", {}, breaks
+    )
+    assert found.error == "TextlessError"
+
+
+async def test_input_that_cannot_be_read_is_a_result(tmp_path: Path) -> None:
+    class Unreadable(dict[str, Any]):
+        def keys(self) -> Any:
+            raise LookupError("mine")
+
+        def __iter__(self) -> Any:
+            raise LookupError("mine")
+
+    ran: list[object] = []
+    config = Config("s", tmp_path, Settings())
+    result = await execute_tool_with_hooks(config, "t", Unreadable(), ran.append)
+    assert (ran, result.error) == ([], "LookupError: mine")
+
+
 async def test_tool_without_parameters_runs_unless_its_input_is_changed(
     tmp_path: Path,
 ) -> None:

@@ -28,6 +28,7 @@ from hookline.bus import MessageBusType
 GUARD = {"type": "command", "command": "echo no >&2; exit 2", "name": "guard"}
 CRASH = {"type": "command", "command": "exit 9", "name": "crash"}
 LATER = {"type": "command", "command": "true", "name": "later", "async": True}
+RAISES = ("raises", "panics", "exits")
 SLOW_S = 40.0
 """Less than an observer hangs: nobody waits for it, not even at the end."""
 
@@ -55,7 +56,7 @@ class Trouble:
         self.over.wait(60)
 
 
-@pytest.fixture(params=["raises", "panics", "exits", "hangs"])
+@pytest.fixture(params=[*RAISES, "hangs"])
 def trouble(request: pytest.FixtureRequest) -> Iterator[Trouble]:
     found = Trouble(request.param)
     yield found
@@ -81,6 +82,41 @@ class BadLogger:
 
     def flush(self) -> None:
         self._do("flush")
+
+
+class BadStandardLogger(logging.Logger):
+    """A logger of the host's own class that cannot say what it would write."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__("bad")
+        self._trouble = trouble
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - of the library
+        self._trouble()
+        return True
+
+
+class BadBus:
+    """A bus with one method that is trouble."""
+
+    def __init__(self, trouble: Trouble, method: str) -> None:
+        self._trouble, self._method = trouble, method
+
+    def subscribe(self, message_type: str, handler: Any) -> Any:
+        if self._method == "subscribe":
+            self._trouble()
+        asyncio.get_running_loop().call_soon(
+            handler, {"eventName": "BeforeTool", "input": {}}
+        )
+        return self.unsubscribe
+
+    def unsubscribe(self) -> None:
+        if self._method == "unsubscribe":
+            self._trouble()
+
+    async def publish(self, message_type: str, payload: Any) -> None:
+        if self._method == "publish":
+            self._trouble()
 
 
 class BadHandler(logging.Handler):
@@ -159,6 +195,45 @@ async def test_debug_logger_changes_no_verdict(
     assert trouble.calls
 
 
+@pytest.mark.parametrize("kind", RAISES)
+@pytest.mark.parametrize("adapted", [False, True], ids=["logger", "adapter"])
+async def test_logger_of_the_hosts_own_class_changes_no_verdict(
+    tmp_path: Path, kind: str, adapted: bool
+) -> None:
+    trouble = Trouble(kind)
+    target = BadStandardLogger(trouble)
+    config = config_with(tmp_path, GUARD)
+    chosen = logging.LoggerAdapter(target, {}) if adapted else target
+    HookSystem(config, debug_logger=chosen)
+    await check_verdicts(config)
+    assert trouble.calls
+
+
+@pytest.mark.parametrize("kind", RAISES)
+async def test_factory_of_log_records_changes_no_verdict(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is called for what settings are warned of, too, and for other observers."""
+    trouble = Trouble(kind)
+    config = config_with(tmp_path, GUARD, unknown=True)
+    HookSystem(config, debug_logger=BadLogger(Trouble("raises"), "log"))
+    with monkeypatch.context() as patched:
+        patched.setattr(logging, "_logRecordFactory", lambda *_, **__: trouble())
+        await check_verdicts(config)
+    assert trouble.calls
+
+
+@pytest.mark.parametrize("kind", RAISES)
+@pytest.mark.parametrize("method", ["subscribe", "publish", "unsubscribe"])
+async def test_bus_changes_no_verdict(tmp_path: Path, kind: str, method: str) -> None:
+    """HBUS-002: the direct path works whatever the bus raises."""
+    trouble = Trouble(kind)
+    config = config_with(tmp_path, GUARD)
+    HookSystem(config, BadBus(trouble, method))
+    await check_verdicts(config)
+    assert trouble.calls
+
+
 @pytest.mark.parametrize("name", [None, "hookline", "hookline.hooks", "given"])
 async def test_handler_of_the_host_changes_no_verdict(
     tmp_path: Path, trouble: Trouble, name: str | None
@@ -187,6 +262,19 @@ async def test_telemetry_changes_no_verdict(
     HookSystem(config, telemetry=BadTelemetry(trouble, method))
     await check_verdicts(config)
     assert trouble.calls
+
+
+async def test_telemetry_that_empties_what_it_is_shown_changes_no_verdict(
+    tmp_path: Path,
+) -> None:
+    class Emptying(BadTelemetry):
+        def start_event(self, *shown: Any) -> BadTelemetry:
+            shown[1].clear()
+            return self
+
+    config = config_with(tmp_path, GUARD)
+    HookSystem(config, telemetry=Emptying(Trouble("raises"), "no method"))
+    await check_verdicts(config)
 
 
 async def test_exporter_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
@@ -294,11 +382,11 @@ METHODS = (
 )
 
 
-def odd_name(*methods: str, base: type = str) -> Any:
+def odd_name(*methods: str, error: type[BaseException], base: type = str) -> Any:
     """A tool name with methods that raise."""
 
     def fail(self: object, *_: Any) -> Any:
-        raise ZeroDivisionError
+        raise error
 
     members = {"__hash__": base.__hash__, **{f"__{name}__": fail for name in methods}}
     return type("Odd", (base,), members)(*(["denied"] if base is str else []))
@@ -306,18 +394,25 @@ def odd_name(*methods: str, base: type = str) -> Any:
 
 @pytest.mark.parametrize("method", [*METHODS, "all, and no text"])
 @pytest.mark.parametrize("debug", [False, True], ids=["quiet", "debug"])
+@pytest.mark.parametrize("error", [ZeroDivisionError, PanicError, SystemExit])
 async def test_odd_tool_name_runs_no_denied_tool(
-    tmp_path: Path, method: str, debug: bool
+    tmp_path: Path, method: str, debug: bool, error: type[BaseException]
 ) -> None:
     """Whatever the name does, and whoever is told of the call."""
-    name = odd_name(method) if method in METHODS else odd_name(*METHODS, base=object)
+    name = odd_name(method, error=error)
+    if method not in METHODS:
+        name = odd_name(*METHODS, error=error, base=object)
     ran: list[object] = []
     config = config_with(tmp_path, GUARD)
     system = HookSystem(config, telemetry="otel", debug_logger=listener(debug))
     system.record_to(tmp_path / "journal.sqlite")
     async with system:
         result = await execute_tool_with_hooks(config, name, {}, ran.append)
-        assert (result.text, ran) == ("no", [])
+        assert ran == []
+        if method in METHODS or error is ZeroDivisionError:
+            assert result.text == "no"
+        else:  # its text is for the process, not for a guard
+            assert "cannot be read" in result.text
         call = await config.session("c").begin_tool(name, {})
         assert call.refused
         fired = await system.event_handler.fire(

@@ -8,6 +8,7 @@ from collections.abc import (
     Collection,
     Mapping,
 )
+from contextlib import suppress
 from inspect import isawaitable, signature
 from typing import Any, cast
 
@@ -95,7 +96,9 @@ def not_run(reason: str) -> ToolResult:
 
 def failed(error: BaseException) -> ToolResult:
     """The result of a tool that raised."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = type(error).__name__
+    with suppress(Exception):  # its class may be the tool's own
+        text = f"{text}: {error}" if str(error) else text
     return ToolResult(llm_content=f"Error: {text}", error=text)
 
 
@@ -202,7 +205,11 @@ async def execute_tool_with_hooks(
     except ValueError:
         pass  # a callable without a signature
     context = event_context(mcp_context, original_request_name)
-    call = HookedToolCall(config, tool_name, dict(tool_input), context)
+    try:
+        call = HookedToolCall(config, tool_name, dict(tool_input), context)
+    # The mapping is the caller's own; no tool can run with one that cannot be read.
+    except Exception as error:  # noqa: BLE001
+        return failed(error)
     await call.begin(confirm)
     if call.changed_names and not takes_input:
         problem = "Hooks changed the input, which the tool does not take"

@@ -18,6 +18,7 @@ from inspect import isawaitable
 from typing import Any, Protocol
 
 from hookline.errors import UnknownEventError
+from hookline.log import Guard
 from hookline.protocol.events import HookEventName, known_event
 from hookline.protocol.inputs import BASE_FIELDS, HookInput
 from hookline.protocol.results import ProcessedHookResult, Stage
@@ -136,12 +137,8 @@ class RequestServer:
         """Take no new requests; those in flight finish (rule L1)."""
         self._is_open = False
         unsubscribe, self._unsubscribe = self._unsubscribe, None
-        if callable(unsubscribe):
-            try:
-                unsubscribe()
-            # A bus of the host is foreign code; what it sends now is ignored anyhow.
-            except Exception:  # noqa: BLE001
-                _log.exception("the bus failed to unsubscribe")
+        if callable(unsubscribe):  # what the bus sends now is ignored anyhow
+            Guard("unsubscribing from the bus")(unsubscribe)
 
     async def finished(self) -> None:
         """Wait, after ``dispose()``, until every request taken has its response."""
@@ -150,7 +147,7 @@ class RequestServer:
         if isinstance(self._bus, RequestCarrier):
             try:
                 await self._bus.settled()
-            # As above: whatever fails there, the rest is released.
+            # Whatever fails there, the rest is released.
             except Exception:  # noqa: BLE001
                 _log.exception("the bus failed to settle")
 
@@ -248,8 +245,10 @@ class RequestServer:
         try:
             async with asyncio.timeout(_PUBLISH_S):
                 await bus.publish(MessageBusType.HOOK_EXECUTION_RESPONSE, response)
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+            raise
         # A bus of the host is foreign code and may raise anything.
-        except Exception:  # noqa: BLE001
+        except BaseException:  # noqa: BLE001
             _log.exception("no response to request %.80r", response["correlationId"])
 
 

@@ -73,7 +73,10 @@ class Subscription:
                 await self._server.join()
             self._is_granted = True
         # A bus of the host is foreign code and may raise anything.
-        except Exception as error:  # noqa: BLE001
+        except BaseException as error:
+            is_cancelled = self._attempt is not None and self._attempt.cancelling()
+            if is_cancelled or isinstance(error, KeyboardInterrupt | GeneratorExit):
+                raise
             self._warn(f"{type(error).__name__}: {error}")
             self._refused_in_s = self._loop.time() - began
             self._timer = self._loop.call_later(self._pause_s, self._start)

@@ -42,10 +42,15 @@ DEPTH_VARIABLE = "HOOKLINE_DEPTH"
 depth_inside: ContextVar[int] = ContextVar("hookline_depth", default=0)
 """How deep what runs here, and the tasks it starts, is nested in Python hooks."""
 _MAX_DIGITS = 9
+_raw_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+_RAW_NAME = os.environ.encodekey(DEPTH_VARIABLE)
 
 
 def current_depth() -> int:
     """How deep the caller is nested in hooks: in processes, and in this one."""
+    # Most hosts are at depth 0: the raw mapping tells that a microsecond faster.
+    if _RAW_NAME not in _raw_environment:
+        return depth_inside.get()
     text = os.environ.get(DEPTH_VARIABLE, "")
     outside = int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
     return max(outside, depth_inside.get())

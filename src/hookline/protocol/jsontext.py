@@ -62,10 +62,10 @@ def _plain(value: Any, **how: Any) -> Any:
 
     try:
         return plain(value, **how)
-    except EncodingError:
+    except (EncodingError, KeyboardInterrupt):
         raise
     # Foreign objects may raise anything; what was not shown has not been seen.
-    except Exception as error:
+    except BaseException as error:
         raise EncodingError(f"the input cannot be read: {error!r}") from error
 
 

@@ -47,7 +47,7 @@ class Together:
         carrier: Carrier | None,
     ) -> EventTelemetry:
         """Tell all of them."""
-        start = methodcaller("start_event", event, fields, session_id, carrier)
+        start = methodcaller("start_event", event, dict(fields), session_id, carrier)
         asked = zip(self.backends, self._asks, strict=True)
         return _Events([(ask(start, backend), ask) for backend, ask in asked])
 
