@@ -179,7 +179,8 @@ def _check_closed(event: HookEventName, final: Any, closed: list[bool]) -> None:
     if event is HookEventName.AfterTool:
         assert specific["withholdResult"] is True
     if event is HookEventName.AfterModel:
-        assert specific["llm_response"]["text"].startswith("Blocked by policy")
+        text = specific["llm_response"]["text"]
+        assert text.startswith("hook 'h' failed, and onError blocks on ")
     if event is HookEventName.BeforeToolSelection:
         assert specific["toolConfig"]["mode"] == "NONE"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline import Config, Settings
+from hookline import Config, HookEventName, HookSystem, Settings
 
 Hook = dict[str, Any]
 
@@ -85,3 +85,20 @@ BROKEN: dict[str, Hook] = {
     ),
 }
 """Hooks that fail or print invalid output, by what is wrong with them."""
+
+
+def recording_config(**outputs: Any) -> tuple[Config, list[dict[str, Any]]]:
+    """A config whose hooks give these outputs, and the events that they see."""
+    config, seen = Config("own", ".", Settings()), list[dict[str, Any]]()
+
+    def hook_for(output: Any) -> Any:
+        def hook(event: dict[str, Any]) -> Any:
+            seen.append(event)
+            return output
+
+        return hook
+
+    system = HookSystem(config)
+    for event, output in outputs.items():
+        system.on(HookEventName.of(event))(hook_for(output))
+    return config, seen

@@ -11,29 +11,14 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HookEventName, HookSystem, Settings
+from hookline import Config, HookSystem, Settings
 from hookline.adapters.claude_agent_sdk import hookline_hooks
 from hookline.agent import Agent, ScriptedModel, hooked, hooked_tool
 from hookline.errors import ToolBlockedError
 
+from .scenes import recording_config
+
 DENY = {"decision": "deny", "reason": "no"}
-
-
-def config_with(**outputs: Any) -> tuple[Config, list[dict[str, Any]]]:
-    config = Config("own", ".", Settings())
-    seen: list[dict[str, Any]] = []
-
-    def hook_for(output: Any) -> Any:
-        def hook(event: dict[str, Any]) -> Any:
-            seen.append(event)
-            return output
-
-        return hook
-
-    system = HookSystem(config)
-    for event, output in outputs.items():
-        system.on(HookEventName.of(event))(hook_for(output))
-    return config, seen
 
 
 def specific(**fields: Any) -> dict[str, Any]:
@@ -41,7 +26,7 @@ def specific(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_generator_runs_with_the_changed_input_when_it_is_iterated() -> None:
-    config, seen = config_with(BeforeTool=specific(tool_input={"size": 2}))
+    config, seen = recording_config(BeforeTool=specific(tool_input={"size": 2}))
 
     @hooked_tool(config)
     def count(size: int) -> Iterator[int]:
@@ -54,7 +39,7 @@ def test_a_generator_runs_with_the_changed_input_when_it_is_iterated() -> None:
 
 
 def test_a_blocked_generator_yields_the_reason() -> None:
-    config, _ = config_with(BeforeTool=DENY)
+    config, _ = recording_config(BeforeTool=DENY)
 
     @hooked_tool(config)
     def lines() -> Iterator[str]:
@@ -66,7 +51,7 @@ def test_a_blocked_generator_yields_the_reason() -> None:
 
 async def test_an_async_generator_is_held_back_until_hooks_have_seen_it() -> None:
     said = {"reason": "secret", **specific(withholdResult=True)}
-    config, seen = config_with(AfterTool=said)
+    config, seen = recording_config(AfterTool=said)
 
     @hooked_tool(config)
     async def lines() -> AsyncIterator[str]:
@@ -79,7 +64,7 @@ async def test_an_async_generator_is_held_back_until_hooks_have_seen_it() -> Non
 
 
 async def test_items_pass_at_once_where_no_hook_waits_for_them() -> None:
-    config, _ = config_with(BeforeTool=None)
+    config, _ = recording_config(BeforeTool=None)
     made: list[int] = []
 
     @hooked_tool(config)
@@ -95,7 +80,7 @@ async def test_items_pass_at_once_where_no_hook_waits_for_them() -> None:
 
 
 async def test_a_failing_generator_is_shown_to_hooks_and_raises() -> None:
-    config, seen = config_with(AfterTool=None)
+    config, seen = recording_config(AfterTool=None)
 
     @hooked_tool(config)
     async def lines() -> AsyncIterator[str]:
@@ -215,7 +200,7 @@ async def test_an_async_generator_that_is_stopped_early_is_shown_to_hooks_once(
 
 
 async def test_a_cancelled_generator_that_was_held_back_is_shown_to_hooks() -> None:
-    config, seen = config_with(AfterTool=None)
+    config, seen = recording_config(AfterTool=None)
     waiting = asyncio.Event()
 
     @hooked_tool(config)
@@ -238,7 +223,7 @@ async def test_a_cancelled_generator_that_was_held_back_is_shown_to_hooks() -> N
 
 
 def test_a_generator_left_among_items_that_were_held_back_is_shown_once() -> None:
-    config, seen = config_with(AfterTool=None)
+    config, seen = recording_config(AfterTool=None)
 
     @hooked_tool(config)
     def numbers() -> Iterator[int]:
@@ -254,7 +239,7 @@ def test_a_generator_left_among_items_that_were_held_back_is_shown_once() -> Non
 
 
 async def test_a_refused_call_can_raise() -> None:
-    config, _ = config_with(BeforeTool=DENY)
+    config, _ = recording_config(BeforeTool=DENY)
 
     @hooked_tool(config, blocked="raise")
     async def write(path: str) -> str:
@@ -282,7 +267,7 @@ STOPS = {"continue": False, "stopReason": "enough"}
 )
 async def test_a_withheld_result_raises_too(said: Any, reason: str) -> None:
     """0156: with ``blocked="raise"`` a function never returns another type."""
-    config, _ = config_with(AfterTool=said)
+    config, _ = recording_config(AfterTool=said)
     stopped: list[str] = []
     tool = hooked_tool(config, blocked="raise", on_stop=stopped.append)
 
@@ -305,7 +290,7 @@ async def test_a_withheld_result_raises_too(said: Any, reason: str) -> None:
 def test_only_a_text_gets_additions_where_the_type_is_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    config, _ = config_with(AfterTool=specific(additionalContext="more"))
+    config, _ = recording_config(AfterTool=specific(additionalContext="more"))
     tool = hooked_tool(config, blocked="raise")
 
     @tool
@@ -323,7 +308,7 @@ def test_only_a_text_gets_additions_where_the_type_is_kept(
     ("given", "got"),
     [
         (print, "builtin_function_or_method 'print'"),
-        (config_with, "function 'config_with'"),
+        (recording_config, "function 'recording_config'"),
         ("write_file", "str"),
         (None, "None"),
         (Settings(), "Settings"),
@@ -350,6 +335,6 @@ def test_a_config_that_was_left_out_is_named() -> None:
 
 
 def test_another_word_for_blocked_is_a_mistake() -> None:
-    config, _ = config_with()
+    config, _ = recording_config()
     with pytest.raises(ValueError, match="expected 'return' or 'raise', got 'never'"):
         hooked_tool(config, blocked="never")  # type: ignore[call-overload] # the mistake

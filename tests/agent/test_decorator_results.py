@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HookEventName, HookSystem, Settings
 from hookline.agent import (
     Agent,
     ScriptedModel,
@@ -26,26 +25,11 @@ from hookline.agent import (
 )
 from hookline.errors import ToolBlockedError
 
+from .scenes import recording_config
+
 WITHHELD = {"reason": "secret", "hookSpecificOutput": {"withholdResult": True}}
 STOPS = {"continue": False, "stopReason": "enough"}
 NOTICE = "[System] A hook changed the tool's input: size"
-
-
-def config_with(**outputs: Any) -> tuple[Config, list[dict[str, Any]]]:
-    """A config whose hooks give these outputs, and the events that they see."""
-    config, seen = Config("own", ".", Settings()), list[dict[str, Any]]()
-
-    def hook_for(output: Any) -> Any:
-        def hook(event: dict[str, Any]) -> Any:
-            seen.append(event)
-            return output
-
-        return hook
-
-    system = HookSystem(config)
-    for event, output in outputs.items():
-        system.on(HookEventName.of(event))(hook_for(output))
-    return config, seen
 
 
 async def fetch(size: int) -> str:
@@ -104,8 +88,8 @@ async def test_an_awaitable_of_a_plain_function_is_shown_when_it_has_run(
     """protocol.md#callers: AfterTool sees the result, and the caller what it left."""
     if in_thread and kind == "task":
         pytest.skip("there is no loop in a thread")
-    config, seen = config_with(AfterTool=None)
-    withholding, _ = config_with(AfterTool=WITHHELD)
+    config, seen = recording_config(AfterTool=None)
+    withholding, _ = recording_config(AfterTool=WITHHELD)
     function: Any = AWAITABLES[kind]
     async with config, withholding:
         given = hooked_tool(config, in_thread=in_thread)(function)(2)
@@ -119,7 +103,7 @@ async def test_an_awaitable_of_a_plain_function_is_shown_when_it_has_run(
 
 @pytest.mark.parametrize("kind", AWAITABLES)
 async def test_a_refused_call_of_a_plain_function_may_be_awaited(kind: str) -> None:
-    config, _ = config_with(BeforeTool={"decision": "deny", "reason": "no"})
+    config, _ = recording_config(BeforeTool={"decision": "deny", "reason": "no"})
     function: Any = AWAITABLES[kind]
     async with config:
         assert await hooked_tool(config)(function)(2) == "no"
@@ -128,7 +112,7 @@ async def test_a_refused_call_of_a_plain_function_may_be_awaited(kind: str) -> N
 
 
 async def test_a_task_of_a_plain_function_stays_one() -> None:
-    config, _ = config_with(AfterTool=None)
+    config, _ = recording_config(AfterTool=None)
     async with config:
         made: Any = hooked_tool(config)(task)(1)
         assert isinstance(made, asyncio.Task)
@@ -137,7 +121,7 @@ async def test_a_task_of_a_plain_function_stays_one() -> None:
 
 async def test_a_generator_that_a_plain_function_returns_is_held_back() -> None:
     """protocol.md#callers: nothing reaches the caller before AfterTool."""
-    config, seen = config_with(AfterTool=WITHHELD)
+    config, seen = recording_config(AfterTool=WITHHELD)
 
     def numbers(size: int) -> Iterator[int]:
         yield from range(size)
@@ -179,7 +163,7 @@ def mapped(size: int) -> Iterator[int]:
 
 async def test_an_iterator_that_a_function_returns_is_held_back() -> None:
     """protocol.md#callers: nothing reaches the caller before AfterTool."""
-    config, seen = config_with(AfterTool=WITHHELD)
+    config, seen = recording_config(AfterTool=WITHHELD)
     tool: Any = hooked_tool(config)
     async with config:
         assert list(tool(mapped)(2)) == ["secret"]
@@ -189,7 +173,7 @@ async def test_an_iterator_that_a_function_returns_is_held_back() -> None:
 
 
 async def test_an_iterator_stays_as_it_is_where_no_hook_sees_results() -> None:
-    config, _ = config_with(BeforeTool=None)
+    config, _ = recording_config(BeforeTool=None)
     numbers = iter([1])
     async with config:
         tool: Any = hooked_tool(config)
@@ -197,7 +181,7 @@ async def test_an_iterator_stays_as_it_is_where_no_hook_sees_results() -> None:
 
 
 async def test_an_iterator_with_other_uses_stays_as_it_is(tmp_path: Path) -> None:
-    config, seen = config_with(AfterTool=None)
+    config, seen = recording_config(AfterTool=None)
     (tmp_path / "a").write_text("text")
     tool: Any = hooked_tool(config)
     async with config:
@@ -213,7 +197,7 @@ async def test_an_iterator_with_other_uses_stays_as_it_is(tmp_path: Path) -> Non
 async def test_a_future_of_a_thread_is_shown_when_it_has_run(
     output: Any, raises: bool, in_thread: bool
 ) -> None:
-    config, seen = config_with(AfterTool=output)
+    config, seen = recording_config(AfterTool=output)
     start, stops = threading.Event(), list[str]()
 
     def work(size: int) -> str:
@@ -264,7 +248,7 @@ async def test_what_a_function_raised_is_withheld_or_stops_the_agent(
     kind: Any, said: Any, reason: str, blocked: Any
 ) -> None:
     """protocol.md#callers: as execute_tool_with_hooks does for a tool that raises."""
-    config, _ = config_with(AfterTool=said)
+    config, _ = recording_config(AfterTool=said)
     stopped: list[str] = []
 
     async def call() -> Any:
@@ -295,7 +279,7 @@ async def test_a_notice_leaves_a_value_that_is_not_text_alone(
 ) -> None:
     """protocol.md#callers: the notice is for the model, not for a program's value."""
     change = {"hookSpecificOutput": {"tool_input": {"size": 2}}}
-    config, _ = config_with(BeforeTool=change)
+    config, _ = recording_config(BeforeTool=change)
     async with config:
         for blocked in ("return", "raise"):
             caplog.clear()
@@ -316,7 +300,7 @@ async def test_a_notice_leaves_a_value_that_is_not_text_alone(
 
 async def test_a_notice_reaches_the_model_beside_a_value_that_is_not_text() -> None:
     change = {"hookSpecificOutput": {"tool_input": {"size": 2}}}
-    config, _ = config_with(BeforeTool=change)
+    config, _ = recording_config(BeforeTool=change)
 
     def rows(size: int) -> list[int]:
         return list(range(size))
@@ -331,7 +315,7 @@ async def test_a_notice_reaches_the_model_beside_a_value_that_is_not_text() -> N
 
 
 async def test_a_tool_result_of_a_function_stays_one() -> None:
-    config, _ = config_with(AfterTool={"systemMessage": "mind"})
+    config, _ = recording_config(AfterTool={"systemMessage": "mind"})
     async with config:
         made = hooked_tool(config)(lambda: ToolResult(llm_content="a"))()
     assert isinstance(made, ToolResult)
@@ -361,7 +345,7 @@ async def test_a_change_that_does_not_fit_the_function_refuses_the_call(
 ) -> None:
     """protocol.md#callers: a hook's mistake is a reason, not an error of the tool's."""
     specific = {"tool_input": change or {}, "replacesToolInput": change is None}
-    config, seen = config_with(
+    config, seen = recording_config(
         BeforeTool={"hookSpecificOutput": specific}, AfterTool=None
     )
 

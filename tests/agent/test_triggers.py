@@ -138,4 +138,4 @@ async def test_triggers_keep_the_block_of_hooks_that_fail_closed(
 ) -> None:
     config = config_of(tmp_path, {"BeforeTool": runs("exit 1", onError="block")})
     async with config:
-        assert "Blocked by policy" in await run_tool(config)
+        assert "failed, and onError blocks on crash" in await run_tool(config)

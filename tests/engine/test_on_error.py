@@ -61,7 +61,7 @@ async def test_a_failure_blocks_where_the_policy_says_so(
     result = await workshop.fire("BeforeTool", hook, config={**LIMITS, **general})
     assert result.blocked
     assert result.reason is not None
-    assert "Blocked by policy: hook 'guard' failed" in result.reason
+    assert "hook 'guard' failed, and onError blocks on" in result.reason
 
 
 @causes
@@ -115,7 +115,7 @@ async def test_after_model_replaces_the_response_with_a_notice(
     assert result.final_output is not None
     response = result.final_output.llm_response
     assert response is not None
-    assert response["text"].startswith("Blocked by policy: hook 'guard'")
+    assert response["text"].startswith("hook 'guard' failed, and onError blocks on")
     assert response["candidates"][0]["content"]["parts"] == [response["text"]]
 
 
@@ -226,7 +226,7 @@ async def test_the_policy_holds_for_functions_of_this_process(
         result = await hooks.event_handler.fire_before_tool_event("x", {})
     assert result.blocked
     assert result.reason is not None
-    assert "onError says block for crash" in result.reason
+    assert "onError blocks on crash" in result.reason
 
 
 async def test_a_broken_hook_does_not_take_anothers_block_away(

@@ -394,7 +394,7 @@ async def test_options_of_the_system_apply(bench: Bench) -> None:
     async with bench.start() as system:
         assert await bench.reason() is None
         bench.write(bad, hooksConfig={"onError": "block"})
-        assert "onError says block" in (await bench.reason() or "")
+        assert "onError blocks on crash" in (await bench.reason() or "")
         bench.write(bad, hooksConfig={"maxProcesses": 3})
         await bench.fire()
         assert system._executors._slots.free == 3
@@ -556,7 +556,7 @@ async def test_a_project_that_appears_is_closed_where_the_user_says_so(
         project.settings(rule("theirs", "guard"))
         found = await session.fire("BeforeTool", call)
         assert found.blocked
-        assert "hooksConfig.untrusted says block" in (found.reason or "")
+        assert "hooksConfig.untrusted blocks" in (found.reason or "")
         project.trust()
         assert (await session.fire("BeforeTool", call)).reason == "theirs"
 

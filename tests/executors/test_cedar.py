@@ -280,7 +280,7 @@ async def test_missing_file_is_a_failure_that_blocks(
     assert cause is FailureCause.SPAWN
     assert f"{bench.folder}/missing: cannot be read: No such file" in error
     assert result.blocked
-    assert "onError says block for spawn" in (result.reason or "")
+    assert "onError blocks on spawn" in (result.reason or "")
 
 
 async def test_failure_allows_where_the_hook_says_so(bench: PolicyBench) -> None:

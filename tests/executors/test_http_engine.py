@@ -52,7 +52,7 @@ async def test_each_cause_of_failure_has_its_policy(
     assert not opened.blocked
     assert closed.blocked
     assert closed.reason is not None
-    assert f"onError says block for {cause}" in closed.reason
+    assert f"onError blocks on {cause}" in closed.reason
 
 
 @pytest.mark.parametrize(

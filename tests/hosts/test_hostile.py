@@ -193,7 +193,9 @@ async def test_a_crashing_hook_closes_every_event_that_can_be_closed(
     reply = await desk.ask(host, sent(host, theirs))
     assert reply.status == 0
     wire = json.loads(reply.stdout)
-    is_closed = "Blocked by policy" in reply.stdout.decode() or "NONE" in str(wire)
+    is_closed = "and onError blocks on crash" in reply.stdout.decode() or "NONE" in str(
+        wire
+    )
     closes = TRAITS[ours].can_block or TRAITS[ours].can_stop
     assert is_closed is closes
 

@@ -166,7 +166,7 @@ async def test_no_guard_gives_way_to_what_was_approved_on_another_branch(
         shutil.rmtree(project.folder / ".hookline")
     result = await project.fire()
     assert result.blocked
-    assert "onError says block for changed" in (result.reason or "")
+    assert "onError blocks on changed" in (result.reason or "")
 
 
 def rule(name: str, when: str = "true") -> dict[str, Any]:

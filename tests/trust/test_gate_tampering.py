@@ -231,7 +231,7 @@ async def test_a_new_session_blocks_when_a_trusted_guard_was_tampered_with(
     result = await project.fire()
     assert result.blocked
     assert result.reason is not None
-    assert "Blocked by policy" in result.reason
+    assert "onError blocks on changed" in result.reason
     assert "since it was approved" in result.reason
     causes = [one.cause for one in result.aggregated.hook_results]
     assert causes == [FailureCause.CHANGED]

@@ -46,9 +46,8 @@ async def test_untrusted_hook_closes_its_event_and_says_what_to_run(
     result = await fire(project.folder)
     assert result.blocked
     assert result.reason == (
-        "Blocked by policy: hook 'guard' failed (its project "
-        f"{project.folder} is not trusted: review it with 'hookline trust') "
-        "and hooksConfig.untrusted says block"
+        "hook 'guard' failed, and hooksConfig.untrusted blocks: its project "
+        f"{project.folder} is not trusted: review it with 'hookline trust'"
     )
     assert not (project.folder / "ran").exists()
     project.trust()

@@ -34,12 +34,10 @@ def apply_policy(
     """Turn a failure into what the hook's policy says."""
     if result.cause is None or hook.on(result.cause) is OnFailure.ALLOW:
         return result
-    rule = f"onError says block for {result.cause.value}"
+    policy = f"onError blocks on {result.cause.value}"
     if hook.trust is TrustStatus.UNTRUSTED:
-        rule = "hooksConfig.untrusted says block"
-    problem = f"hook {hook.name!r} failed ({result.error}) and {rule}"
-    reason = f"Blocked by policy: {problem}"
-    return _closed(result, reason)
+        policy = "hooksConfig.untrusted blocks"
+    return _closed(result, f"hook {hook.name!r} failed, and {policy}: {result.error}")
 
 
 def block_unseen(hook: RegisteredHook, error: EncodingError) -> HookExecutionResult:
