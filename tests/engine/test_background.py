@@ -303,8 +303,10 @@ async def test_a_claude_hook_whose_first_line_says_so_is_not_waited_for(
 async def test_a_claude_hook_without_a_newline_after_its_word_is_not_waited_for(
     workshop: Workshop,
 ) -> None:
-    hook = claude("printf '{\"async\": true}'; sleep 60", timeout=300)
-    assert not (await workshop.fire("BeforeTool", hook)).blocked
+    hook = claude("printf '{\"async\": true}'; sleep 60", timeout=300, onError="block")
+    result = await workshop.fire("BeforeTool", hook)
+    (left,) = result.aggregated.hook_results
+    assert (left.is_async, result.blocked) == (True, False)
 
 
 async def test_a_claude_hook_that_goes_on_has_the_time_that_it_asked_for(
