@@ -1,6 +1,7 @@
 """The pytest plugin: a fixture ``hooks`` that fires events in a folder of the test.
 
-Nothing of Hookline is imported until a test asks for the fixture.
+Tests name it in ``pytest_plugins`` of their ``conftest.py``. As an entry point it would
+make pytest rewrite the assertions of every module of Hookline that a test run imports.
 """
 
 from __future__ import annotations
