@@ -3,12 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
-# Four for two cores: many tests wait for processes.
-PYTEST_ARGS ?= -n 4
+# Four for two cores: many tests wait for processes. A table is one long test: idle workers
+# take tests from the others.
+PYTEST_ARGS ?= -n 4 --dist worksteal
 
 OTHER := .venv-adapters
+MUTATION_TESTER := cosmic-ray==8.7.0
 
-.PHONY: demo test package browser pictures docs docs-serve adapters conformance architecture manpage check format bench soak hosts coverage clean
+.PHONY: demo test quick pins mutants package browser pictures docs docs-serve adapters conformance architecture manpage check format bench soak hosts coverage clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -29,6 +31,15 @@ demo: $(DEMO)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# What a change can break, in less than a minute.
+quick: $(READY)
+	@$(BIN)/python -m tests.support.durations
+
+# What differs from the recorded tables in tests/pins; UPDATE=1 records it.
+pins: $(READY)
+	@$(BIN)/python -m tests.support.pins $(if $(UPDATE),--update)
+	@test ! -e $(OTHER)/.ready || $(OTHER)/bin/python -m tests.support.pins $(if $(UPDATE),--update) tests/pins/test_adapters.py
 
 # The wheel and the sources, built into dist/ and tried in an empty environment.
 package: $(READY)
@@ -74,7 +85,7 @@ docs-serve: docs
 
 # Adapters whose frameworks cannot be installed beside the others.
 adapters: $(OTHER)/.ready
-	$(OTHER)/bin/python -m pytest $(PYTEST_ARGS) tests/adapters/test_google_adk*.py tests/adapters/test_strands*.py
+	$(OTHER)/bin/python -m pytest $(PYTEST_ARGS) tests/adapters/test_google_adk.py tests/adapters/test_strands.py tests/adapters/test_common.py tests/pins/test_adapters.py
 
 $(OTHER)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(OTHER)
@@ -85,7 +96,7 @@ $(OTHER)/.ready: pyproject.toml
 
 # Run the cases of other folders: make conformance DIR="one another"
 conformance: $(READY)
-	CONFORMANCE="$(DIR)" $(BIN)/python -m pytest $(PYTEST_ARGS) tests/conformance -k holds
+	CONFORMANCE="$(DIR)" $(BIN)/python -m pytest $(PYTEST_ARGS) tests/conformance -k hold
 
 architecture: $(READY)
 	$(BIN)/python -m tests.support.architecture
@@ -123,6 +134,16 @@ soak: $(READY)
 # The real coding agents, offline (needs npm): make hosts HOSTS="claude codex"
 hosts: $(READY)
 	$(BIN)/python -m tests.hosts.real $(HOSTS)
+
+# Faults put into the code, and which of them no test notices: up to an hour, resumable.
+# Remove .mutants to start again after a change of code or tests.
+mutants: $(READY) .venv-mutants/.ready
+	.venv-mutants/bin/python -m tests.support.mutants $(TESTS)
+
+.venv-mutants/.ready:
+	$(PYTHON) -m venv .venv-mutants
+	.venv-mutants/bin/python -m pip install --quiet --disable-pip-version-check $(MUTATION_TESTER)
+	touch $@
 
 coverage: $(READY)
 	$(BIN)/coverage erase

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.nats import NatsServer
 from tests.support.project import Project
-from tests.support.workshop import Workshop
+from tests.support.workspace import Workspace
 
 # How long an example takes on a busy machine says nothing about what it proves.
 settings.register_profile(
@@ -70,10 +70,10 @@ def _own_log() -> Iterator[None]:
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
+def workspace(tmp_path: Path) -> Workspace:
     folder = tmp_path / "project"
     folder.mkdir()
-    return Workshop(folder)
+    return Workspace(folder)
 
 
 @pytest.fixture
@@ -86,9 +86,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return Project(tmp_path / "project", tmp_path / "state")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    """One nats-server for each test module."""
+    """One nats-server for all tests; those that stop one start their own."""
     running = NatsServer(tmp_path_factory.mktemp("nats")).start()
     yield running
     running.stop()

@@ -39,39 +39,34 @@ def completed(source: str) -> set[str]:
     return {found.name for found in script(source).complete()}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_an_editor_completes_the_names_of_a_package(package: str) -> None:
+def test_editor_completes_names_modules_events_and_what_a_call_gives(
+    subtests: pytest.Subtests,
+) -> None:
     """Issue 17: jedi sees the lazy names, by the stubs."""
-    names = set(import_module(package).__all__)
-    assert names <= completed(f"import {package}\n{package}.")
-    assert names <= completed(f"from {package} import ")
-
-
-def test_an_editor_completes_modules_and_events() -> None:
-    assert {"agent", "bus", "types", "script", "adapters", "__version__"} <= completed(
-        "import hookline\nhookline."
-    )
-    assert "hooked_tool" in completed("import hookline\nhookline.agent.")
-    assert "langchain" in completed("from hookline.adapters import ")
-    assert "BeforeToolInput" in completed("import hookline\nhookline.types.")
-    assert "'tool_input'" in completed(
+    hook = (
         "from hookline.types import BeforeToolInput\n"
         "def hook(event: BeforeToolInput):\n    event['"
     )
-
-
-@pytest.mark.parametrize(
-    ("source", "names"),
-    [
-        (f"{MADE}hooks.event_handler.", {"fire", "fire_before_tool_event"}),
-        (f"{MADE}hooks.", {"on", "off", "status", "event_handler", "fire_sync"}),
-        ("import hookline\nhookline.Config.load().session('a').", {"begin_tool"}),
-        (RESULT, {"blocked", "reason", "final_output"}),
-    ],
-    ids=["event_handler", "hooks", "session", "result"],
-)
-def test_an_editor_completes_what_a_call_gives(source: str, names: set[str]) -> None:
-    assert names <= completed(source)
+    modules = {"agent", "bus", "types", "script", "adapters", "__version__"}
+    completions: dict[str, set[str]] = {
+        "import hookline\nhookline.": modules,
+        "import hookline\nhookline.agent.": {"hooked_tool"},
+        "from hookline.adapters import ": {"langchain"},
+        "import hookline\nhookline.types.": {"BeforeToolInput"},
+        hook: {"'tool_input'"},
+        f"{MADE}hooks.event_handler.": {"fire", "fire_before_tool_event"},
+        f"{MADE}hooks.": {"on", "off", "status", "event_handler", "fire_sync"},
+        "import hookline\nhookline.Config.load().session('a').": {"begin_tool"},
+        RESULT: {"blocked", "reason", "final_output"},
+    }
+    for package in PACKAGES:
+        names = set(import_module(package).__all__)
+        completions[f"from {package} import "] = names
+        text = f"import {package}\n{package}."
+        completions[text] = names | completions.get(text, set())
+    for text, names in completions.items():
+        with subtests.test(text):
+            assert names <= completed(text)
 
 
 @pytest.mark.parametrize(

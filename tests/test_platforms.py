@@ -95,48 +95,30 @@ def on_windows(code: str, given: object = None) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.fixture(scope="module")
-def imported() -> dict[str, str]:
+LOADED = [
+    *("hookline", "hookline.script", "hookline.types", "hookline.errors"),
+    *("hookline.testing", "hookline:HookEventName", "hookline:HooklineError"),
+    *("hookline:HookBusClient", "hookline:RemoteHooks"),
+    *("hookline.translators.openai", "hookline.translators.anthropic"),
+]
+"""What hook authors and remote agents need."""
+REFUSED = [
+    *("hookline:Config", "hookline:HookSystem", "hookline.agent", "hookline.cli"),
+    *("hookline.engine.system", "hookline.processes.process", "hookline.hosts"),
+    *("hookline.executors.command", "hookline.testing.tester", "hookline.config"),
+]
+"""What runs hooks."""
+
+
+def test_on_windows_every_module_loads_or_says_what_to_do() -> None:
     public = [f"hookline:{name}" for name in hookline.__all__]
     done = on_windows(IMPORT_EACH, [*public, *every_module()])
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(line) for line in done.stdout.splitlines())
-
-
-def test_on_windows_every_module_loads_or_says_what_to_do(
-    imported: dict[str, str],
-) -> None:
+    imported = dict(json.loads(line) for line in done.stdout.splitlines())
     assert len(imported) > 250
     assert set(imported.values()) <= {"loaded", SENTENCE, "needs an extra"}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("hookline", "hookline.script", "hookline.types", "hookline.errors"),
-        *("hookline.testing", "hookline:HookEventName", "hookline:HooklineError"),
-        *("hookline:HookBusClient", "hookline:RemoteHooks"),
-        *("hookline.translators.openai", "hookline.translators.anthropic"),
-    ],
-)
-def test_on_windows_what_hook_authors_and_remote_agents_need_loads(
-    imported: dict[str, str], name: str
-) -> None:
-    assert imported[name] == "loaded"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("hookline:Config", "hookline:HookSystem", "hookline.agent", "hookline.cli"),
-        *("hookline.engine.system", "hookline.processes.process", "hookline.hosts"),
-        *("hookline.executors.command", "hookline.testing.tester", "hookline.config"),
-    ],
-)
-def test_on_windows_what_runs_hooks_says_that_it_cannot(
-    imported: dict[str, str], name: str
-) -> None:
-    assert imported[name] == SENTENCE
+    assert {imported[name] for name in LOADED} == {"loaded"}
+    assert {imported[name] for name in REFUSED} == {SENTENCE}
 
 
 def test_on_windows_a_hook_of_an_author_answers() -> None:

@@ -6,13 +6,7 @@ ignored error is one that it must report.
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Generator,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from typing import Any, assert_type, get_type_hints
 
 import pytest
@@ -30,7 +24,6 @@ from hookline import (
 from hookline.agent import ToolOutcome, hooked_tool
 from hookline.errors import InvalidHookError
 from hookline.protocol.outputs import read_output
-from tests.support.workshop import INPUTS
 
 EVENT: types.BeforeToolInput = {
     "session_id": "s",
@@ -41,37 +34,6 @@ EVENT: types.BeforeToolInput = {
     "tool_name": "write_file",
     "tool_input": {"path": ".env"},
 }
-
-
-def test_hook_with_typed_input_and_output_runs() -> None:
-    def no_env_files(event: types.BeforeToolInput) -> types.HookOutput | None:
-        if event["tool_input"].get("path") == ".env":
-            return {"decision": "block", "reason": f"not in {event['cwd']}"}
-        return None
-
-    assert no_env_files(EVENT) == {"decision": "block", "reason": "not in /w"}
-
-
-@pytest.mark.parametrize("event", list(HookEventName))
-async def test_input_type_has_the_fields_that_hooks_get(event: HookEventName) -> None:
-    """HOOK-062, protocol.md#events: what a type requires is in every input."""
-    seen: list[Mapping[str, Any]] = []
-    async with HookSystem(Config()) as hooks:
-        hooks.on(event)(seen.append)
-        await hooks.event_handler.fire(event, INPUTS[event])
-    input_type = getattr(types, f"{event.value}Input")
-    hints = get_type_hints(input_type)
-    of_agents = event in {HookEventName.SubagentStart, HookEventName.SubagentStop}
-    optional = OPTIONAL if of_agents else OPTIONAL | OF_SUBAGENTS
-    required = {name for name in hints if name not in optional}
-    assert required <= set(seen[0]) <= set(hints)
-
-
-OPTIONAL = {
-    *("mcp_context", "original_request_name", "available_tools", "level"),
-    *("host", "permission_mode", "tool_use_id"),
-}
-OF_SUBAGENTS = {"agent_id", "agent_type"}
 
 
 def test_output_type_has_the_fields_that_are_read() -> None:

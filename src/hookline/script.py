@@ -331,6 +331,7 @@ class _Printed:
 
     def __init__(self) -> None:
         import _thread
+        from select import select
 
         self._source, sink = os.pipe()
         if sys.platform != "win32":
@@ -340,7 +341,11 @@ class _Printed:
         os.close(sink)
         self._kept = bytearray()
         self._lock = _thread.allocate_lock()
-        _thread.start_new_thread(self._read_forever, ())
+        # Python crashes where it ends while a thread is still starting.
+        starting = _thread.allocate_lock()
+        starting.acquire()
+        _thread.start_new_thread(self._read_forever, (select, starting))
+        starting.acquire()
 
     def take(self) -> str:
         """What was printed since the last call."""
@@ -349,9 +354,8 @@ class _Printed:
             text, self._kept = self._kept, bytearray()
         return text.decode("utf-8", "replace")
 
-    def _read_forever(self) -> None:
-        from select import select
-
+    def _read_forever(self, select: Callable[..., Any], starting: Any) -> None:
+        starting.release()
         while select([self._source], [], []):
             self._drain()
 

@@ -1,261 +1,283 @@
-"""Google ADK: the suite, turns, model calls and streams (issue 14 adapters)."""
+"""Google ADK: the shared suite, and what is peculiar to its runners and workflows.
+
+Issue 14 adapters; protocol.md#events and #callers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-import subprocess
-import sys
-from collections.abc import AsyncGenerator
-from pathlib import Path
-from textwrap import indent
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own")
 
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.live_request_queue import LiveRequestQueue
 from google.adk.apps import App
+from google.adk.events.event import Event
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.google_search_tool import GoogleSearchTool
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
+from google.adk.workflow import START, Workflow
 from google.genai import types
 
+from hookline import HookEventName
 from hookline.adapters.google_adk import HooklinePlugin, HooklineRunner
+from hookline.agent import ScriptedReply
 from hookline.testing.adapters import AdapterSuite
 
-from .adk_support import Hooks, Kit, deny, specific, stop
 from .drivers.google_adk import (
     SSE,
     AdkDriver,
     ScriptedLlm,
     answer_of,
     call,
+    inputs,
     offered,
     scripted,
     sent,
     text_of,
     user,
 )
+from .recorded_hooks import RecordedHooks, changes, specific
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "frameworks" / "google_adk.py"
-PAGE = ROOT / "docs" / "how-to" / "frameworks" / "google-adk.md"
+pytestmark = [
+    # ADK prefers graphs to its workflow agents, which are what people have.
+    pytest.mark.filterwarnings("ignore:.*in favor of Workflow:DeprecationWarning"),
+    # This is how AgentTool hands on the plugins of its caller.
+    pytest.mark.filterwarnings("ignore:The `plugins` argument:DeprecationWarning"),
+]
 
 
 class TestGoogleAdk(AdapterSuite):
     driver = AdkDriver()
 
 
-def root(*replies: Any, **options: Any) -> LlmAgent:
-    return LlmAgent(name="root", model=scripted(*replies), **options)
+class HookedApp:
+    """An app whose root agent is guarded, and the sessions of its runner."""
+
+    def __init__(
+        self,
+        root: Any,
+        answers: dict[str, Any] | None = None,
+        *,
+        plain: bool = False,
+        before: Sequence[BasePlugin] = (),
+        service: InMemorySessionService | None = None,
+    ) -> None:
+        self.hooks = RecordedHooks(answers)
+        self.plugin = HooklinePlugin(self.hooks.config)
+        app = App(name="app", root_agent=root, plugins=[*before, self.plugin])
+        self.service = service or InMemorySessionService()
+        kind: Any = Runner if plain else HooklineRunner
+        self.runner = kind(
+            app=app, session_service=self.service, auto_create_session=True
+        )
+
+    async def send(self, message: Any, session: str = "s1", **more: Any) -> list[Event]:
+        """The events of a run: of a prompt, or of the answer to a question."""
+        content = user(message) if isinstance(message, str) else message
+        run = self.runner.run_async(
+            user_id="u", session_id=session, new_message=content, **more
+        )
+        return [event async for event in run]
+
+    async def ask(self, text: str, session: str = "s1") -> str:
+        return answer_of(await self.send(text, session))
+
+    async def stored(self) -> Any:
+        """The session as ADK keeps it."""
+        ids: Any = {"app_name": "app", "user_id": "u", "session_id": "s1"}
+        return await self.service.get_session(**ids)
 
 
-def rejects(text: str) -> Any:
-    return lambda event: deny("again") if event["prompt_response"] == text else None
+def agent(
+    name: str = "root", *replies: Any, model: Any = None, **more: Any
+) -> LlmAgent:
+    llm = model or scripted(*(replies or [f"{name}!"]))
+    return LlmAgent(name=name, model=llm, **more)
 
 
-def redact(event: dict[str, Any]) -> Any:
-    text = event["llm_response"].get("text") or ""
-    if "s3cret" not in text:
-        return None
-    return specific(llm_response={"text": text.replace("s3cret", "***")})
+def boss(child: Any, *others: Any, **made: Any) -> LlmAgent:
+    """An agent that calls another one as a tool."""
+    reply = ScriptedReply(calls=((child.name, {"request": "work"}), *made.items()))
+    return agent("boss", reply, tools=[AgentTool(child), *others])
 
 
-async def test_partial_responses_pass_at_once_if_no_hook_listens() -> None:
-    kit = Kit(Hooks().on("BeforeModel"), root("one two"))
-    events = await kit.say("go", run_config=SSE)
-    assert [text_of(one) for one in events if one.partial] == list("one two")
+def requests(of: LlmAgent) -> list[str]:
+    assert isinstance(of.model, ScriptedLlm)
+    return [sent(one) for one in of.model.seen]
 
 
-async def test_nothing_that_a_hook_removes_is_in_any_event_of_a_stream() -> None:
-    """Issue 14: what AfterModel takes out of a streamed answer is never shown."""
-    kit = Kit(Hooks().on("AfterModel", redact), root("it is s3cret"))
-    events = await kit.say("go", run_config=SSE)
-    assert [text_of(one) for one in events] == ["it is ***"]
-    assert "s3cret" not in (await kit.kept()).model_dump_json()
+def results(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """The results that the model is given."""
+    return [one.response or {} for e in events for one in e.get_function_responses()]
 
 
-async def test_a_changed_answer_takes_its_metadata_and_calls_with_it() -> None:
-    """HOOK-079: rebuilt from text only; log probabilities would spell what is gone."""
-
-    class Telling(ScriptedLlm):
-        async def generate_content_async(
-            self, llm_request: LlmRequest, stream: bool = False
-        ) -> AsyncGenerator[LlmResponse, None]:
-            async for one in super().generate_content_async(llm_request, stream):
-                one.custom_metadata = {"raw": "s3cret"}
-                one.logprobs_result = types.LogprobsResult(
-                    chosen_candidates=[types.LogprobsResultCandidate(token="s3cret")]
-                )
-                yield one
-
-    reply = call("look", path="s3cret")
-    reply = type(reply)("s3cret", reply.calls)
-    model = Telling(reply=lambda _: reply)
-    kit = Kit(Hooks().on("AfterModel", redact), LlmAgent(name="root", model=model))
-    (event,) = await kit.say("go", run_config=SSE)
-    assert "s3cret" not in event.model_dump_json()
-    assert "s3cret" not in (await kit.kept()).model_dump_json()
+def texts(events: Sequence[Event]) -> list[str]:
+    return [text for text in map(text_of, events) if text]
 
 
-async def test_every_whole_response_of_a_stream_passes_its_hooks() -> None:
-    """Some models end a stream with several: a text, then the calls."""
-
-    class Twice(ScriptedLlm):
-        async def generate_content_async(
-            self, llm_request: LlmRequest, stream: bool = False
-        ) -> AsyncGenerator[LlmResponse, None]:
-            for text in ("s3cret one", "s3cret two"):
-                part = types.Part(text=text)
-                content = types.Content(role="model", parts=[part])
-                yield LlmResponse(content=content, partial=True)
-                yield LlmResponse(content=content)
-
-    model = Twice(reply=lambda _: call("none"))
-    kit = Kit(Hooks().on("AfterModel", redact), LlmAgent(name="root", model=model))
-    events = await kit.say("go", run_config=SSE)
-    assert [text_of(one) for one in events] == ["*** one", "*** two"]
+def types_of(app: HookedApp, event: str) -> list[str]:
+    return [one["agent_type"] for one in app.hooks.of(event)]
 
 
-async def test_a_model_that_fails_has_no_answer_for_hooks() -> None:
-    class Broken(ScriptedLlm):
-        async def generate_content_async(
-            self, llm_request: LlmRequest, stream: bool = False
-        ) -> AsyncGenerator[LlmResponse, None]:
-            async for _ in super().generate_content_async(llm_request, stream):
-                raise ConnectionError("no network")
-            yield LlmResponse()
+class Files:
+    """Tools that note what they ran with."""
 
-    hooks = Hooks().on("BeforeModel").on("AfterModel").on("AfterAgent")
-    model = Broken(reply=lambda _: call("none"))
-    kit = Kit(hooks, LlmAgent(name="root", model=model))
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def write(self, path: str) -> str:
+        """Write a file."""
+        self.ran.append(path)
+        return f"wrote {path}"
+
+    def start(self, path: str) -> None:
+        """Start work whose result comes later."""
+        self.ran.append(path)
+
+
+WRITES = call("write", path="a")
+
+
+class AnsweringLlm(ScriptedLlm):
+    """Gives responses of a function of the request's number."""
+
+    answers: Any = None
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        self.seen.append(llm_request.model_copy(deep=True))
+        for response in await self.answers(len(self.seen)):
+            yield response
+
+
+def answering(answers: Any) -> AnsweringLlm:
+    return AnsweringLlm(reply=lambda _: WRITES, answers=answers)
+
+
+def content(*parts: types.Part) -> types.Content:
+    return types.Content(role="model", parts=list(parts))
+
+
+async def test_changed_answer_takes_its_metadata_with_it() -> None:
+    """HOOK-079: log probabilities would spell what is gone; every whole response."""
+
+    async def telling(_: int) -> list[LlmResponse]:
+        token = types.LogprobsResultCandidate(token="s3cret")
+        probabilities = types.LogprobsResult(chosen_candidates=[token])
+        responses = []
+        for text in ("s3cret one", "s3cret two"):
+            parts = content(types.Part(text=text))
+            responses += [
+                LlmResponse(content=parts, partial=True),
+                LlmResponse(
+                    content=parts,
+                    custom_metadata={"raw": "s3cret"},
+                    logprobs_result=probabilities,
+                ),
+            ]
+        return responses
+
+    app = HookedApp(agent(model=answering(telling)), {"AfterModel": "redact"})
+    events = await app.send("go", run_config=SSE)
+    assert texts(events) == ["*** one", "*** two"]
+    stored = (await app.stored()).model_dump_json()
+    assert "s3cret" not in stored + "".join(one.model_dump_json() for one in events)
+
+
+async def test_model_that_fails_has_no_answer_for_hooks() -> None:
+    async def broken(_: int) -> list[LlmResponse]:
+        raise ConnectionError("no network")
+
+    app = HookedApp(agent(model=answering(broken)))
     with pytest.raises(ConnectionError, match="no network"):
-        await kit.say("go")
-    assert hooks.names == ["BeforeModel"]
+        await app.send("go")
+    assert app.hooks.names == ["BeforeAgent", "BeforeToolSelection", "BeforeModel"]
 
 
-async def test_a_restriction_removes_what_the_service_runs_itself() -> None:
-    """No tool choice excludes built-in tools, so they are not offered.
-
-    protocol.md#callers
-    """
-
-    def read() -> str:
-        """Read."""
-        return ""
-
+async def test_restriction_removes_what_the_service_runs_itself() -> None:
+    """No tool choice excludes built-in tools, so they are not offered."""
     only = specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["other"]})
-    hooks = Hooks().on("BeforeToolSelection", lambda _: only)
-    agent = root("done", tools=[read, GoogleSearchTool(bypass_multi_tools_limit=True)])
-    model = agent.model
-    assert isinstance(model, ScriptedLlm)
+    search = GoogleSearchTool(bypass_multi_tools_limit=True)
+    root = agent("root", "done", tools=[Files().write, search])
+    model: Any = root.model
     model.model = "gemini-2.5-flash"
-    await Kit(hooks, agent).say("go")
-    assert offered(model.seen[0]) == []
-    assert model.seen[0].tools_dict == {}
-    assert not model.seen[0].config.tools
-    assert model.seen[0].config.tool_config is None
+    await HookedApp(root, {"BeforeToolSelection": only}).send("go")
+    request = model.seen[0]
+    assert (offered(request), request.tools_dict) == ([], {})
+    assert not request.config.tools
+    assert request.config.tool_config is None
 
 
-async def test_a_blocked_request_has_no_answer_for_after_agent() -> None:
-    """protocol.md#callers: the result of such a turn is the reason."""
-    hooks = Hooks().on("BeforeModel", lambda _: deny("no model")).on("AfterAgent")
-    assert await Kit(hooks, root("never")).ask("go") == "no model"
-    assert hooks.seen("AfterAgent") == []
-
-
-async def test_a_blocked_prompt_is_in_no_later_request() -> None:
-    """ADK records every message; a refused one is recorded without its text."""
-    agent = root("fine")
-    hooks = Hooks().on(
-        "BeforeAgent", lambda e: deny("no") if "x" in e["prompt"] else None
-    )
-    kit = Kit(hooks, agent)
-    assert await kit.ask("the x plan") == "no"
-    assert await kit.ask("hello") == "fine"
-    assert isinstance(agent.model, ScriptedLlm)
-    (request,) = agent.model.seen
-    assert "the x plan" not in sent(request)
-
-
-async def test_context_of_a_turn_is_recorded_with_its_message() -> None:
-    hooks = Hooks().on("BeforeAgent", lambda _: specific(additionalContext="Monday"))
-    kit = Kit(hooks, root("a", "b"))
-    await kit.say("hello")
-    assert text_of((await kit.kept()).events[0]) == "hello\n\nMonday"
-
-
-async def test_a_rejected_answer_is_not_shown() -> None:
+async def test_rejected_answer_is_not_shown() -> None:
     """Also for a caller that leaves at the first final response."""
-    hooks = Hooks().on("AfterAgent", rejects("draft"))
-    kit = Kit(hooks, root("draft", "good"))
-    run = kit.runner.run_async(user_id="u", session_id="s1", new_message=user("go"))
+    app = HookedApp(
+        agent("root", "draft", "good"), {"AfterAgent": [['"draft"', "block"]]}
+    )
+    ids: Any = {"user_id": "u", "session_id": "s1"}
+    run = app.runner.run_async(new_message=user("go"), **ids)
     async for event in run:
         if event.is_final_response():
             assert text_of(event) == "good"
             break
     await run.aclose()
-    assert len(hooks.seen("AfterAgent")) == 2
+    assert len(app.hooks.of("AfterAgent")) == 2
 
 
-async def test_what_a_caller_gives_for_a_turn_is_used_once() -> None:
-    """A rejected answer starts a new invocation, without the first one's options."""
-    kit = Kit(Hooks().on("AfterAgent", rejects("draft")), root("draft", "good"))
-    events = await kit.say("go", yield_user_message=True, state_delta={"n": 1})
-    assert [text_of(one) for one in events] == ["go", "good"]
-    deltas = [one.actions.state_delta for one in (await kit.kept()).events]
-    assert [one for one in deltas if one] == [{"n": 1}]
+async def test_options_of_a_turn_are_used_once() -> None:
+    """A rejected answer starts a new invocation, without the first one's options.
+
+    Its draft is not shown before the state that a callback writes after it, either.
+    """
+
+    def note(callback_context: Any) -> None:
+        callback_context.state["done"] = True
+
+    root = agent("root", "draft", "good", after_agent_callback=note)
+    app = HookedApp(root, {"AfterAgent": [['"draft"', "block"]]})
+    events = await app.send("go", yield_user_message=True, state_delta={"n": 1})
+    assert texts(events) == ["go", "good"]
+    deltas = [one.actions.state_delta for one in (await app.stored()).events]
+    assert [one for one in deltas if one] == [{"n": 1}, *[{"done": True}] * 2]
 
 
-async def test_a_stop_after_the_turn_is_the_answer_and_recorded() -> None:
-    kit = Kit(Hooks().on("AfterAgent", lambda _: stop("over")), root("draft"))
-    assert await kit.ask("go") == "over"
-    assert text_of((await kit.kept()).events[-1]) == "over"
-
-
-async def test_a_plugin_alone_cannot_go_on_and_says_so_once(
+async def test_plugin_alone_cannot_go_on_and_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Issue 14: said once by a warning where a configured hook is ineffective."""
-    hooks = Hooks().on("AfterAgent", rejects("draft")).on("SessionStart")
-    kit = Kit(hooks, root("draft", "draft"), plain=True)
-    with caplog.at_level(logging.WARNING, logger="hookline"):
-        assert await kit.ask("go") == "draft"
-        assert await kit.ask("go") == "draft"
-    warnings = [one.message for one in caplog.records if one.name == "hookline"]
-    assert len(warnings) == 2
-    assert "use HooklineRunner" in " ".join(warnings)
-    assert len(hooks.seen("AfterAgent")) == 2
+    root = agent("root", "draft", "draft")
+    app = HookedApp(root, {"AfterAgent": [['"draft"', "block"]]}, plain=True)
+    assert [await app.ask("go"), await app.ask("go")] == ["draft", "draft"]
+    assert caplog.text.count("use HooklineRunner") == 1
+    assert len(app.hooks.of("AfterAgent")) == 2
 
 
-async def test_a_turn_is_guarded_if_another_plugin_takes_the_message() -> None:
+async def test_turn_is_guarded_if_another_plugin_takes_the_message() -> None:
     class Upper(BasePlugin):
         async def on_user_message_callback(self, **given: Any) -> types.Content:
-            return user(text_of_content(given["user_message"]).upper())
+            return user(given["user_message"].parts[0].text.upper())
 
-    def decide(event: dict[str, Any]) -> Any:
-        if "BAD" in event["prompt"]:
-            return deny("no")
-        return specific(additionalContext="Monday")
-
-    agent = root("fine")
-    kit = Kit(
-        Hooks().on("BeforeAgent", decide), agent, plain=True, before=[Upper(name="up")]
+    root, upper = agent("root", "fine"), Upper(name="up")
+    app = HookedApp(
+        root,
+        {"BeforeAgent": [["BAD", "block"], ["", "add"]]},
+        plain=True,
+        before=[upper],
     )
-    assert await kit.ask("bad") == "no"
-    assert await kit.ask("good", "s2") == "fine"
-    assert isinstance(agent.model, ScriptedLlm)
-    assert "Monday" in sent(agent.model.seen[0])
-
-
-def text_of_content(content: types.Content) -> str:
-    return "".join(part.text or "" for part in content.parts or [])
+    assert await app.ask("bad") == "not today"
+    assert await app.ask("good", "s2") == "fine"
+    assert "mind it" in requests(root)[0]
 
 
 class SlowSessions(InMemorySessionService):
@@ -275,105 +297,232 @@ class SlowSessions(InMemorySessionService):
 
 async def test_conversations_of_one_runner_do_not_mix() -> None:
     """Two runs at once, with one message object for both."""
-    hooks = Hooks().on("BeforeAgent").on("BeforeModel").on("AfterAgent", rejects("no"))
-    message = user("go")
-    kit = Kit(hooks, root("no", "no", "a", "b"), service=SlowSessions())
-    runs = [
-        kit.runner.run_async(user_id="u", session_id=name, new_message=message)
-        for name in ("one", "two")
-    ]
-    events = await asyncio.gather(*(anext(run) for run in runs))
-    assert sorted(text_of(one) for one in events) == ["a", "b"]
-    for run in runs:
-        await run.aclose()
+    root, message = agent("root", "no", "no", "a", "b"), user("go")
+    app = HookedApp(root, {"AfterAgent": [['"no"', "block"]]}, service=SlowSessions())
+    runs = [app.send(message, name) for name in ("one", "two")]
+    answers = [answer_of(events) for events in await asyncio.gather(*runs)]
+    assert sorted(answers) == ["a", "b"]
+    model = ["BeforeToolSelection", "BeforeModel", "AfterModel", "AfterAgent"]
     for name in ("one", "two"):
-        mine = [one for one in hooks.events if one["session_id"] == name]
-        assert [one["hook_event_name"] for one in mine] == [
-            *("BeforeAgent", "BeforeModel", "AfterAgent"),
-            *("BeforeModel", "AfterAgent"),
-        ]
+        mine = [one for one in app.hooks.events if one["session_id"] == name]
+        names = [one["hook_event_name"] for one in mine]
+        assert names == ["BeforeAgent", *model, *model]
 
 
-async def test_a_given_session_keeps_its_id() -> None:
-    hooks = Hooks().on("BeforeAgent")
-    app = App(name="app", root_agent=root("a"))
-    runner = HooklineRunner(
-        hooks.config.session("mine"),
-        app=app,
-        session_service=InMemorySessionService(),
-        auto_create_session=True,
-    )
-    run = runner.run_async(user_id="u", session_id="s1", new_message=user("go"))
-    assert answer_of([event async for event in run]) == "a"
-    assert [one["session_id"] for one in hooks.events] == ["mine"]
-    assert app.plugins == []
+async def test_runner_wants_hooks_once_and_leaves_the_app_alone() -> None:
+    hooks, service = RecordedHooks(), InMemorySessionService()
+    bare = App(name="app", root_agent=agent())
+    with pytest.raises(TypeError, match="needs a config"):
+        HooklineRunner(app=bare, session_service=service)
+    plugins = [HooklinePlugin(hooks.config)]
+    app = App(name="app", root_agent=agent(), plugins=plugins)
+    with pytest.raises(TypeError, match="has a HooklinePlugin"):
+        HooklineRunner(hooks.config, app=app, session_service=service)
+    HooklineRunner(hooks.config.session("mine"), app=bare, session_service=service)
+    assert bare.plugins == []
 
 
 @pytest.mark.parametrize("is_plain", [True, False], ids=["plugin", "runner"])
-async def test_a_cancelled_run_leaves_nothing_behind(is_plain: bool) -> None:
-    class Stuck(ScriptedLlm):
-        async def generate_content_async(
-            self, llm_request: LlmRequest, stream: bool = False
-        ) -> AsyncGenerator[LlmResponse, None]:
-            waiting.set()
-            await asyncio.Event().wait()
-            yield LlmResponse()
-
+async def test_cancelled_run_leaves_nothing_behind(is_plain: bool) -> None:
+    """Reads the private ``_invocations``: a leak is not to be seen from outside."""
     waiting = asyncio.Event()
-    model = Stuck(reply=lambda _: call("none"))
-    agent = LlmAgent(name="root", model=model)
-    kit = Kit(Hooks().on("BeforeModel"), agent, plain=is_plain)
-    run = asyncio.create_task(kit.say("go"))
+
+    async def stuck(_: int) -> list[LlmResponse]:
+        waiting.set()
+        await asyncio.Event().wait()
+        return []
+
+    app = HookedApp(agent(model=answering(stuck)), plain=is_plain)
+    run = asyncio.create_task(app.send("go"))
     await waiting.wait()
-    assert len(kit.plugin._invocations) == 1
+    assert len(app.plugin._invocations) == 1
     run.cancel()
     await asyncio.wait([run])
     del run
-    while kit.plugin._invocations:  # until the garbage collector has seen ADK's session
+    while app.plugin._invocations:  # until the garbage collector has seen ADK's session
         await asyncio.sleep(0)
         gc.collect()
 
 
-@pytest.mark.parametrize("event", ["BeforeModel", "AfterAgent"])
-async def test_run_live_is_refused_where_hooks_could_not_guard_it(event: str) -> None:
+@pytest.mark.parametrize("is_plain", [True, False], ids=["plugin", "runner"])
+async def test_aborted_run_has_no_answer(is_plain: bool) -> None:
+    """ADK ends it itself: AfterAgent does not fire, and nothing goes on."""
+    signal = asyncio.Event()
+
+    async def wait() -> None:
+        """Wait."""
+        signal.set()
+        await asyncio.Event().wait()
+
+    root = agent("root", call("wait"), tools=[wait])
+    app = HookedApp(root, {"AfterAgent": "block"}, plain=is_plain)
+    events = await app.send("go", abort_signal=signal)
+    assert app.hooks.names[-1] == "BeforeTool"
+    assert events[-1].error_message == "Invocation was aborted by client."
+
+
+async def test_run_live_is_refused_where_hooks_could_not_guard_it() -> None:
     """Issue 14: what cannot be guarded is refused with a message that says why."""
-    kit = Kit(Hooks().on(event), root("a"))
-    run = kit.runner.run_live(
-        user_id="u", session_id="s1", live_request_queue=LiveRequestQueue()
+    for event in ("BeforeModel", "AfterAgent"):
+        app = HookedApp(agent())
+        others = [one.value for one in HookEventName if one.value != event]
+        app.plugin = HooklinePlugin(RecordedHooks(unheard=others).config)
+        app.runner.plugin_manager.plugins[:] = [app.plugin]
+        queue = LiveRequestQueue()
+        ids: Any = {"user_id": "u", "session_id": "s1"}
+        run = app.runner.run_live(live_request_queue=queue, **ids)
+        expected = f"{event} hooks cannot guard a live run"
+        with pytest.raises(RuntimeError, match=expected):
+            await anext(run)
+
+
+async def test_stop_reaches_an_agent_that_works_for_a_tool_call() -> None:
+    """A run that is nested in a stopped one makes no further calls."""
+    begun = asyncio.Event()
+
+    async def slow() -> str:
+        """Work until the other call has stopped the run."""
+        begun.set()
+        runs = app.plugin._invocations
+        while not any(  # noqa: ASYNC110 - a run has no event to wait for
+            one.run.stop_reason for one in runs.values()
+        ):
+            await asyncio.sleep(0)
+        return "slow"
+
+    async def quick() -> str:
+        """End while the other one works."""
+        await begun.wait()
+        return "quick"
+
+    child = agent("child", call("slow"), tools=[slow])
+    app = HookedApp(boss(child, quick, quick={}), {"AfterTool": [['"quick"', "stop"]]})
+    assert await app.ask("go") == "enough"
+    assert len(requests(child)) == 1
+
+
+async def test_cancelled_subagent_has_no_answer() -> None:
+    waiting = asyncio.Event()
+
+    async def wait() -> None:
+        """Wait for ever."""
+        waiting.set()
+        await asyncio.Event().wait()
+
+    child = agent("child", call("wait"), tools=[wait])
+    app = HookedApp(SequentialAgent(name="flow", sub_agents=[child]))
+    run = asyncio.create_task(app.send("go"))
+    await waiting.wait()
+    run.cancel()
+    await asyncio.wait([run])
+    assert types_of(app, "SubagentStart") == ["child"]
+    assert app.hooks.of("SubagentStop") == app.hooks.of("AfterTool") == []
+
+
+async def test_agents_at_once_have_tools_of_their_own() -> None:
+    """What hooks take from one of them is not taken from another."""
+    files, first = Files(), [specific(toolConfig={"mode": "NONE"})]
+    steps = [
+        agent(name, call("write", path=name), tools=[files.write]) for name in "ab"
+    ]
+    flow = ParallelAgent(name="flow", sub_agents=steps)
+    only_once = {"BeforeToolSelection": lambda _: first.pop() if first else None}
+    await HookedApp(flow, only_once).send("go")
+    models: list[Any] = [one.model for one in steps]
+    named = zip("ab", models, strict=True)
+    allowed = [name for name, model in named if offered(model.seen[0])]
+    assert (len(allowed), files.ran) == (1, allowed)
+
+
+async def test_blocked_task_starts_in_no_later_turn() -> None:
+    """ADK starts the agent of a task itself, also in the turn after the call."""
+    child = agent("child", call("finish_task", result="42"), mode="task")
+    root = agent("boss", call("child", request="work"), sub_agents=[child])
+    app = HookedApp(root, {"BeforeTool": [['"tool_name": "child"', "block"]]})
+    assert "not today" in await app.ask("go")
+    await app.send("and now?")
+    assert requests(child) == []
+
+
+async def test_calls_of_one_id_are_judged_apart() -> None:
+    """What runs is what hooks have seen, whatever ids a model gives."""
+
+    async def twins(at: int) -> list[LlmResponse]:
+        made = [
+            types.FunctionCall(id="1", name="write", args={"path": path})
+            for path in ("bad", "good")
+        ]
+        parts = [types.Part(function_call=one) for one in made]
+        return [
+            LlmResponse(content=content(*parts if at == 1 else [types.Part(text="x")]))
+        ]
+
+    files = Files()
+    root = agent(model=answering(twins), tools=[files.write])
+    await HookedApp(root, {"BeforeTool": [['"bad"', "block"]]}).send("go")
+    assert files.ran == ["good"]
+
+
+async def test_changed_input_is_not_written_into_the_objects_of_the_model() -> None:
+    """A cache of responses, say, would hand the change to other conversations."""
+    given = types.FunctionCall(name="write", args={"path": "a"})
+    cached = content(types.Part(function_call=given))
+
+    async def answers(at: int) -> list[LlmResponse]:
+        done = content(types.Part(text="x"))
+        return [LlmResponse(content=cached if at == 1 else done)]
+
+    files = Files()
+    root = agent(model=answering(answers), tools=[files.write])
+    app = HookedApp(root, {"BeforeTool": changes(path="b")})
+    await app.send("go")
+    assert (files.ran, inputs((await app.stored()).events)) == (["b"], [{"path": "b"}])
+    assert given.args == {"path": "a"}
+
+
+async def test_late_result_of_a_long_running_tool_passes_its_hooks() -> None:
+    """A withheld result does not reach the model when it comes later, either."""
+    tool = LongRunningFunctionTool(Files().start)
+    root = agent("root", call("start", path="x"), tools=[tool])
+    app = HookedApp(root, {"AfterTool": "withhold"})
+    events = await app.send("go")
+    assert app.hooks.of("AfterTool") == []
+    (started,) = [fc for event in events for fc in event.get_function_calls()]
+    late = types.FunctionResponse(
+        id=started.id, name="start", response={"result": "the plan"}
     )
-    with pytest.raises(RuntimeError, match=f"{event} hooks cannot guard a live run"):
-        await anext(run)
+    part = types.Part(function_response=late)
+    await app.send(types.Content(role="user", parts=[part]))
+    assert "confidential" in requests(root)[-1]
+    assert "the plan" not in requests(root)[-1]
+    assert "the plan" not in (await app.stored()).model_dump_json()
+    assert len(app.hooks.of("AfterTool")) == 1
 
 
-def test_a_runner_wants_hooks_once() -> None:
-    hooks = Hooks()
-    service = InMemorySessionService()
-    bare = App(name="app", root_agent=root())
-    with pytest.raises(TypeError, match="needs a config"):
-        HooklineRunner(app=bare, session_service=service)
-    app = App(name="app", root_agent=root(), plugins=[HooklinePlugin(hooks.config)])
-    with pytest.raises(TypeError, match="has a HooklinePlugin"):
-        HooklineRunner(hooks.config, app=app, session_service=service)
+async def test_call_of_a_workflow_node_passes_its_hooks() -> None:
+    def given(node_input: Any) -> dict[str, Any]:
+        """Make the input of the tool."""
+        return {"path": ".env"}
+
+    files = Files()
+    flow = Workflow(name="flow", edges=[(START, given, FunctionTool(files.write))])
+    app = HookedApp(flow, {"BeforeTool": "block"})
+    await app.send("go")
+    assert files.ran == []
+    assert app.hooks.of("BeforeTool")[0]["tool_input"] == {"path": ".env"}
 
 
-def test_without_google_adk_the_extra_is_named() -> None:
-    code = (
-        "import sys; sys.modules['google.adk.agents.base_agent'] = None\n"
-        "import hookline.adapters.google_adk"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert "install 'google-adk>=2.13'" in ran.stderr
+async def test_another_plugin_that_answers_keeps_its_answer() -> None:
+    """The tool has not run, and AfterTool sees what the model is given."""
 
+    class Cache(BasePlugin):
+        async def before_tool_callback(self, **_: Any) -> dict[str, Any]:
+            return {"result": "cached"}
 
-def test_the_example_prints_what_the_page_shows() -> None:
-    ran = subprocess.run(
-        [sys.executable, EXAMPLE], capture_output=True, text=True, check=False
-    )
-    assert ran.stdout, ran.stderr
-    page = PAGE.read_text()
-    assert f"```text\n{ran.stdout}```" in page
-    blocks = [one.split("```")[0] for one in page.split("```python\n")[2:]]
-    example = EXAMPLE.read_text()
-    assert [one for one in blocks if indent(one, " " * 4) not in example] == []
+    files = Files()
+    root = agent("root", WRITES, tools=[files.write])
+    app = HookedApp(root, before=[Cache(name="cache")])
+    (result,) = results(await app.send("go"))
+    assert (result, files.ran) == ({"result": "cached"}, [])
+    (event,) = app.hooks.of("AfterTool")
+    assert event["tool_response"]["llmContent"] == result

@@ -1,242 +1,320 @@
-"""The model triggers, for people who call their model themselves."""
+"""The model triggers with objects of the SDKs, broken answers and changed ones.
+
+What the triggers give their callers is recorded in
+``tests/pins/agent/model_triggers.json``. Issue 12.5; protocol.md#results, #translation.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from itertools import permutations
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from anthropic.types import Message
 from google.genai import types
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 
-from hookline import Config, Settings
 from hookline.agent import (
     fire_after_model_hook,
     fire_before_model_hook,
     fire_before_tool_selection_hook,
 )
-from hookline.translators.anthropic import AnthropicTranslator
+from hookline.errors import TranslationError
 from hookline.translators.genai import GenerateContentRequest
 from hookline.translators.openai import OpenAITranslator
+from hookline.translators.stable import LLMRequest
+from tests.support.recorded_events import RecordedHooks, specific
 
-from .scenes import BROKEN, config_of, events, runs, says, specific
+SECRET = "sk-12345"
+CLOSED = {"AfterModel": {"$raise": "oh no", "onError": "block"}}
+Wire = dict[str, Any]
 
-TOOL = types.Tool(
-    function_declarations=[
-        types.FunctionDeclaration(name="read_file"),
-        types.FunctionDeclaration(name="write_file"),
-    ]
-)
-REQUEST = GenerateContentRequest(
-    "m", "hi", types.GenerateContentConfig(temperature=0.5, tools=[TOOL])
-)
-RESPONSE = types.GenerateContentResponse.model_validate(
-    {"candidates": [{"content": {"role": "model", "parts": [{"text": "call 123"}]}}]}
-)
+# --- Broken answers: with ``onError: block`` nothing of the original is shown ---------
+
+JUNK: list[Any] = [[], {}, 5, "5", None, [5], {"x": SECRET}, [SECRET], True]
 
 
-async def test_before_model_result_is_empty_when_no_hook_had_an_output(
-    tmp_path: Path,
+def chat(**choice: Any) -> Wire:
+    message = {"role": "assistant", "content": SECRET}
+    one = {"index": 0, "finish_reason": "stop", "message": message, **choice}
+    return {"id": "1", "object": "chat.completion", "created": 1, "choices": [one]}
+
+
+def items(**fields: Any) -> Wire:
+    block = {"type": "output_text", "text": SECRET}
+    item = {"type": "message", "role": "assistant", "content": [block]}
+    return {"object": "response", "status": "completed", "output": [item], **fields}
+
+
+def claude(**fields: Any) -> Wire:
+    blocks = [{"type": "text", "text": SECRET}]
+    return {"type": "message", "role": "assistant", "content": blocks, **fields}
+
+
+def gemini(**candidate: Any) -> Wire:
+    content = {"role": "model", "parts": [{"text": SECRET}]}
+    return {"candidates": [{"content": content, **candidate}]}
+
+
+SAID = [{"role": "assistant", "content": "hi"}]
+REQUESTS: dict[str, Wire] = {
+    "chat": {"model": "m", "messages": SAID},
+    "responses": {"model": "m", "input": "hi"},
+    "anthropic": {"model": "claude-x", "messages": SAID},
+    "genai": {"model": "m", "contents": "hi"},
+}
+KINDS: dict[str, Any] = {
+    "chat": ChatCompletion,
+    "responses": Response,
+    "anthropic": Message,
+    "genai": types.GenerateContentResponse,
+}
+BROKEN: dict[str, dict[str, Callable[[Any], Wire]]] = {
+    "chat": {
+        "usage": lambda junk: {**chat(), "usage": junk},
+        "finish_reason": lambda junk: chat(finish_reason=junk),
+        "index": lambda junk: chat(index=junk),
+        "message": lambda junk: chat(message=junk),
+        "content": lambda junk: chat(message={"content": junk}),
+        "choices": lambda junk: {**chat(), "choices": junk},
+    },
+    "responses": {
+        "usage": lambda junk: items(usage=junk),
+        "status": lambda junk: items(status=junk),
+        "output": lambda junk: items(output=junk),
+    },
+    "anthropic": {
+        "usage": lambda junk: claude(usage=junk),
+        "stop_reason": lambda junk: claude(stop_reason=junk),
+        "content": lambda junk: claude(content=junk),
+    },
+    "genai": {
+        "usageMetadata": lambda junk: {**gemini(), "usageMetadata": junk},
+        "finishReason": lambda junk: gemini(finishReason=junk),
+        "content": lambda junk: gemini(content=junk),
+        "parts": lambda junk: gemini(content={"parts": junk}),
+        "candidates": lambda junk: {"candidates": junk},
+    },
+}
+
+
+@pytest.mark.parametrize("api", list(BROKEN))
+async def test_a_broken_answer_is_replaced_whatever_is_broken(
+    subtests: pytest.Subtests, api: str
 ) -> None:
-    async with config_of(tmp_path, {"BeforeModel": runs("true")}) as config:
-        result = await fire_before_model_hook(config, REQUEST)
-    assert (result.blocked, result.modified_request) == (False, None)
-    assert events(tmp_path)[0]["llm_request"]["messages"][0]["content"] == "hi"
+    """As a dict, as another mapping and as the SDK's own object."""
+    async with RecordedHooks(CLOSED).config as config:
+        for field, make in BROKEN[api].items():
+            for junk in JUNK:
+                answer = make(junk)
+                built = KINDS[api].model_construct(**answer)
+                for given in (answer, MappingProxyType(answer), built):
+                    with subtests.test(f"{field} {junk} {type(given).__name__}"):
+                        result = await fire_after_model_hook(
+                            config, REQUESTS[api], given
+                        )
+                        text = str(result.response)
+                        assert SECRET not in text
+                        assert "onError" in text or "Blocked" in text
 
 
-@pytest.mark.parametrize(
-    ("hook", "reason", "stops"),
-    [
-        (runs("echo no >&2; exit 2"), "no", False),
-        (says({"continue": False, "stopReason": "enough"}), "enough", True),
-    ],
-    ids=["block", "stop"],
-)
-async def test_before_model_block_or_stop_gives_blocked(
-    tmp_path: Path, hook: Any, reason: str, stops: bool
-) -> None:
-    """protocol.md#callers: block or stop gives ``blocked``."""
-    async with config_of(tmp_path, {"BeforeModel": hook}) as config:
-        result = await fire_before_model_hook(config, REQUEST)
-    assert (result.blocked, result.reason, result.should_stop) == (True, reason, stops)
-    assert (result.synthetic_response, result.modified_request) == (None, None)
+async def test_a_raw_http_response_is_replaced() -> None:
+    """The answer in its body was never shown to a hook."""
+    raw = types.HttpResponse(body=SECRET)
+    answer = types.GenerateContentResponse(sdk_http_response=raw)
+    hook = {"$process": {"command": "true", "onError": "block"}}
+    async with RecordedHooks({"AfterModel": hook}).config as config:
+        result = await fire_after_model_hook(config, REQUESTS["genai"], answer)
+    assert SECRET not in str(result.response)
 
 
-async def test_before_model_gives_a_synthetic_response_in_the_sdks_type(
-    tmp_path: Path,
-) -> None:
-    hook = says(
-        {"decision": "deny", "hookSpecificOutput": {"llm_response": {"text": "no!"}}}
-    )
-    async with config_of(tmp_path, {"BeforeModel": hook}) as config:
-        result = await fire_before_model_hook(config, REQUEST)
-    assert isinstance(result.synthetic_response, types.GenerateContentResponse)
-    assert result.synthetic_response.text == "no!"
-
-
-async def test_before_model_gives_the_changed_request_with_its_context(
-    tmp_path: Path,
-) -> None:
-    hook = specific(
-        llm_request={"config": {"temperature": 0.1}}, additionalContext="late"
-    )
-    async with config_of(tmp_path, {"BeforeModel": hook}) as config:
-        result = await fire_before_model_hook(config, REQUEST)
-    changed = result.modified_request
-    assert changed.config.temperature == 0.1
-    assert changed.config.tools == [TOOL]
-    assert "late" in str(changed.contents[-1])
-    assert REQUEST.config.temperature == 0.5
-
-
-async def test_after_model_keeps_the_same_response_object_when_nothing_is_changed(
-    tmp_path: Path,
-) -> None:
-    async with config_of(tmp_path, {"AfterModel": runs("true")}) as config:
-        result = await fire_after_model_hook(config, REQUEST, RESPONSE)
-    assert result.response is RESPONSE
-
-
-async def test_after_model_gives_the_changed_response_in_the_sdks_type(
-    tmp_path: Path,
-) -> None:
-    hook = says(
-        {
-            "suppressOutput": True,
-            "systemMessage": "redacted",
-            "hookSpecificOutput": {"llm_response": {"text": "call [phone]"}},
-        }
-    )
-    async with config_of(tmp_path, {"AfterModel": hook}) as config:
-        result = await fire_after_model_hook(config, REQUEST, RESPONSE)
-    assert isinstance(result.response, types.GenerateContentResponse)
-    assert result.response.text == "call [phone]"
-    assert (result.suppress_output, result.system_message) == (True, "redacted")
-
-
-async def test_tool_selection_gives_config_tools_and_names(tmp_path: Path) -> None:
-    hook = specific(toolConfig={"mode": "ANY", "allowedFunctionNames": ["read_file"]})
-    async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
-        result = await fire_before_tool_selection_hook(config, REQUEST)
-    calling = result.tool_config.function_calling_config
-    assert calling.allowed_function_names == ["read_file"]
-    assert result.tools == [TOOL]
-    assert result.allowed_names == frozenset({"read_file"})
-    assert events(tmp_path)[0]["available_tools"] == ["read_file", "write_file"]
-
-
-async def test_tool_selection_leaves_tools_out_that_the_sdk_cannot_rule_out(
-    tmp_path: Path,
-) -> None:
-    hook = specific(toolConfig={"mode": "AUTO", "allowedFunctionNames": ["read_file"]})
-    async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
-        result = await fire_before_tool_selection_hook(config, REQUEST)
-    [tool] = result.tools
-    assert [declared.name for declared in tool.function_declarations] == ["read_file"]
-
-
-async def test_tool_selection_of_unknown_tools_leaves_none(tmp_path: Path) -> None:
-    hook = specific(toolConfig={"mode": "ANY", "allowedFunctionNames": ["other"]})
-    async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
-        result = await fire_before_tool_selection_hook(config, REQUEST)
-    assert result.tool_config.function_calling_config.mode == "NONE"
-
-
-@pytest.mark.parametrize(
-    ("translator", "request_"),
-    [
-        (OpenAITranslator(), {"model": "m", "messages": []}),
-        (AnthropicTranslator(), {"model": "m", "messages": []}),
-    ],
-    ids=["openai", "anthropic"],
-)
-async def test_requests_without_tools_are_offered_no_choice(
-    tmp_path: Path, translator: Any, request_: dict[str, Any]
-) -> None:
-    """Their services reject a tool choice without tools."""
-    hook = specific(toolConfig={"mode": "NONE"})
-    async with config_of(tmp_path, {"BeforeToolSelection": hook}) as config:
-        result = await fire_before_tool_selection_hook(
-            config, request_, translator=translator
-        )
-    assert result.modified_request == request_
-    assert result.allowed_names == frozenset()
-
-
-@pytest.mark.parametrize("name", ["openai", "auto"])
-async def test_a_callers_translator_counts_whatever_the_config_names(
-    tmp_path: Path, name: str
-) -> None:
-    hooks = {"BeforeModel": specific(llm_request={"config": {"temperature": 0.1}})}
-    config = config_of(tmp_path, hooks, translator=name)
-    request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-    async with config:
-        result = await fire_before_model_hook(
-            config, request, translator=OpenAITranslator()
-        )
-    assert result.modified_request["temperature"] == 0.1
-
-
-@pytest.mark.parametrize("failure", list(BROKEN))
-async def test_model_triggers_go_on_when_a_hook_fails(
-    tmp_path: Path, failure: str
-) -> None:
-    hooks = dict.fromkeys(
-        ["BeforeModel", "AfterModel", "BeforeToolSelection"], BROKEN[failure]
-    )
-    async with config_of(tmp_path, hooks, seen=False) as config:
-        before = await fire_before_model_hook(config, REQUEST)
-        after = await fire_after_model_hook(config, REQUEST, RESPONSE)
-        selected = await fire_before_tool_selection_hook(config, REQUEST)
-    assert not before.blocked
-    assert before.modified_request in (None, REQUEST)
-    assert after.response is RESPONSE
-    assert selected.allowed_names is None
-
-
-@pytest.mark.parametrize("request_", [object(), {"nothing": 1}, None, "text"])
-async def test_model_triggers_go_on_when_the_request_is_in_no_known_shape(
-    tmp_path: Path, request_: Any
-) -> None:
-    hooks = dict.fromkeys(["BeforeModel", "BeforeToolSelection"], runs("exit 2"))
-    async with config_of(tmp_path, hooks) as config:
+@pytest.mark.parametrize("request_", [object(), None])
+async def test_requests_in_no_known_shape_are_sent(request_: Any) -> None:
+    deny = {"decision": "deny"}
+    hooks = RecordedHooks({"BeforeModel": deny, "BeforeToolSelection": deny})
+    async with hooks.config as config:
         before = await fire_before_model_hook(config, request_)
         selected = await fire_before_tool_selection_hook(config, request_)
     assert (before.blocked, selected.allowed_names) == (False, None)
 
 
-async def test_an_unknown_shape_is_blocked_when_a_hooks_policy_is_closed(
-    tmp_path: Path,
-) -> None:
-    """Policies that the handler applies reach the triggers."""
-    hook = runs("true", onError="block")
-    async with config_of(tmp_path, {"BeforeModel": hook}) as config:
-        result = await fire_before_model_hook(config, {"nothing": 1})
+class BrokenTranslator:
+    """Reads requests and cannot write them."""
+
+    def to_hook_llm_request(self, request: Any) -> LLMRequest:
+        return LLMRequest("m", [])
+
+    def from_hook_llm_request(self, *_: Any, **__: Any) -> Any:
+        raise TranslationError("cannot write")
+
+
+async def test_a_change_that_cannot_be_applied_blocks_the_call() -> None:
+    """Rather than to send what a hook has changed as it was."""
+    messages = [{"role": "user", "content": "redacted"}]
+    hook = specific(llm_request={"messages": messages})
+    async with RecordedHooks({"BeforeModel": hook}).config as config:
+        translator: Any = BrokenTranslator()
+        result = await fire_before_model_hook(config, SECRET, translator=translator)
     assert result.blocked
+    assert "could not be applied" in (result.reason or "")
+
+
+@pytest.mark.parametrize("name", ["anthropic", "auto"])
+async def test_a_callers_translator_counts_whatever_the_config_names(name: str) -> None:
+    hook = specific(llm_request={"config": {"temperature": 0.1}})
+    hooks = RecordedHooks({"BeforeModel": hook}, translator=name)
+    request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with hooks.config as config:
+        result = await fire_before_model_hook(
+            config, request, translator=OpenAITranslator()
+        )
+    assert result.modified_request == {**request, "temperature": 0.1}
+
+
+# --- Objects of google-genai ----------------------------------------------------------
+
+READ = types.FunctionDeclaration(name="read_file")
+WRITE = types.FunctionDeclaration(name="write_file")
 
 
 @pytest.mark.parametrize(
-    "response",
-    [{"nothing": 1}, object(), {"candidates": 5}],
-    ids=["unknown dict", "unknown object", "unreadable genai"],
+    ("tool_config", "left", "mode"),
+    [
+        ({"mode": "ANY", "allowedFunctionNames": ["read_file"]}, [READ, WRITE], "ANY"),
+        ({"mode": "AUTO", "allowedFunctionNames": ["read_file"]}, [READ], "AUTO"),
+        ({"mode": "ANY", "allowedFunctionNames": ["other"]}, [READ, WRITE], "NONE"),
+        ({"mode": "NONE"}, [READ, WRITE], "NONE"),
+    ],
 )
-async def test_an_unreadable_response_is_replaced_when_a_hooks_policy_is_closed(
-    tmp_path: Path, response: Any
+async def test_objects_of_genai_are_changed_like_dicts(
+    tool_config: Any, left: list[Any], mode: str
 ) -> None:
-    """After a model call the closed form is a replaced response.
+    both = types.Tool(
+        function_declarations=[READ, WRITE], google_search=types.GoogleSearch()
+    )
+    code = types.Tool(code_execution=types.ToolCodeExecution())
+    config = types.GenerateContentConfig(temperature=0.5, tools=[both, code])
+    request = GenerateContentRequest("m", "hi", config)
+    change = specific(
+        llm_request={"config": {"temperature": 0.1}}, additionalContext="late"
+    )
+    hooks = RecordedHooks(
+        {"BeforeToolSelection": specific(toolConfig=tool_config), "BeforeModel": change}
+    )
+    async with hooks.config:
+        selected = await fire_before_tool_selection_hook(hooks.config, request)
+        before = await fire_before_model_hook(hooks.config, request)
+    assert selected.tools == [types.Tool(function_declarations=left)]
+    assert selected.modified_request.config.tools == selected.tools
+    assert selected.tool_config.function_calling_config.mode == mode
+    assert hooks.events[0]["available_tools"] == ["read_file", "write_file"]
+    changed = before.modified_request
+    assert (changed.config.temperature, changed.config.tools) == (0.1, [both, code])
+    assert "late" in str(changed.contents[-1])
+    assert (config.temperature, both.google_search is None) == (0.5, False)
 
-    protocol.md#results
-    """
-    hook = runs("true", onError="block")
-    async with config_of(tmp_path, {"AfterModel": hook}) as config:
+
+# --- Changed answers: candidates count where they are given, else the text ------------
+
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "n": 2}
+
+
+def choice(index: int) -> Wire:
+    message = {"role": "assistant", "content": f"{SECRET} {index}"}
+    return {"index": index, "finish_reason": "stop", "message": message}
+
+
+def content(*parts: Any) -> Wire:
+    return {"content": {"role": "model", "parts": list(parts)}}
+
+
+RESPONSES: dict[str, Wire] = {
+    "openai": {"object": "chat.completion", "choices": [choice(0), choice(1)]},
+    "genai": {
+        "candidates": [
+            {"index": at, **content({"text": f"{SECRET} {at}"})} for at in range(2)
+        ]
+    },
+    "stable": {"candidates": [content(f"{SECRET} {at}") for at in range(2)]},
+}
+
+
+def texts_changed(change: Callable[[str], str], response: Wire) -> list[Wire]:
+    return [
+        {
+            **one,
+            "content": {"parts": [change(text) for text in one["content"]["parts"]]},
+        }
+        for one in response["candidates"]
+    ]
+
+
+def redact(text: str) -> str:
+    return text.replace(SECRET, "*")
+
+
+def sign(text: str) -> str:
+    return f"{text}, yours"
+
+
+CHANGES: dict[str, Callable[[Callable[[str], str], Wire], Wire]] = {
+    "text": lambda change, shown: {"text": change(shown["text"])},
+    "candidates": lambda change, shown: {"candidates": texts_changed(change, shown)},
+    "text, the rest as shown": lambda change, shown: {
+        **shown,
+        "text": change(shown["text"]),
+    },
+    "candidates, the rest as shown": lambda change, shown: {
+        **shown,
+        "candidates": texts_changed(change, shown),
+    },
+}
+"""Ways in which hooks return a changed answer."""
+
+
+async def answer_after(response: Wire, hooks: Any, *, sequential: bool = False) -> str:
+    """The response as text, after hooks that change it."""
+    async with RecordedHooks({"BeforeModel": None}).config as config:
+        system = config.get_hook_system()
+        assert system is not None
+        for change, name in hooks:
+
+            def hook(event: Wire, change: Any = change, name: str = name) -> Wire:
+                changed = CHANGES[name](change, event["llm_response"])
+                return specific(llm_response=changed)
+
+            system.on("AfterModel", sequential=sequential)(hook)
         result = await fire_after_model_hook(config, REQUEST, response)
-    assert result.response is not response
-    assert "Blocked by the policy" in str(result.response)
+    return str(result.response)
 
 
-async def test_model_triggers_do_nothing_when_hooks_are_switched_off(
-    tmp_path: Path,
+async def test_a_redaction_leaves_no_candidate_as_it_was(
+    subtests: pytest.Subtests,
 ) -> None:
-    config = Config("s", tmp_path, Settings.from_mapping({"enableHooks": False}))
-    assert not (await fire_before_model_hook(config, REQUEST)).blocked
-    after = await fire_after_model_hook(config, REQUEST, RESPONSE)
-    assert after.response is RESPONSE
+    for sdk, response in RESPONSES.items():
+        for name in CHANGES:
+            with subtests.test(f"{sdk}: {name}"):
+                shown = await answer_after(response, [(redact, name)])
+                assert SECRET not in shown
+                assert "* 0" in shown
+
+
+@pytest.mark.parametrize("sequential", [True, False], ids=["sequential", "parallel"])
+async def test_no_other_change_brings_back_what_was_redacted(
+    subtests: pytest.Subtests, sequential: bool
+) -> None:
+    """Each hook's answer counts in full, whatever it left beside its change."""
+    for first, second in permutations(CHANGES, 2):
+        for hooks in (
+            [(redact, first), (sign, second)],
+            [(sign, first), (redact, second)],
+        ):
+            with subtests.test(f"{hooks[0][0].__name__} {first}, {second}"):
+                shown = await answer_after(
+                    RESPONSES["openai"], hooks, sequential=sequential
+                )
+                assert SECRET not in shown
+                assert "* 0, yours" in shown

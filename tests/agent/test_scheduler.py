@@ -17,8 +17,7 @@ from hookline.agent import (
     ToolCall,
     ToolScheduler,
 )
-
-from .scenes import config_of, names, runs, says
+from tests.support.recorded_events import DENY, STOP, RecordedHooks
 
 
 def calls(*found: str) -> list[ToolCall]:
@@ -120,16 +119,15 @@ async def test_a_call_goes_through_its_states_and_back_to_idle(plain: Config) ->
     ]
 
 
-async def test_a_blocked_call_is_completed_and_never_retried(tmp_path: Path) -> None:
+async def test_a_blocked_call_is_completed_and_never_retried() -> None:
     """protocol.md#callers, seed 004 section 5.1: slot back to idle, no retry."""
-    config = config_of(tmp_path, {"BeforeTool": runs("echo no >&2; exit 2")})
-    watch = Watch()
-    async with config:
+    hooks, watch = RecordedHooks({"BeforeTool": DENY}), Watch()
+    async with hooks.config as config:
         scheduler = ToolScheduler(config, [Meeting(1).meet], on_status=watch.status)
         batch = await scheduler.run(calls("meet"))
     assert contents(batch) == ["no"]
     assert not batch.should_stop
-    assert names(tmp_path) == ["BeforeTool"]
+    assert hooks.names == ["BeforeTool"]
     assert watch.statuses["c0"] == [
         CallStatus.IDLE,
         CallStatus.VALIDATING,
@@ -138,8 +136,8 @@ async def test_a_blocked_call_is_completed_and_never_retried(tmp_path: Path) -> 
     ]
 
 
-async def test_a_call_that_asks_waits_for_its_confirmation(tmp_path: Path) -> None:
-    config = config_of(tmp_path, {"BeforeTool": says({"decision": "ask"})})
+async def test_a_call_that_asks_waits_for_its_confirmation() -> None:
+    config = RecordedHooks({"BeforeTool": {"decision": "ask"}}).config
     watch = Watch()
     seen: list[CallStatus] = []
 
@@ -158,15 +156,15 @@ async def test_a_call_that_asks_waits_for_its_confirmation(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("allowed", [frozenset(), {"other"}])
 async def test_a_call_outside_the_allowed_names_is_refused_without_hooks(
-    tmp_path: Path, allowed: set[str]
+    allowed: set[str],
 ) -> None:
-    config = config_of(tmp_path, {"BeforeTool": runs("true")})
-    async with config:
+    hooks = RecordedHooks({"BeforeTool": None})
+    async with hooks.config as config:
         scheduler = ToolScheduler(config, [Meeting(1).meet])
         batch = await scheduler.run(calls("meet"), allowed)
     [content] = contents(batch)
     assert "not allowed" in content
-    assert names(tmp_path) == []
+    assert hooks.names == []
 
 
 async def test_an_unknown_tool_and_bad_arguments_are_reported_to_the_model(
@@ -251,15 +249,9 @@ async def test_a_stop_lets_running_calls_finish_or_cancels_them(
     assert watch.published == ["c0", "c1", "c2"]
 
 
-async def test_a_stop_at_once_answers_every_call(plain: Config) -> None:
+async def test_a_stop_at_once_answers_every_call() -> None:
     """Calls that have not taken a step yet are answered too."""
-    system = plain.get_hook_system()
-    assert system is not None
-
-    @system.on("BeforeTool")
-    def stop(_: dict[str, Any]) -> dict[str, Any]:
-        return {"continue": False, "stopReason": "enough"}
-
+    plain = RecordedHooks({"BeforeTool": STOP}).config
     async with plain:
         scheduler = ToolScheduler(plain, [Meeting(1).meet], on_stop="cancel")
         batch = await scheduler.run(calls("meet", "meet", "meet"))

@@ -20,8 +20,7 @@ from hookline.agent import Session, execute_tool_with_hooks, hooked_tool, sessio
 from hookline.bus import HookBusClient, RemoteHooks
 from tests.executors.bench import until
 from tests.support.processes import children, descriptors
-
-from .scenes import config_of, events, runs
+from tests.support.recorded_events import RecordedHooks
 
 WORKER = """
 import json, os
@@ -53,26 +52,23 @@ def noted(folder: Path) -> list[tuple[int, str, str]]:
 
 def counting_config() -> tuple[Config, list[dict[str, Any]]]:
     """A config whose hook in this process lists the events that it saw."""
-    config = Config("own", ".", Settings())
-    seen: list[dict[str, Any]] = []
 
-    @HookSystem(config).on("BeforeTool")
-    def note(event: dict[str, Any]) -> dict[str, Any]:
-        seen.append(event)
+    def deny(event: dict[str, Any]) -> dict[str, Any]:
         return {"decision": "deny", "reason": f"no, {event['session_id']}"}
 
-    return config, seen
+    hooks = RecordedHooks({"BeforeTool": deny}, session_id="own")
+    return hooks.config, hooks.events
 
 
 async def test_events_carry_the_session_in_input_and_environment(
     tmp_path: Path,
 ) -> None:
-    echo = runs('echo "$HOOKLINE_SESSION_ID" >> ids; exit 0')
-    config = config_of(tmp_path, {"BeforeTool": echo})
-    async with config:
+    echo = {"$process": {"command": 'echo "$HOOKLINE_SESSION_ID" >> ids; exit 0'}}
+    hooks = RecordedHooks({"BeforeTool": [echo, None]}, tmp_path)
+    async with hooks.config as config:
         for session in (config.session("a", transcript_path="t.jsonl"), config):
             await execute_tool_with_hooks(session, "write", {}, lambda _: "ok")
-    first, second = events(tmp_path)
+    first, second = hooks.events
     assert (first["session_id"], first["transcript_path"]) == ("a", "t.jsonl")
     assert (second["session_id"], second["transcript_path"]) == ("s-1", "")
     assert (tmp_path / "ids").read_text().split() == ["a", "s-1"]

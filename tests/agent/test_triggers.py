@@ -28,8 +28,7 @@ from hookline.engine.planner import HookPlanner
 from hookline.engine.registry import HookRegistry
 from hookline.engine.runner import HookRunner
 from hookline.engine.system import HookSystem
-
-from .scenes import config_of, runs
+from tests.support.recorded_events import RecordedHooks
 
 REQUEST = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 RESPONSE = {"candidates": [{"content": {"role": "model", "parts": [{"text": "yo"}]}}]}
@@ -56,9 +55,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 async def test_triggers_build_the_hook_system_once_and_reuse_it(
-    tmp_path: Path, built: Counter[str]
+    built: Counter[str],
 ) -> None:
-    config = config_of(tmp_path, {"BeforeTool": runs("true")}, seen=False)
+    config = RecordedHooks({"BeforeTool": {"$process": {"command": "true"}}}).config
     assert built == {}
     async with config:
         for _ in range(3):
@@ -124,18 +123,10 @@ async def test_hooks_that_cannot_be_reached_block_only_where_their_policy_says_s
     tmp_path: Path, event: str, policy: str, broken: str
 ) -> None:
     """A hook with ``onError: block`` that did not run must not count as an allow."""
-    hooks = {event: runs("true", onError=policy)}
-    config = config_of(tmp_path, hooks, seen=False)
+    hook = {"$process": {"command": "true", "onError": policy}}
+    config = RecordedHooks({event: hook}, tmp_path).config
     if broken == "construction":
         config = BrokenConfig("s-1", tmp_path, config.settings)
     else:
         BrokenSystem(config)
     assert ("Blocked by" in await CALLS[event](config)) is (policy == "block")
-
-
-async def test_triggers_keep_the_block_of_hooks_that_fail_closed(
-    tmp_path: Path,
-) -> None:
-    config = config_of(tmp_path, {"BeforeTool": runs("exit 1", onError="block")})
-    async with config:
-        assert "failed, and onError blocks on crash" in await run_tool(config)

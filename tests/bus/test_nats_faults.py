@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack
 from time import monotonic
 from typing import Any
 
-import pytest
+from hookline.bus import HookBusClient
+from tests.support.nats import codes
 
-from hookline.bus import HookBusClient, NatsBus
-from tests.support.nats import NatsServer, WorkerProcess, codes
+from .conftest import Fleet
 
 TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
 ALLOWANCE_S = 10.0
@@ -49,34 +48,10 @@ class Asked:
         return counted
 
 
-class Fleet:
-    """Workers in processes of their own, and clients in this one."""
-
-    def __init__(self, server: NatsServer, prefix: str, stack: AsyncExitStack) -> None:
-        self.server, self.prefix, self._stack = server, prefix, stack
-
-    async def worker(self, mode: str = "answer", **options: Any) -> WorkerProcess:
-        worker = await WorkerProcess.start(
-            self.server.url, self.prefix, mode=mode, **options
-        )
-        self._stack.push_async_callback(worker.kill)
-        return worker
-
-    async def client(self) -> HookBusClient:
-        bus = await NatsBus.connect(self.server.url, prefix=self.prefix)
-        self._stack.push_async_callback(bus.close)
-        return HookBusClient(bus)
-
-
-@pytest.fixture
-def fleet(server: NatsServer, prefix: str, cleanup: AsyncExitStack) -> Fleet:
-    return Fleet(server, prefix, cleanup)
-
-
 async def test_two_workers_share_a_thousand_requests_each_answered_once(
     fleet: Fleet,
 ) -> None:
-    workers = [await fleet.worker(), await fleet.worker()]
+    workers = [await fleet.process(), await fleet.process()]
     client, asked = await fleet.client(), Asked()
     await asyncio.gather(*(asked.one(client, n) for n in range(1000)))
     assert codes(asked.responses) == {"success": 1000}
@@ -90,62 +65,11 @@ async def test_two_workers_share_a_thousand_requests_each_answered_once(
     assert handled == 1000
 
 
-async def test_requests_of_a_killed_worker_time_out(
-    fleet: Fleet,
-) -> None:
-    """Nothing is lost: the requests of the dead worker end as timeouts."""
-    doomed, steady = await fleet.worker("hold"), await fleet.worker()
-    client, asked = await fleet.client(), Asked()
-    asking = [
-        asyncio.ensure_future(asked.one(client, n, timeout_s=2.0)) for n in range(40)
-    ]
-    assert await doomed.line() == "holding"
-    doomed.send(signal.SIGKILL)
-    await asyncio.gather(*asking)
-    counted = codes(asked.responses)
-    assert asked.each_answered_once(40)
-    assert set(counted) == {"success", "timeout"}
-    assert set(asked.pids()) == {str(steady.pid)}
-    assert max(asked.waits_s) < 2.0 + ALLOWANCE_S
-
-
-async def test_requests_of_a_killed_worker_are_answered_by_another_with_retries(
-    fleet: Fleet,
-) -> None:
-    doomed, steady = await fleet.worker("hold"), await fleet.worker()
-    client, asked = await fleet.client(), Asked()
-    asking = [
-        asyncio.ensure_future(asked.one(client, n, timeout_s=20.0, retries=9))
-        for n in range(20)
-    ]
-    assert await doomed.line() == "holding"
-    doomed.send(signal.SIGKILL)
-    await asyncio.gather(*asking)
-    assert codes(asked.responses) == {"success": 20}
-    assert asked.each_answered_once(20)
-    assert set(asked.pids()) == {str(steady.pid)}
-
-
-async def test_requests_of_a_hanging_worker_time_out(
-    fleet: Fleet,
-) -> None:
-    """A process stopped with SIGSTOP: neither dead nor answering."""
-    stuck, steady = await fleet.worker(), await fleet.worker()
-    client, asked = await fleet.client(), Asked()
-    stuck.send(signal.SIGSTOP)
-    await asyncio.gather(*(asked.one(client, n, timeout_s=1.0) for n in range(40)))
-    assert asked.each_answered_once(40)
-    assert set(codes(asked.responses)) == {"success", "timeout"}
-    assert set(asked.pids()) == {str(steady.pid)}
-    assert max(asked.waits_s) < 1.0 + ALLOWANCE_S
-    stuck.send(signal.SIGCONT)
-
-
 async def test_slow_consumer_answers_everything_once_it_reads_again(
     fleet: Fleet,
 ) -> None:
     """15 MB wait for a worker that does not read; none of it is dropped."""
-    worker = await fleet.worker(concurrency=2)
+    worker = await fleet.process(concurrency=2)
     client = await fleet.client()
     worker.send(signal.SIGSTOP)
     big = TOOL | {"tool_input": {"content": "x" * 50_000}}
@@ -165,8 +89,8 @@ async def test_slow_consumer_answers_everything_once_it_reads_again(
 
 
 async def test_client_that_disconnects_affects_no_other(fleet: Fleet) -> None:
-    worker = await fleet.worker("slow")
-    leaving = await NatsBus.connect(fleet.server.url, prefix=fleet.prefix)
+    worker = await fleet.process("slow")
+    leaving = await fleet.bus()
     asking = [
         asyncio.ensure_future(HookBusClient(leaving).request("BeforeTool", TOOL))
         for _ in range(20)
@@ -183,7 +107,7 @@ async def test_client_that_disconnects_affects_no_other(fleet: Fleet) -> None:
 
 
 async def test_stopping_worker_answers_its_requests(fleet: Fleet) -> None:
-    worker = await fleet.worker("slow", concurrency=1)
+    worker = await fleet.process("slow", concurrency=1)
     client, asked = await fleet.client(), Asked()
     asking = [asyncio.ensure_future(asked.one(client, n)) for n in range(5)]
     assert await worker.line() == "working"
@@ -194,12 +118,12 @@ async def test_stopping_worker_answers_its_requests(fleet: Fleet) -> None:
 
 
 async def test_server_restart_under_load_leaves_no_request_unanswered(
-    fleet: Fleet,
+    fleet_of_its_own: Fleet,
 ) -> None:
     """Nothing is lost: requests in flight may end as timeouts or no_responders."""
-    workers = [await fleet.worker(), await fleet.worker()]
+    workers = [await fleet_of_its_own.process(), await fleet_of_its_own.process()]
     pids = {str(worker.pid) for worker in workers}
-    client, asked = await fleet.client(), Asked()
+    client, asked = await fleet_of_its_own.client(), Asked()
     stop, progress = asyncio.Event(), asyncio.Condition()
     numbers = iter(range(1_000_000))
 
@@ -213,8 +137,8 @@ async def test_server_restart_under_load_leaves_no_request_unanswered(
     async with progress:
         await progress.wait_for(lambda: len(asked.responses) > 100)
     before = len(asked.responses)
-    fleet.server.stop()
-    fleet.server.start()
+    fleet_of_its_own.server.stop()
+    fleet_of_its_own.server.start()
     async with progress:
         await progress.wait_for(lambda: set(asked.pids(before)) == pids)
     stop.set()
@@ -224,33 +148,66 @@ async def test_server_restart_under_load_leaves_no_request_unanswered(
     assert max(asked.waits_s) < 2.0 + ALLOWANCE_S
 
 
-async def test_request_during_an_outage_waits_for_the_server(fleet: Fleet) -> None:
+async def test_request_during_an_outage_waits_for_the_server(
+    fleet_of_its_own: Fleet,
+) -> None:
     """If the server is back before the deadline, the request gets its verdict."""
-    await fleet.worker()
-    client = await fleet.client()
+    await fleet_of_its_own.process()
+    client = await fleet_of_its_own.client()
     assert (await client.request("BeforeTool", TOOL))["success"] is True
-    fleet.server.stop()
+    fleet_of_its_own.server.stop()
     asking = asyncio.ensure_future(
         client.request("BeforeTool", TOOL, timeout_s=60, retries=29)
     )
     done, _ = await asyncio.wait([asking], timeout=0.2)
     assert not done
-    fleet.server.start()
+    fleet_of_its_own.server.start()
     assert (await asking)["success"] is True
 
 
 async def test_request_that_outlives_its_deadline_in_an_outage_is_never_sent(
-    fleet: Fleet,
+    fleet_of_its_own: Fleet,
 ) -> None:
     """A hook must not run after its requester has given up."""
-    worker = await fleet.worker()
-    client = await fleet.client()
+    worker = await fleet_of_its_own.process()
+    client = await fleet_of_its_own.client()
     assert (await client.request("BeforeTool", TOOL))["success"] is True
-    fleet.server.stop()
+    fleet_of_its_own.server.stop()
     response = await client.request("BeforeTool", TOOL, timeout_s=0.3)
     assert response["error"]["code"] == "timeout"
-    fleet.server.start()
+    fleet_of_its_own.server.start()
     while not (await client.request("BeforeTool", TOOL, timeout_s=5))["success"]:
         pass
     worker.send(signal.SIGTERM)
     assert await worker.line() == "handled 2"
+
+
+async def test_requests_of_a_dead_or_hanging_worker_time_out_or_are_sent_again(
+    fleet: Fleet,
+) -> None:
+    """Nothing is lost. SIGSTOP: neither dead nor answering."""
+    steady = await fleet.process()
+    for number, timeout_s, retries, expected in (
+        (signal.SIGKILL, 2.0, 0, {"success", "timeout"}),
+        (signal.SIGSTOP, 1.0, 0, {"success", "timeout"}),
+        (signal.SIGKILL, 20.0, 9, {"success"}),
+    ):
+        doomed = await fleet.process("hold")
+        client, asked = await fleet.client(), Asked()
+        if number == signal.SIGSTOP:
+            doomed.send(number)
+        asking = [
+            asyncio.ensure_future(
+                asked.one(client, n, timeout_s=timeout_s, retries=retries)
+            )
+            for n in range(40)
+        ]
+        if number == signal.SIGKILL:
+            assert await doomed.line() == "holding"
+            doomed.send(number)
+        await asyncio.gather(*asking)
+        assert asked.each_answered_once(40)
+        assert set(codes(asked.responses)) == expected
+        assert set(asked.pids()) == {str(steady.pid)}
+        assert max(asked.waits_s) < timeout_s + ALLOWANCE_S
+        await doomed.kill()

@@ -65,31 +65,15 @@ async def test_agents_get_verdicts_from_the_worker(guarded: NatsServer) -> None:
     assert len(handler.calls) == 6
 
 
-async def test_agent_cannot_answer_requests(guarded: NatsServer) -> None:
-    async with await as_user(guarded, "coder") as bus:
-        RequestServer(RecordingHandler(), bus).subscribe()
-        with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
-            await bus.ready()
-
-
-async def test_worker_cannot_send_requests(guarded: NatsServer) -> None:
-    handler = RecordingHandler()
-    async with await as_worker(guarded, handler) as bus:
-        client = HookBusClient(bus, on_error="block")
-        response = await client.request("BeforeTool", TOOL, timeout_s=0.5)
-    assert response["error"]["code"] == "timeout"
-    assert "permissions violation" in response["error"]["message"].lower()
-    assert handler.calls == []
-
-
-async def test_agent_cannot_read_responses_to_another(guarded: NatsServer) -> None:
-    async with (
-        await as_worker(guarded, RecordingHandler()),
-        await as_user(guarded, "coder", inbox_prefix="_INBOX_planner") as bus,
-    ):
-        response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=0.5)
-    assert response["error"]["code"] == "timeout"
-    assert "_inbox_planner" in response["error"]["message"].lower()
+async def test_agent_and_worker_of_another_queue_cannot_answer(
+    guarded: NatsServer,
+) -> None:
+    """A second group of workers would get a copy of every request."""
+    for user, options in (("coder", {}), ("worker", {"queue": "mine"})):
+        async with await as_user(guarded, user, **options) as bus:
+            RequestServer(RecordingHandler(), bus).subscribe()
+            with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
+                await bus.ready()
 
 
 async def test_agent_that_may_not_hear_answers_is_told_at_once_and_asks_once(
@@ -107,12 +91,6 @@ async def test_agent_that_may_not_hear_answers_is_told_at_once_and_asks_once(
             assert response["error"]["code"] == "timeout"
             assert "set inbox_prefix (--inbox-prefix)" in response["error"]["message"]
     assert len(handler.calls) <= 1
-
-
-async def test_refused_login_says_what_to_check(guarded: NatsServer) -> None:
-    """Issue 17: 'Authorization Violation' alone has no next step."""
-    with pytest.raises(BusConnectionError, match="check user and credentials"):
-        await NatsBus.connect(guarded.url, user="worker", password="not-it")
 
 
 async def logged(caplog: pytest.LogCaptureFixture, *texts: str) -> None:
@@ -147,51 +125,53 @@ async def test_a_worker_whose_rights_are_taken_away_is_not_connected(
         server.stop()
 
 
-async def test_worker_of_another_queue_is_refused(guarded: NatsServer) -> None:
-    """A second group would get a copy of every request."""
-    async with await as_user(guarded, "worker", queue="mine") as bus:
-        RequestServer(RecordingHandler(), bus).subscribe()
-        with pytest.raises(BusConnectionError, match=r"(?i)permissions violation"):
-            await bus.ready()
-
-
-async def test_other_accounts_reach_no_worker(guarded: NatsServer) -> None:
-    async with (
-        await as_worker(guarded, RecordingHandler()),
-        await as_user(guarded, "visitor") as bus,
-    ):
-        response = await HookBusClient(bus).request("BeforeTool", TOOL)
-    assert response["error"]["code"] == "no_responders"
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"user": "coder", "password": "guessed"}], ids=["nobody", "guessed"]
-)
-async def test_refused_connection_fails_at_once(
-    guarded: NatsServer, options: dict[str, str]
+async def test_refused_login_fails_at_once_and_says_what_to_check(
+    guarded: NatsServer,
 ) -> None:
-    with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:
-        await NatsBus.connect(guarded.url, timeout_s=60, **options)
-    assert "guessed" not in str(caught.value)
+    """Issue 17: 'Authorization Violation' alone has no next step."""
+    for options in ({}, {"user": "coder", "password": "guessed"}):
+        with pytest.raises(BusConnectionError, match=r"(?i)authorization") as caught:
+            await NatsBus.connect(guarded.url, timeout_s=60, **options)
+        assert "check user and credentials" in str(caught.value)
+        assert "guessed" not in str(caught.value)
 
 
-@pytest.mark.parametrize("option", ["prefix", "queue"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("*", ">", "a.*", "*.a", "a.>", "a*", "a>b", "", ".", "a.", ".a", "a..b"),
-        *(" ", "a b", "a\tb", "a\r\nPUB x 0\r\n", "a\x00b", "a\u2028b", "a\u00a0b"),
-    ],
-    ids=repr,
-)
 async def test_name_that_matches_other_subjects_is_refused(
-    server: NatsServer, option: str, name: str
+    server: NatsServer, subtests: pytest.Subtests
 ) -> None:
     """Issue 12.15: with a wildcard a worker would take every team's requests."""
-    names: dict[str, Any] = {option: name}
-    with pytest.raises(HooklineError, match=option):
-        await NatsBus.connect(server.url, **names)
     bus = await NatsBus.connect(server.url)
-    with pytest.raises(HooklineError, match=option):
-        NatsBus(bus._connection, **names)
+    for name in (
+        *("*", ">", "a.*", "*.a", "a.>", "a*", "a>b", "", ".", "a.", ".a", "a..b"),
+        *(" ", "a b", "a\tb", "a\r\nPUB x 0\r\n", "a\x00b", "a\u2028b", "a\u00a0b"),
+    ):
+        for option in ("prefix", "queue"):
+            names: dict[str, Any] = {option: name}
+            with subtests.test(f"{option} {name!r}"):
+                with pytest.raises(HooklineError, match=option):
+                    await NatsBus.connect(server.url, **names)
+                with pytest.raises(HooklineError, match=option):
+                    NatsBus(bus._connection, **names)
     await bus.close()
+
+
+async def test_nobody_asks_or_hears_more_than_its_account_allows(
+    guarded: NatsServer,
+) -> None:
+    """Neither the worker, nor in the inbox of another agent, nor another account."""
+    for user, options, code, message in (
+        ("worker", {}, "timeout", "permissions violation"),
+        ("coder", {"inbox_prefix": "_INBOX_planner"}, "timeout", "_inbox_planner"),
+        ("visitor", {}, "no_responders", "no worker is subscribed"),
+    ):
+        handler = RecordingHandler()
+        async with (
+            await as_worker(guarded, handler),
+            await as_user(guarded, user, **options) as bus,
+        ):
+            client = HookBusClient(bus, on_error="block")
+            response = await client.request("BeforeTool", TOOL, timeout_s=0.5)
+        assert response["error"]["code"] == code
+        assert message in response["error"]["message"].lower()
+        assert response["processed"]["blocked"] is True
+        assert handler.calls == [] or user == "coder"

@@ -1,11 +1,15 @@
-"""TLS, and the options of the command line that lead to it."""
+"""TLS, and the options of the command line that lead to it.
+
+TLS given is TLS or nothing: not a byte goes out in clear (issue 12.15).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,65 +19,14 @@ from hookline.bus import HookBusClient, NatsBus
 from hookline.bus.server import RequestServer
 from hookline.cli.common import Options, Parser
 from hookline.cli.connection import add_connection_arguments, connect, nats_options
-from hookline.errors import BusConnectionError, HooklineError
+from hookline.errors import BusConnectionError
+from tests.support.certificates import make_certificates
+from tests.support.commandline import hookline, run_command
 from tests.support.nats import NatsServer
 
 from .fakes import RecordingHandler
 
-x509 = pytest.importorskip("cryptography.x509", reason="makes the certificates")
-TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "a"}}
-
-
-def make_certificates(folder: Path) -> None:
-    """An authority, and a certificate by it for 127.0.0.1."""
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    def name(text: str) -> Any:
-        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
-
-    now = datetime.now(UTC)
-    keys = {who: ec.generate_private_key(ec.SECP256R1()) for who in ("ca", "node")}
-    key_usage = x509.KeyUsage(
-        True, False, False, False, False, True, True, False, False
-    )
-    for who, key in keys.items():
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name(f"hookline test {who}"))
-            .issuer_name(name("hookline test ca"))
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(who == "ca", None), critical=True)
-            .add_extension(
-                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False
-            )
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(
-                    keys["ca"].public_key()
-                ),
-                False,
-            )
-        )
-        if who == "ca":
-            builder = builder.add_extension(key_usage, critical=True)
-        else:
-            address = x509.IPAddress(IPv4Address("127.0.0.1"))
-            builder = builder.add_extension(
-                x509.SubjectAlternativeName([address]), False
-            )
-        signed = builder.sign(keys["ca"], hashes.SHA256())
-        pem = serialization.Encoding.PEM
-        (folder / f"{who}.pem").write_bytes(signed.public_bytes(pem))
-        (folder / f"{who}.key").write_bytes(
-            key.private_bytes(
-                pem,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
+TOOL: dict[str, Any] = {"tool_name": "write_file", "tool_input": {"path": "hunter2"}}
 
 
 @pytest.fixture(scope="module")
@@ -140,14 +93,17 @@ async def test_requests_go_over_tls_with_certificates_on_both_sides(
     assert response["success"] is True
 
 
-@pytest.mark.parametrize("names", [("ca",), ()], ids=["no certificate", "no authority"])
 async def test_connection_without_a_certificate_is_refused(
-    sealed: NatsServer, certificates: Path, names: tuple[str, ...]
+    sealed: NatsServer, certificates: Path
 ) -> None:
     """Several at once, whose attempts end at different points of the handshake."""
-    options = options_of("--bus", sealed.url, *tls_words(certificates, *names))
+    options = [
+        options_of("--bus", sealed.url, *tls_words(certificates, *names))
+        for names in (("ca",), ())
+    ]
     errors = await asyncio.gather(
-        *(connect(options, timeout_s=1.0) for _ in range(12)), return_exceptions=True
+        *(connect(one, timeout_s=1.0) for one in options for _ in range(12)),
+        return_exceptions=True,
     )
     assert {type(error) for error in errors} == {BusConnectionError}
     assert "NoneType" not in str(errors)
@@ -171,21 +127,6 @@ def test_options_are_passed_to_the_client(tmp_path: Path) -> None:
     assert nats_options(options_of()) == {}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--user", "me"], "must be used together"),
-        (["--password-file", "p"], "must be used together"),
-        (["--user", "me", "--password-file", "/no/file"], "--password-file /no/file"),
-        (["--tls-key", "k"], "--tls-key needs --tls-cert"),
-        (["--tls-ca", "/no/file"], "--tls-ca"),
-    ],
-)
-def test_invalid_options_are_explained(words: list[str], message: str) -> None:
-    with pytest.raises(HooklineError, match=message):
-        nats_options(options_of(*words))
-
-
 async def test_password_in_the_address_is_warned_about_and_never_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -197,8 +138,197 @@ async def test_password_in_the_address_is_warned_about_and_never_shown(
     assert "hunter2" not in shown + str(caught.value)
 
 
-async def test_credentials_file_that_is_missing_is_an_error() -> None:
-    with pytest.raises(HooklineError):
-        await NatsBus.connect(
-            "nats://127.0.0.1:1", user_credentials="/no/file", timeout_s=1
+class Relay:
+    """Passes bytes on to a server, or greets with INFO itself; records all it gets."""
+
+    def __init__(self, target: int | None = None, info: Any = None) -> None:
+        self.target, self.info = target, info
+        self.got = b""
+        self.connections = 0
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[Any]] = set()
+
+    async def start(self) -> Relay:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    def drop(self) -> None:
+        """Close all connections."""
+        for writer in tuple(self._writers):
+            writer.close()
+
+    async def close(self) -> None:
+        self._server.close()
+        self.drop()
+        if self._serving:
+            await asyncio.wait(self._serving)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.connections += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        self._writers.add(writer)
+        if self.target is None:
+            writer.write(b"INFO " + json.dumps(self.info).encode() + b"\r\n")
+            await self._record(reader, None)
+        else:
+            back, forth = await asyncio.open_connection("127.0.0.1", self.target)
+            self._writers.add(forth)
+            await asyncio.gather(self._record(reader, forth), _copy(back, writer))
+
+    async def _record(self, reader: asyncio.StreamReader, onward: Any) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                self.got += data
+                if onward is not None:
+                    onward.write(data)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+
+
+async def relay(stack: AsyncExitStack, **what: Any) -> Relay:
+    started = await Relay(**what).start()
+    stack.push_async_callback(started.close)
+    return started
+
+
+def context(folder: Path) -> ssl.SSLContext:
+    found = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    found.load_cert_chain(folder / "node.pem", folder / "node.key")
+    return found
+
+
+async def test_nothing_is_sent_to_a_server_without_tls(
+    cleanup: AsyncExitStack,
+) -> None:
+    """However TLS is asked for, and whatever the server says of itself."""
+    ways: dict[str, tuple[str, dict[str, Any]]] = {
+        "scheme": ("tls", {}),
+        "scheme in capitals": ("TLS", {}),
+        "context": ("nats", {"tls": ssl.create_default_context()}),
+        "hostname": ("nats", {"tls_hostname": "bus.example.com"}),
+    }
+    infos: tuple[dict[str, Any], ...] = (
+        {},
+        {"tls_required": False, "tls_available": False},
+        {"tls_required": None},
+        {"auth_required": True},
+        {"auth_required": True, "nonce": "abc"},
+    )
+
+    async def refused(scheme: str, options: Any, info: Any) -> bytes:
+        plain = await relay(cleanup, info=info)
+        url = f"{scheme}://127.0.0.1:{plain.port}"
+        login = {"user": "me", "password": "hunter2"}
+        with pytest.raises(BusConnectionError):
+            await NatsBus.connect(url, **login, timeout_s=2, **options)
+        assert plain.connections > 0 or scheme == "TLS"  # which nats-py does not know
+        return plain.got
+
+    received = await asyncio.gather(
+        *(refused(*way, info) for way in ways.values() for info in infos)
+    )
+    assert received == [b""] * 20
+
+
+async def test_one_tls_address_asks_for_tls_on_all(cleanup: AsyncExitStack) -> None:
+    for order in (1, -1):
+        first = await relay(cleanup, info={})
+        second = await relay(cleanup, info={})
+        urls = [f"tls://127.0.0.1:{first.port}", f"nats://127.0.0.1:{second.port}"]
+        with pytest.raises(BusConnectionError):
+            await NatsBus.connect(
+                urls[::order], token="hunter2", timeout_s=2, dont_randomize=True
+            )
+        assert first.got + second.got == b""
+
+
+async def test_reconnection_to_a_server_without_tls_sends_nothing(
+    cleanup: AsyncExitStack,
+    sealed: NatsServer,
+    certificates: Path,
+) -> None:
+    relayed = await relay(cleanup, target=sealed.port)
+    url = f"nats://127.0.0.1:{relayed.port}"
+    bus = await NatsBus.connect(url, tls=context(certificates), password="hunter2")
+    assert b"CONNECT" not in relayed.got
+    relayed.got, relayed.target, relayed.info = b"", None, {"max_payload": 1000}
+    connected = relayed.connections
+    relayed.drop()
+    response = await HookBusClient(bus).request("BeforeTool", TOOL, timeout_s=1.5)
+    assert response["success"] is False
+    assert relayed.connections > connected
+    assert relayed.got == b""
+    await bus.close()
+
+
+async def test_server_that_offers_both_is_asked_for_tls(
+    cleanup: AsyncExitStack,
+    tmp_path: Path,
+    certificates: Path,
+) -> None:
+    tls = {
+        "cert_file": str(certificates / "node.pem"),
+        "key_file": str(certificates / "node.key"),
+    }
+    settings = tmp_path / "server.conf"
+    settings.write_text(f"allow_non_tls: true\ntls: {json.dumps(tls)}\n")
+    server = NatsServer(tmp_path, "-c", str(settings)).start()
+    try:
+        relayed = await relay(cleanup, target=server.port)
+        url = f"tls://127.0.0.1:{relayed.port}"
+        bus = await NatsBus.connect(url, tls=context(certificates), password="hunter2")
+        await bus.close()
+    finally:
+        server.stop()
+    assert relayed.got != b""
+    assert b"CONNECT" not in relayed.got
+
+
+async def test_commands_send_nothing_to_a_server_without_tls(
+    cleanup: AsyncExitStack, certificates: Path, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("input.json").write_text(json.dumps(TOOL))
+    tmp_path.joinpath("settings.json").write_text("{}")
+    tmp_path.joinpath("password").write_text("hunter2")
+    request = ("request", "BeforeTool", "--input", "input.json", "--timeout", "5")
+    serve = ("serve", "--settings", "settings.json")
+    authority = ("--tls-ca", str(certificates / "ca.pem"))
+    for run, words, scheme, more, status in (
+        (run_command, request, "tls", (), 3),
+        (run_command, request, "nats", authority, 3),
+        (hookline, serve, "tls", (), 1),
+        (hookline, serve, "nats", authority, 1),
+    ):
+        plain = await relay(cleanup, info={"auth_required": True})
+        address = ("--bus", f"{scheme}://127.0.0.1:{plain.port}")
+        login = ("--user", "me", "--password-file", "password")
+        done: Any = await asyncio.to_thread(
+            run, *words, *address, *login, *more, cwd=tmp_path
         )
+        assert done.returncode == status
+        assert "does not offer TLS" in done.stdout + done.stderr
+        assert plain.got == b""
+
+
+async def test_refusal_comes_at_once_and_says_why(server: NatsServer) -> None:
+    """Also for a websocket in clear beside TLS."""
+    clear = "ws://me:hunter2@127.0.0.1:1"
+    sealed = server.url.replace("nats://", "tls://me:hunter2@")
+    cases: list[tuple[list[str], dict[str, Any], str]] = [
+        ([sealed], {}, "does not offer TLS"),
+        ([clear], {"tls": ssl.create_default_context()}, "not encrypted"),
+        ([clear, "wss://127.0.0.1:1"], {}, "not encrypted"),
+    ]
+    for servers, options, message in cases:
+        with pytest.raises(BusConnectionError, match=message) as caught:
+            await NatsBus.connect(servers, timeout_s=600, **options)
+        assert "hunter2" not in str(caught.value)

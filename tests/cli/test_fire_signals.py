@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command_project import command_hook, settings_of
 from tests.support.processes import (
     STUBBORN,
     WORKER,
@@ -20,6 +21,7 @@ from tests.support.processes import (
     none_left,
     until,
 )
+from tests.support.serving import WAIT_S, wait_until
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/fd").exists(), reason="looks into /proc"
@@ -60,16 +62,12 @@ def fire(tmp_path: Path) -> Fire:
     return Fire(tmp_path)
 
 
-def command(text: str) -> dict[str, object]:
-    return {"type": "command", "command": text}
-
-
 @pytest.mark.parametrize("number", STATUS, ids=lambda number: number.name)
 @pytest.mark.parametrize("text", STUBBORN.values(), ids=list(STUBBORN))
 async def test_signal_ends_the_hook_too(
     fire: Fire, text: str, number: signal.Signals
 ) -> None:
-    with fire.start(command(text)) as running:
+    with fire.start(command_hook(text)) as running:
         await fire.started()
         running.send_signal(number)
         assert running.wait() == STATUS[number]
@@ -82,7 +80,7 @@ async def test_signal_ends_the_hook_too(
 async def test_hook_is_gone_before_the_command_is(
     fire: Fire, number: signal.Signals
 ) -> None:
-    with fire.start(command(STUBBORN["ignores SIGTERM"])) as running:
+    with fire.start(command_hook(STUBBORN["ignores SIGTERM"])) as running:
         await fire.started()
         running.send_signal(number)
     assert marked(fire.mark) == []
@@ -111,7 +109,7 @@ SECOND = [(signal.SIGINT, signal.SIGINT), (signal.SIGINT, signal.SIGTERM)]
 async def test_second_signal_leaves_nothing_either(
     fire: Fire, first: signal.Signals, second: signal.Signals
 ) -> None:
-    with fire.start(command(STUBBORN["has deaf children"])) as running:
+    with fire.start(command_hook(STUBBORN["has deaf children"])) as running:
         await fire.started()
         running.send_signal(first)
         running.send_signal(second)
@@ -123,7 +121,7 @@ async def test_signal_in_the_grace_after_a_timeout_ends_what_is_left(
     fire: Fire,
 ) -> None:
     text = "trap 'touch gone' TERM; touch started; while :; do sleep 1; done"
-    with fire.start({**command(text), "timeout": 300}) as running:
+    with fire.start(command_hook(text, timeout=300)) as running:
         await until(str(fire.folder / "gone"))
         running.send_signal(signal.SIGTERM)
         assert running.wait() == -signal.SIGTERM
@@ -133,7 +131,7 @@ async def test_signal_in_the_grace_after_a_timeout_ends_what_is_left(
 async def test_nohup_keeps_its_meaning(fire: Fire) -> None:
     """A host started with SIGHUP ignored goes on, and so does its hook."""
     text = "touch started; until test -e go; do sleep 0.02; done; exit 2"
-    with fire.start(command(text), "nohup") as running:
+    with fire.start(command_hook(text), "nohup") as running:
         await fire.started()
         running.send_signal(signal.SIGHUP)
         fire.folder.joinpath("go").touch()
@@ -144,7 +142,7 @@ async def test_nohup_keeps_its_meaning(fire: Fire) -> None:
 async def test_first_process_of_a_container_ends_too(fire: Fire) -> None:
     """Its signals have no default action; a killed hook must not count as allowed."""
     space = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-    with fire.start(command(STUBBORN["sleeps"]), *space) as running:
+    with fire.start(command_hook(STUBBORN["sleeps"]), *space) as running:
         try:
             await until(str(fire.folder / "started"), 10)
         except AssertionError:
@@ -153,3 +151,16 @@ async def test_first_process_of_a_container_ends_too(fire: Fire) -> None:
         os.kill(first, signal.SIGTERM)
         assert running.wait() == 128 + signal.SIGTERM
     assert await none_left(fire.mark)
+
+
+def test_ctrl_c_kills_the_hooks_and_exits_quietly(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(settings_of(command_hook("touch up; sleep 60"))))
+    with subprocess.Popen(
+        [*FIRE, "--settings", str(settings)], cwd=tmp_path, stderr=subprocess.PIPE
+    ) as running:
+        wait_until((tmp_path / "up").exists)
+        running.send_signal(signal.SIGINT)
+        _, complaints = running.communicate(timeout=WAIT_S)
+    assert running.returncode == 130
+    assert b"Traceback" not in complaints

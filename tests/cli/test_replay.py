@@ -1,298 +1,240 @@
-"""``hookline replay``: which verdicts change, and which events do not count."""
+"""``hookline replay`` as a child process: its progress, and how it ends.
+
+Which verdicts it finds changed is in ``tests/pins/commands/replay.json``.
+"""
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import json
+import os
+import signal
+import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .bench import (
-    CRASH,
+from hookline import Config, HookSystem, Settings
+from hookline.cli import replay_report
+from tests.support.command_project import (
+    ALLOW,
     GUARD,
-    Bench,
-    before_tool,
-    command,
-    group,
-    on_terminal,
-    says,
+    PATIENCE_S,
+    CommandProject,
+    command_hook,
+    settings_of,
 )
+from tests.support.processes import STUBBORN, marked, until
 
-ALLOW = command("true", "allow")
-
-
-def settings_of(bench: Bench, name: str, *hooks: dict[str, Any]) -> str:
-    return bench.settings(name, before_tool(group(*hooks)))
+NEW = ("--settings", "new.json")
 
 
-def test_replay_on_the_same_settings_changes_nothing(bench: Bench) -> None:
-    same = settings_of(bench, "s.json", GUARD)
-    bench.fire(same, "write_file", path="a")
-    bench.fire(same, "write_file", path="forbidden")
-    done = bench.run("replay", "--settings", same)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "2 events replayed: no verdict changes\n"
+@pytest.fixture
+def three_events(command_project: CommandProject) -> CommandProject:
+    """Three events that were allowed; the second one is forbidden by GUARD."""
+    command_project.write("old.json", settings_of(ALLOW))
+    for path in ("a", "forbidden", "c"):
+        command_project.fire("old.json", "write_file", path=path)
+    return command_project
 
 
-def test_replay_of_a_hook_that_replaces_the_whole_input_changes_nothing(
-    bench: Bench,
+def start(project: CommandProject, *words: str, **more: Any) -> subprocess.Popen[bytes]:
+    """A replay that tells its progress, and marks what it starts."""
+    env = {**os.environ, **project.env, "REPLAY_TEST": str(project.project)}
+    return project.start("replay", *NEW, "--progress", "json", *words, env=env, **more)
+
+
+def next_line(running: subprocess.Popen[bytes]) -> dict[str, Any]:
+    assert running.stdout is not None
+    line: dict[str, Any] = json.loads(running.stdout.readline())
+    return line
+
+
+def test_progress_lines_lead_from_nothing_to_the_report(
+    three_events: CommandProject,
 ) -> None:
-    """Issue 12.15: the keys that were dropped do not come back."""
-    whole = {"tool_input": {"path": "b"}, "replacesToolInput": True}
-    same = settings_of(bench, "s.json", says({"hookSpecificOutput": whole}, "r"))
-    bench.fire(same, "write_file", path="a", content="x")
-    done = bench.run("replay", "--settings", same)
-    assert done.stdout == "1 event replayed: no verdict changes\n"
+    """Issue 16: replay in the inspector, "watch the progress"."""
+    three_events.write("new.json", settings_of(GUARD))
+    ended = three_events.run("replay", *NEW, "--progress", "json")
+    assert (ended.returncode, ended.stderr) == (1, "")
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert lines[0] == {"type": "progress", "done": 0, "total": 3}
+    assert lines[-2] == {"type": "progress", "done": 3, "total": 3}
+    report = three_events.json("replay", *NEW)
+    counted = {k: len(v) if isinstance(v, list) else v for k, v in report.items()}
+    assert lines[-1] == {"type": "report", **counted}
+    (change,) = report["changed"]
+    changes = [line for line in lines if line["type"] == "change"]
+    assert changes == [{"type": "change", **change}]
 
 
-def test_replay_shows_only_the_verdicts_that_change_and_exits_1(bench: Bench) -> None:
-    bench.fire(settings_of(bench, "old.json", ALLOW), "write_file", path="a")
-    bench.fire(settings_of(bench, "old.json", ALLOW), "write_file", path="forbidden")
-    done = bench.run("replay", "--settings", settings_of(bench, "new.json", GUARD))
-    assert done.returncode == 1
-    assert "event 2," in done.stdout
-    assert "event 1," not in done.stdout
-    assert "allowed → blocked" in done.stdout
-    assert "now: not this one" in done.stdout
+def test_change_is_printed_when_it_is_found(three_events: CommandProject) -> None:
+    text = 'case "$(cat)" in *forbidden*) exit 2;; *\'"c"\'*) sleep 1000;; esac'
+    three_events.write("new.json", settings_of(command_hook(text)))
+    with start(three_events, "--jobs", "1") as running:
+        while next_line(running)["type"] != "change":
+            pass
+        running.terminate()
+        assert running.wait(PATIENCE_S) == -signal.SIGTERM
 
 
-def test_replay_includes_events_that_matched_no_hook(bench: Bench) -> None:
-    old = bench.settings("old.json", before_tool(group(ALLOW, matcher="other")))
-    bench.fire(old, "write_file", path="forbidden")
-    found = bench.json("replay", "--settings", settings_of(bench, "new.json", GUARD))
-    (change,) = found["changed"]
-    assert change["changes"] == [{"what": "blocked", "before": False, "after": True}]
-
-
-@pytest.mark.parametrize(
-    ("said", "what"),
-    [
-        ({"decision": "block"}, "blocked"),
-        ({"decision": "ask"}, "ask"),
-        ({"continue": False}, "stop"),
-        ({"hookSpecificOutput": {"tool_input": {"path": "b"}}}, "changed input"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_replay_finds_every_kind_of_change(
-    bench: Bench, said: dict[str, Any], what: str
+async def test_progress_is_told_by_hooks_that_never_wait(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    bench.fire(settings_of(bench, "old.json", ALLOW), "t", path="a")
-    new = settings_of(bench, "new.json", says(said, "new"))
-    found = bench.json("replay", "--settings", new)
-    assert [change["what"] for change in found["changed"][0]["changes"]] == [what]
-    back = bench.run("replay", "--settings", settings_of(bench, "x.json", ALLOW))
-    assert back.returncode == 0
+    """Rules run without the event loop, whose timers then do not fire.
+
+    From inside, since nothing outside can make the clock stand still.
+    """
+    monkeypatch.setattr(replay_report, "_INTERVAL_S", 0.0)
+    lines = replay_report.ProgressLines(argparse.Namespace(progress="json"), 3)
+    for _ in range(3):
+        lines.step(None)
+    output = capfdbinary.readouterr().out.split()
+    assert [json.loads(line)["done"] for line in output] == [0, 1, 2, 3]
 
 
-MODEL = {"llm_request": {"model": "m", "messages": [{"role": "user", "content": "x"}]}}
-RESPONSE = {"candidates": [{"content": {"role": "model", "parts": ["y"]}}]}
-
-
-@pytest.mark.parametrize(
-    ("event", "given", "specific", "what"),
-    [
-        ("BeforeModel", MODEL, {"llm_request": {"model": "n"}}, "changed request"),
-        (
-            "AfterModel",
-            MODEL | {"llm_response": RESPONSE},
-            {"llm_response": {"text": "z"}},
-            "changed response",
-        ),
-        (
-            "BeforeToolSelection",
-            MODEL,
-            {"toolConfig": {"mode": "NONE", "allowedFunctionNames": []}},
-            "restricted tools",
-        ),
-    ],
-)
-def test_replay_finds_changes_of_model_events(
-    bench: Bench, event: str, given: dict[str, Any], specific: dict[str, Any], what: str
+def test_progress_is_told_while_a_hook_takes_its_time(
+    three_events: CommandProject,
 ) -> None:
-    (bench.project / "in.json").write_text(json.dumps(given))
-    fired = bench.run("fire", event, "--input", "in.json", "--record")
-    assert fired.returncode == 0, fired.stderr
-    hook = says({"hookSpecificOutput": specific}, "new")
-    new = bench.settings("new.json", {"hooks": {event: [group(hook)]}})
-    found = bench.json("replay", "--settings", new)
-    assert [change["what"] for change in found["changed"][0]["changes"]] == [what]
+    text = 'case "$(cat)" in *\'"a"\'*) :;; *) sleep 1000;; esac'
+    three_events.write("new.json", settings_of(command_hook(text)))
+    with start(three_events, "--jobs", "1") as running:
+        while next_line(running)["done"] != 1:
+            pass
+        running.terminate()
 
 
-def test_replay_ignores_another_wording(bench: Bench) -> None:
-    for name, reason in (("old.json", "one"), ("new.json", "two")):
-        said = {"decision": "block", "reason": reason, "systemMessage": reason}
-        settings_of(bench, name, says(said, "guard"))
-    bench.fire(str(bench.project / "old.json"), "t")
-    assert bench.run("replay", "--settings", "new.json").returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("tool_input", "why"),
-    [
-        ({"password": "hunter2"}, "input masked"),
-        ({"content": "x" * 300_000}, "input truncated"),
-    ],
-    ids=["masked", "truncated"],
-)
-def test_replay_does_not_count_masked_and_truncated_events(
-    bench: Bench, tool_input: dict[str, Any], why: str
+def test_progress_is_shown_on_a_terminal_after_a_second(
+    command_project: CommandProject,
 ) -> None:
-    old = settings_of(bench, "old.json", ALLOW)
-    given = {"tool_name": "t", "tool_input": tool_input}
-    (bench.project / "in.json").write_text(json.dumps(given))
-    bench.run(
-        *("fire", "BeforeTool", "--settings", old, "--record", "--input", "in.json")
-    )
-    block = settings_of(bench, "new.json", says({"decision": "block"}, "all"))
-    done = bench.run("replay", "--settings", block)
-    assert done.returncode == 0
-    assert f"allowed → blocked ({why})" in done.stdout
-    found = bench.json("replay", "--settings", block)
-    assert (found["changed"], len(found["apart"])) == ([], 1)
-
-
-def test_replay_tells_hooks_and_records_nothing(bench: Bench) -> None:
-    spy = command('echo "$HOOKLINE_REPLAY" >> seen', "spy", envPolicy="clean")
-    settings = bench.settings("s.json", before_tool(group(spy), journal=True))
-    bench.run("fire", "BeforeTool", "--settings", settings, "--tool", "t")
-    assert bench.run("replay", "--settings", settings).returncode == 0
-    assert (bench.project / "seen").read_text() == "\n1\n"
-    assert len(bench.json("log")) == 1
-
-
-def test_replay_does_not_record_what_its_hooks_fire(bench: Bench) -> None:
-    inner = f"{' '.join(bench.argv('fire', 'BeforeAgent', '--record'))} --input in.json"
-    (bench.project / "in.json").write_text('{"prompt": "x"}')
-    old = settings_of(bench, "old.json", ALLOW)
-    bench.fire(old, "t")
-    new = settings_of(bench, "new.json", command(f"{inner} && touch ran", "inner"))
-    assert bench.run("replay", "--settings", new).returncode == 0
-    assert (bench.project / "ran").exists()
-    assert len(bench.json("log")) == 1
-
-
-def test_replay_runs_only_trusted_hooks(bench: Bench) -> None:
-    bench.fire(settings_of(bench, "old.json", ALLOW), "t")
-    folder = bench.project / ".hookline"
-    folder.mkdir()
-    hook = command("touch ran; exit 2", "evil")
-    (folder / "settings.json").write_text(json.dumps(before_tool(group(hook))))
-    done = bench.run("replay")
-    assert done.returncode == 0
-    assert "not trusted" in done.stderr
-    assert not (bench.project / "ran").exists()
-    assert bench.run("trust", "--yes").returncode == 0
-    assert bench.run("replay").returncode == 1
-    assert (bench.project / "ran").exists()
-
-
-def test_replay_dry_run_counts_and_runs_nothing(bench: Bench) -> None:
-    bench.fire(settings_of(bench, "old.json", ALLOW), "t")
-    bench.fire(settings_of(bench, "old.json", ALLOW), "u", password="hunter2")
-    new = settings_of(bench, "new.json", command("touch ran; exit 2", "all"))
-    done = bench.run("replay", "--settings", new, "--dry-run")
-    assert done.returncode == 0
-    assert "2 events would be replayed, with 2 hook runs" in done.stdout
-    assert "1 of them not exactly: input masked" in done.stdout
-    assert not (bench.project / "ran").exists()
-    counted = bench.json("replay", "--settings", new, "--dry-run")
-    assert (counted["events"], counted["apart"]) == (2, {"masked": 1})
-
-
-def test_replay_matches_hooks_of_other_hosts_by_what_they_are_shown(
-    bench: Bench,
-) -> None:
-    """protocol.md#dialects: by more than the recorded name of the tool."""
-    old = settings_of(bench, "old.json", ALLOW)
-    bench.fire(old, "run_shell_command")
-    bench.fire(old, "write_file")
-    theirs = command("exit 2", "theirs") | {"dialect": "claude"}
-    groups = [{"matcher": "Bash", "hooks": [theirs]}]
-    file = bench.project / "new.json"
-    file.write_text(json.dumps({"hooks": {"BeforeTool": groups}}))
-    counted = bench.json("replay", "--settings", str(file), "--dry-run")
-    assert (counted["events"], counted["hook_runs"]) == (2, 1)
-    found = bench.json("replay", "--settings", str(file))
-    assert [change["id"] for change in found["changed"]] == [1]
-
-
-def test_replay_takes_the_filters_of_log(bench: Bench) -> None:
-    old = settings_of(bench, "old.json", ALLOW)
+    command_project.write("old.json", settings_of(ALLOW))
     for tool in ("a", "b"):
-        bench.fire(old, tool)
-    new = settings_of(bench, "new.json", says({"decision": "block"}, "all"))
-    found = bench.json("replay", "--settings", new, "--tool", "b", "--since", "1h")
-    assert [change["id"] for change in found["changed"]] == [2]
-    assert (
-        bench.json("replay", "--settings", new, "--since", "2099-01-01")["events"] == 0
-    )
-
-
-def test_replay_leaves_other_projects_alone(bench: Bench, tmp_path: Path) -> None:
-    bench.fire(settings_of(bench, "old.json", GUARD), "t", path="forbidden")
-    other = tmp_path / "other"
-    other.mkdir()
-    done = bench.run("replay", cwd=other)
-    assert (done.returncode, done.stdout) == (
-        0,
-        "0 events replayed: no verdict changes\n",
-    )
-    assert "1 event of other projects left out" in done.stderr
-    assert bench.run("replay", "--everywhere", cwd=other).returncode == 1
-    assert bench.run("replay").returncode == 1
-
-
-def test_replay_reports_failed_hooks(bench: Bench) -> None:
-    bench.fire(settings_of(bench, "old.json", ALLOW), "t")
-    done = bench.run("replay", "--settings", settings_of(bench, "new.json", CRASH))
-    assert done.returncode == 0
-    assert "hooks failed on 1 event; the first, event 1: hook 'crash'" in done.stdout
-
-
-def test_replay_shows_its_progress_on_a_terminal_after_a_second(bench: Bench) -> None:
-    old = settings_of(bench, "old.json", ALLOW)
-    for tool in ("a", "b"):
-        bench.fire(old, tool)
-    slow = settings_of(bench, "new.json", command("sleep 0.8", "slow"))
-    words = ("replay", "--settings", slow, "--jobs", "1")
-    shown = on_terminal(bench, *words)
+        command_project.fire("old.json", tool)
+    command_project.write("new.json", settings_of(command_hook("sleep 0.8", "slow")))
+    words = ("replay", *NEW, "--jobs", "1")
+    shown = command_project.on_terminal(*words)
     assert "replaying" in shown
     assert "2/2" in shown
     assert shown.endswith("\x1b[2K")
-    assert bench.run(*words).stderr == ""
+    assert command_project.run(*words).stderr == ""
 
 
-def test_replay_does_not_count_events_of_hooks_in_code(bench: Bench) -> None:
-    import asyncio
+def test_replay_takes_the_events_until_a_time(three_events: CommandProject) -> None:
+    """Issue 16: "choose a time range"."""
+    three_events.write("new.json", settings_of(GUARD))
+    times = [entry["at"] for entry in three_events.json("log")]
+    seconds = [0.0, *(datetime.fromisoformat(at).timestamp() for at in times)]
+    for count, moment in enumerate(seconds):
+        until_then = ("--until", f"@{moment + 0.0011:.4f}")
+        report = three_events.json("replay", *NEW, *until_then)
+        assert report["events"] == count
+    both = ("--since", f"@{seconds[2]:.3f}", "--until", f"@{seconds[2] + 0.0011:.4f}")
+    assert three_events.json("replay", *NEW, *both)["events"] == 1
 
-    from hookline import Config, HookSystem, Settings
 
-    named = str(bench.project / "code.sqlite")
+def test_replay_does_not_count_truncated_events(
+    command_project: CommandProject,
+) -> None:
+    command_project.write("old.json", settings_of(ALLOW))
+    tool_call = {"tool_name": "t", "tool_input": {"content": "x" * 300_000}}
+    file = str(command_project.write("in.json", tool_call))
+    words = ("fire", "BeforeTool", "--settings", "old.json", "--record")
+    command_project.run(*words, "--input", file)
+    command_project.write("new.json", settings_of(command_hook("exit 2", "all")))
+    ended = command_project.run("replay", *NEW)
+    assert ended.returncode == 0
+    assert "allowed → blocked (input truncated)" in ended.stdout
+    report = command_project.json("replay", *NEW)
+    assert (report["changed"], len(report["apart"])) == ([], 1)
+
+
+def test_replay_does_not_count_events_of_hooks_in_code(
+    command_project: CommandProject,
+) -> None:
+    journal = str(command_project.root / "code.sqlite")
 
     async def record() -> None:
-        settings = Settings.from_mapping({"hooksConfig": {"journal": named}})
-        async with HookSystem(Config("s", bench.project, settings)) as system:
+        settings = Settings.from_mapping({"hooksConfig": {"journal": journal}})
+        config = Config("s", command_project.project, settings)
+        async with HookSystem(config) as system:
             system.on("BeforeTool")(lambda event: {"decision": "block"})
             await system.event_handler.fire_before_tool_event("t", {})
 
     asyncio.run(record())
-    done = bench.run("replay", "--journal", named)
-    assert done.returncode == 0
-    assert "blocked → allowed (a hook in code took part)" in done.stdout
+    ended = command_project.run("replay", "--journal", journal)
+    assert ended.returncode == 0
+    assert "blocked → allowed (a hook in code took part)" in ended.stdout
 
 
-def test_replay_fires_the_events_of_a_session_in_their_order(bench: Bench) -> None:
-    old = settings_of(bench, "old.json", ALLOW)
-    for number in range(4):
-        (bench.project / "in.json").write_text(
-            json.dumps({"tool_name": f"t{number}", "session_id": "one"})
-        )
-        bench.run(
-            *("fire", "BeforeTool", "--settings", old, "--record", "--input", "in.json")
-        )
-    note = command("grep -o 't[0-9]' | head -n 1 >> order", "note")
-    new = settings_of(bench, "new.json", note)
-    assert bench.run("replay", "--settings", new, "--jobs", "4").returncode == 0
-    assert (bench.project / "order").read_text().split() == ["t0", "t1", "t2", "t3"]
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/fd").exists(), reason="looks into /proc"
+)
+
+
+@needs_proc
+@pytest.mark.parametrize("text", STUBBORN.values(), ids=list(STUBBORN))
+async def test_sigterm_ends_a_replay_and_its_hooks(tmp_path: Path, text: str) -> None:
+    """Issue 16: the child ends with the job, and no hook stays."""
+    project = await asyncio.to_thread(recorded, tmp_path, text, events=1)
+    with start(project) as running:
+        await until(str(project.project / "started"))
+        running.terminate()
+        out, problems = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == -signal.SIGTERM
+    assert problems == b""
+    assert out == b'{"type":"progress","done":0,"total":1}\n'
+    assert marked(f"REPLAY_TEST={project.project}") == []
+
+
+def recorded(root: Path, text: str, *, events: int) -> CommandProject:
+    """Events to replay with a hook of this text, each in a session of its own."""
+    project = CommandProject(root)
+    project.write("old.json", settings_of(ALLOW))
+    project.write("new.json", settings_of(command_hook(text)))
+    for _ in range(events):
+        project.fire("old.json", "t")
+    return project
+
+
+@needs_proc
+async def test_sigterm_ends_a_hook_that_is_just_being_started(tmp_path: Path) -> None:
+    """Its number is not known yet, and it closes the pipe it could be found by."""
+    text = STUBBORN["never reads stdin"]
+    project = await asyncio.to_thread(recorded, tmp_path, text, events=3)
+    for _ in range(5):
+        with start(project, "--jobs", "3") as running:
+            await until(str(project.project / "started"))
+            running.terminate()
+            running.communicate(timeout=PATIENCE_S)
+        assert marked(f"REPLAY_TEST={project.project}") == []
+        (project.project / "started").unlink()
+
+
+@needs_proc
+def test_replay_ends_when_nobody_reads_its_progress(
+    three_events: CommandProject,
+) -> None:
+    three_events.write("new.json", settings_of(command_hook("exit 2", "all")))
+    read, write = os.pipe()
+    os.close(read)
+    with start(three_events, stdout=write) as running:
+        os.close(write)
+        _, problems = running.communicate(timeout=PATIENCE_S)
+    assert (running.returncode, problems) == (141, b"")
+    assert marked(f"REPLAY_TEST={three_events.project}") == []
+
+
+async def test_replay_ends_when_its_reader_leaves_halfway(tmp_path: Path) -> None:
+    text = "cat >/dev/null; touch started; until test -e go; do sleep 0.02; done"
+    project = await asyncio.to_thread(recorded, tmp_path, text, events=3)
+    with start(project, "--jobs", "3") as running:
+        await until(str(project.project / "started"))
+        assert running.stdout is not None
+        running.stdout.close()
+        (project.project / "go").touch()
+        assert running.wait(PATIENCE_S) == 141
+        assert running.stderr is not None
+        assert running.stderr.read() == b""

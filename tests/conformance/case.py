@@ -1,7 +1,8 @@
 """One conformance case: an event, its hooks and settings, and what must come of it.
 
-A case is a JSON file in the format of the protocol's conformance set. It is fired
-through the real command line, in a directory and with a home of its own.
+A case is a JSON file in the format of the protocol's conformance set. It is fired by
+the command line in this process, or in one of its own where its memory is limited, in
+a directory and with a home of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from tests.support.commandline import run_command
 
 ABSENT = "<absent>"
 PATIENCE_S = 60
@@ -70,12 +73,21 @@ def fire(case: Case, top: Path) -> Outcome:
         file.chmod(0o755)
     settings = top / "settings.json"
     settings.write_text(json.dumps(case.settings))
-    command = [
-        *(sys.executable, "-m", "hookline.cli.main", "fire", case.event),
-        *("--settings", str(settings), "--cwd", str(cwd)),
+    words = (
+        *("fire", case.event, "--settings", str(settings), "--cwd", str(cwd)),
         *("--session-id", "s-1", "--input", "-", "--json"),
-    ]
-    return _run(command, _payload(case), top)
+    )
+    places = {
+        "HOME": str(top),
+        "XDG_CONFIG_HOME": str(top / "config"),
+        "XDG_STATE_HOME": str(top / "state"),
+    }
+    if case.max_rss_mb is not None:
+        return _run_process(words, _payload(case), top, places)
+    started = time.monotonic()
+    command = run_command(*words, cwd=top, env=places, stdin=_payload(case))
+    seconds = time.monotonic() - started
+    return Outcome(_answer(command.stdout, command), command.returncode, seconds, 0)
 
 
 def shortfalls(case: Case, outcome: Outcome, top: Path) -> list[str]:
@@ -92,25 +104,31 @@ def shortfalls(case: Case, outcome: Outcome, top: Path) -> list[str]:
 
 
 def _payload(case: Case) -> bytes:
-    given = case.input
+    event_input = case.input
     if case.big_input:
         content = {"content": "x" * case.big_input}
-        given = {**given, "tool_input": {**given["tool_input"], **content}}
-    return json.dumps(given).encode()
+        tool_input = {**event_input["tool_input"], **content}
+        event_input = {**event_input, "tool_input": tool_input}
+    return json.dumps(event_input).encode()
 
 
-def _run(command: list[str], payload: bytes, top: Path) -> Outcome:
-    places = {
-        "HOME": str(top),
-        "XDG_CONFIG_HOME": str(top / "config"),
-        "XDG_STATE_HOME": str(top / "state"),
-    }
-    given, out, err = (top / name for name in ("given.json", "out.json", "err.txt"))
-    given.write_bytes(payload)
+def _answer(output: str | bytes, ended: object) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(output)
+    except ValueError:
+        raise AssertionError(f"no JSON on stdout: {ended}") from None
+    return answer
+
+
+def _run_process(
+    words: tuple[str, ...], payload: bytes, top: Path, places: dict[str, str]
+) -> Outcome:
+    sent, out, err = (top / name for name in ("sent.json", "out.json", "err.txt"))
+    sent.write_bytes(payload)
     started = time.monotonic()
-    with given.open() as stdin, out.open("w") as stdout, err.open("w") as stderr:
+    with sent.open() as stdin, out.open("w") as stdout, err.open("w") as stderr:
         child = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "hookline.cli.main", *words],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -120,12 +138,7 @@ def _run(command: list[str], payload: bytes, top: Path) -> Outcome:
         )
         status, rss_mb = _wait(child)
     seconds = time.monotonic() - started
-    try:
-        answer = json.loads(out.read_bytes())
-    except ValueError:
-        said = err.read_text(errors="replace")
-        raise AssertionError(f"exit {status}, no JSON on stdout: {said}") from None
-    return Outcome(answer, status, seconds, rss_mb)
+    return Outcome(_answer(out.read_bytes(), err.read_text()), status, seconds, rss_mb)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> tuple[int, float]:
@@ -147,8 +160,8 @@ def _peak_rss_mb(pid: int) -> float:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0.0
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(found[1]) / 1024 if found else 0.0
+    peak = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(peak[1]) / 1024 if peak else 0.0
 
 
 def _dig(value: Any, path: str) -> Any:

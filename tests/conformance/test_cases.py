@@ -1,4 +1,4 @@
-"""The protocol as data: every case fired through the real command line.
+"""The protocol as data: every case fired by the command line.
 
 Each file in ``cases/`` names in its ``ids`` the requirements that it proves.
 """
@@ -19,16 +19,28 @@ FOLDERS = [Path(name) for name in os.environ.get("CONFORMANCE", "").split()] or 
 FILES = sorted(file for folder in FOLDERS for file in folder.glob("*.json"))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_conformance_case_holds(file: Path, tmp_path: Path) -> None:
-    case = read_case(file)
-    assert shortfalls(case, fire(case, tmp_path), tmp_path) == []
+CASES = [read_case(file) for file in FILES]
 
 
-def test_conformance_case_is_named_like_its_file_and_names_a_requirement() -> None:
-    found = [(file.stem, read_case(file)) for file in FILES]
-    assert [stem for stem, case in found if case.name != stem] == []
-    assert [stem for stem, case in found if not case.ids] == []
+PARTS = 8
+"""Workers of a test run share the cases."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_conformance_cases_hold(
+    part: int, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for case in CASES[part::PARTS]:
+        with subtests.test(case.name):
+            top = tmp_path / case.name
+            top.mkdir()
+            assert shortfalls(case, fire(case, top), top) == []
+
+
+def test_conformance_cases_are_named_like_their_files_and_name_a_requirement() -> None:
+    pairs = zip(FILES, CASES, strict=True)
+    assert [file.stem for file, case in pairs if case.name != file.stem] == []
+    assert [case.name for case in CASES if not case.ids] == []
 
 
 def test_every_kind_of_difference_is_found(tmp_path: Path) -> None:

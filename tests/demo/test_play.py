@@ -14,6 +14,7 @@ import pytest
 from hookline.demo import play
 from hookline.demo.play import Project
 from hookline.protocol.events import HookEventName
+from tests.support.commandline import run_command
 
 EFFECTS = ("added", "asked", "blocked", "changed", "noted", "restricted", "stopped")
 MILLISECONDS = re.compile(r" *[\d.]+ ms")
@@ -86,6 +87,7 @@ def test_the_demo_shows_every_event_and_effect_on_one_screen(tmp_path: Path) -> 
     assert max(map(len, output.splitlines())) <= 80
     assert output.count("\n") <= 35
     assert list(tmp_path.iterdir()) == []
+    check_next_steps(output, tmp_path, with_hookline(), is_on_path=True)
 
 
 def test_all_shows_every_message_and_every_run(tmp_path: Path) -> None:
@@ -96,14 +98,14 @@ def test_all_shows_every_message_and_every_run(tmp_path: Path) -> None:
     assert len(output.splitlines()) > 100
 
 
-@pytest.mark.parametrize("style", [(), ("--all",)], ids=["brief", "all"])
-def test_the_demo_fits_40_columns(style: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_demo_fits_40_columns(tmp_path: Path) -> None:
     """Issue 17: at 40 columns it is still readable: wrapped, and no table."""
-    output = demo(tmp_path, *style, COLUMNS="40", PATH=with_hookline())
-    assert max(map(len, output.splitlines())) <= 40
-    words = " ".join(output.split())
-    for fact in (*FACTS, "BeforeToolSelection read-only restricted"):
-        assert fact in words
+    for style in ((), ("--all",)):
+        output = demo(tmp_path, *style, COLUMNS="40", PATH=with_hookline())
+        assert max(map(len, output.splitlines())) <= 40
+        words = " ".join(output.split())
+        for fact in (*FACTS, "BeforeToolSelection read-only restricted"):
+            assert fact in words
 
 
 def with_hookline() -> str:
@@ -111,13 +113,10 @@ def with_hookline() -> str:
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("on_path", [True, False])
-def test_what_to_do_next_can_be_typed(tmp_path: Path, on_path: bool) -> None:
-    """Issue 17: the demo ends with what to do next."""
-    path = with_hookline() if on_path else "/usr/bin:/bin"
-    _, _, after = demo(tmp_path, PATH=path).partition("Next, in a project of yours:")
+def check_next_steps(output: str, folder: Path, path: str, *, is_on_path: bool) -> None:
+    _, _, after = output.partition("Next, in a project of yours:")
     steps = [line.partition("  # ")[0].strip() for line in after.strip().splitlines()]
-    assert ("export PATH=" in steps[0]) is not on_path
+    assert ("export PATH=" in steps[0]) is not is_on_path
     *typed, install, look, again = steps
     assert install == "hookline install claude"
     assert [look, again] == ["hookline inspect", "hookline demo --all"]
@@ -125,7 +124,7 @@ def test_what_to_do_next_can_be_typed(tmp_path: Path, on_path: bool) -> None:
     ended = subprocess.run(
         script,
         shell=True,
-        cwd=tmp_path,
+        cwd=folder,
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
@@ -135,15 +134,35 @@ def test_what_to_do_next_can_be_typed(tmp_path: Path, on_path: bool) -> None:
     assert "hookline fire BeforeTool" in ended.stdout
 
 
-def test_plain_is_ascii_and_the_same_every_time_but_for_the_milliseconds(
+def test_what_to_do_next_can_be_typed_without_hookline_on_the_path(
     tmp_path: Path,
 ) -> None:
+    """Issue 17: the demo ends with what to do next."""
+    path = "/usr/bin:/bin"
+    check_next_steps(demo(tmp_path, PATH=path), tmp_path, path, is_on_path=False)
+
+
+def test_plain_is_ascii_and_the_same_every_time_and_its_project_can_be_kept(
+    tmp_path: Path,
+) -> None:
+    """Only the milliseconds differ."""
+    words = ("--all", "--plain")
     first, second = (
-        MILLISECONDS.sub(" # ms", demo(tmp_path, "--all", "--plain")) for _ in range(2)
+        MILLISECONDS.sub(" # ms", demo(tmp_path, *words, *more))
+        for more in ((), ("--keep", "try-it"))
     )
-    assert first == second
     assert first.isascii()
     assert "config.py -> src/config.py" in first
+    assert second.startswith(first.partition("Next, in")[0])
+    assert (tmp_path / "try-it" / "src" / "config.py").exists()
+    fired = run_command(
+        *("fire", "BeforeTool", "--cwd", "try-it", "--tool", "write_file"),
+        *("--settings", "try-it/.hookline/settings.json"),
+        *("--tool-input", '{"path": "a", "content": "AKIAIOSFODNN7EXAMPLE"}'),
+        cwd=tmp_path,
+    )
+    assert fired.returncode == 2
+    assert "access key" in fired.stdout
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -156,36 +175,9 @@ def test_the_demo_has_colour_on_a_terminal_unless_no_color_is_set(
     assert "hookline init" in output
 
 
-def test_a_kept_project_can_be_played_with(tmp_path: Path) -> None:
-    demo(tmp_path, "--plain", "--keep", "try-it")
-    assert (tmp_path / "try-it" / "src" / "config.py").exists()
-    fired = subprocess.run(
-        [
-            *(sys.executable, "-m", "hookline.cli.main", "fire", "BeforeTool"),
-            *("--cwd", "try-it", "--settings", "try-it/.hookline/settings.json"),
-            *("--tool", "write_file"),
-            *("--tool-input", '{"path": "a", "content": "AKIAIOSFODNN7EXAMPLE"}'),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert fired.returncode == 2
-    assert "access key" in fired.stdout
-
-
 def test_keep_rejects_a_directory_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
-    ended = subprocess.run(
-        [sys.executable, "-m", "hookline.cli.main", "demo", "--keep", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = run_command("demo", "--keep", ".", cwd=tmp_path)
     assert ended.returncode == 1
     assert "new directory" in ended.stderr
 

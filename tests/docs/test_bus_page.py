@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hookline import Config, HookSystem, Settings
 from hookline.bus import NatsBus, ResponseCode
 from hookline.bus.nats import PREFIX
@@ -49,6 +47,6 @@ async def test_the_page_shows_a_whole_request_response_and_error(
     assert subject.replace(prefix, PREFIX) in PAGE
 
 
-@pytest.mark.parametrize("code", list(ResponseCode))
-def test_the_page_says_what_causes_each_code(code: str) -> None:
-    assert re.search(rf"^\| `{code}` \| \w+", PAGE, re.MULTILINE)
+def test_the_page_says_what_causes_each_code() -> None:
+    for code in ResponseCode:
+        assert re.search(rf"^\| `{code}` \| \w+", PAGE, re.MULTILINE), code

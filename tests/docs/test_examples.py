@@ -18,7 +18,36 @@ from hookline.cli.main import main
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(name: str) -> str:
+AGENT = ["answer: Written. Ask [e-mail] about it.", "db.txt: vault: db/main"]
+SHOWN = {
+    "genai_agent.py": AGENT,
+    "openai_agent.py": AGENT,
+    "anthropic_agent.py": AGENT,
+    "own_loop.py": [
+        "keep passwords out of files: name the vault entry instead",
+        "wrote db.txt",
+        "answer: done",
+        "db.txt: vault: db/main",
+    ],
+    "frameworks/anthropic_client.py": [
+        "streamed: Ask Grace about it.",
+        "answered: I left notes.md alone.",
+        "the tool gave the model: keep notes.md",
+        "refused: POST /v1/messages/batches is refused",
+        "requests that the service got: 3",
+    ],
+    "frameworks/openai_client.py": [
+        "answered: Ask Grace about it.",
+        "streamed: Ask Grace again.",
+        "blocked: content_filter - keep passwords to yourself",
+        "refused: POST /embeddings is refused",
+        "requests that the service got: 2",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_shows_what_its_hooks_do(name: str) -> None:
     ended = subprocess.run(
         [sys.executable, EXAMPLES / name, "--offline"],
         capture_output=True,
@@ -27,45 +56,10 @@ def run(name: str) -> str:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-@pytest.mark.parametrize(
-    "name", ["genai_agent.py", "openai_agent.py", "anthropic_agent.py"]
-)
-def test_an_example_keeps_the_secret_out_and_redacts_the_answer(name: str) -> None:
-    assert run(name).splitlines() == [
-        "answer: Written. Ask [e-mail] about it.",
-        "db.txt: vault: db/main",
-    ]
-
-
-def test_the_example_of_an_own_loop_hooks_a_plain_function() -> None:
-    output = run("own_loop.py")
-    assert "keep passwords out of files" in output
-    assert "db.txt: vault: db/main" in output
-
-
-def test_the_example_of_an_anthropic_client_shows_what_its_hooks_do() -> None:
-    shown = run("frameworks/anthropic_client.py").splitlines()
-    assert shown[:3] == [
-        "streamed: Ask Grace about it.",
-        "answered: I left notes.md alone.",
-        "the tool gave the model: keep notes.md",
-    ]
-    assert shown[3].startswith("refused: POST /v1/messages/batches is refused")
-    assert shown[4] == "requests that the service got: 3"
-
-
-def test_the_example_of_an_openai_client_shows_what_its_hooks_do() -> None:
-    shown = run("frameworks/openai_client.py").splitlines()
-    assert shown[:3] == [
-        "answered: Ask Grace about it.",
-        "streamed: Ask Grace again.",
-        "blocked: content_filter - keep passwords to yourself",
-    ]
-    assert shown[3].startswith("refused: POST /embeddings is refused")
-    assert shown[4] == "requests that the service got: 2"
+    lines = ended.stdout.splitlines()
+    for line, text in zip(lines, SHOWN[name], strict=True):
+        # What a refusal goes on to say is text of the library.
+        assert line.startswith(text) if "refused" in text else line == text
 
 
 async def credits_of(folder: Path) -> tuple[bool, bool]:

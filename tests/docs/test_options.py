@@ -11,6 +11,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,6 @@ from .pages import PAGES, ROOT
 
 COMMANDS = ROOT / "docs" / "reference" / "commands"
 SETTINGS = ROOT / "docs" / "reference" / "settings.md"
-CALLABLES = [
-    one for one in public_callables() if not one.name.startswith("hookline.errors.")
-]
-"""Errors are left out: nobody else makes them."""
 PRESENT = [
     page
     for page in PAGES
@@ -58,6 +55,13 @@ OPTIONS = {
     name: {option for options in actions for option in options}
     for name, actions in ACTIONS.items()
 }
+
+
+@cache
+def callables() -> list[Parameters]:
+    """What is public and called; not errors, which nobody else makes."""
+    everything = public_callables()
+    return [it for it in everything if not it.name.startswith("hookline.errors.")]
 
 
 def page_id(page: Path) -> str:
@@ -84,8 +88,8 @@ def sections(page: Path) -> list[Section]:
     return [Section(part) for part in parts]
 
 
-ALL_SECTIONS = [section for page in PRESENT for section in sections(page)]
-ALL_CODE = "\n".join(section.code for section in ALL_SECTIONS)
+ALL_SECTIONS = [(page, section) for page in PRESENT for section in sections(page)]
+ALL_CODE = "\n".join(section.code for _, section in ALL_SECTIONS)
 
 
 def is_explained(one: Parameters, name: str) -> bool:
@@ -96,27 +100,30 @@ def is_explained(one: Parameters, name: str) -> bool:
     if name in one.optional:
         return any(
             has_word(section.code, name) and has_word(section.text, one.called)
-            for section in ALL_SECTIONS
+            for _, section in ALL_SECTIONS
         )
     words = [word for word in name.split("_") if word != "or"]
     in_prose = all(re.search(rf"\b{word}", one.docs, re.IGNORECASE) for word in words)
     return in_prose or has_word(ALL_CODE, name)
 
 
-@pytest.mark.parametrize("one", CALLABLES, ids=lambda one: one.name)
-def test_every_parameter_is_explained(one: Parameters) -> None:
+def test_every_parameter_is_explained() -> None:
     """Issue 17: no option is undocumented; in its docstring, or beside it on a page."""
-    missing = [name for name in sorted(one.names) if not is_explained(one, name)]
-    assert missing == []
+    assert [
+        f"{function.name}({name})"
+        for function in callables()
+        for name in sorted(function.names)
+        if not is_explained(function, name)
+    ] == []
 
 
 def test_all_packages_have_callables() -> None:
     """Otherwise the tests here compare nothing."""
-    found = {".".join(one.name.split(".")[:2]) for one in CALLABLES}
+    found = {".".join(one.name.split(".")[:2]) for one in callables()}
     packages = ("agent", "bus", "testing", "adapters", "translators", "script")
     assert {f"hookline.{name}" for name in packages} <= found
     assert {"hookline.Config", "hookline.HookSystem"} <= found
-    assert len(CALLABLES) > 200
+    assert len(callables()) > 200
 
 
 FOREIGN_OWNERS = {"asyncio", "subprocess", "app", "uvicorn"}
@@ -144,39 +151,39 @@ def keywords(code: str) -> Iterator[tuple[str, str]]:
             yield from ((name, keyword) for keyword in given)
 
 
-@pytest.mark.parametrize("page", PRESENT, ids=page_id)
-def test_every_keyword_on_a_page_exists(page: Path) -> None:
+def test_every_keyword_on_the_pages_exists() -> None:
     """Issue 17: no page with an option that does not exist."""
-    known: dict[str, set[str]] = {}
-    for one in CALLABLES:
-        known.setdefault(one.called, set()).update(one.names)
-        if one.takes_any:
-            known[one.called].add("**")
-    unknown = [
-        f"{name}({keyword}=...)"
-        for section in sections(page)
+    parameters: dict[str, set[str]] = {}
+    for function in callables():
+        parameters.setdefault(function.called, set()).update(function.names)
+        if function.takes_any:
+            parameters[function.called].add("**")
+    assert [
+        f"{page_id(page)}: {name}({keyword}=...)"
+        for page, section in ALL_SECTIONS
         for code in (*(text for _, text in section.blocks), *section.spans)
         for name, keyword in keywords(code)
-        if not known.get(name, {"**"}) & {keyword, "**"}
-    ]
-    assert unknown == []
+        if not parameters.get(name, {"**"}) & {keyword, "**"}
+    ] == []
 
 
 COMMON = (COMMANDS / "README.md").read_text().partition("Common to all")[2]
 
 
-@pytest.mark.parametrize("command", ACTIONS)
-def test_every_option_of_a_command_is_on_its_page(command: str) -> None:
+def test_every_option_of_a_command_is_on_its_page(subtests: pytest.Subtests) -> None:
     """Issue 17: one of its spellings; or in what all commands have in common."""
-    page = COMMANDS / f"{command}.md"
-    text = COMMON + (page.read_text() if page.exists() else "")
-    missing = [
-        options
-        for options in ACTIONS[command]
-        if options and not any(has_word(text, one) for one in options)
-    ]
-    assert [options for options in missing if "--help" not in options] == []
-    assert page.exists() or has_word(ALL_CODE, f"hookline {command}")
+    for command, actions in ACTIONS.items():
+        with subtests.test(command):
+            page = COMMANDS / f"{command}.md"
+            text = COMMON + (page.read_text() if page.exists() else "")
+            assert [
+                options
+                for options in actions
+                if options
+                and "--help" not in options
+                and not any(has_word(text, option) for option in options)
+            ] == []
+            assert page.exists() or has_word(ALL_CODE, f"hookline {command}")
 
 
 OF_OTHERS = {
@@ -206,26 +213,19 @@ def shown_options(code: str) -> Iterator[tuple[str, str]]:
                 yield command, word.partition("=")[0]
 
 
-@pytest.mark.parametrize("page", PRESENT, ids=page_id)
-def test_every_option_of_a_command_on_a_page_exists(page: Path) -> None:
+def test_every_option_of_a_command_on_the_pages_exists() -> None:
     """Issue 17: for the command that it is shown with."""
     every = set().union(*OPTIONS.values(), {"--version"}, OF_OTHERS)
-    own = OPTIONS.get(page.stem, every) if page.parent == COMMANDS else every
     unknown: list[str] = []
-    for section in sections(page):
+    for page, section in ALL_SECTIONS:
+        here = OPTIONS.get(page.stem, every) if page.parent == COMMANDS else every
         for code in (*(text for _, text in section.blocks), *section.spans):
             for command, option in shown_options(code):
                 if option not in OPTIONS[command]:
-                    unknown.append(f"hookline {command} {option}")
-        options = (
-            span.split()[0] for span in section.spans if span[:2] == "--" != span
-        )
-        unknown += [one for one in options if one not in own]
+                    unknown.append(f"{page_id(page)}: hookline {command} {option}")
+        spans = [span.split()[0] for span in section.spans if span[:2] == "--" != span]
+        unknown += [f"{page_id(page)}: {span}" for span in spans if span not in here]
     assert unknown == []
-
-
-LEVELS = {"top": ROOT_FIELDS, "group": GROUP_FIELDS, "hook": HOOK_FIELDS}
-LEVELS |= {"hooksConfig": OPTION_FIELDS}
 
 
 def keys(fields: Mapping[str, Field]) -> Iterator[str]:
@@ -234,15 +234,14 @@ def keys(fields: Mapping[str, Field]) -> Iterator[str]:
         yield from keys(field.type.fields)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_every_key_is_on_the_page_of_settings(level: str) -> None:
+def test_every_key_is_on_the_page_of_settings() -> None:
     """Issue 17: no option is undocumented."""
     code = "\n".join(section.code for section in sections(SETTINGS))
-    missing = [key for key in keys(LEVELS[level]) if not has_word(code, key)]
-    assert missing == []
+    levels = (ROOT_FIELDS, GROUP_FIELDS, HOOK_FIELDS, OPTION_FIELDS)
+    documented = {key: has_word(code, key) for level in levels for key in keys(level)}
+    assert [key for key, is_there in documented.items() if not is_there] == []
 
 
-_PROJECT = HookSource.PROJECT
 OF_CLAUDE = set(CLAUDE_EVENTS) - set(HookEventName)
 SHOWS_MISTAKES = COMMANDS / "check.md"
 """Its settings have mistakes, which it shows how to find."""
@@ -266,16 +265,19 @@ def settings_on(page: Path) -> Iterator[dict[str, Any]]:
                 yield found
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PRESENT if page != SHOWS_MISTAKES], ids=page_id
-)
-def test_settings_on_a_page_have_no_mistakes(page: Path) -> None:
+def test_settings_on_the_pages_have_no_mistakes() -> None:
     """Issue 17: every key and value in them is known to ``hookline check``."""
     problems: list[str] = []
-    for found in settings_on(page):
-        report = Report()
-        source = HookSource.SYSTEM if '"managed"' in json.dumps(found) else _PROJECT
-        parse_layer(found, source, "page", explicit=True, report=report)
-        lint(found, None, report)
-        problems += [str(p) for p in report.problems if p.severity is Severity.ERROR]
+    for page in PRESENT:
+        for settings in settings_on(page):
+            report = Report()
+            managed = '"managed"' in json.dumps(settings)
+            source = HookSource.SYSTEM if managed else HookSource.PROJECT
+            parse_layer(settings, source, page_id(page), explicit=True, report=report)
+            lint(settings, None, report)
+            problems += [
+                str(problem)
+                for problem in report.problems
+                if problem.severity is Severity.ERROR
+            ]
     assert problems == []

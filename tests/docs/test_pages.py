@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,10 @@ from .pages import (
 )
 
 BIN = Path(sys.executable).parent
-NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-SHOWN_ONLY: dict[str, int] = {}
-"""The number of blocks per page that are not run; the page gives the reason."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -61,7 +63,12 @@ def run(command: Command, folder: Path) -> None:
     assert fits(shown, real), f"$ {command.line}\n{done.stdout}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+WITH_COMMANDS = [
+    page for page in PAGES if any(step.commands for step in steps_of(page))
+]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
 def test_commands_on_a_page_print_what_the_page_shows(
     page: Path, tmp_path: Path
 ) -> None:
@@ -80,22 +87,27 @@ def test_commands_on_a_page_print_what_the_page_shows(
             run(command, folder)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_links_on_a_page_are_valid(page: Path) -> None:
-    for path, anchor in links_of(page):
-        if path.startswith(("http:", "https:", "mailto:")):
-            continue
-        target = (page.parent / path).resolve() if path else page
-        assert target.exists(), f"{path} does not exist"
-        if anchor and target.suffix == ".md":
-            assert anchor in anchors_of(target), f"{path}#{anchor} does not exist"
+def test_links_on_the_pages_are_valid(subtests: pytest.Subtests) -> None:
+    anchors = cache(anchors_of)
+    for page in PAGES:
+        with subtests.test(name_of(page)):
+            for path, anchor in links_of(page):
+                if path.startswith(("http:", "https:", "mailto:")):
+                    continue
+                target = (page.parent / path).resolve() if path else page
+                assert target.exists(), f"{path} does not exist"
+                if anchor and target.suffix == ".md":
+                    assert anchor in anchors(target), f"{path}#{anchor} does not exist"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_blocks_that_are_only_shown_are_counted(page: Path) -> None:
-    name = str(page.relative_to(ROOT))
-    shown = sum(step.shown_only for step in steps_of(page))
-    assert shown == SHOWN_ONLY.get(name, 0)
+def test_every_block_of_commands_is_run() -> None:
+    """A block that is only shown would say why; there is none."""
+    shown_only = {
+        name_of(page): count
+        for page in PAGES
+        if (count := sum(step.shown_only for step in steps_of(page)))
+    }
+    assert shown_only == {}
 
 
 def test_tables_on_the_pages_are_whole() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from tests.docs.pages import ROOT
+from .pages import PAGES, ROOT, anchors_of
 
 REFERENCE = re.compile(r"(?<![\w/])((?:[\w-]+/)*[\w-]+\.md)#([\w-]+)")
 FOLDERS = ("src", "tests", "benches", "soak", "examples")
@@ -19,20 +20,12 @@ def references() -> Iterator[tuple[str, str, str]]:
                 yield str(source.relative_to(ROOT)), page, anchor
 
 
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {
-        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
-        for heading in headings
-    }
-
-
 def test_references_in_code_lead_to_a_heading_of_a_page() -> None:
     """The specification is in this repository, and what is proven can be looked up."""
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    anchors = cache(anchors_of)
     missing = []
     for source, page, anchor in references():
-        matches = [path for path in pages if f"/{path}".endswith(f"/{page}")]
+        matches = [path for path in PAGES if f"/{path}".endswith(f"/{page}")]
         if not any(anchor in anchors(path) for path in matches):
             missing.append(f"{source}: {page}#{anchor}")
     assert missing == []

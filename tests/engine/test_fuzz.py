@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from soak.fuzzing import BYTES, check_outputs, check_settings, makers
 
@@ -27,20 +26,3 @@ def test_no_output_invents_a_block_or_loses_one(data: bytes) -> None:
     for maker in makers(data):
         event = events[maker.below(len(events))]
         check_outputs(event, [maker.run() for _ in range(1 + maker.below(3))])
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        HookEventName.AfterTool,
-        HookEventName.AfterModel,
-        HookEventName.BeforeToolSelection,
-    ],
-)
-def test_no_later_hook_reopens_what_a_policy_closed(event: HookEventName) -> None:
-    opening = (
-        b'{"hookSpecificOutput": {"withholdResult": false, '
-        b'"llm_response": {"text": "secret", "candidates": []}, '
-        b'"toolConfig": {"mode": "ANY", "allowedFunctionNames": ["rm"]}}}'
-    )
-    check_outputs(event, [(b"", 1), (opening, 0)])

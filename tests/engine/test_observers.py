@@ -7,8 +7,9 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from hookline.bus import MessageBusType
 GUARD = {"type": "command", "command": "echo no >&2; exit 2", "name": "guard"}
 CRASH = {"type": "command", "command": "exit 9", "name": "crash"}
 LATER = {"type": "command", "command": "true", "name": "later", "async": True}
+Systems = Iterator[tuple[str, Config, "Trouble"]]
 RAISES = ("raises", "panics", "exits")
 SLOW_S = 40.0
 """Less than an observer hangs: nobody waits for it, not even at the end."""
@@ -56,15 +58,8 @@ class Trouble:
         self.over.wait(60)
 
 
-@pytest.fixture(params=[*RAISES, "hangs"])
-def trouble(request: pytest.FixtureRequest) -> Iterator[Trouble]:
-    found = Trouble(request.param)
-    yield found
-    found.over.set()
-
-
-class BadLogger:
-    """A debug logger with one method that is trouble."""
+class Observer:
+    """Has methods of which one is trouble."""
 
     def __init__(self, trouble: Trouble, method: str) -> None:
         self._trouble, self._method = trouble, method
@@ -72,6 +67,10 @@ class BadLogger:
     def _do(self, method: str) -> None:
         if method == self._method:
             self._trouble()
+
+
+class BadLogger(Observer):
+    """A debug logger."""
 
     def enabled(self, level: int) -> bool:
         self._do("enabled")
@@ -96,27 +95,17 @@ class BadStandardLogger(logging.Logger):
         return True
 
 
-class BadBus:
-    """A bus with one method that is trouble."""
-
-    def __init__(self, trouble: Trouble, method: str) -> None:
-        self._trouble, self._method = trouble, method
+class BadBus(Observer):
+    """A bus."""
 
     def subscribe(self, message_type: str, handler: Any) -> Any:
-        if self._method == "subscribe":
-            self._trouble()
-        asyncio.get_running_loop().call_soon(
-            handler, {"eventName": "BeforeTool", "input": {}}
-        )
-        return self.unsubscribe
-
-    def unsubscribe(self) -> None:
-        if self._method == "unsubscribe":
-            self._trouble()
+        self._do("subscribe")
+        request = {"eventName": "BeforeTool", "input": {}}
+        asyncio.get_running_loop().call_soon(handler, request)
+        return partial(self._do, "unsubscribe")
 
     async def publish(self, message_type: str, payload: Any) -> None:
-        if self._method == "publish":
-            self._trouble()
+        self._do("publish")
 
 
 class BadHandler(logging.Handler):
@@ -130,22 +119,16 @@ class BadHandler(logging.Handler):
         self._trouble()
 
 
-class BadTelemetry:
-    """A backend, its events and its hooks in one, with one method that is trouble."""
-
-    def __init__(self, trouble: Trouble, method: str) -> None:
-        self._trouble, self._method = trouble, method
-
-    def _do(self, method: str) -> BadTelemetry:
-        if method == self._method:
-            self._trouble()
-        return self
+class BadTelemetry(Observer):
+    """A backend, its events and its hooks in one."""
 
     def start_event(self, *_: Any) -> BadTelemetry:
-        return self._do("start_event")
+        self._do("start_event")
+        return self
 
     def start_hook(self, *_: Any) -> BadTelemetry:
-        return self._do("start_hook")
+        self._do("start_hook")
+        return self
 
     def carrier(self) -> dict[str, str]:
         self._do("carrier")
@@ -184,29 +167,61 @@ async def check_verdicts(config: Config) -> None:
     assert time.monotonic() - started < SLOW_S
 
 
-@pytest.mark.parametrize("method", ["enabled", "log", "flush"])
-async def test_debug_logger_changes_no_verdict(
-    tmp_path: Path, trouble: Trouble, method: str
-) -> None:
-    """DELTA-HTEL-001..003 cost their own record and nothing else."""
-    config = config_with(tmp_path, GUARD)
-    HookSystem(config, debug_logger=BadLogger(trouble, method))
-    await check_verdicts(config)
-    assert trouble.calls
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[Path]:
+    """New folders."""
+
+    def made() -> Iterator[Path]:
+        for number in count():
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            yield folder
+
+    return made()
+
+
+def bad_systems(trouble: Callable[[], Trouble], folders: Iterator[Path]) -> Systems:
+    """Systems with one observer that is trouble, which is not yet asked anything."""
+    for method in ("enabled", "log", "flush"):
+        config, bad = config_with(next(folders), GUARD), trouble()
+        HookSystem(config, debug_logger=BadLogger(bad, method))
+        yield f"debug logger, {method}", config, bad
+    for method in ("start_event", "start_hook", "carrier", "end"):
+        config, bad = config_with(next(folders), GUARD), trouble()
+        HookSystem(config, telemetry=BadTelemetry(bad, method))
+        yield f"telemetry, {method}", config, bad
 
 
 @pytest.mark.parametrize("kind", RAISES)
-@pytest.mark.parametrize("adapted", [False, True], ids=["logger", "adapter"])
-async def test_logger_of_the_hosts_own_class_changes_no_verdict(
-    tmp_path: Path, kind: str, adapted: bool
+async def test_observer_that_raises_changes_no_verdict(
+    folders: Iterator[Path], subtests: pytest.Subtests, kind: str
 ) -> None:
-    trouble = Trouble(kind)
-    target = BadStandardLogger(trouble)
-    config = config_with(tmp_path, GUARD)
-    chosen = logging.LoggerAdapter(target, {}) if adapted else target
-    HookSystem(config, debug_logger=chosen)
-    await check_verdicts(config)
-    assert trouble.calls
+    """DELTA-HTEL-001..003 cost their own record; HBUS-002: nor does a bus."""
+    trouble = partial(Trouble, kind)
+    systems = list(bad_systems(trouble, folders))
+    for method in ("subscribe", "publish", "unsubscribe"):
+        config, bad = config_with(next(folders), GUARD), trouble()
+        HookSystem(config, BadBus(bad, method))
+        systems.append((f"bus, {method}", config, bad))
+    for adapted in (False, True):
+        config, bad = config_with(next(folders), GUARD), trouble()
+        target = BadStandardLogger(bad)
+        logger = logging.LoggerAdapter(target, {}) if adapted else target
+        HookSystem(config, debug_logger=logger)
+        systems.append((f"logger of the host's own class, {adapted=}", config, bad))
+    for name, config, bad in systems:
+        with subtests.test(name):
+            await check_verdicts(config)
+            assert bad.calls
+
+
+async def test_observer_that_hangs_changes_no_verdict(folders: Iterator[Path]) -> None:
+    """All of them at once: each costs its own system a few seconds."""
+    systems = list(bad_systems(partial(Trouble, "hangs"), folders))
+    await asyncio.gather(*(check_verdicts(config) for _, config, _ in systems))
+    for name, _, bad in systems:
+        assert bad.calls, name
+        bad.over.set()
 
 
 @pytest.mark.parametrize("kind", RAISES)
@@ -223,45 +238,27 @@ async def test_factory_of_log_records_changes_no_verdict(
     assert trouble.calls
 
 
-@pytest.mark.parametrize("kind", RAISES)
-@pytest.mark.parametrize("method", ["subscribe", "publish", "unsubscribe"])
-async def test_bus_changes_no_verdict(tmp_path: Path, kind: str, method: str) -> None:
-    """HBUS-002: the direct path works whatever the bus raises."""
-    trouble = Trouble(kind)
-    config = config_with(tmp_path, GUARD)
-    HookSystem(config, BadBus(trouble, method))
-    await check_verdicts(config)
-    assert trouble.calls
-
-
 @pytest.mark.parametrize("name", [None, "hookline", "hookline.hooks", "given"])
 async def test_handler_of_the_host_changes_no_verdict(
-    tmp_path: Path, trouble: Trouble, name: str | None
+    folders: Iterator[Path], subtests: pytest.Subtests, name: str | None
 ) -> None:
     """It is on the root logger, on ours, or on one that was given."""
-    target, handler = logging.getLogger(name), BadHandler(trouble)
-    target.addHandler(handler)
-    level = target.level
-    target.setLevel(logging.DEBUG)
-    try:
-        config = config_with(tmp_path, GUARD, breaker={"timeouts": 1})
-        given = target if name == "given" else None
-        HookSystem(config, debug_logger=given)
-        await check_verdicts(config)
-    finally:
-        target.removeHandler(handler)
-        target.setLevel(level)
-    assert trouble.calls
-
-
-@pytest.mark.parametrize("method", ["start_event", "start_hook", "carrier", "end"])
-async def test_telemetry_changes_no_verdict(
-    tmp_path: Path, trouble: Trouble, method: str
-) -> None:
-    config = config_with(tmp_path, GUARD)
-    HookSystem(config, telemetry=BadTelemetry(trouble, method))
-    await check_verdicts(config)
-    assert trouble.calls
+    for kind in (*RAISES, "hangs"):
+        trouble, target = Trouble(kind), logging.getLogger(name)
+        handler, level = BadHandler(trouble), target.level
+        target.addHandler(handler)
+        target.setLevel(logging.DEBUG)
+        try:
+            with subtests.test(kind):
+                config = config_with(next(folders), GUARD, breaker={"timeouts": 1})
+                given = target if name == "given" else None
+                HookSystem(config, debug_logger=given)
+                await check_verdicts(config)
+                assert trouble.calls
+        finally:
+            target.removeHandler(handler)
+            target.setLevel(level)
+            trouble.over.set()
 
 
 async def test_telemetry_that_empties_what_it_is_shown_changes_no_verdict(
@@ -299,19 +296,20 @@ async def test_exporter_that_hangs_holds_up_no_verdict(tmp_path: Path) -> None:
     trouble.over.set()
 
 
-@pytest.mark.parametrize("answer", [None, 7, "text", {"traceparent": 3}, object()])
 async def test_telemetry_of_the_wrong_kind_changes_no_verdict(
-    tmp_path: Path, answer: object
+    folders: Iterator[Path],
 ) -> None:
-    class Odd:
-        def __getattr__(self, name: str) -> Any:
-            if name in {"start_event", "start_hook"} and answer is not None:
-                return lambda *_: self if name == "start_event" else answer
-            return lambda *_: answer
+    for answer in (None, 7, "text", {"traceparent": 3}, object()):
 
-    config = config_with(tmp_path, GUARD)
-    HookSystem(config, telemetry=Odd())
-    await check_verdicts(config)
+        class Odd:
+            def __getattr__(self, name: str, answer: object = answer) -> Any:
+                if name in {"start_event", "start_hook"} and answer is not None:
+                    return lambda *_: self if name == "start_event" else answer
+                return lambda *_: answer
+
+        config = config_with(next(folders), GUARD)
+        HookSystem(config, telemetry=Odd())
+        await check_verdicts(config)
 
 
 async def test_observer_that_hangs_costs_no_other_its_record(tmp_path: Path) -> None:
@@ -392,33 +390,34 @@ def odd_name(*methods: str, error: type[BaseException], base: type = str) -> Any
     return type("Odd", (base,), members)(*(["denied"] if base is str else []))
 
 
-@pytest.mark.parametrize("method", [*METHODS, "all, and no text"])
 @pytest.mark.parametrize("debug", [False, True], ids=["quiet", "debug"])
 @pytest.mark.parametrize("error", [ZeroDivisionError, PanicError, SystemExit])
 async def test_odd_tool_name_runs_no_denied_tool(
-    tmp_path: Path, method: str, debug: bool, error: type[BaseException]
+    folders: Iterator[Path],
+    subtests: pytest.Subtests,
+    debug: bool,
+    error: type[BaseException],
 ) -> None:
     """Whatever the name does, and whoever is told of the call."""
-    name = odd_name(method, error=error)
-    if method not in METHODS:
-        name = odd_name(*METHODS, error=error, base=object)
-    ran: list[object] = []
-    config = config_with(tmp_path, GUARD)
-    system = HookSystem(config, telemetry="otel", debug_logger=listener(debug))
-    system.record_to(tmp_path / "journal.sqlite")
-    async with system:
-        result = await execute_tool_with_hooks(config, name, {}, ran.append)
-        assert ran == []
-        if method in METHODS or error is ZeroDivisionError:
-            assert result.text == "no"
-        else:  # its text is for the process, not for a guard
-            assert "cannot be read" in result.text
-        call = await config.session("c").begin_tool(name, {})
-        assert call.refused
-        fired = await system.event_handler.fire(
-            "BeforeTool", {"tool_name": name, "tool_input": {}}
-        )
-        assert fired.blocked
+    names = {method: odd_name(method, error=error) for method in METHODS}
+    names["all, and no text"] = odd_name(*METHODS, error=error, base=object)
+    for method, name in names.items():
+        ran: list[object] = []
+        config = config_with(folder := next(folders), GUARD)
+        system = HookSystem(config, telemetry="otel", debug_logger=listener(debug))
+        system.record_to(folder / "journal.sqlite")
+        async with system:
+            with subtests.test(method):
+                result = await execute_tool_with_hooks(config, name, {}, ran.append)
+                assert ran == []
+                if method in METHODS or error is ZeroDivisionError:
+                    assert result.text == "no"
+                else:  # its text is for the process, not for a guard
+                    assert "cannot be read" in result.text
+                call = await config.session("c").begin_tool(name, {})
+                assert call.refused
+                event = {"tool_name": name, "tool_input": {}}
+                assert (await system.event_handler.fire("BeforeTool", event)).blocked
 
 
 def listener(debug: bool) -> logging.Logger:
@@ -427,34 +426,22 @@ def listener(debug: bool) -> logging.Logger:
     return target
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [object(), print, "debug", logging, BadLogger, {}, 0],
-    ids=["object", "function", "text", "module", "class", "dict", "0"],
-)
-def test_debug_logger_of_the_wrong_kind_is_refused(wrong: Any) -> None:
-    with pytest.raises(TypeError, match=r"debug_logger: expected a logging.Logger"):
-        HookSystem(Config(), debug_logger=wrong)
-
-
-def test_async_debug_logger_is_refused() -> None:
-    """Its records would never be written."""
+def test_observer_of_the_wrong_kind_is_refused() -> None:
+    """The records of an async logger would never be written."""
 
     class Async(BadLogger):
         async def log(self, *_: Any) -> None:  # type: ignore[override] # the mistake
             pass
 
-    with pytest.raises(TypeError, match="plain methods"):
-        HookSystem(Config(), debug_logger=Async(Trouble("raises"), ""))  # type: ignore[arg-type] # same
-
-
-@pytest.mark.parametrize("wrong", [object(), "nats://x", InMemoryMessageBus])
-def test_bus_of_the_wrong_kind_is_refused(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="message_bus: expected an object with"):
-        HookSystem(Config(), message_bus=wrong)
-
-
-def test_debug_logger_of_the_users_own_satisfies_the_protocol() -> None:
+    wrong_loggers: list[Any] = [object(), print, "debug", logging, BadLogger, {}, 0]
+    for logger in (*wrong_loggers, Async(Trouble("raises"), "")):
+        wanted = "debug_logger: expected a logging.Logger, or an .* the plain methods"
+        with pytest.raises(TypeError, match=wanted):
+            HookSystem(Config(), debug_logger=logger)
+    wrong_buses: list[Any] = [object(), "nats://x", InMemoryMessageBus]
+    for bus in wrong_buses:
+        with pytest.raises(TypeError, match="message_bus: expected an object with"):
+            HookSystem(Config(), message_bus=bus)
     log: DebugLogger = BadLogger(Trouble("raises"), "")
     assert HookSystem(Config(), debug_logger=log).status.total_hooks == 0
 
@@ -491,28 +478,3 @@ async def test_reload_that_cannot_look_keeps_the_settings(
     await execute_tool_with_hooks(config, "t", {}, ran.append)
     assert ran == []
     await config.dispose()
-
-
-async def test_error_without_a_text_is_a_failure_like_any_other(tmp_path: Path) -> None:
-    """DELTA-HFAIL-001: what cannot be described must not raise either."""
-
-    class NoTextError(Exception):
-        def __str__(self) -> str:
-            raise ZeroDivisionError
-
-        __repr__ = __str__
-
-    class Odd(dict[str, Any]):
-        def items(self) -> Any:
-            raise NoTextError
-
-        keys = __iter__ = items
-
-    async with config_with(tmp_path, {**GUARD, "onError": "block"}) as config:
-        system = config.get_hook_system()
-        assert system is not None
-        await system.initialize()
-        for firer in (system.event_handler, config.session("c")):
-            result = await firer.fire("BeforeTool", Odd(tool_name="denied"))
-            assert result.blocked
-            assert result.aggregated.errors[0].message == "NoTextError"

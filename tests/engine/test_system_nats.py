@@ -74,25 +74,3 @@ async def test_server_that_refuses_the_subscription_is_asked_again(
     await hooks.dispose()
     await asking.close()
     await bus.close()
-
-
-async def test_closed_bus_leaves_the_direct_path(server: NatsServer) -> None:
-    bus = await NatsBus.connect(server.url)
-    await bus.close()
-    hooks = system_on(bus)
-    for _ in range(2):
-        await hooks.initialize()
-        assert (await hooks.event_handler.fire("BeforeTool", TOOL)).blocked
-    await hooks.dispose()
-
-
-async def test_system_answers_as_soon_as_it_is_initialized(
-    server: NatsServer, prefix: str
-) -> None:
-    bus = await NatsBus.connect(server.url, prefix=prefix)
-    asking = await NatsBus.connect(server.url, prefix=prefix)
-    async with system_on(bus):
-        response = await HookBusClient(asking).request("BeforeTool", TOOL)
-        assert response["processed"]["blocked"] is True
-    await asking.close()
-    await bus.close()

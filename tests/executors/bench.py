@@ -1,4 +1,4 @@
-"""Worker hooks in a directory, and what became of their processes."""
+"""Hooks whose processes are kept or started ahead, and what became of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from textwrap import dedent
 from typing import Any
 
 from hookline import Config, HookSystem, ProcessedHookResult, Settings
+from hookline.protocol.results import HookExecutionResult
 
 TOOL = {"tool_name": "write_file", "tool_input": {"path": "a.txt"}}
 PATIENCE_S = 60.0
@@ -29,9 +30,20 @@ frame = json.loads(sys.stdin.readline())
 """
 """Blocks when it is run cold, and does something else when it is kept warm."""
 
+STANDBY = """
+import json, os, sys
+with open("started", "a") as pids:
+    pids.write(f"{os.getpid()}\\n")
+text = sys.stdin.read()
+with open("read", "a") as pids:
+    pids.write(f"{os.getpid()}\\n")
+print(json.dumps({"decision": "block", "reason": str(os.getpid())}))
+"""
+"""Writes down that it has started and that it has read; its pid is the reason."""
+
 
 class WorkerBench:
-    """Settings with one worker hook, made of a script's source."""
+    """Settings with hooks whose processes are kept, made of a script's source."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,6 +53,13 @@ class WorkerBench:
         (self.folder / f"{name}.py").write_text(dedent(source))
         command = f"{shlex.quote(sys.executable)} {name}.py"
         return {"type": "worker", "command": command, "name": name, **more}
+
+    def standby(
+        self, source: str = STANDBY, name: str = "hook", **more: Any
+    ) -> dict[str, Any]:
+        """Write a script and return the command hook that is started ahead."""
+        hook = self.hook(source, name, **{"standby": 1, **more})
+        return hook | {"type": "command"}
 
     def faulty(self, fault: str, **more: Any) -> dict[str, Any]:
         """A worker that does not keep to the frames."""
@@ -65,6 +84,17 @@ class WorkerBench:
         """The processes that wrote themselves down."""
         return [int(line) for line in self.read(name).split()]
 
+    async def started(self, count: int) -> list[int]:
+        """Wait for so many processes in all; those that started, in order."""
+        await until(lambda: len(self.pids("started")) >= count)
+        return self.pids("started")
+
+    async def nothing_is_left(self) -> None:
+        """Wait until all processes that wrote themselves down have ended."""
+        names = ("pids", "warm-pid", "started")
+        pids = [pid for name in names for pid in self.pids(name)]
+        await until(lambda: not any(map(lives, pids)))
+
 
 def lives(pid: int) -> bool:
     """Whether a process is there and no zombie."""
@@ -88,32 +118,16 @@ def open_descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
 
 
-STANDBY = """
-import json, os, sys
-with open("started", "a") as pids:
-    pids.write(f"{os.getpid()}\\n")
-text = sys.stdin.read()
-with open("read", "a") as pids:
-    pids.write(f"{os.getpid()}\\n")
-print(json.dumps({"decision": "block", "reason": str(os.getpid())}))
-"""
-"""Writes down that it has started and that it has read; its pid is the reason."""
+def only_hook(result: ProcessedHookResult) -> HookExecutionResult:
+    """What became of the only hook."""
+    [ran] = result.aggregated.hook_results
+    return ran
 
 
-class StandbyBench(WorkerBench):
-    """Command hooks whose processes are started ahead."""
-
-    def hook(
-        self, source: str = STANDBY, name: str = "hook", **more: Any
-    ) -> dict[str, Any]:
-        """Write a script and return the command hook that runs it."""
-        found = super().hook(source, name, **{"standby": 1, **more})
-        return found | {"type": "command"}
-
-    async def started(self, count: int) -> list[int]:
-        """Wait for so many processes in all; those that started, in order."""
-        await until(lambda: len(self.pids("started")) >= count)
-        return self.pids("started")
+async def ask(hooks: HookSystem) -> tuple[str | None, bool | None]:
+    """The reason of the only hook, and whether a process on standby gave it."""
+    result = await hooks.event_handler.fire("BeforeTool", TOOL)
+    return result.reason, only_hook(result).standby
 
 
 def hits(result: ProcessedHookResult) -> list[bool | None]:

@@ -10,25 +10,42 @@ import struct
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from hookline import HookSystem, ProcessedHookResult
 from hookline.agent import hooked_tool
-from hookline.executors.http import CONNECTIONS
 from hookline.protocol.results import FailureCause
-from tests.support.web import Exchange, WebServer, hook, reply
-from tests.support.workshop import Workshop
+from tests.support.web import Answer, Exchange, WebServer, hook, reply
+from tests.support.workspace import Workspace
 
+from .bench import until
+
+CONNECTIONS = 32
+"""To one service at a time (docs/how-to/http.md)."""
 DENY = {"decision": "deny", "reason": "no"}
 TOOL = ("write_file", {"path": "a"})
 
 
-def system_of(workshop: Workshop, *hooks: dict[str, Any], **more: Any) -> HookSystem:
-    return HookSystem(workshop.config(workshop.settings("BeforeTool", *hooks, **more)))
+def system_of(workspace: Workspace, *hooks: dict[str, Any], **more: Any) -> HookSystem:
+    return HookSystem(
+        workspace.config(workspace.settings("BeforeTool", *hooks, **more))
+    )
+
+
+@asynccontextmanager
+async def serving(
+    workspace: Workspace, answer: Answer | bytes, **more: Any
+) -> AsyncIterator[tuple[WebServer, HookSystem]]:
+    """A service, and a system whose hook asks it; its connections are closed."""
+    with WebServer(answer) as server:
+        async with system_of(workspace, hook(server, **more)) as system:
+            yield server, system
+        await until(lambda: server.open == 0)
 
 
 async def fire(system: HookSystem) -> ProcessedHookResult:
@@ -45,18 +62,11 @@ def hang(exchange: Exchange) -> None:
     exchange.connection.recv(1)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.002)
-
-
 async def test_events_one_after_the_other_share_a_connection(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     with WebServer(reply(DENY)) as server:
-        async with system_of(workshop, hook(server), hook(server, "/b")) as system:
+        async with system_of(workspace, hook(server), hook(server, "/b")) as system:
             for _ in range(10):
                 assert (await fire(system)).blocked
             assert len(server.exchanges) == 20
@@ -64,56 +74,50 @@ async def test_events_one_after_the_other_share_a_connection(
         await until(lambda: server.open == 0)
 
 
-async def test_a_thousand_events_share_a_bounded_number_of_connections(
-    workshop: Workshop,
+async def test_many_events_share_a_bounded_number_of_connections(
+    workspace: Workspace,
 ) -> None:
-    with WebServer(reply(DENY)) as server:
-        async with system_of(workshop, hook(server)) as system:
-            results = await asyncio.gather(*(fire(system) for _ in range(1000)))
-            assert all(result.blocked for result in results)
-            assert server.connections <= CONNECTIONS
-        await until(lambda: server.open == 0)
+    async with serving(workspace, reply(DENY)) as (server, system):
+        results = await asyncio.gather(*(fire(system) for _ in range(200)))
+        assert all(result.blocked for result in results)
+        assert server.connections <= CONNECTIONS
+
+
+@asynccontextmanager
+async def busy(
+    workspace: Workspace, slow: WebServer, events: int, other: dict[str, Any]
+) -> AsyncIterator[HookSystem]:
+    """All connections to a service wait; the hook of BeforeTool is another one."""
+    both = workspace.settings("BeforeAgent", hook(slow, timeout=60_000))
+    both["hooks"]["BeforeTool"] = [{"hooks": [other]}]
+    async with HookSystem(workspace.config(both)) as system:
+        ask = system.event_handler.fire_before_agent_event
+        waiting = [asyncio.create_task(ask("hi")) for _ in range(events)]
+        await until(lambda: len(slow.exchanges) == CONNECTIONS)
+        yield system
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await until(lambda: slow.open == 0)
 
 
 async def test_waiting_for_a_connection_counts_against_the_deadline(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     """One that has no turn in time has timed out, and was never sent."""
     with WebServer(hang) as server:
-        both = workshop.settings("BeforeAgent", hook(server, timeout=60_000))
-        both["hooks"]["BeforeTool"] = [{"hooks": [hook(server, timeout=200)]}]
-        async with HookSystem(workshop.config(both)) as system:
-            handler = system.event_handler
-            busy = [
-                asyncio.create_task(handler.fire_before_agent_event("hi"))
-                for _ in range(CONNECTIONS)
-            ]
-            await until(lambda: len(server.exchanges) == CONNECTIONS)
+        late = hook(server, timeout=200)
+        async with busy(workspace, server, CONNECTIONS, late) as system:
             results = await asyncio.gather(*(fire(system) for _ in range(5)))
             assert {cause_of(result) for result in results} == {FailureCause.TIMEOUT}
             assert len(server.exchanges) == CONNECTIONS
-            for task in busy:
-                task.cancel()
-            await asyncio.gather(*busy, return_exceptions=True)
-            await until(lambda: server.open == 0)
 
 
-async def test_a_slow_service_holds_up_no_other(workshop: Workshop) -> None:
+async def test_a_slow_service_holds_up_no_other(workspace: Workspace) -> None:
     """The limit is for each service."""
     with WebServer(hang) as slow, WebServer(reply(DENY)) as fast:
-        both = workshop.settings("BeforeAgent", hook(slow, timeout=60_000))
-        both["hooks"]["BeforeTool"] = [{"hooks": [hook(fast)]}]
-        async with HookSystem(workshop.config(both)) as system:
-            handler = system.event_handler
-            waiting = [
-                asyncio.create_task(handler.fire_before_agent_event("hi"))
-                for _ in range(CONNECTIONS + 5)
-            ]
-            await until(lambda: len(slow.exchanges) == CONNECTIONS)
+        async with busy(workspace, slow, CONNECTIONS + 5, hook(fast)) as system:
             assert (await fire(system)).blocked
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 DRIPS = [
@@ -129,7 +133,7 @@ DRIPS = [
     "start", DRIPS, ids=["body", "chunk", "header", "error-page", "silence"]
 )
 async def test_a_server_that_drips_does_not_hold_the_event(
-    workshop: Workshop, start: bytes
+    workspace: Workspace, start: bytes
 ) -> None:
     """One deadline for all of it, however often a byte arrives."""
 
@@ -140,7 +144,7 @@ async def test_a_server_that_drips_does_not_hold_the_event(
         server.closing.wait()
 
     with WebServer(drip) as server:
-        async with system_of(workshop, hook(server, timeout=400)) as system:
+        async with system_of(workspace, hook(server, timeout=400)) as system:
             result = await fire(system)
             [found] = result.aggregated.hook_results
             assert (found.cause, found.timed_out) == (FailureCause.TIMEOUT, True)
@@ -151,70 +155,53 @@ async def test_a_server_that_drips_does_not_hold_the_event(
 
 
 async def test_a_server_that_never_reads_does_not_hold_the_event(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         service = {"type": "http", "url": url, "timeout": 300}
-        async with system_of(workshop, service) as system:
+        async with system_of(workspace, service) as system:
             handler = system.event_handler
             big = {"content": "x" * 20_000_000}
             result = await handler.fire_before_tool_event("write_file", big)
             assert cause_of(result) is FailureCause.TIMEOUT
 
 
+def reset(exchange: Exchange) -> None:
+    """Let the end of a connection be a reset."""
+    linger = struct.pack("ii", 1, 0)
+    exchange.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [lambda _: None, reset, lambda _: reply("", 408)],
+    ids=["hangs up", "resets", "request timeout"],
+)
 async def test_a_service_that_hangs_up_between_events_is_asked_again(
-    workshop: Workshop,
+    workspace: Workspace, later: Answer
 ) -> None:
     """A kept connection that broke before the answer began is no failed guard."""
 
     def once(exchange: Exchange) -> bytes | None:
-        return reply(DENY) if exchange.number == 1 else None
+        return reply(DENY) if exchange.number == 1 else later(exchange)
 
-    with WebServer(once) as server:
-        async with system_of(workshop, hook(server)) as system:
-            for _ in range(5):
-                assert (await fire(system)).blocked
+    async with serving(workspace, once) as (server, system):
+        for _ in range(5):
+            assert (await fire(system)).blocked
         # Each connection but the first was preceded by a try on an older one.
         assert server.connections > 1
 
 
-async def test_a_reset_of_a_kept_connection_is_asked_again(workshop: Workshop) -> None:
-    def reset(exchange: Exchange) -> bytes | None:
-        if exchange.number == 1:
-            return reply(DENY)
-        linger = struct.pack("ii", 1, 0)
-        exchange.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        return None
-
-    with WebServer(reset) as server:
-        async with system_of(workshop, hook(server)) as system:
-            for _ in range(5):
-                assert (await fire(system)).blocked
-
-
-async def test_a_request_timeout_on_a_kept_connection_is_asked_again(
-    workshop: Workshop,
-) -> None:
-    def tired(exchange: Exchange) -> bytes:
-        return reply(DENY) if exchange.number == 1 else reply("", 408)
-
-    with WebServer(tired) as server:
-        async with system_of(workshop, hook(server)) as system:
-            assert (await fire(system)).blocked
-            assert (await fire(system)).blocked
-
-
-async def test_it_is_asked_again_once_only(workshop: Workshop) -> None:
+async def test_it_is_asked_again_once_only(workspace: Workspace) -> None:
     answers = iter([reply(DENY)])
-    with WebServer(lambda _: next(answers, None)) as server:
-        async with system_of(workshop, hook(server)) as system:
-            assert (await fire(system)).blocked
-            assert cause_of(await fire(system)) is FailureCause.CRASH
+    async with serving(workspace, lambda _: next(answers, None)) as (server, system):
+        assert (await fire(system)).blocked
+        assert cause_of(await fire(system)) is FailureCause.CRASH
         assert len(server.exchanges) == 3
 
 
-async def test_asking_again_does_not_extend_the_deadline(workshop: Workshop) -> None:
+async def test_asking_again_does_not_extend_the_deadline(workspace: Workspace) -> None:
     def late(exchange: Exchange) -> bytes | None:
         if len(server.exchanges) == 1:
             return reply(DENY)
@@ -225,14 +212,14 @@ async def test_asking_again_does_not_extend_the_deadline(workshop: Workshop) -> 
         return None
 
     with WebServer(late) as server:
-        async with system_of(workshop, hook(server, timeout=2000)) as system:
+        async with system_of(workspace, hook(server, timeout=2000)) as system:
             assert (await fire(system)).blocked
             assert cause_of(await fire(system)) is FailureCause.TIMEOUT
 
 
 @pytest.mark.parametrize("answer", [reply("", 500), reply("{"), None])
 async def test_an_answer_is_never_asked_for_twice(
-    workshop: Workshop, answer: bytes | None
+    workspace: Workspace, answer: bytes | None
 ) -> None:
     """Only what had no answer is sent again; half an answer is one."""
 
@@ -243,15 +230,14 @@ async def test_an_answer_is_never_asked_for_twice(
         exchange.connection.sendall(half if answer is None else b"")
         return answer
 
-    with WebServer(say) as server:
-        async with system_of(workshop, hook(server)) as system:
-            await fire(system)
-            assert cause_of(await fire(system)) is not None
+    async with serving(workspace, say) as (server, system):
+        await fire(system)
+        assert cause_of(await fire(system)) is not None
         assert len(server.exchanges) == 2
 
 
 async def test_a_second_answer_is_not_taken_for_the_next_one(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     """Each event gets its own, from a service that says everything twice."""
 
@@ -259,33 +245,35 @@ async def test_a_second_answer_is_not_taken_for_the_next_one(
         denies = {"decision": "deny", "reason": exchange.event["tool_input"]["path"]}
         return reply(denies) * 2
 
-    with WebServer(twice) as server:
-        async with system_of(workshop, hook(server)) as system:
-            ask = system.event_handler.fire_before_tool_event
-            for number in range(6):
-                assert (await ask("a", {"path": f"{number}"})).reason == f"{number}"
-            several = [ask("a", {"path": f"{number}"}) for number in range(20)]
-            found = [result.reason for result in await asyncio.gather(*several)]
+    async with serving(workspace, twice) as (_, system):
+        ask = system.event_handler.fire_before_tool_event
+        for number in range(6):
+            assert (await ask("a", {"path": f"{number}"})).reason == f"{number}"
+        several = [ask("a", {"path": f"{number}"}) for number in range(20)]
+        found = [result.reason for result in await asyncio.gather(*several)]
     assert found == [f"{number}" for number in range(20)]
 
 
-async def test_cancelling_the_caller_closes_the_request(workshop: Workshop) -> None:
-    with WebServer(hang) as server:
-        async with system_of(workshop, hook(server)) as system:
-            before = asyncio.all_tasks()
-            task = asyncio.create_task(fire(system))
-            await until(lambda: len(server.exchanges) == 1)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await until(lambda: server.open == 0)
-            assert asyncio.all_tasks() == before
+async def test_cancelling_the_caller_closes_the_request(workspace: Workspace) -> None:
+    async with serving(workspace, hang) as (server, system):
+        before = asyncio.all_tasks()
+        task = asyncio.create_task(fire(system))
+        await until(lambda: len(server.exchanges) == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: server.open == 0)
+        assert asyncio.all_tasks() == before
 
 
-def test_asyncio_run_several_times_leaves_nothing_behind(workshop: Workshop) -> None:
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_asyncio_run_several_times_leaves_nothing_behind(
+    workspace: Workspace, loop: str
+) -> None:
     """The event loop closes the connections that were opened on it."""
+    new_loop = pytest.importorskip(loop).new_event_loop
     with WebServer(reply(DENY)) as server:
-        system = system_of(workshop, hook(server))
+        system = system_of(workspace, hook(server))
 
         async def use() -> bool:
             await system.initialize()
@@ -293,61 +281,38 @@ def test_asyncio_run_several_times_leaves_nothing_behind(workshop: Workshop) -> 
             return (await fire(system)).blocked
 
         for round_ in range(1, 4):
-            assert asyncio.run(use())
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                assert runner.run(use())
             assert server.connections == round_
             server.wait(lambda: server.open == 0)
         asyncio.run(system.dispose())
         gc.collect()  # a warning about what is still open would be an error
 
 
-def test_uvloop_leaves_nothing_behind_either(workshop: Workshop) -> None:
-    uvloop = pytest.importorskip("uvloop")
-    with WebServer(reply(DENY)) as server:
-        system = system_of(workshop, hook(server))
-
-        async def use() -> bool:
-            await system.initialize()
-            return (await fire(system)).blocked
-
-        for _ in range(2):
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                assert runner.run(use())
-            server.wait(lambda: server.open == 0)
-        asyncio.run(system.dispose())
-
-
 async def test_a_hook_that_is_not_waited_for_is_sent_all_the_same(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     """``"async": true``: it counts for nothing, and dispose() lets it finish."""
-    with WebServer(reply(DENY)) as server:
-        service = {**hook(server), "async": True}
-        async with system_of(workshop, service) as system:
-            assert not (await fire(system)).blocked
+    options = {"async": True}
+    async with serving(workspace, reply(DENY), **options) as (server, system):
+        assert not (await fire(system)).blocked
+        await system.dispose()
         assert len(server.exchanges) == 1
-        await until(lambda: server.open == 0)
 
 
 def test_event_loops_in_several_threads_have_their_own_connections(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
-    verdicts: list[bool] = []
     with WebServer(reply(DENY)) as server:
-        system = system_of(workshop, hook(server))
+        system = system_of(workspace, hook(server))
         asyncio.run(system.initialize())
 
-        def work() -> None:
-            async def use() -> list[bool]:
-                return [(await fire(system)).blocked for _ in range(5)]
+        async def use() -> list[bool]:
+            return [(await fire(system)).blocked for _ in range(5)]
 
-            verdicts.extend(asyncio.run(use()))
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert verdicts == [True] * 20
+        with ThreadPoolExecutor(4) as threads:
+            verdicts = [*threads.map(lambda _: asyncio.run(use()), range(4))]
+        assert verdicts == [[True] * 5] * 4
         server.wait(lambda: server.open == 0)
         asyncio.run(system.dispose())
 
@@ -374,21 +339,21 @@ loop.run_until_complete(system.dispose())
 
 
 def test_a_fork_does_not_share_the_connections_of_its_parent(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     """Two processes on one connection would read each other's verdicts."""
     with WebServer(reply(DENY)) as server:
         words = [sys.executable, "-c", FORK, server.url]
-        subprocess.run(words, cwd=workshop.folder, check=True, timeout=60)
+        subprocess.run(words, cwd=workspace.folder, check=True, timeout=60)
         assert len(server.exchanges) == 3
         assert server.connections == 2
 
 
 async def test_dispose_closes_connections_of_another_loop_that_still_runs(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     with WebServer(reply(DENY)) as server:
-        system = system_of(workshop, hook(server))
+        system = system_of(workspace, hook(server))
         await system.initialize()
         other = asyncio.new_event_loop()
         thread = threading.Thread(target=other.run_forever)
@@ -403,10 +368,10 @@ async def test_dispose_closes_connections_of_another_loop_that_still_runs(
         other.close()
 
 
-def test_plain_callers_are_served_too(workshop: Workshop) -> None:
+def test_plain_callers_are_served_too(workspace: Workspace) -> None:
     """A plain tool fires its hooks on a background loop."""
     with WebServer(reply(DENY)) as server:
-        config = workshop.config(workshop.settings("BeforeTool", hook(server)))
+        config = workspace.config(workspace.settings("BeforeTool", hook(server)))
 
         @hooked_tool(config)
         def write_file(path: str) -> str:
@@ -420,7 +385,7 @@ def test_plain_callers_are_served_too(workshop: Workshop) -> None:
 
 
 async def test_no_descriptor_and_no_task_is_left_by_failures(
-    workshop: Workshop,
+    workspace: Workspace,
 ) -> None:
     def fail(exchange: Exchange) -> bytes | None:
         kind = len(server.exchanges) % 4
@@ -432,7 +397,7 @@ async def test_no_descriptor_and_no_task_is_left_by_failures(
 
     with WebServer(fail) as server:
         async with system_of(
-            workshop, hook(server, timeout=100), config={"breaker": False}
+            workspace, hook(server, timeout=100), config={"breaker": False}
         ) as system:
             await fire(system)
             before, tasks = len(os.listdir("/proc/self/fd")), asyncio.all_tasks()

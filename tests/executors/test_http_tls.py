@@ -13,9 +13,9 @@ import pytest
 
 from hookline import HookSystem
 from hookline.protocol.results import FailureCause, HookExecutionResult
-from tests.bus.test_nats_tls import make_certificates
+from tests.support.certificates import make_certificates
 from tests.support.web import Answer, Exchange, WebServer, hook, reply
-from tests.support.workshop import Workshop
+from tests.support.workspace import Workspace
 
 DENY = {"decision": "deny", "reason": "no"}
 
@@ -36,21 +36,21 @@ def sealed(
 
 
 async def one(
-    workshop: Workshop, server: WebServer, **more: Any
+    workspace: Workspace, server: WebServer, **more: Any
 ) -> HookExecutionResult:
-    result = await workshop.fire("BeforeTool", hook(server, **more))
+    result = await workspace.fire("BeforeTool", hook(server, **more))
     [found] = result.aggregated.hook_results
     return found
 
 
 @pytest.mark.parametrize("who", ["node", "ca"])
 async def test_a_certificate_of_an_unknown_authority_is_refused(
-    workshop: Workshop, certificates: Path, who: str
+    workspace: Workspace, certificates: Path, who: str
 ) -> None:
     """One signed by an authority of its own, and one signed by itself."""
     with sealed(certificates, who) as server:
-        result = await one(workshop, server)
-        closed = await workshop.fire("BeforeTool", hook(server, onError="block"))
+        result = await one(workspace, server)
+        closed = await workspace.fire("BeforeTool", hook(server, onError="block"))
     assert server.exchanges == []
     assert result.cause is FailureCause.SPAWN
     assert result.error is not None
@@ -60,23 +60,23 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(
 
 
 async def test_an_authority_named_in_ssl_cert_file_is_accepted(
-    workshop: Workshop, certificates: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
     with sealed(certificates) as server:
-        settings = workshop.settings("BeforeTool", hook(server), hook(server, "/b"))
-        result = await workshop.fire_on(settings, "BeforeTool")
+        settings = workspace.settings("BeforeTool", hook(server), hook(server, "/b"))
+        result = await workspace.fire_on(settings, "BeforeTool")
     assert [hook.success for hook in result.aggregated.hook_results] == [True, True]
     assert result.reason == "no"
 
 
 async def test_a_certificate_for_another_name_is_refused(
-    workshop: Workshop, certificates: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
     with sealed(certificates) as server:
         url = server.url.replace("127.0.0.1", "localhost")
-        result = await workshop.fire("BeforeTool", {"type": "http", "url": url})
+        result = await workspace.fire("BeforeTool", {"type": "http", "url": url})
     [found] = result.aggregated.hook_results
     assert server.exchanges == []
     assert found.cause is FailureCause.SPAWN
@@ -84,7 +84,7 @@ async def test_a_certificate_for_another_name_is_refused(
     assert "Hostname mismatch" in found.error
 
 
-async def test_a_port_without_tls_is_no_answer(workshop: Workshop) -> None:
+async def test_a_port_without_tls_is_no_answer(workspace: Workspace) -> None:
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -92,57 +92,47 @@ async def test_a_port_without_tls_is_no_answer(workshop: Workshop) -> None:
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         service = {"type": "http", "url": f"https://127.0.0.1:{port}/"}
-        result = await workshop.fire("BeforeTool", service)
+        result = await workspace.fire("BeforeTool", service)
     [found] = result.aggregated.hook_results
     assert found.cause is FailureCause.SPAWN
 
 
-async def test_connections_with_tls_are_reused_and_closed(
-    workshop: Workshop, certificates: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
-    with sealed(certificates) as server:
-        config = workshop.config(workshop.settings("BeforeTool", hook(server)))
-        async with HookSystem(config) as hooks:
-            handler = hooks.event_handler
-            for _ in range(5):
-                event = handler.fire_before_tool_event("write_file", {})
-                assert (await event).blocked
-            assert server.connections == 1
-        await asyncio.to_thread(server.wait, lambda: server.open == 0)
-
-
 @pytest.mark.parametrize("length", [1, 20_000])
+@pytest.mark.parametrize("times", [1, 2])
 async def test_a_second_answer_is_not_taken_for_the_next_one_with_tls_either(
-    workshop: Workshop,
+    workspace: Workspace,
     certificates: Path,
     monkeypatch: pytest.MonkeyPatch,
     length: int,
+    times: int,
 ) -> None:
-    """Whether it comes in the same record or in the next one."""
+    """Whether it comes in the same record or in the next one.
+
+    Without one the connection is used again, and closed in the end.
+    """
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
 
-    def twice(exchange: Exchange) -> bytes:
+    def answer(exchange: Exchange) -> bytes:
         reason = exchange.event["tool_input"]["path"]
-        return reply({"decision": "deny", "reason": reason, "x": "y" * length}) * 2
+        answer = {"decision": "deny", "reason": reason, "x": "y" * length}
+        return reply(answer) * times
 
-    with sealed(certificates, answer=twice) as server:
-        settings = workshop.settings("BeforeTool", hook(server))
-        async with HookSystem(workshop.config(settings)) as system:
+    with sealed(certificates, answer=answer) as server:
+        settings = workspace.settings("BeforeTool", hook(server))
+        async with HookSystem(workspace.config(settings)) as system:
             ask = system.event_handler.fire_before_tool_event
             for number in range(6):
                 assert (await ask("a", {"path": f"{number}"})).reason == f"{number}"
+            assert times == 2 or server.connections == 1
+        await asyncio.to_thread(server.wait, lambda: server.open == 0)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
-        *("ALL_PROXY", "all_proxy"),
-    ],
-)
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+@pytest.mark.parametrize("name", [*PROXIES, *map(str.upper, PROXIES)])
 async def test_proxies_of_the_environment_are_not_used(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Whoever sets a variable must not answer in the service's place."""
     with (
@@ -150,19 +140,19 @@ async def test_proxies_of_the_environment_are_not_used(
         WebServer(reply(DENY)) as server,
     ):
         monkeypatch.setenv(name, proxy.url)
-        assert (await workshop.fire("BeforeTool", hook(server))).blocked
+        assert (await workspace.fire("BeforeTool", hook(server))).blocked
     assert proxy.connections == 0
 
 
 async def test_netrc_and_cookies_are_not_used(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password hidden\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
     with WebServer(reply(DENY, Set_Cookie="id=1; Path=/")) as server:
-        config = workshop.config(workshop.settings("BeforeTool", hook(server)))
+        config = workspace.config(workspace.settings("BeforeTool", hook(server)))
         async with HookSystem(config) as hooks:
             for _ in range(2):
                 await hooks.event_handler.fire_before_tool_event("write_file", {})
@@ -171,10 +161,10 @@ async def test_netrc_and_cookies_are_not_used(
         assert not {"authorization", "cookie"} & exchange.headers.keys()
 
 
-async def test_a_compressed_answer_is_not_expanded(workshop: Workshop) -> None:
+async def test_a_compressed_answer_is_not_expanded(workspace: Workspace) -> None:
     """A gzip bomb: 200 MB of blanks in 200 KB, with a verdict in it."""
     bomb = gzip.compress(json.dumps(DENY).encode() + b" " * 200_000_000)
     with WebServer(reply(bomb, Content_Encoding="gzip")) as server:
-        result = await one(workshop, server)
+        result = await one(workspace, server)
     assert server.exchanges[0].headers["accept-encoding"] == "identity"
     assert (result.cause, result.stdout) == (FailureCause.OUTPUT, "")

@@ -10,6 +10,8 @@ import marshal
 import os
 import struct
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,14 @@ SAYS = "def guard(event):\n    return {{'decision': 'deny', 'reason': {}}}\n"
 
 def says(expression: str) -> str:
     return SAYS.format(expression)
+
+
+def trusted(project: Project, files: dict[str, str]) -> None:
+    """Write files and the settings that name the hook, and trust them."""
+    for name, text in files.items():
+        project.write(name, text)
+    project.settings(HOOK)
+    assert project.trust() == 0
 
 
 RAN = "import os; os.environ['RAN'] = __file__\n"
@@ -43,63 +53,25 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Any:
     assert not {one for one in left if one.startswith(("_hookline_project", "checks"))}
 
 
-LAYOUTS = {
-    "in .hookline": {".hookline/checks.py": says("'found'")},
-    "in the project folder": {"checks.py": says("'found'")},
-    "in src": {"src/checks.py": says("'found'")},
-    "helper beside it": {
-        ".hookline/checks.py": "from words import WORD\n" + says("WORD"),
-        ".hookline/words.py": "WORD = 'found'\n",
-    },
-    "helper of the project": {
-        ".hookline/checks.py": "from tools import (\n  words,\n)\n" + says("words.W"),
-        "tools/__init__.py": "from .words import W\n",
-        "tools/words.py": "from tools.deeper import W\n",
-        "tools/deeper/__init__.py": "from ..letters import W\n",
-        "tools/letters.py": "W = 'found'\n",
-    },
-    "import inside the function": {
-        "checks.py": "def guard(event):\n    import lists.words as words\n"
-        "    return {'decision': 'deny', 'reason': words.W}\n",
-        "lists/words.py": "W = 'found'\n",
-    },
-    "dataclass with text annotations": {
-        "checks.py": "from __future__ import annotations\n"
-        "from dataclasses import dataclass\n"
-        "@dataclass\nclass A:\n    b: str = 'found'\n" + says("A().b"),
-    },
-    "names of the standard library": {
-        ".hookline/checks.py": "import json, types\nfrom hookline.script import block\n"
-        "def guard(event):\n    types.SimpleNamespace\n"
-        "    return block(json.loads('\"found\"'))\n",
-        **dict.fromkeys(("json.py", "types.py", "hookline/__init__.py"), RAN),
-        **dict.fromkeys(("sitecustomize.py", ".hookline/json.py"), RAN),
-    },
-}
+USES_WORDS = {"checks.py": "import words\n" + says("words.W")}
+LAYOUTS = tomllib.loads(Path(__file__).with_name("project_modules.toml").read_text())
 
 
 @pytest.mark.parametrize("files", LAYOUTS.values(), ids=list(LAYOUTS))
 async def test_a_module_of_a_trusted_project_is_found(
-    project: Project, files: dict[str, str]
+    project: Project, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in files.items():
         project.write(name, text)
     project.settings(HOOK)
     assert (await project.fire()).aggregated.hook_results == []  # not trusted yet
+    with monkeypatch.context() as sealed:
+        sealed.setenv("HOOKLINE_TRUST", "all")
+        assert (await project.fire()).reason == "found"
     project.trust()
     result = await project.fire()
     assert (result.blocked, result.reason) == (True, "found"), result.aggregated.errors
     assert list(project.folder.rglob("__pycache__")) == []
-
-
-async def test_modules_are_found_where_every_project_is_trusted(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOOKLINE_TRUST", "all")
-    project.write(".hookline/checks.py", "import words\n" + says("words.W"))
-    project.write("words.py", "W = 'found'\n")
-    project.settings(HOOK)
-    assert (await project.fire()).reason == "found"
 
 
 async def test_a_linked_module_is_followed_to_what_was_approved(
@@ -157,12 +129,9 @@ def forge(module: Path, flags: int) -> None:
 @pytest.mark.parametrize("flags", [0, 1], ids=["by time", "unchecked hash"])
 async def test_no_forged_cache_is_run(project: Project, flags: int) -> None:
     """Of the module, and of what it imports."""
-    files = project.write("checks.py", "import words\n" + says("words.W"))
-    words = project.write("words.py", "W = 'approved'\n")
-    project.settings(HOOK)
-    project.trust()
-    for module in (files, words):
-        forge(module, flags)
+    trusted(project, {**USES_WORDS, "words.py": "W = 'approved'\n"})
+    for name in ("checks.py", "words.py"):
+        forge(project.folder / name, flags)
     assert (await project.fire()).reason == "approved"
 
 
@@ -185,10 +154,7 @@ async def test_a_module_that_the_host_imported_is_not_used(
 async def test_a_changed_helper_blocks_and_an_approved_one_is_loaded_again(
     project: Project,
 ) -> None:
-    project.write("checks.py", "import words\n" + says("words.W"))
-    project.write("words.py", "W = 'old'\n")
-    project.settings(HOOK)
-    project.trust()
+    trusted(project, {**USES_WORDS, "words.py": "W = 'old'\n"})
     seen = []
     async with project.system() as hooks:
         fire = hooks.event_handler.fire_before_tool_event
@@ -204,13 +170,11 @@ async def test_a_changed_helper_blocks_and_an_approved_one_is_loaded_again(
 
 async def test_what_nobody_approved_is_not_run(project: Project) -> None:
     """It does not hide an installed module, and takes no guard out of the way."""
-    project.write(
-        ".hookline/checks.py",
+    code = (
         "installed, name = 'msg' + 'spec', 'lat' + 'er'\n"
-        "def guard(event):\n    __import__(installed).json\n    __import__(name)\n",
+        "def guard(event):\n    __import__(installed).json\n    __import__(name)\n"
     )
-    project.settings(HOOK)
-    project.trust()
+    trusted(project, {".hookline/checks.py": code})
     project.write("later.py", RAN)
     project.write("msgspec.py", RAN)
     (ran,) = (await project.fire()).aggregated.hook_results
@@ -221,21 +185,15 @@ async def test_what_nobody_approved_is_not_run(project: Project) -> None:
 
 
 async def test_a_module_that_is_exchanged_after_the_check_blocks(
-    project: Project,
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bytes that are compiled are compared themselves."""
     swaps = "import os\nos.rename('evil.py', 'words.py')\nimport words\n"
-    project.write("checks.py", swaps + says("words.W"))
-    project.write("words.py", "W = 'approved'\n")
-    project.settings(HOOK)
-    project.trust()
+    files = {"checks.py": swaps + says("words.W"), "words.py": "W = 'approved'\n"}
+    trusted(project, files)
     project.write("evil.py", RAN)
-    before = Path.cwd()
-    os.chdir(project.folder)
-    try:
-        result = await project.fire()
-    finally:
-        os.chdir(before)
+    monkeypatch.chdir(project.folder)
+    result = await project.fire()
     assert result.blocked
     assert "changed" in (result.reason or "")
 
@@ -255,8 +213,64 @@ def guard(event):
 @pytest.mark.parametrize("folder", ["speedups", "src/speedups/sub"])
 async def test_an_empty_folder_is_no_module(project: Project, folder: str) -> None:
     """Issue 17: as a package without code it would make a guard crash."""
-    project.write(".hookline/checks.py", OPTIONAL)
-    project.settings(HOOK)
-    project.trust()
+    trusted(project, {".hookline/checks.py": OPTIONAL})
     (project.folder / folder).mkdir(parents=True)
     assert (await project.fire()).reason == "found"
+
+
+@pytest.fixture
+def installed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module on the search path, outside of the project that names it."""
+    module = project.folder.parent / "site" / "sealed_guards" / "files.py"
+    module.parent.mkdir(parents=True)
+    module.with_name("__init__.py").write_text("")
+    module.write_text(says("'approved'"))
+    monkeypatch.syspath_prepend(str(module.parent.parent))
+    function = "sealed_guards.files:guard"
+    project.settings({"type": "python", "name": "guard", "function": function})
+    yield module
+    for name in ("sealed_guards.files", "sealed_guards"):
+        sys.modules.pop(name, None)
+
+
+async def test_an_installed_module_runs_from_the_approved_bytes(
+    project: Project, installed: Path
+) -> None:
+    project.trust()
+    forge(installed, 0)
+    assert (await project.fire()).reason == "approved"
+
+
+@pytest.mark.parametrize(
+    ("file", "problem"),
+    [
+        ("files.py", "sealed_guards/files.py changed since it was approved"),
+        ("files/__init__.py", "files/__init__.py was added since it was approved"),
+    ],
+)
+async def test_an_installed_module_that_changed_is_not_imported(
+    project: Project, installed: Path, file: str, problem: str
+) -> None:
+    """And no package that was put in front of it."""
+    project.trust()
+    other = installed.parent / file
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(RAN + says("'other'"))
+    result = await project.fire()
+    assert result.blocked
+    assert problem in (result.reason or "")
+
+
+async def test_an_installed_module_that_is_exchanged_after_the_check_does_not_run(
+    project: Project, installed: Path
+) -> None:
+    """By its own package, which is imported first."""
+    other = installed.with_name("other")
+    swaps = f"import os\nif os.path.exists({str(other)!r}):\n"
+    swaps += f"    os.rename({str(other)!r}, {str(installed)!r})\n"
+    installed.with_name("__init__.py").write_text(swaps)
+    project.trust()
+    other.write_text(RAN + says("'other'"))
+    result = await project.fire()
+    assert result.blocked
+    assert "changed" in (result.reason or "")

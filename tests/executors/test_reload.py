@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,8 @@ import pytest
 
 from hookline import Config, HookSystem, Settings
 from tests.support.project import Project
+
+from .bench import lives, until
 
 WORKER = """
 import os, pathlib, time
@@ -73,23 +72,14 @@ class Bench:
             one.hook_name: (one.output and one.output.reason) or "" for one in results
         }
 
-    async def until(self, found: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
-        while not found():
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.01)
-
 
 def hooks(*given: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"hooks": list(given), **more}
 
 
-def is_gone(said: str) -> bool:
-    try:
-        os.kill(int(said.split()[-1]), 0)
-    except ProcessLookupError:
-        return True
-    return False
+def has_ended(answer: str) -> bool:
+    """Whether the process that gave an answer is gone."""
+    return not lives(int(answer.split()[-1]))
 
 
 @pytest.fixture
@@ -108,11 +98,11 @@ async def test_a_changed_hook_gets_new_workers_and_others_keep_theirs(
         after = await bench.pids()
         assert after["same"] == before["same"]
         assert after["other"].startswith("new ")
-        await bench.until(lambda: is_gone(before["other"]))
+        await until(lambda: has_ended(before["other"]))
         bench.write(hooks(same, matcher="*"), hooksConfig={"onError": "block"})
         assert await bench.pids() == {"same": before["same"]}
-        await bench.until(lambda: is_gone(after["other"]))
-    await bench.until(lambda: is_gone(before["same"]))
+        await until(lambda: has_ended(after["other"]))
+    await until(lambda: has_ended(before["same"]))
 
 
 async def test_a_busy_worker_of_a_hook_that_went_finishes_its_event(
@@ -122,14 +112,14 @@ async def test_a_busy_worker_of_a_hook_that_went_finishes_its_event(
     async with bench.start() as system:
         before = await bench.pids()
         slow = asyncio.create_task(bench.pids("slow"))
-        await bench.until((bench.folder / "started").exists)
+        await until((bench.folder / "started").exists)
         bench.write()
         assert await bench.pids() == {}
-        assert not is_gone(before["w"])
+        assert not has_ended(before["w"])
         (bench.folder / "go").touch()
         assert await slow == before
-        await bench.until(lambda: is_gone(before["w"]))
-        assert system.health().processes == 0
+        await until(lambda: has_ended(before["w"]))
+        await until(lambda: system.health().processes == 0)
 
 
 async def test_an_event_of_the_old_settings_leaves_no_worker_behind(
@@ -141,13 +131,13 @@ async def test_an_event_of_the_old_settings_leaves_no_worker_behind(
     bench.write(hooks(first, bench.worker("w"), sequential=True))
     async with bench.start() as system:
         slow = asyncio.create_task(bench.pids())
-        await bench.until((bench.folder / "started").exists)
+        await until((bench.folder / "started").exists)
         bench.write()
         assert await bench.pids() == {}
         (bench.folder / "go").touch()
         said = (await slow)["w"]
-        await bench.until(lambda: is_gone(said))
-        assert system.health().processes == 0
+        await until(lambda: has_ended(said))
+        await until(lambda: system.health().processes == 0)
 
 
 async def test_a_disabled_hook_has_no_worker_and_gets_one_again(bench: Bench) -> None:
@@ -155,14 +145,14 @@ async def test_a_disabled_hook_has_no_worker_and_gets_one_again(bench: Bench) ->
     async with bench.start() as system:
         before = await bench.pids()
         system.set_hook_enabled("w", False)
-        await bench.until(lambda: is_gone(before["w"]))
+        await until(lambda: has_ended(before["w"]))
         system.set_hook_enabled("w", True)
         again = await bench.pids()
         assert again == await bench.pids()
         assert again != before
         bench.write(hooks(bench.worker("w")), hooksConfig={"disabled": ["w"]})
         assert await bench.pids() == {}
-        await bench.until(lambda: is_gone(again["w"]))
+        await until(lambda: has_ended(again["w"]))
 
 
 async def test_standby_follows_the_settings(bench: Bench) -> None:
@@ -175,13 +165,13 @@ async def test_standby_follows_the_settings(bench: Bench) -> None:
             ours = standby._waiting
             return {one.pool.hook.name: one.child.group.pid for one in ours}
 
-        await bench.until(lambda: len(waiting()) == 2)
+        await until(lambda: len(waiting()) == 2)
         before = waiting()
         bench.write(hooks(bench.standby("same"), bench.standby("new")))
         await system.reload()
-        await bench.until(lambda: waiting().keys() == {"same", "new"})
+        await until(lambda: waiting().keys() == {"same", "new"})
         assert waiting()["same"] == before["same"]
-        await bench.until(lambda: is_gone(str(before["other"])))
+        await until(lambda: has_ended(str(before["other"])))
         assert (await bench.pids())["same"] == str(before["same"])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,22 +14,7 @@ from hookline import Config, HookSystem
 from tests.support.project import Project
 
 HOOK = {"type": "python", "name": "guard", "function": "checks:guard"}
-CRASHES = {
-    "plain": "def guard(event):\n    return event['nothing']\n",
-    "async": "import asyncio\nasync def guard(event):\n    await asyncio.sleep(0)\n"
-    "    return event['nothing']\n",
-    "helper": "def guard(event):\n    import words\n    words.WORD\n",
-    "chained": "def guard(event):\n    try:\n        event['nothing']\n"
-    "    except KeyError as error:\n        raise ValueError('x') from error\n",
-    "group": "import asyncio\nasync def fails(): raise ValueError('x')\n"
-    "async def guard(event):\n    async with asyncio.TaskGroup() as group:\n"
-    "        group.create_task(fails())\n",
-    "note": "def guard(event):\n    try:\n        event['nothing']\n"
-    "    except KeyError as error:\n        error.add_note('a note')\n        raise\n",
-    "at import": "import os\nKEY = os.environ['NO_SUCH_KEY']\n",
-    "import of a missing module": "import no_such_module\n",
-    "syntax error": "def guard(event:\n",
-}
+CRASHES = tomllib.loads(Path(__file__).with_name("crashes.toml").read_text())
 
 
 @pytest.fixture

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agent_files import AgentFiles
+from tests.support.bridged import bridged
 from tests.support.project import Project
 from tests.support.resident import Desk
+
+__all__ = ["bridged"]
 
 
 @pytest.fixture
@@ -15,3 +19,9 @@ def desk(project: Project, tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(project, tmp_path / "run")
     yield desk
     desk.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> AgentFiles:
+    """A person's home folder and project."""
+    return AgentFiles(tmp_path)

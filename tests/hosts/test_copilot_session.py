@@ -7,15 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hookline.hosts.copilot_session import MAX_BYTES, last_answer
-
-from .captured import Desk, captured, desk
-
-__all__ = ["desk"]
+from tests.support.bridged import BridgedProject, payload
 
 
 def record(kind: str, content: Any, **event: Any) -> str:
@@ -36,38 +31,44 @@ EVENTS = [
 ]
 
 
-async def test_the_answer_is_read_from_the_transcript(
-    desk: Desk, tmp_path: Path
+def answer_in(bridged: BridgedProject, transcript: object) -> str:
+    """The prompt and the answer of a turn, as hooks see them."""
+    path = str(transcript) if isinstance(transcript, Path) else transcript
+    sent = payload("copilot/agentStop-1") | {"transcriptPath": path}
+    then = {"decision": "deny", "reason": "[${prompt}][${prompt_response}]"}
+    bridged.rule("AfterAgent", then)
+    reason: str = bridged.ask("copilot", sent, "agentStop").json()["reason"]
+    return reason
+
+
+def test_answer_is_read_from_the_transcript(
+    bridged: BridgedProject, tmp_path: Path
 ) -> None:
     """HOSTS, AfterAgent: no answer text, read the transcript."""
     file = tmp_path / "events.jsonl"
     file.write_text("\n".join(EVENTS) + "\n")
-    assert last_answer(str(file)) == ("the prompt", "All DONE.")
-    given = captured("copilot", "agentStop-1") | {"transcriptPath": str(file)}
-    reason = "${prompt}: ${prompt_response}"
-    desk.rule("AfterAgent", {"decision": "deny", "reason": reason})
-    reply = await desk.ask("copilot", given, "agentStop")
-    expected = b'{"decision":"block","reason":"the prompt: All DONE."}\n'
-    assert reply.stdout == expected
+    assert answer_in(bridged, file) == "[the prompt][All DONE.]"
 
 
-def test_a_transcript_is_read_from_its_end_and_never_waited_for(tmp_path: Path) -> None:
+def test_transcript_is_read_from_its_end_and_never_waited_for(
+    bridged: BridgedProject, tmp_path: Path
+) -> None:
     """A path in an event is somebody else's text."""
     file, pipe = tmp_path / "events.jsonl", tmp_path / "pipe"
-    long = record("user.message", "p" * MAX_BYTES)
+    long = record("user.message", "p" * (4 << 20))
     file.write_text("\n".join([long, record("assistant.message", "end")]))
-    assert last_answer(str(file)) == ("", "end")
+    assert answer_in(bridged, file) == "[][end]"
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to(pipe)
-    for path in (pipe, tmp_path / "link", tmp_path, tmp_path / "none", "\0", 7, None):
-        given = str(path) if isinstance(path, Path) else path
-        assert last_answer(given) == ("", "")
+    for path in (pipe, tmp_path / "link", tmp_path, tmp_path / "none", "\0", None):
+        assert answer_in(bridged, path) == "[][]"
 
 
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=200))
-def test_a_broken_transcript_is_no_error(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
+def test_broken_transcript_is_no_error(
+    bridged: BridgedProject, tmp_path: Path, content: bytes
 ) -> None:
-    file = tmp_path_factory.getbasetemp() / "broken.jsonl"
+    file = tmp_path / "broken.jsonl"
     file.write_bytes(b'{"type": "assistant.message"' + content)
-    assert last_answer(str(file)) == ("", "")
+    assert answer_in(bridged, file) == "[][]"

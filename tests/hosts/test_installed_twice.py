@@ -6,13 +6,13 @@ hosts/README.md#rules 9: what a repository holds does not silence the user's gua
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.hosts.installing import SCRIPTS, Shell
+from tests.support.agent_files import PROGRAMS, AgentFiles
+from tests.support.commandline import run_command
 
 CALL = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
 HOSTS: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
@@ -39,29 +39,26 @@ HOSTS: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def files(tmp_path: Path) -> AgentFiles:
     """A user with a guard of their own, in a folder that Copilot trusts."""
-    shell = Shell(tmp_path)
-    shell.hooks()
+    files = AgentFiles(tmp_path)
+    files.hooks()
     rule = {"type": "rule", "name": "no", "when": "true", "then": {"decision": "deny"}}
     settings = {"hooks": {"BeforeTool": [{"hooks": [rule]}]}}
-    shell.write("../home/.config/hookline/settings.json", json.dumps(settings))
+    files.write("../home/.config/hookline/settings.json", json.dumps(settings))
     trusted = json.dumps({"trustedFolders": [str(tmp_path)]})
-    shell.write("../home/.copilot/config.json", trusted)
-    return shell
+    files.write("../home/.copilot/config.json", trusted)
+    return files
 
 
-def is_guarded(shell: Shell, host: str) -> bool:
+def is_guarded(files: AgentFiles, host: str) -> bool:
     """Whether the call through Claude Code's file is answered with the guard's no."""
     _, sent, env, _ = HOSTS[host]
-    ended = subprocess.run(
-        [f"{SCRIPTS}/hookline", "bridge", "claude"],
-        cwd=shell.project,
-        env={**shell.env, **env, "HOOKLINE_NO_RESIDENT": "1"},
-        input=json.dumps({"cwd": str(shell.project), **sent}),
-        capture_output=True,
-        text=True,
-        check=False,
+    ended = run_command(
+        *("bridge", "claude"),
+        cwd=files.project,
+        env={**files.env, **env},
+        stdin=json.dumps({"cwd": str(files.project), **sent}),
     )
     assert ended.returncode == 0, ended.stderr
     return "deny" in ended.stdout
@@ -70,33 +67,33 @@ def is_guarded(shell: Shell, host: str) -> bool:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("scope", [(), ("--user",)], ids=["project", "user"])
 def test_hook_fires_once_where_both_are_installed(
-    shell: Shell, host: str, scope: tuple[str, ...]
+    files: AgentFiles, host: str, scope: tuple[str, ...]
 ) -> None:
-    assert is_guarded(shell, host)
-    assert shell.run("install", host, *scope).returncode == 0
-    assert not is_guarded(shell, host)
-    shell.run("uninstall", host)
-    assert is_guarded(shell, host)
+    assert is_guarded(files, host)
+    assert files.run("install", host, *scope).returncode == 0
+    assert not is_guarded(files, host)
+    files.run("uninstall", host)
+    assert is_guarded(files, host)
 
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("more", ["", " >/dev/null; true", " || true"])
 @pytest.mark.parametrize("matcher", [None, "^never$"])
 def test_file_of_a_clone_silences_nobody(
-    shell: Shell, host: str, more: str, matcher: str | None
+    files: AgentFiles, host: str, more: str, matcher: str | None
 ) -> None:
     file, _, _, event = HOSTS[host]
-    command = f"{SCRIPTS}/hookline bridge {host} {event}{more}"
+    command = f"{PROGRAMS}/hookline bridge {host} {event}{more}"
     entry = {"type": "command", "command": command, "bash": command}
     if matcher:
         entry["matcher"] = matcher
     text = json.dumps({"version": 1, "hooks": {event: [entry]}})
-    shell.write(file, text)
-    assert is_guarded(shell, host)
+    files.write(file, text)
+    assert is_guarded(files, host)
     # Not even in place of a file that install wrote, or beside it.
-    shell.run("install", host)
-    shell.write(file, text)
-    assert is_guarded(shell, host)
+    files.run("install", host)
+    files.write(file, text)
+    assert is_guarded(files, host)
 
 
 def changed(how: str, file: Path) -> None:
@@ -119,17 +116,17 @@ def changed(how: str, file: Path) -> None:
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("how", ["matcher", "event", "switch", "link", "broken"])
 def test_file_that_changed_after_install_is_not_relied_on(
-    shell: Shell, host: str, how: str
+    files: AgentFiles, host: str, how: str
 ) -> None:
-    shell.run("install", host)
-    changed(how, shell.project / HOSTS[host][0])
-    assert is_guarded(shell, host)
+    files.run("install", host)
+    changed(how, files.project / HOSTS[host][0])
+    assert is_guarded(files, host)
 
 
-def test_project_that_copilot_does_not_read_silences_nobody(shell: Shell) -> None:
-    shell.run("install", "copilot")
-    (shell.home / ".copilot/config.json").unlink()
-    assert is_guarded(shell, "copilot")
+def test_project_that_copilot_does_not_read_silences_nobody(files: AgentFiles) -> None:
+    files.run("install", "copilot")
+    (files.home / ".copilot/config.json").unlink()
+    assert is_guarded(files, "copilot")
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -137,29 +134,31 @@ def test_project_that_copilot_does_not_read_silences_nobody(shell: Shell) -> Non
     "more", [{"disabled": True}, {"if": "never"}, {"async": True}, {"once": True}]
 )
 def test_key_of_a_clone_that_install_kept_silences_nobody(
-    shell: Shell, host: str, more: dict[str, Any]
+    files: AgentFiles, host: str, more: dict[str, Any]
 ) -> None:
     file, _, _, event = HOSTS[host]
-    command = f"{SCRIPTS}/hookline bridge {host} {event}"
+    command = f"{PROGRAMS}/hookline bridge {host} {event}"
     entry = {"type": "command", "command": command, "bash": command, **more}
-    shell.write(file, json.dumps({"version": 1, "hooks": {event: [entry]}}))
-    assert shell.run("install", host).returncode == 0
-    assert is_guarded(shell, host)
+    files.write(file, json.dumps({"version": 1, "hooks": {event: [entry]}}))
+    assert files.run("install", host).returncode == 0
+    assert is_guarded(files, host)
 
 
-def test_launcher_of_a_clone_that_install_kept_silences_nobody(shell: Shell) -> None:
-    shell.write("../home/bin/uv", "#!/bin/sh\n").chmod(0o755)
-    shell.env["PATH"] += f":{shell.home}/bin"
+def test_launcher_of_a_clone_that_install_kept_silences_nobody(
+    files: AgentFiles,
+) -> None:
+    files.write("../home/bin/uv", "#!/bin/sh\n").chmod(0o755)
+    files.env["PATH"] += f":{files.home}/bin"
     command = "uv run hookline bridge cursor preToolUse >/dev/null; true"
     hooks = {"preToolUse": [{"command": command, "failClosed": True}]}
-    shell.write(".cursor/hooks.json", json.dumps({"version": 1, "hooks": hooks}))
-    assert shell.run("install", "cursor").returncode == 0
-    assert is_guarded(shell, "cursor")
+    files.write(".cursor/hooks.json", json.dumps({"version": 1, "hooks": hooks}))
+    assert files.run("install", "cursor").returncode == 0
+    assert is_guarded(files, "cursor")
 
 
-def test_matcher_that_install_kept_silences_nobody(shell: Shell) -> None:
+def test_matcher_that_install_kept_silences_nobody(files: AgentFiles) -> None:
     """``install`` keeps what a person wrote, and records the file with it."""
-    shell.run("install", "cursor")
-    changed("matcher", shell.project / ".cursor/hooks.json")
-    shell.run("install", "cursor")
-    assert is_guarded(shell, "cursor")
+    files.run("install", "cursor")
+    changed("matcher", files.project / ".cursor/hooks.json")
+    files.run("install", "cursor")
+    assert is_guarded(files, "cursor")

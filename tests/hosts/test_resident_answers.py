@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 from hookline.cli.main import main
+from tests.support.bridged import HOSTS_FOLDER, VERDICTS, answer_as_data, payload
+from tests.support.commandline import Finished
 from tests.support.resident import SCRIPT, Desk
 
 WORKER = """
@@ -335,3 +337,30 @@ def test_a_new_directory_of_the_same_name_is_another(
         place.mkdir()
         compare(desk, desk.event("where"), cwd=place)
         place.rmdir()
+
+
+def test_recorded_answers_of_every_host_are_the_same_with_the_helper(
+    desk: Desk, subtests: pytest.Subtests
+) -> None:
+    """A sample of ``tests/pins/hosts/answers``: the bytes that were recorded."""
+    answers = HOSTS_FOLDER.parent / "pins" / "hosts" / "answers"
+    desk.user_settings({"type": "rule", "name": "guard", "when": "false"})
+    desk.warm_up()
+    for table in sorted(answers.glob("*.json")):
+        name, row = next(iter(json.loads(table.read_text()).items()))
+        for verdict in ("block", "context and message"):
+            then = VERDICTS[verdict]
+            rule = {"type": "rule", "name": "guard", "when": "true", "then": then}
+            desk.user_settings(rule, event=row["fires"])
+            words = (table.stem, *([row["event"]] if "event" in row else []))
+            sent = json.dumps(payload(row["payload"])).encode()
+            status, stdout, stderr = desk.bridge(sent, *words)
+            ended = Finished(status, stdout.decode(), stderr.decode())
+            recorded = next(
+                answer
+                for verdicts, answer in row["then"].items()
+                if verdict in verdicts.split(" | ")
+            )
+            with subtests.test(f"{table.stem} {name}, {verdict}"):
+                assert answer_as_data(ended) == recorded
+    assert desk.engines()

@@ -6,14 +6,21 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.support.browser import Problems, open_browser
+from tests.support.browser import Problems, connected, running_chromium
 from tests.support.inspecting import Inspected
 
 
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One Chromium for all tests."""
+    with running_chromium(tmp_path_factory.mktemp("chromium")) as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for a module; asyncio cannot be used beside it."""
-    with open_browser() as browser:
+def browser(chromium: str) -> Iterator[Browser]:
+    """Connected for a module; asyncio cannot be used beside it."""
+    with connected(chromium) as browser:
         yield browser
 
 

@@ -88,37 +88,6 @@ def test_an_event_is_told_with_its_hooks_changes_and_merge(
     problems.expect("404")
 
 
-_FUZZ = """async () => {
-  const { jsonChanges, steps } = await import("/static/diff.js");
-  const some = (n, size) => Array.from({ length: n }, () =>
-    `w${Math.floor(Math.random() * size)}`);
-  for (let n = 0; n < 300; n += 1) {
-    const one = some(n % 40, 1 + n % 13), other = some((n * 7) % 40, 1 + n % 13);
-    const found = steps(one, other);
-    const kept = (sign) => found.filter(([s]) => s !== sign).map(([, item]) => item);
-    if (kept("+").join() !== one.join() || kept("-").join() !== other.join()) return n;
-  }
-  // Too long for a table: by the lines that are there once, or as a whole.
-  const long = some(3000, 1e9), same = some(3000, 2);
-  const changed = long.toSpliced(1500, 1, "x", "y");
-  const few = steps(long, changed).filter(([sign]) => sign !== "=").length;
-  const other = steps(same, some(3000, 2).concat("z"));
-  if (other.filter(([sign]) => sign !== "+").length !== 3000) return "same";
-  const paths = jsonChanges({ a: [1, 2, 3], "b c": { d: null } },
-    { a: [1, 9, 2, 3], "b c": { d: 1, e: "x" } }).changes.map(({ path }) => path);
-  return [few, paths];
-}"""
-
-
-def test_differences_lead_from_one_value_to_the_other(
-    inspected: Inspected, page: Page, problems: Problems
-) -> None:
-    with inspected.running():
-        page.goto(inspected.address)
-        found = page.evaluate(_FUZZ)
-    assert found == [3, ["a[1]", '"b c".d', '"b c".e']]
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 def test_hostile_content_is_shown_as_text(
     inspected: Inspected, page: Page, problems: Problems, width: int
@@ -147,14 +116,14 @@ def test_huge_content_comes_in_pieces(
 ) -> None:
     prepare(inspected)
     fire(inspected, {"text": "x"})
-    lines = "".join(f"line {n}\n" for n in range(400_000))
+    lines = "".join(f"line {n}\n" for n in range(150_000))
     keys = {f"key {n}": n for n in range(10_000)}
     given = {"text": lines, "keys": keys}
     text = json.dumps({"tool_name": "t", "tool_input": given})
     final = {"tool_input": {"text": f"{lines}the end"}}
     merged = json.dumps({"hookSpecificOutput": final})
     change(inspected.journal, "UPDATE events SET input = ?, final = ?", text, merged)
-    change(inspected.journal, "UPDATE hooks SET stderr = ?", "E" * 5_000_000)
+    change(inspected.journal, "UPDATE hooks SET stderr = ?", "E" * 500_000)
     with inspected.running():
         page.goto(inspected.address)
         page.goto(f"{inspected.base}/events/1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from hookline import Config, HookSystem, Settings
 from tests.support import showcase
 from tests.support.browser import PHONE, Problems, sideways
 from tests.support.inspecting import Inspected
-from tests.support.journals import make_journal
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
@@ -203,41 +200,3 @@ def test_hostile_names_and_output_are_shown_as_text(
         assert page.locator("main img, main script").count() == 0
         assert sideways(page) == 0
         assert problems.found == []
-
-
-def test_a_journal_of_many_runs_says_how_many_are_counted(
-    page: Page, problems: Problems, inspected: Inspected
-) -> None:
-    make_journal(inspected.journal, 60_000)
-    with inspected.running():
-        open_view(page, inspected)
-        gone = page.get_by_role("table", name="No longer configured")
-        assert gone.locator("[data-row]").count() == 5
-        summary = page.locator("main").get_by_text(re.compile("Figures of the newest"))
-        expect(summary).to_contain_text("runs since")
-        assert problems.found == []
-
-
-def test_hooks_in_code_are_shown_apart(
-    page: Page, problems: Problems, inspected: Inspected
-) -> None:
-    inspected.settings({})
-    in_thread(lambda: asyncio.run(_fire_in_code(inspected)))
-    with inspected.running():
-        open_view(page, inspected)
-        table = page.get_by_role("table", name="Registered in code")
-        expect(table.locator("[data-row]")).to_have_text(["<b>mine</b>"])
-        table.locator("[data-row]").click()
-        expect(table).to_contain_text("boom")
-        assert problems.found == []
-
-
-async def _fire_in_code(inspected: Inspected) -> None:
-    settings = Settings.from_file(inspected.settings_file)
-    async with HookSystem(Config("s", inspected.folder, settings)) as hooks:
-        hooks.on("BeforeTool", name="<b>mine</b>")(_fails)
-        await hooks.event_handler.fire_before_tool_event("write", {})
-
-
-def _fails(_event: dict[str, Any]) -> None:
-    raise ValueError("boom")

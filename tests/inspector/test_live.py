@@ -16,9 +16,8 @@ import httpx
 import pytest
 
 from hookline.journal.store import open_for_writing
-from tests.journal.support import wait_until
 from tests.support.inspecting import Inspected, entered
-from tests.support.journals import change, make_journal
+from tests.support.journals import change, make_journal, wait_until
 
 GUARD = {"type": "command", "name": "guard", "command": "exit 2"}
 HOOKS = {"BeforeTool": [{"matcher": "write_*", "hooks": [GUARD]}]}
@@ -110,98 +109,77 @@ def test_live_event_is_there_within_a_second_of_the_fire(
         recorded = time.monotonic()
         kind, row = stream.next()
         assert time.monotonic() - recorded < 10
-    assert kind == "event"
-    assert (row["target"], row["verdict"], row["blockers"]) == (
-        "write_file",
-        "blocked",
-        "guard",
-    )
-    (listed,) = client.get("/api/events", params={"limit": 1}).json()["events"]
-    assert listed == row
+    assert (kind, row["verdict"], row["blockers"]) == ("event", "blocked", "guard")
+    assert client.get("/api/events", params={"limit": 1}).json()["events"] == [row]
 
 
-def test_stream_goes_on_after_the_events_that_the_page_has(
+def test_stream_has_what_the_page_does_not_have_and_wants(
     inspected: Inspected, client: httpx.Client
 ) -> None:
+    """A browser that reconnects says itself which event was the last one."""
     make_journal(inspected.journal, 10)
+    change(inspected.journal, "UPDATE events SET failed = 7 WHERE id = 9")
     with listening(client, after=7) as stream:
-        assert [stream.next_id() for _ in range(3)] == [8, 9, 10]
+        rows = [stream.next()[1] for _ in range(3)]
+    # A damaged event stops no stream.
+    words = [(row["id"], row["verdict"]) for row in rows]
+    assert words == [(8, "allowed"), (9, "damaged"), (10, "allowed")]
     with listening(client, last_id=9, after=7) as stream:
         assert stream.next_id() == 10
-
-
-def test_stream_has_the_events_that_match_only(
-    inspected: Inspected, client: httpx.Client
-) -> None:
-    make_journal(inspected.journal, 1)
     with listening(client, session="wanted*", text="needle") as stream:
         record(inspected.journal, session="other", reason="needle")
         record(inspected.journal, session="wanted-1", reason="nothing")
         record(inspected.journal, session="wanted-1", reason="a NEEDLE")
-        assert stream.next_id() == 4
+        assert stream.next_id() == 13
+    # Of a journal that is gone: the ids started again.
+    with listening(client, last_id=500) as stream:
+        assert stream.next()[0] == "reset"
+        record(inspected.journal)
+        assert stream.next_id() == 14
 
 
-def test_many_pages_get_every_event(inspected: Inspected, client: httpx.Client) -> None:
-    make_journal(inspected.journal, 1)
-    with ExitStack() as stack:
-        streams = [stack.enter_context(listening(client)) for _ in range(20)]
-        for _ in range(3):
-            record(inspected.journal)
-        for stream in streams:
-            assert [stream.next_id() for _ in range(3)] == [2, 3, 4]
-
-
-def test_too_many_pages_are_refused(client: httpx.Client) -> None:
-    with ExitStack() as stack:
-        streams = [stack.enter_context(listening(client)) for _ in range(64)]
-        assert len(streams) == 64
-        assert client.get("/api/events/stream").status_code == 503
-        assert client.get("/api/overview").status_code == 200
-    wait_until(lambda: _is_open(client))
-
-
-def _is_open(client: httpx.Client) -> bool:
-    """Whether as many streams as other tests need can be opened."""
-    with ExitStack() as stack:
-        opened = [
-            stack.enter_context(client.stream("GET", "/api/events/stream"))
-            for _ in range(30)
-        ]
-        return all(one.status_code == 200 for one in opened)
-
-
-def test_page_that_reads_nothing_delays_nobody(
+def test_many_pages_get_every_event_and_too_many_are_refused(
     inspected: Inspected, client: httpx.Client
 ) -> None:
+    """A page that reads nothing delays nobody."""
     make_journal(inspected.journal, 20_000)
     parts = urlsplit(inspected.address)
     cookie = f"hookline-{parts.port}={parts.query.removeprefix('token=')}"
-    with socket.create_connection(("127.0.0.1", parts.port or 0)) as slow:
+    with (
+        socket.create_connection(("127.0.0.1", parts.port or 0)) as slow,
+        ExitStack() as stack,
+    ):
         slow.sendall(
             f"GET /api/events/stream?after=0 HTTP/1.1\r\nHost: {parts.netloc}\r\n"
             f"Cookie: {cookie}\r\n\r\n".encode()
         )
-        with listening(client) as stream:
+        streams = [stack.enter_context(listening(client)) for _ in range(63)]
+        refused = client.get("/api/events/stream")
+        assert refused.status_code == 503
+        message = "too many pages are open: close some"
+        assert refused.json()["error"]["message"] == message
+        assert client.get("/api/overview").status_code == 200
+        for _ in range(3):
             record(inspected.journal)
-            assert stream.next_id() == 20_001
+        for stream in streams:
+            assert [stream.next_id() for _ in range(3)] == [20_001, 20_002, 20_003]
+    wait_until(lambda: _is_open(client))
 
 
-def test_journal_that_is_made_later_is_followed(
+def _is_open(client: httpx.Client) -> bool:
+    with client.stream("GET", "/api/events/stream") as response:
+        return response.is_success
+
+
+def test_journal_that_is_made_later_or_moved_away_is_followed(
     inspected: Inspected, client: httpx.Client
 ) -> None:
+    """A page that is open does not keep the journal from being moved."""
     with listening(client) as stream:
         inspected.fire("BeforeTool", tool_name="write_file", tool_input={})
         assert stream.next()[0] == "reset"
         inspected.fire("BeforeTool", tool_name="read_file", tool_input={})
         stream.wait_for(2)
-
-
-def test_journal_that_is_moved_away_is_given_up(
-    inspected: Inspected, client: httpx.Client
-) -> None:
-    """A page that is open does not keep the journal from being moved."""
-    make_journal(inspected.journal, 3)
-    with listening(client) as stream:
         inspected.journal.rename(inspected.journal.with_suffix(".old"))
         assert stream.next()[0] == "reset"
         inspected.fire("BeforeTool", tool_name="write_file", tool_input={})
@@ -210,52 +188,24 @@ def test_journal_that_is_moved_away_is_given_up(
         stream.wait_for(2)
 
 
-def test_journal_that_is_replaced_starts_anew(
+def test_journal_that_is_replaced_or_repaired_starts_anew(
     inspected: Inspected, client: httpx.Client, tmp_path: Path
 ) -> None:
     make_journal(inspected.journal, 50)
-    other = make_journal(tmp_path / "other.sqlite", 60)
+    whole = make_journal(tmp_path / "whole.sqlite", 60)
     with listening(client) as stream:
-        other.replace(inspected.journal)
+        shutil.copy(whole, tmp_path / "copy")
+        (tmp_path / "copy").replace(inspected.journal)
         assert stream.next()[0] == "reset"
         record(inspected.journal)
         assert stream.next_id() == 61
-
-
-def test_damaged_journal_is_reported_and_a_repaired_one_followed(
-    inspected: Inspected, client: httpx.Client, tmp_path: Path
-) -> None:
-    whole = make_journal(tmp_path / "whole.sqlite", 3)
-    shutil.copy(whole, inspected.journal)
-    with listening(client) as stream:
+        inspected.forget()
         inspected.journal.write_bytes(b"damaged")
         assert stream.next()[0] == "reset"
         assert client.get("/api/overview").json()["journal"]["error"]
         shutil.copy(whole, inspected.journal)
         assert stream.next()[0] == "reset"
-        assert client.get("/api/overview").json()["journal"]["events"] == 3
-
-
-def test_damaged_event_stops_no_stream(
-    inspected: Inspected, client: httpx.Client
-) -> None:
-    make_journal(inspected.journal, 3)
-    change(inspected.journal, "UPDATE events SET failed = 7 WHERE id = 2")
-    with listening(client, after=0) as stream:
-        rows = [stream.next()[1] for _ in range(3)]
-    assert [row["id"] for row in rows] == [1, 2, 3]
-    assert rows[1]["verdict"] == "damaged"
-
-
-def test_page_of_a_journal_that_is_gone_is_told(
-    inspected: Inspected, client: httpx.Client
-) -> None:
-    """It reconnects with the last event that it has, and the ids start again."""
-    make_journal(inspected.journal, 3)
-    with listening(client, last_id=500) as stream:
-        assert stream.next()[0] == "reset"
-        record(inspected.journal)
-        assert stream.next_id() == 4
+        assert client.get("/api/overview").json()["journal"]["events"] == 60
 
 
 def test_changed_settings_are_loaded_and_told(

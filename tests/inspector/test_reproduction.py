@@ -1,4 +1,7 @@
-"""Issue 16: an event as a command and as a test; both are really run here."""
+"""An event as a command and as a test, both really run: hooks get the same input.
+
+What the page offers for plain events is in ``tests/pins/page/event.json``.
+"""
 
 from __future__ import annotations
 
@@ -13,80 +16,11 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HookSystem, Settings
-from hookline.inspector.desk import Desk
-from hookline.inspector.event import describe_event
-from tests.support.commandline import hookline
-from tests.support.project import Project
+from tests.support.commandline import Finished, run_command
+from tests.support.page_rows import PageProject
 
 _KEEP = "import sys; open({file!r}, 'wb').write(sys.stdin.buffer.read())"
-
-
-class Recorded:
-    """A folder with settings and a journal; its hook keeps the input that it gets."""
-
-    def __init__(self, folder: Path, hooks: list[dict[str, Any]] | None = None) -> None:
-        self.folder = folder
-        self.got = folder / "got.json"
-        script = folder / "keep.py"
-        script.write_text(_KEEP.format(file=str(self.got)))
-        keep = {"type": "command", "name": "keep", "command": _python(script)}
-        group = [{"hooks": [*(hooks or []), keep]}]
-        events = ("BeforeTool", "AfterTool", "BeforeAgent", "BeforeModel")
-        config = {"journal": str(folder / "journal.sqlite")}
-        self.settings = folder / "hooks.json"
-        content = {"hooks": dict.fromkeys(events, group), "hooksConfig": config}
-        self.settings.write_text(json.dumps(content))
-
-    def fire(self, event: str, **fields: Any) -> dict[str, Any]:
-        """Fire an event and describe it as the page does."""
-        asyncio.run(self._fire(event, fields))
-        desk = Desk(str(self.folder), str(self.settings))
-        with desk.read() as reader:
-            newest = reader.last_id()
-        return describe_event(desk, newest)
-
-    async def _fire(self, event: str, fields: dict[str, Any]) -> None:
-        config = Config("own", self.folder, Settings.from_file(self.settings))
-        async with HookSystem(config) as system:
-            await system.event_handler.fire(event, fields)
-
-    def input(self) -> dict[str, Any]:
-        """What the hook got last, without what no event can have twice."""
-        found: dict[str, Any] = json.loads(self.got.read_bytes())
-        del found["timestamp"]
-        return found
-
-    def test(self, described: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        """Run the test that the page offers."""
-        file = self.folder / described["case"]["name"]
-        file.write_text(described["case"]["text"], "utf-8")
-        return hookline("test", str(file), "-v")
-
-
-def _python(script: Path) -> str:
-    return shlex.join([sys.executable, str(script)])
-
-
-def _shell(shell: list[str], text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        shell,
-        input=text,
-        cwd=cwd,
-        env={**os.environ, "PATH": path, "LC_ALL": "C", "HISTFILE": "/dev/null"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-
-
-@pytest.fixture
-def recorded(tmp_path: Path) -> Recorded:
-    folder = tmp_path / "it's $HOME"
-    folder.mkdir()
-    return Recorded(folder)
+EVENTS = ("BeforeTool", "AfterTool", "BeforeAgent", "BeforeModel")
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -111,160 +45,171 @@ HOSTILE: dict[str, Any] = {
 }
 
 
+class Recorded:
+    """A project whose hooks are a script, and one that keeps the input it gets."""
+
+    def __init__(self, place: Path) -> None:
+        self.page = PageProject(place)
+        self.folder = self.page.folder
+        self.says = self.folder / "say.py"
+        self._got = self.folder / "got.json"
+
+    async def fire(self, event: str, **fields: Any) -> Any:
+        """Fire an event and describe it as the page does."""
+        files = {"keep.py": _KEEP.format(file=str(self._got))}
+        if not self.says.exists():
+            files["say.py"] = ""
+        hooks = [
+            {"type": "command", "name": name, "command": _python(self.folder / name)}
+            for name in ("say.py", "keep.py")
+        ]
+        settings = {"hooks": {key: [{"hooks": hooks}] for key in EVENTS}}
+        await self.page.do({"files": files, "settings": settings})
+        await self.page.do({"fire": [[event, fields]]})
+        return await self.page.ask("/api/events/1")
+
+    def input(self) -> dict[str, Any]:
+        """What the hook got last, without what no event can have twice."""
+        event: dict[str, Any] = json.loads(self._got.read_bytes())
+        self._got.unlink()
+        del event["timestamp"]
+        return event
+
+    async def test(self, described: dict[str, Any]) -> Finished:
+        """Run the test that the page offers."""
+        file = self.folder / described["case"]["name"]
+        file.write_text(described["case"]["text"], "utf-8")
+        return await asyncio.to_thread(run_command, "test", file, "-v")
+
+
+def _python(script: Path) -> str:
+    return shlex.join([sys.executable, str(script)])
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    return Recorded(tmp_path / "it's $HOME")
+
+
 @pytest.mark.parametrize(
     "shell", [["bash"], ["sh"], ["bash", "--norc", "-i"]], ids=["bash", "sh", "-i"]
 )
-def test_the_command_gives_the_hook_the_same_input(
+async def test_the_command_gives_the_hook_the_same_input(
     recorded: Recorded, shell: list[str]
 ) -> None:
-    described = recorded.fire(
+    """It is ASCII, without anything that a terminal obeys."""
+    described = await recorded.fire(
         "BeforeTool",
         tool_name="a 'tool' $(touch hacked) !!",
         tool_input=HOSTILE,
         tool_use_id="call-1",
-        session_id="s'1 $(touch hacked)\n!!",
+        session_id="s'1 $(touch hacked)\n!!\x1b[31m",
         transcript_path="/tmp/a b",
     )
-    before = recorded.input()
-    recorded.got.unlink()
+    before, text = recorded.input(), described["fire_command"]
+    assert all(character == "\n" or " " <= character <= "~" for character in text)
+    assert "!" not in text.partition("\n")[2]
     ready = "set -o history -o histexpand\n" if "-i" in shell else ""
-    done = _shell(shell, ready + described["fire_command"], recorded.folder)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = await asyncio.to_thread(
+        subprocess.run,
+        shell,
+        input=ready + text,
+        cwd=recorded.folder,
+        env={**os.environ, "PATH": path, "LC_ALL": "C", "HISTFILE": "/dev/null"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
     assert "BeforeTool: allowed" in done.stdout, done.stderr
     assert recorded.input() == before
     assert not (recorded.folder / "hacked").exists()
 
 
-def test_the_command_is_ascii_without_anything_that_a_terminal_obeys(
-    recorded: Recorded,
+async def test_the_test_is_accepted_and_gives_the_hook_the_same_input(
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    described = recorded.fire(
-        "BeforeTool", tool_name="t", tool_input=HOSTILE, session_id="\x1b[31m"
-    )
-    text = described["fire_command"]
-    assert text.isascii()
-    assert all(character == "\n" or " " <= character <= "~" for character in text)
-    assert "!" not in text.partition("\n")[2]
+    inexact = {"numbers": ["null is left out: TOML has no such value"]}
+    for name, value in HOSTILE.items():
+        with subtests.test(name):
+            recorded = Recorded(tmp_path / name)
+            described = await recorded.fire(
+                "AfterTool",
+                tool_name="t",
+                tool_input={"given": value},
+                tool_response={"llmContent": "x", "returnDisplay": "y"},
+                session_id="s 'é'",
+                mcp_context={"server_name": "m"},
+            )
+            before = recorded.input()
+            ended = await recorded.test(described)
+            assert ended.returncode == 0, ended.stdout + ended.stderr
+            assert described["case"]["inexact"] == inexact.get(name, [])
+            if name == "numbers":
+                assert before["tool_input"]["given"].pop() is None
+            assert recorded.input() == before
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_the_test_is_accepted_and_gives_the_hook_the_same_input(
-    recorded: Recorded, name: str
+TOOL = {"tool_name": "t", "tool_input": {"a": 1, "b": [1, {"c": "é"}]}}
+REQUEST = {"llm_request": {"model": "m", "messages": []}}
+WARM = {"llm_request": {"config": {"temperature": 0.5}}}
+VERDICTS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
+    "blocked": (
+        *("BeforeTool", TOOL),
+        *({"decision": "deny", "reason": "no (really) [x]*\nbecause"}, "block"),
+    ),
+    "changed": (
+        *("BeforeTool", TOOL),
+        *({"hookSpecificOutput": {"tool_input": {"a": 2, "d": "\u202e"}}}, "allow"),
+    ),
+    "ask": ("BeforeTool", TOOL, {"decision": "ask", "reason": "sure?"}, "ask"),
+    "stopped": (
+        *("BeforeAgent", {"prompt": "two\nlines"}),
+        *({"continue": False, "stopReason": "enough"}, "stop"),
+    ),
+    "request changed": ("BeforeModel", REQUEST, {"hookSpecificOutput": WARM}, "allow"),
+}
+
+
+async def test_the_test_passes_and_fails_when_the_verdict_changes(
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    described = recorded.fire(
-        "AfterTool",
-        tool_name="t",
-        tool_input={"given": HOSTILE[name]},
-        tool_response={"llmContent": "x", "returnDisplay": "y"},
-        session_id="s 'é'",
-        mcp_context={"server_name": "m"},
-    )
-    before = recorded.input()
-    done = recorded.test(described)
-    assert done.returncode == 0, done.stdout + done.stderr
-    if name == "numbers":
-        assert before["tool_input"]["given"].pop() is None
-        assert described["case"]["inexact"] == [
-            "null is left out: TOML has no such value"
-        ]
-    assert recorded.input() == before
+    for name, (event, fields, output, word) in VERDICTS.items():
+        with subtests.test(name):
+            recorded = Recorded(tmp_path / name)
+            recorded.folder.mkdir(parents=True)
+            recorded.says.write_text(f"import json; print(json.dumps({output!r}))")
+            described = await recorded.fire(event, **fields)
+            assert f'expect = "{word}"' in described["case"]["text"]
+            ended = await recorded.test(described)
+            assert ended.returncode == 0, ended.stdout + ended.stderr
+            recorded.says.write_text("")  # now it says nothing
+            assert (await recorded.test(described)).returncode == 1
 
 
-@pytest.mark.parametrize(
-    ("event", "fields", "output", "word"),
-    [
-        (
-            "BeforeTool",
-            {"tool_name": "t", "tool_input": {"a": 1}},
-            {"decision": "deny", "reason": "no (really) [x]*\nbecause"},
-            "block",
-        ),
-        (
-            "BeforeTool",
-            {"tool_name": "t", "tool_input": {"a": 1, "b": [1, {"c": "é"}]}},
-            {"hookSpecificOutput": {"tool_input": {"a": 2, "d": "\u202e"}}},
-            "allow",
-        ),
-        (
-            "BeforeTool",
-            {"tool_name": "t", "tool_input": {"a": 1}},
-            {"decision": "ask", "reason": "sure?"},
-            "ask",
-        ),
-        (
-            "BeforeAgent",
-            {"prompt": "two\nlines"},
-            {"continue": False, "stopReason": "enough"},
-            "stop",
-        ),
-        (
-            "BeforeModel",
-            {"llm_request": {"model": "m", "messages": []}},
-            {"hookSpecificOutput": {"llm_request": {"config": {"temperature": 0.5}}}},
-            "allow",
-        ),
-    ],
-    ids=["blocked", "changed", "ask", "stopped", "request changed"],
-)
-def test_the_test_passes_and_fails_when_the_verdict_changes(
-    tmp_path: Path,
-    event: str,
-    fields: dict[str, Any],
-    output: dict[str, Any],
-    word: str,
-) -> None:
-    script = tmp_path / "say.py"
-    script.write_text(f"import json; print(json.dumps({output!r}))")
-    say = {"type": "command", "name": "say", "command": _python(script)}
-    recorded = Recorded(tmp_path, [say])
-    described = recorded.fire(event, **fields)
-    assert f'expect = "{word}"' in described["case"]["text"]
-    done = recorded.test(described)
-    assert done.returncode == 0, done.stdout + done.stderr
-    script.write_text("")  # now it says nothing
-    assert recorded.test(described).returncode == 1
-
-
-def test_the_test_of_a_project_uses_its_settings(project: Project) -> None:
+async def test_the_test_of_a_project_uses_its_settings(tmp_path: Path) -> None:
+    page = PageProject(tmp_path)
     hook = {"type": "command", "name": "no", "command": "echo no >&2; exit 2"}
-    project.settings(hook)
-    project.trust()
-    words = ("fire", "BeforeTool", "--tool", "t", "--record")
-    fired = hookline(*words, cwd=project.folder)
-    assert fired.returncode == 2, fired.stderr
-    case = describe_event(Desk(str(project.folder)), 1)["case"]
+    project = {"hooks": {"BeforeTool": [{"hooks": [hook]}]}}
+    await page.do({"project": project, "trust": True})
+    await page.do({"fire": [["BeforeTool", {"tool_name": "t", "tool_input": {}}]]})
+    case = (await page.ask("/api/events/1"))["case"]
     assert case["text"].startswith('settings = "project"\n')
-    file = project.write(f".hookline/{case['name']}", case["text"])
-    done = hookline("test", str(file), cwd=project.folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+    file = page.folder / ".hookline" / case["name"]
+    file.write_text(case["text"])
+    ended = await asyncio.to_thread(run_command, "test", file, cwd=page.folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_a_failing_hook_is_expected_to_fail(tmp_path: Path) -> None:
-    broken = {"type": "command", "name": "broken", "command": "exit 1"}
-    recorded = Recorded(tmp_path, [broken])
-    described = recorded.fire("BeforeTool", tool_name="t", tool_input={})
-    assert "fails = true" in described["case"]["text"]
-    assert recorded.test(described).returncode == 0
-
-
-def test_copies_of_masked_and_cut_inputs_say_that_they_are_not_exact(
+async def test_placeholders_of_tests_and_deep_values_are_noted(
     recorded: Recorded,
 ) -> None:
-    masked = recorded.fire(
-        "BeforeTool", tool_name="t", tool_input={"password": "hunter2"}
-    )
-    assert masked["inexact"] == ["credentials in the input are masked"]
-    assert "hunter2" not in json.dumps(masked)
-    cut = recorded.fire("BeforeTool", tool_name="t", tool_input={"a": "x" * 300_000})
-    assert cut["inexact"] == ["the input is truncated"]
-    assert cut["case"]["inexact"] == cut["inexact"]
-
-
-def test_placeholders_of_tests_and_deep_values_are_noted(recorded: Recorded) -> None:
     given = {"a": "{cwd}/x", "deep": nested(100)}
-    described = recorded.fire("BeforeTool", tool_name="t", tool_input=given)
+    described = await recorded.fire("BeforeTool", tool_name="t", tool_input=given)
     assert described["inexact"] == []
     assert described["case"]["inexact"] == [
         "{cwd} and {server} are replaced when the test runs",
         "parts that are nested too deeply are left out",
     ]
-    assert recorded.test(described).returncode == 0
+    assert (await recorded.test(described)).returncode == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HookEventName, HookSystem
-
-from .support import (
+from hookline import Config, HookSystem
+from tests.support.journals import (
     command,
     entries,
     on,
@@ -23,59 +21,6 @@ from .support import (
     targets,
     wait_until,
 )
-
-SAYS_BLOCK = """cat >/dev/null; echo '{"decision": "block", "reason": "no"}'"""
-
-
-async def test_a_fire_is_recorded_with_input_plan_results_and_verdict(
-    tmp_path: Path,
-) -> None:
-    journal = tmp_path / "j.sqlite"
-    hooks = on("BeforeTool", command(SAYS_BLOCK, "guard"), command("true", "other"))
-    fields = {"tool_name": "write_file", "tool_input": {"path": "a"}}
-    result = await record(tmp_path, journal, "BeforeTool", fields, hooks)
-    assert result.blocked
-    full = only_entry(journal)
-    assert full.entry.verdict == "blocked"
-    assert full.entry.reason == "no"
-    assert full.entry.blockers == "guard"
-    assert full.entry.session == "s-1"
-    assert full.input["tool_input"] == {"path": "a"}
-    assert full.input["hook_event_name"] == "BeforeTool"
-    assert full.plan is not None
-    assert [hook["name"] for hook in full.plan["hooks"]] == ["guard", "other"]
-    assert [hook["name"] for hook in full.hooks] == ["guard", "other"]
-    assert full.hooks[0]["output"] == {"decision": "block", "reason": "no"}
-    assert full.decided.blocked
-
-
-async def test_a_fire_that_matched_nothing_is_recorded(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    hooks = on("BeforeTool", command(SAYS_BLOCK), matcher="other")
-    fields = {"tool_name": "write_file", "tool_input": {"path": "a"}}
-    await record(tmp_path, journal, "BeforeTool", fields, hooks)
-    full = only_entry(journal)
-    assert (full.entry.verdict, full.entry.hook_count, full.plan) == (
-        "allowed",
-        0,
-        None,
-    )
-    assert full.input["tool_name"] == "write_file"
-
-
-@pytest.mark.parametrize("event", list(HookEventName))
-async def test_every_event_is_recorded(tmp_path: Path, event: HookEventName) -> None:
-    from tests.support.workshop import INPUTS
-
-    journal = tmp_path / "j.sqlite"
-    result = await record(tmp_path, journal, event.value, INPUTS[event])
-    assert result.aggregated.success
-    full = only_entry(journal)
-    assert full.entry.event == event.value
-    if "llm_request" in INPUTS[event]:
-        assert full.input["llm_request"]["messages"] == [
-            {"role": "user", "content": "hi"}
-        ]
 
 
 async def test_what_the_host_changes_after_the_fire_is_not_recorded(
@@ -150,16 +95,6 @@ async def test_unusual_values_are_recorded_as_hooks_would_see_them(
     assert first.input["tool_input"]["object"] == "x"
 
 
-async def test_a_payload_that_no_translator_knows_changes_no_verdict(
-    tmp_path: Path,
-) -> None:
-    journal = tmp_path / "j.sqlite"
-    async with system_at(tmp_path, journal) as system:
-        result = await system.event_handler.fire_before_model_event(object())
-    assert result.aggregated.success
-    assert "object object" in only_entry(journal).input["llm_request"]
-
-
 OPENAI = {
     "model": "gpt",
     "temperature": 0.5,
@@ -202,30 +137,6 @@ async def test_an_event_on_which_hookline_failed_is_recorded(tmp_path: Path) -> 
     full = only_entry(journal)
     assert full.entry.failed
     assert full.errors[0]["stage"] == "translation"
-
-
-async def test_a_failed_hook_is_recorded_with_its_error(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    hooks = on("BeforeAgent", command("echo oops >&2; exit 7", "crash"))
-    await record(tmp_path, journal, "BeforeAgent", {"prompt": "x"}, hooks)
-    full = only_entry(journal)
-    assert full.entry.failed
-    assert full.entry.failing == "crash"
-    (hook,) = full.hooks
-    assert (hook["exit_code"], hook["stderr"], hook["failed"]) == (7, "oops", True)
-
-
-async def test_an_observed_block_is_recorded_as_one_that_would_block(
-    tmp_path: Path,
-) -> None:
-    journal = tmp_path / "j.sqlite"
-    hooks = on("BeforeTool", command(SAYS_BLOCK, mode="observe"))
-    fields = {"tool_name": "t", "tool_input": {}}
-    await record(tmp_path, journal, "BeforeTool", fields, hooks)
-    full = only_entry(journal)
-    assert full.entry.verdict == "allowed"
-    assert (full.hooks[0]["blocked"], full.hooks[0]["would_block"]) == (False, True)
-    assert full.hooks[0]["output"] == {"decision": "block", "reason": "no"}
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
@@ -275,31 +186,6 @@ async def test_a_call_in_flight_during_dispose_is_recorded(tmp_path: Path) -> No
     assert prompts == ["before", "after", "again"]
 
 
-async def test_credentials_are_masked_in_input_and_output(tmp_path: Path) -> None:
-    journal = tmp_path / "j.sqlite"
-    said = {
-        "decision": "block",
-        "reason": "found password=hunter2",
-        "hookSpecificOutput": {"tool_input": {"api_key": "hunter2"}},
-    }
-    hooks = on("BeforeTool", command(f"echo '{json.dumps(said)}'"))
-    given = {
-        "url": "x",
-        "headers": {"Authorization": "Bearer hunter2"},
-        "body": '{"password": "hunter2"}',
-        "list": [{"client_secret": ["hunter2"]}],
-    }
-    fields = {"tool_name": "fetch", "tool_input": given}
-    await record(tmp_path, journal, "BeforeTool", fields, hooks)
-    full = only_entry(journal)
-    assert full.entry.input_masked
-    assert full.entry.output_masked
-    assert full.input["tool_input"]["url"] == "x"
-    assert full.input["tool_input"]["headers"] == {"Authorization": "[masked]"}
-    for file in tmp_path.iterdir():
-        assert b"hunter2" not in file.read_bytes()
-
-
 async def test_what_is_over_the_limit_is_truncated_and_marked(tmp_path: Path) -> None:
     journal = tmp_path / "j.sqlite"
     hooks = on("BeforeTool", command("head -c 300000 /dev/zero | tr '\\0' x"))
@@ -316,15 +202,6 @@ async def test_what_is_over_the_limit_is_truncated_and_marked(tmp_path: Path) ->
     assert "[cut: 400000 characters]" in seen["content"]
     assert "[cut: 300000 characters]" in full.hooks[0]["stdout"]
     assert journal.stat().st_size < 1_000_000
-
-
-async def test_nothing_is_recorded_unless_enabled(tmp_path: Path) -> None:
-    from hookline import Config, HookSystem, Settings
-
-    system = HookSystem(Config("s", tmp_path, Settings.from_mapping({})))
-    async with system:
-        await system.event_handler.fire_before_agent_event("x")
-    assert list(tmp_path.iterdir()) == []
 
 
 async def test_nothing_is_recorded_in_a_replay(

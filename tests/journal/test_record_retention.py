@@ -12,9 +12,7 @@ import pytest
 from hookline.journal.record import JournalRecorder, delete_some
 from hookline.journal.rows import Limits
 from hookline.journal.store import open_for_writing
-from tests.support.journals import make_journal
-
-from .support import entries, is_intact, record_write
+from tests.support.journals import entries, is_intact, make_journal, record_write
 
 DAY = 86400
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.journals import count, is_intact, targets, wait_until
 from tests.support.python import PATIENCE_S, run_python, start_python
-
-from .support import count, is_intact, targets, wait_until
 
 FIRES = """
     import asyncio, os, sys

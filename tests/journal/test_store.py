@@ -16,15 +16,14 @@ from hookline.errors import JournalError
 from hookline.journal.query import read_journal
 from hookline.journal.record import JournalRecorder
 from hookline.journal.store import open_for_writing
-from tests.support.python import run_python
-
-from .support import (
+from tests.support.journals import (
     entries,
     is_intact,
     record_write,
     system_at,
     wait_until,
 )
+from tests.support.python import run_python
 
 
 def foreign_text(path: Path) -> None:

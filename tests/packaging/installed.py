@@ -16,34 +16,9 @@ from tests.docs.pages import Command, comparable, fits, steps_of
 
 from .contents import ROOT
 
-OK, FAILED, BLOCKED = 0, 1, 2
+OK, BLOCKED = 0, 2
 WRITE_ENV = "BeforeTool --tool write_file --tool-input"
-CORE = (
-    ("init", OK, "wrote  .hookline/settings.json"),
-    ("test .hookline", OK, "3 passed"),
-    ("trust --yes", OK, "trusted"),
-    (f'fire {WRITE_ENV} \'{{"path": ".env"}}\' --record', BLOCKED, "out of .env"),
-    ("list", OK, "no-env-files"),
-    ("explain BeforeTool --tool write_file", OK, "would run"),
-    ("check", OK, "0 errors"),
-    ("log", OK, "blocked"),
-    ("stats", OK, "no-env-files"),
-    ("replay", OK, "1 event replayed"),
-    ("recipes", OK, "secret-scan"),
-    ("init --rule --cwd ../other", OK, "pip install 'cel-expr-python>="),
-    ("paths", OK, ".hookline"),
-    ("help fire", OK, "hookline fire"),
-    ("completion bash", FAILED, "pip install 'shtab>="),
-    ("schema", OK, "json-schema.org"),
-    ("install claude", OK, "wrote  .claude/settings.json"),
-    ("migrate --from claude theirs.json --output ours.json", OK, "wrote"),
-    ("bridge claude PreToolUse < event.json", OK, "deny"),
-    ("uninstall claude", OK, "removed"),
-    ("inspect --no-open", FAILED, "pip install 'starlette>="),
-    ("serve --bus nats://127.0.0.1:1", FAILED, "pip install 'nats-py[nkeys]>="),
-    ("request BeforeTool --bus nats://127.0.0.1:1", FAILED, "pip install 'nats-py"),
-)
-"""Commands, their exit status, and what they say."""
+CORE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text())["command"]
 EVENT = (
     '{"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Write",'
     ' "tool_input": {"file_path": ".env", "content": ""}}'
@@ -99,7 +74,7 @@ def problems_of_core(place: Place) -> Iterator[str]:
     (place.folder / ".." / "other").mkdir()
     versions = ((f"{how} --version", OK, version) for how in _WAYS)
     helps = ((f"hookline {name} --help", OK, f"hookline {name}") for name in COMMANDS)
-    commands = ((f"hookline {line}", status, words) for line, status, words in CORE)
+    commands = ((f"hookline {it['line']}", it["status"], it["says"]) for it in CORE)
     yield from _problems(place, [*versions, *helps, *commands])
     shown = place.run("hookline demo").stdout
     wanted = [*(event.value for event in HookEventName), "hookline log --everywhere"]

@@ -7,224 +7,239 @@ it says, and that nothing of the group lives on.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
+import pty
+import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hookline.processes.process import ProcessOutcome, run_process
-from hookline.processes.spawn import ProcessSpec
+from hookline import HookSystem
 from hookline.processes.watcher import watcher
-from tests.support.processes import descriptors_left
-from tests.support.workshop import Workshop
-
-
-def spec(command: str, folder: Path, **more: object) -> ProcessSpec:
-    bounds = {"timeout_s": 30.0, "max_output_bytes": 1 << 20, "stdin": b"{}"} | more
-    return ProcessSpec(
-        argv=("/bin/bash", "-c", command),
-        cwd=str(folder),
-        env=dict(os.environ),
-        **bounds,  # type: ignore[arg-type]  # a dict of keywords
-    )
-
-
-def group_members(marker: str) -> list[str]:
-    """Living processes that have the marker on their command line."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if marker.encode() in words and state not in "ZX":
-            found.append(pid)
-    return found
-
-
-def own_children() -> list[str]:
-    me = str(os.getpid())
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[1] == me:
-            found.append(pid)
-    return found
+from hookline.protocol.results import FailureCause, HookExecutionResult
+from tests.support.processes import children, descriptors_left, marked, until
+from tests.support.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
 async def nothing_leaks() -> AsyncIterator[None]:
     watcher.stop()
     gc.collect()  # what other tests left open must not be closed meanwhile
-    children, descriptors = set(own_children()), len(os.listdir("/proc/self/fd"))
+    processes, descriptors = set(children()), len(os.listdir("/proc/self/fd"))
     yield
     watcher.stop()
-    assert set(own_children()) <= children
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert set(children()) <= processes
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
-async def test_timeout_gives_the_group_a_chance_to_end_itself(tmp_path: Path) -> None:
+def marked_hook(workspace: Workspace, command: str, **more: Any) -> dict[str, Any]:
+    """A hook whose processes can be found by their environment."""
+    return workspace.runs(command, env={"MARK": str(workspace.folder)}, **more)
+
+
+def left_of(workspace: Workspace) -> list[int]:
+    return marked(f"MARK={workspace.folder}")
+
+
+async def run(workspace: Workspace, hook: dict[str, Any]) -> HookExecutionResult:
+    result = await workspace.fire("BeforeTool", hook)
+    [ran] = result.aggregated.hook_results
+    return ran
+
+
+async def test_timeout_gives_the_group_a_chance_to_end_itself(
+    workspace: Workspace,
+) -> None:
+    """SIGTERM first: to the leader, and to a child whose leader went at once."""
     tidy = "trap 'echo tidied; exit 3' TERM; sleep 60 & wait"
-    outcome = await run_process(spec(tidy, tmp_path, timeout_s=0.3))
-    assert outcome.timed_out
-    assert outcome.stdout == b"tidied\n"
-
-
-async def test_timeout_kills_a_hook_that_ignores_sigterm(tmp_path: Path) -> None:
-    stubborn = "trap '' TERM; while :; do sleep 0.05; done # stubborn-hook-marker"
-    outcome = await run_process(spec(stubborn, tmp_path, timeout_s=0.2, grace_s=0.3))
-    assert (outcome.timed_out, outcome.exit_code) == (True, -9)
-    assert group_members("stubborn-hook-marker") == []
-
-
-async def test_timeout_leaves_no_child_that_ignores_sigterm_behind(
-    tmp_path: Path,
-) -> None:
-    """The leader dies at SIGTERM, its child does not."""
-    child = "bash -c 'trap \"\" TERM; while :; do sleep 0.05; done # orphan-marker'"
-    outcome = await run_process(
-        spec(f"{child} & sleep 60", tmp_path, timeout_s=0.3, grace_s=0.3)
-    )
-    assert outcome.timed_out
-    assert group_members("orphan-marker") == []
-
-
-async def test_timeout_lets_a_child_use_its_grace(tmp_path: Path) -> None:
-    """SIGKILL comes after the grace, also when the leader went at once."""
+    ran = await run(workspace, marked_hook(workspace, tidy, timeout=300))
+    assert (ran.timed_out, ran.stdout, ran.exit_code) == (True, "tidied", 3)
     child = "bash -c 'trap \"sleep 0.5; touch cleaned; exit\" TERM; sleep 60 & wait'"
-    outcome = await run_process(
-        spec(f"{child} & sleep 60", tmp_path, timeout_s=0.3, grace_s=20.0)
-    )
-    assert outcome.timed_out
-    assert (tmp_path / "cleaned").exists()
+    hook = marked_hook(workspace, f"{child} & sleep 60", timeout=300)
+    assert (await run(workspace, hook)).timed_out
+    assert workspace.ran("cleaned")
+    assert left_of(workspace) == []
 
 
-async def test_grandchild_holding_stdout_open_does_not_hold_up_the_answer(
-    workshop: Workshop,
+async def test_timeout_kills_what_ignores_sigterm(workspace: Workspace) -> None:
+    """The leader, and a child whose leader went at once."""
+    deaf = "trap '' TERM; while :; do sleep 0.05; done"
+    child = "bash -c 'trap \"\" TERM; while :; do sleep 0.05; done' & sleep 60"
+    hooks = [marked_hook(workspace, one, timeout=300) for one in (deaf, child)]
+    result = await workspace.fire("BeforeTool", *hooks)
+    ended = [(ran.timed_out, ran.exit_code) for ran in result.aggregated.hook_results]
+    assert ended == [(True, -signal.SIGKILL), (True, -signal.SIGTERM)]
+    assert left_of(workspace) == []
+
+
+async def test_child_left_running_on_purpose_is_not_killed(
+    workspace: Workspace,
 ) -> None:
-    hook = workshop.runs("""sleep 60 & echo '{"decision":"block","reason":"r"}'""")
-    started = time.monotonic()
-    result = await workshop.fire("BeforeTool", hook)
-    assert (result.blocked, result.reason) == (True, "r")
-    assert time.monotonic() - started < 30
+    later = "(sleep 0.3; touch later) >/dev/null 2>&1 & exit 0"
+    assert (await run(workspace, workspace.runs(later))).exit_code == 0
+    await until(str(workspace.folder / "later"))
 
 
-async def test_child_left_running_on_purpose_is_not_killed(tmp_path: Path) -> None:
-    later = "(sleep 0.4; touch later) >/dev/null 2>&1 & exit 0"
-    outcome = await run_process(spec(later, tmp_path))
-    assert outcome.exit_code == 0
-    for _ in range(600):
-        if (tmp_path / "later").exists():
-            break
-        await asyncio.sleep(0.05)
-    assert (tmp_path / "later").exists()
-
-
-async def test_hook_that_never_reads_a_big_stdin_times_out_cleanly(
-    tmp_path: Path,
-) -> None:
-    outcome = await run_process(
-        spec("sleep 60", tmp_path, timeout_s=0.3, stdin=b"x" * 5_000_000)
-    )
-    assert outcome.timed_out
-
-
-async def test_endless_output_is_bounded_and_marked(tmp_path: Path) -> None:
-    outcome = await run_process(
-        spec("yes; true", tmp_path, timeout_s=0.5, max_output_bytes=10_000)
-    )
-    assert (outcome.timed_out, outcome.stdout_truncated) == (True, True)
-    assert len(outcome.stdout) == 10_000
-
-
-async def test_output_of_exactly_the_limit_is_not_truncated(tmp_path: Path) -> None:
-    outcome = await run_process(
-        spec("head -c 5000 /dev/zero", tmp_path, max_output_bytes=5000)
-    )
-    assert (len(outcome.stdout), outcome.stdout_truncated) == (5000, False)
-
-
-async def test_cancellation_kills_the_whole_group(tmp_path: Path) -> None:
-    forker = (
-        "sleep 60 & bash -c 'trap \"\" TERM; sleep 60' & touch up; wait # cancel-me"
-    )
-    task = asyncio.create_task(run_process(spec(forker, tmp_path)))
-    for _ in range(600):
-        if (tmp_path / "up").exists():
-            break
-        await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert group_members("cancel-me") == []
-
-
-async def test_cancellation_while_output_is_drained_leaks_nothing(
-    tmp_path: Path,
-) -> None:
-    task = asyncio.create_task(
-        run_process(spec("sleep 0.6 & touch exited; exit 0", tmp_path))
-    )
-    for _ in range(600):
-        if (tmp_path / "exited").exists():
-            break
-        await asyncio.sleep(0.01)
-    task.cancel()
+@contextmanager
+def sigchld_ignored() -> Iterator[None]:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        outcome = await task
-    except asyncio.CancelledError:
-        outcome = None
-    assert outcome is None or outcome.exit_code == 0
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 async def test_a_host_that_ignores_sigchld_gets_no_exit_code(
-    tmp_path: Path,
+    workspace: Workspace,
 ) -> None:
     """The kernel reaps the child itself then, and its exit status is lost."""
-    import signal
-
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    try:
-        outcome = await run_process(spec("exit 0", tmp_path))
-    finally:
-        signal.signal(signal.SIGCHLD, before)
-    assert outcome.exit_code is None
+    with sigchld_ignored():
+        ran = await run(workspace, workspace.runs("echo no >&2; exit 2"))
+    assert (ran.exit_code, ran.cause) == (None, FailureCause.CRASH)
+    assert ran.error == "ended, but another part of the host took its exit status"
 
 
 async def test_without_a_pidfd_the_end_is_found_by_polling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on macOS."""
     monkeypatch.delattr(os, "pidfd_open")
-    outcome = await run_process(spec("sleep 0.1; echo out; exit 5", tmp_path))
-    assert (outcome.exit_code, outcome.stdout) == (5, b"out\n")
-    outcome = await run_process(spec("sleep 60", tmp_path, timeout_s=0.2))
-    assert outcome.timed_out
+    ran = await run(workspace, workspace.runs("sleep 0.1; echo out; exit 5"))
+    assert (ran.exit_code, ran.stdout) == (5, "out")
+    assert (await run(workspace, workspace.runs("sleep 60", timeout=200))).timed_out
 
 
-async def test_descriptors_running_out_is_an_outcome(tmp_path: Path) -> None:
-    outcomes: list[ProcessOutcome] = []
-    for room in range(9):
-        with descriptors_left(room):
-            outcomes.append(await run_process(spec("exit 0", tmp_path)))
-    assert "could not start" in (outcomes[0].spawn_error or "")
-    assert all(o.exit_code == 0 or o.spawn_error for o in outcomes)
+async def test_descriptors_running_out_is_an_outcome(workspace: Workspace) -> None:
+    """At whatever step of the start, and the hook's policy applies."""
+    closing = workspace.runs("exit 0", onError="block")
+    settings = workspace.settings("BeforeTool", closing)
+    errors = []
+    async with HookSystem(workspace.config(settings)) as hooks:
+        for room in range(9):
+            with descriptors_left(room):
+                result = await hooks.event_handler.fire_before_tool_event("x", {})
+            [ran] = result.aggregated.hook_results
+            failed = (FailureCause.SPAWN, True)
+            assert (ran.cause, result.blocked) in (failed, (None, False))
+            errors.append(ran.error)
+    assert "could not start" in (errors[0] or "")
+    assert all(error is None or "could not start" in error for error in errors)
 
 
-async def test_many_at_once_all_come_back(tmp_path: Path) -> None:
-    specs = [spec(f"echo {n}; exit {n % 3}", tmp_path) for n in range(60)]
-    outcomes = await asyncio.gather(*map(run_process, specs))
-    assert [o.exit_code for o in outcomes] == [n % 3 for n in range(60)]
-    assert [int(o.stdout) for o in outcomes] == list(range(60))
+async def test_many_at_once_all_come_back(workspace: Workspace) -> None:
+    command = 'read line; echo "${line##*number}" | tr -dc 0-9 >&2; exit 2'
+    settings = workspace.settings("BeforeTool", workspace.runs(command))
+    async with HookSystem(workspace.config(settings)) as hooks:
+        fire = hooks.event_handler.fire_before_tool_event
+        events = [fire("x", {"number": number}) for number in range(60)]
+        results = await asyncio.gather(*events)
+    assert [result.reason for result in results] == [str(n) for n in range(60)]
+
+
+async def test_cancellation_while_output_is_drained_leaks_nothing(
+    workspace: Workspace,
+) -> None:
+    hook = workspace.runs("sleep 0.6 & touch exited; exit 0")
+    task = asyncio.create_task(workspace.fire("BeforeTool", hook))
+    await until(str(workspace.folder / "exited"))
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled() or not task.result().blocked
+
+
+LOOK = """
+grep SigIgn /proc/self/status | cut -f2 >&2
+cut -d ' ' -f 5 /proc/$$/stat >&2
+echo $$ >&2
+cd /proc/self/fd; echo * >&2
+exit 2
+"""
+
+
+@pytest.mark.parametrize("how", ["quick", "subprocess"])
+async def test_process_gets_three_descriptors_a_group_and_default_signals(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """protocol.md#process: no descriptor of the host's, no terminal, one group.
+
+    Also where the quick way to start a program is missing in this Python.
+    """
+    if how == "subprocess":
+        monkeypatch.setattr("hookline.processes.spawn._fork_exec", None)
+    assert signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN
+    leaky = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(leaky, True)
+    try:
+        result = await workspace.fire("BeforeTool", workspace.runs(LOOK))
+    finally:
+        os.close(leaky)
+    ignored, group, pid, descriptors = (result.reason or "").splitlines()
+    assert not int(ignored, 16) & 1 << signal.SIGPIPE - 1
+    assert group == pid
+    assert descriptors == "0 1 2 3"  # and the one that lists them
+
+
+HOST = """
+import asyncio, sys
+from hookline import Config, HookSystem, Settings
+if "subprocess" in sys.argv:
+    import hookline.processes.spawn as spawn
+    spawn._fork_exec = None
+open("/dev/tty").close()
+hook = {"type": "command", "command": "(: < /dev/tty) 2>/dev/null && exit 2; exit 0"}
+settings = Settings.from_mapping({"hooks": {"BeforeTool": [{"hooks": [hook]}]}})
+async def fire():
+    async with HookSystem(Config("s", "/", settings)) as hooks:
+        return await hooks.event_handler.fire_before_tool_event("t", {})
+sys.exit(7 if asyncio.run(fire()).blocked else 0)
+"""
+
+
+@pytest.mark.parametrize("how", ["quick", "subprocess"])
+def test_process_has_no_terminal_though_its_host_has_one(how: str) -> None:
+    """protocol.md#process: the behaviour is the same with and without a TTY."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", HOST, how])
+    try:
+        status = os.waitpid(pid, 0)[1]
+    finally:
+        os.close(master)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+class LoopThatCannotWatch(asyncio.SelectorEventLoop):
+    """An event loop whose selector has no room for the end of a process."""
+
+    # The base class ties the arguments to the callback's, which no test needs.
+    def add_reader(  # type: ignore[override]
+        self, fd: Any, callback: Any, *args: Any
+    ) -> None:
+        if "[pidfd]" in str(Path(f"/proc/self/fd/{fd}").readlink()):
+            raise OSError(errno.ENOSPC, "no watch left")
+        super().add_reader(fd, callback, *args)
+
+
+@pytest.mark.parametrize("kind", ["command", "worker"])
+def test_process_that_cannot_be_watched_is_a_failure_and_leaks_nothing(
+    workspace: Workspace, kind: str
+) -> None:
+    hook = {**marked_hook(workspace, "sleep 60; true"), "type": kind}
+    with asyncio.Runner(loop_factory=LoopThatCannotWatch) as runner:
+        before = len(os.listdir("/proc/self/fd"))
+        ran = runner.run(run(workspace, hook))
+        watcher.stop()
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert (ran.cause, ran.exit_code) == (FailureCause.SPAWN, None)
+    assert "no watch left" in (ran.error or "")
+    assert left_of(workspace) == []
 
 
 FORK = """
@@ -239,7 +254,12 @@ raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
-def test_fork_does_not_wait_for_slots_that_its_parent_has_taken() -> None:
-    """Issue 12.16: it would wait forever, since nobody gives them back in it."""
-    done = subprocess.run([sys.executable, "-c", FORK], check=False)
+def test_fork_does_not_wait_for_slots_that_its_parent_has_taken(
+    tmp_path: Path,
+) -> None:
+    """Issue 12.16: it would wait forever, since nobody gives them back in it.
+
+    By the slots themselves: a hook that runs at the moment of a fork is rare.
+    """
+    done = subprocess.run([sys.executable, "-c", FORK], check=False, cwd=tmp_path)
     assert done.returncode == 0

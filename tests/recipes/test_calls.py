@@ -31,11 +31,6 @@ ALPHABETS = {
     "d": string.digits,
 }
 LOADED = {file.stem: file.read_text("utf-8").splitlines() for file in CALLS.iterdir()}
-CASES = [
-    pytest.param(name, line, id=f"{name}-{number}")
-    for name, lines in sorted(LOADED.items())
-    for number, line in enumerate(lines, 1)
-]
 
 
 def filled(line: str, cwd: str) -> tuple[str, str, dict[str, Any]]:
@@ -69,11 +64,15 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "line"), CASES)
-def test_recipe_judges_a_real_call(name: str, line: str, project: Path) -> None:
+@pytest.mark.parametrize("name", sorted(LOADED))
+def test_recipe_judges_real_calls(
+    name: str, project: Path, subtests: pytest.Subtests
+) -> None:
     """Issue 13.7."""
-    expected, tool, tool_input = filled(line, str(project))
-    assert judge(name, tool, tool_input, project) == expected
+    for number, line in enumerate(LOADED[name], 1):
+        with subtests.test(f"{name}.jsonl, line {number}"):
+            expected, tool, tool_input = filled(line, str(project))
+            assert judge(name, tool, tool_input, project) == expected
 
 
 def test_every_guard_has_calls_of_both_kinds() -> None:
@@ -86,12 +85,10 @@ SHELLS = ("Bash", "run_shell_command", "shell", "execute_command", "run_in_termi
 WRITERS = ("Write", "write_file", "Edit", "MultiEdit", "apply_patch", "replace")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, one in RECIPES.items() if one.places[0].matcher]
-)
-def test_a_matcher_knows_the_tools_of_other_agents(name: str) -> None:
+def test_matchers_know_the_tools_of_other_agents() -> None:
     """Issue 13.7: ``Bash`` is not ``bash``."""
-    matcher = RECIPES[name].places[0].matcher or ""
-    assert "shell" in matcher or "write" in matcher
-    tools = (*(SHELLS if "shell" in matcher else ()), *(WRITERS * ("write" in matcher)))
-    assert all(map(searcher(matcher), tools))
+    matchers = [recipe.places[0].matcher for recipe in RECIPES.values()]
+    for matcher in filter(None, matchers):
+        assert "shell" in matcher or "write" in matcher
+        tools = [*(SHELLS * ("shell" in matcher)), *(WRITERS * ("write" in matcher))]
+        assert all(map(searcher(matcher), tools))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,19 +37,17 @@ TOML = {
 }
 
 
-def cases() -> Iterator[Any]:
+def test_hooks_are_added_and_the_rest_of_the_text_stays(
+    subtests: pytest.Subtests,
+) -> None:
     for ending, texts in (("json", JSON), ("toml", TOML)):
         for name, text in texts.items():
-            variants = {"": text, "CRLF": text.replace("\n", "\r\n")}
-            variants["BOM"] = f"\ufeff{text}"
-            for kind, variant in variants.items():
-                yield pytest.param(
-                    variant, f"settings.{ending}", id=f"{ending}-{name} {kind}".strip()
-                )
+            with subtests.test(f"{ending}: {name}"):
+                for variant in (text, text.replace("\n", "\r\n"), f"\ufeff{text}"):
+                    check_merge(variant, f"settings.{ending}")
 
 
-@pytest.mark.parametrize(("text", "file"), list(cases()))
-def test_hooks_are_added_and_the_rest_of_the_text_stays(text: str, file: str) -> None:
+def check_merge(text: str, file: str) -> None:
     before = parse_text(text.removeprefix("\ufeff"), file)
     merged = merge_groups(text, file, WANTED)
     assert not merged.by_hand

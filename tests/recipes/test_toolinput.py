@@ -41,18 +41,11 @@ def test_a_shell_tool_may_name_its_field_as_it_likes() -> None:
     assert shell_line_of({**event, "tool_name": "write"}) == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["Bash", "BASH", "run_shell_command", "execute_command"]
-)
-def test_shell_tools_are_known_in_any_case(name: str) -> None:
-    assert is_shell(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["execute_sql", "execute_python", "BashOutput", "Read"]
-)
-def test_other_tools_are_no_shells(name: str) -> None:
-    assert not is_shell(name)
+def test_shell_tools_are_known_in_any_case_and_others_are_none() -> None:
+    assert all(map(is_shell, ["Bash", "BASH", "run_shell_command", "execute_command"]))
+    assert not any(
+        map(is_shell, ["execute_sql", "execute_python", "BashOutput", "Read"])
+    )
 
 
 def test_an_editor_that_views_only_reads() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hookline import Settings, SettingsError
-from hookline.cli.main import main
+from tests.support.commandline import run_command
 
 HOOK = '{"type": "command", "command": "x"}'
 GROUP = f'{{"hooks": [{HOOK}]}}'
@@ -38,13 +38,12 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("stem", ["settings", "settings.local"])
 @pytest.mark.parametrize("name", FILES)
 def test_file_that_holds_too_much_is_one_error_at_once(
-    tmp_path: Path, name: str, stem: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str
 ) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     ending, text = FILES[name]
+    stem = "settings.local" if "hooks" in name else "settings"
     file = tmp_path / "project" / ".hookline" / f"{stem}.{ending}"
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -79,7 +78,7 @@ def test_ten_thousand_hooks_are_not_too_many(tmp_path: Path) -> None:
     ids=["groups", "list", "object"],
 )
 def test_hundred_warnings_are_told_and_the_rest_is_one_line(
-    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "settings.json"
     file.write_text(text)
@@ -88,5 +87,6 @@ def test_hundred_warnings_are_told_and_the_rest_is_one_line(
     assert time.monotonic() - began < 10
     assert len(warnings) == 101
     assert "further problems: 'hookline check' shows them" in warnings[-1]
-    assert main(["fire", "BeforeTool", "--tool", "x", "--settings", str(file)]) == 0
-    assert len(capsys.readouterr().err) < 50_000
+    fired = run_command("fire", "BeforeTool", "--tool", "x", "--settings", file)
+    assert fired.returncode == 0
+    assert len(fired.stderr) < 50_000

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hookline import Config, Settings, SettingsError
-from hookline.cli.main import main
 from hookline.settings.locations import SettingsPlaces
+from tests.support.commandline import run_command
 from tests.support.project import Project
 
 RULE = {"hooks": {"BeforeTool": [{"hooks": [{"type": "rule", "when": "true"}]}]}}
@@ -97,19 +97,6 @@ async def test_project_file_that_cannot_be_read_is_its_own_matter(
     assert (await project.fire()).blocked
 
 
-@pytest.mark.parametrize("how", ["directory", "loop"])
-def test_approval_that_cannot_be_read_raises(project: Project, how: str) -> None:
-    """protocol.md#settings: it is not the same as none, whatever the project says."""
-    project.guarded()
-    assert project.trust() == 0
-    (record,) = project.record_files()
-    make_unreadable(record, how)
-    project.settings()
-    with pytest.raises(SettingsError, match="approved") as caught:
-        Config.load(project.folder)
-    assert str(record) in str(caught.value)
-
-
 @pytest.mark.parametrize("whose", ["user", "project", "extension"])
 def test_loading_without_descriptors_raises(
     project: Project, tmp_path: Path, whose: str
@@ -148,10 +135,7 @@ def test_bridge_refuses_tools_while_settings_cannot_be_read(
     call: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
     sent = {"hook_event_name": event, "cwd": str(project.folder), "session_id": "s"}
     text = "{" if event == "not JSON" else json.dumps({**sent, **call})
-    command = [sys.executable, "-m", "hookline", "bridge", "claude"]
-    done = subprocess.run(
-        command, check=False, input=text, capture_output=True, text=True
-    )
+    done = run_command("bridge", "claude", stdin=text)
     assert str(file) in done.stdout + done.stderr
     if event == "PreToolUse":
         answer = json.loads(done.stdout)["hookSpecificOutput"]
@@ -162,10 +146,10 @@ def test_bridge_refuses_tools_while_settings_cannot_be_read(
 
 
 def test_check_names_settings_that_cannot_be_read(
-    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    project: Project, tmp_path: Path
 ) -> None:
     """protocol.md#settings: an error, as of every other command."""
     file = tmp_path / "config" / "hookline" / "settings.json"
     make_unreadable(file, "dangling")
-    assert main(["check", "--cwd", str(project.folder)]) == 1
-    assert str(file) in capsys.readouterr().err
+    checked = run_command("check", "--cwd", project.folder)
+    assert (checked.returncode, str(file) in checked.stderr) == (1, True)

@@ -1,9 +1,16 @@
+"""Settings files that cannot or must not be read, and texts that take too long.
+
+What a readable file comes to is in ``tests/pins/settings/texts.json``.
+"""
+
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,87 +18,78 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.errors import SettingsError
+from hookline import Settings, SettingsError
 from hookline.settings import read
-from hookline.settings.read import parse_text, read_settings
+from hookline.settings.read import parse_text, scan_json, scan_toml
 
 
-def write(file: Path, content: str | bytes) -> Path:
-    file.write_bytes(content.encode() if isinstance(content, str) else content)
+def write(file: Path, content: str = "{}") -> Path:
+    file.write_text(content)
     return file
 
 
 def refusal_of(file: Path) -> SettingsError:
     with pytest.raises(SettingsError) as caught:
-        read_settings(file)
+        Settings.from_file(file)
     assert caught.value.file == str(file)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "found"),
-    [
-        ("settings.json", '{"a": [1, "ä"]}', {"a": [1, "ä"]}),
-        ("settings.json", b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
-        ("settings.json", f'{{"a": {10**30}}}', {"a": 10**30}),
-        ("settings.toml", "[a]\nb = 1", {"a": {"b": 1}}),
-        ("settings.toml", "", {}),
-        ("other.conf", "{}", {}),
-    ],
-    ids=["json", "byte order mark", "big number", "toml", "empty toml", "other name"],
-)
-def test_file_is_read(
-    tmp_path: Path, name: str, content: str | bytes, found: Any
-) -> None:
-    assert read_settings(write(tmp_path / name, content)) == found
+def in_shared_folder(folder: Path) -> Path:
+    (folder / "shared").mkdir()
+    write(folder / "shared" / "real.json")
+    (folder / "shared").chmod(0o777)
+    (folder / "settings.json").symlink_to(folder / "shared" / "real.json")
+    return folder / "settings.json"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "problem", "place"),
-    [
-        pytest.param("s.json", "", "not valid JSON", (1, 1), id="empty"),
-        pytest.param("s.json", '{\n  "a": ,\n}', "not valid JSON", (2, 8), id="json"),
-        pytest.param("s.json", '{"a": NaN}', "NaN is not JSON", (None, None), id="nan"),
-        pytest.param(
-            "s.json", "[1]", "expected an object, got a list", (1, 1), id="list"
+def made(folder: Path, make: Callable[[Path], object]) -> Path:
+    make(folder / "settings.json")
+    return folder / "settings.json"
+
+
+REFUSED: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "directory": (lambda one: made(one, Path.mkdir), "is a directory"),
+    # It is not waited for somebody who writes into it.
+    "pipe": (lambda one: made(one, os.mkfifo), "not a regular file"),
+    "dangling link": (
+        lambda one: made(one, lambda file: file.symlink_to("gone")),
+        "No such file",
+    ),
+    "NUL in its name": (lambda _: Path("a\0b.json"), "null byte"),
+    "a link into a folder that all can write": (
+        in_shared_folder,
+        "in a world-writable folder",
+    ),
+    "too large": (
+        lambda one: made(
+            one,
+            lambda file: os.truncate(write(file), read.MAX_SETTINGS_BYTES + 1),
         ),
-        pytest.param("s.json", '"x"', "expected an object, got 'x'", (1, 1), id="text"),
-        pytest.param("s.json", b'{\n"\xff"}', "not UTF-8", (2, 2), id="not utf-8"),
-        pytest.param("s.toml", "a = 1\nb = = 2", "not valid TOML", (2, 5), id="toml"),
-        pytest.param("s.toml", "a = 1\nb = [1,", "not valid TOML", (2, 8), id="cut"),
-        pytest.param(
-            "s.json", "[" * 100_000, "nested too deeply", (None, None), id="deep json"
-        ),
-        pytest.param(
-            "s.toml", "a=" + "[" * 10_000, "nested too", (None, None), id="deep toml"
-        ),
-        pytest.param(
-            "s.toml", f"a = {'9' * 5000}", "not valid TOML", (None, None), id="digits"
-        ),
-    ],
-)
-def test_broken_file_is_refused_with_line_and_column(
-    tmp_path: Path,
-    name: str,
-    content: str | bytes,
-    problem: str,
-    place: tuple[int | None, int | None],
-) -> None:
-    """protocol.md#settings: a clear error naming file, line and column."""
-    error = refusal_of(write(tmp_path / name, content))
-    assert problem in str(error)
-    assert (error.line, error.column) == place
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+        "too large",
+    ),
+    "deep JSON": (
+        lambda one: write(one / "s.json", "[" * 100_000),
+        "nested too deeply",
+    ),
+    "deep TOML": (lambda one: write(one / "s.toml", "a=" + "[" * 10_000), "nested too"),
+    "digits": (
+        lambda one: write(one / "s.toml", f"a = {'9' * 5000}"),
+        "not valid TOML",
+    ),
+}
 
 
-def test_number_with_too_many_digits_becomes_infinite() -> None:
-    found = parse_text(f'{{"a": {"9" * 5000}}}', "s.json")
-    assert found == {"a": float("inf")}
+@pytest.mark.parametrize("name", REFUSED)
+def test_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    make, problem = REFUSED[name]
+    assert problem in str(refusal_of(make(tmp_path)))
 
 
-def test_directory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "settings.json").mkdir()
-    assert "is a directory" in str(refusal_of(tmp_path / "settings.json"))
+def test_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
+    file = write(tmp_path / "settings.json", "{}" + " " * (read.MAX_SETTINGS_BYTES - 2))
+    assert Settings.from_file(file).warnings == ()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
@@ -103,62 +101,40 @@ def test_refused_file_leaves_no_descriptor_open(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) < before + 20
 
 
-def test_named_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "settings.json")
-    assert "not a regular file" in str(refusal_of(tmp_path / "settings.json"))
-
-
-def test_dangling_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "settings.json").symlink_to(tmp_path / "gone")
-    assert "No such file" in str(refusal_of(tmp_path / "settings.json"))
-
-
-def test_name_with_nul_is_refused() -> None:
-    assert "null byte" in str(refusal_of(Path("a\0b.json")))
-
-
 def test_unreadable_file_is_refused(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("nothing is unreadable for root")
-    file = write(tmp_path / "settings.json", "{}")
+    file = write(tmp_path / "settings.json")
     file.chmod(0)
     assert "Permission denied" in str(refusal_of(file))
 
 
-def test_huge_file_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "settings.json", "{}")
-    os.truncate(file, read.MAX_SETTINGS_BYTES + 1)
-    assert "too large" in str(refusal_of(file))
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "problem"),
+    [
+        (0o666, 0o755, "is world-writable"),
+        (0o664, 0o755, None),
+        (0o644, 0o777, "run chmod o-w on {folder}"),
+        (0o644, 0o1777, None),
+    ],
+)
+def test_file_that_others_can_write_is_refused(
+    tmp_path: Path, file_mode: int, folder_mode: int, problem: str | None
+) -> None:
+    """Nobody can exchange it in a sticky folder."""
+    file = write(tmp_path / "settings.json")
+    file.chmod(file_mode)
+    tmp_path.chmod(folder_mode)
+    if problem is None:
+        assert Settings.from_file(file).warnings == ()
+    else:
+        assert problem.format(folder=tmp_path) in str(refusal_of(file))
 
 
-def test_world_writable_file_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "settings.json", "{}")
-    file.chmod(0o666)
-    assert "is world-writable" in str(refusal_of(file))
-    file.chmod(0o664)
-    assert read_settings(file) == {}
-
-
-def test_file_in_a_world_writable_folder_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "settings.json", "{}")
-    tmp_path.chmod(0o777)
-    assert f"run chmod o-w on {tmp_path}" in str(refusal_of(file))
-
-
-def test_file_in_a_sticky_folder_is_read(tmp_path: Path) -> None:
-    file = write(tmp_path / "settings.json", "{}")
-    tmp_path.chmod(0o1777)
-    assert read_settings(file) == {}
-
-
-def test_link_into_a_world_writable_folder_is_refused(tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    write(shared / "real.json", "{}")
-    shared.chmod(0o777)
-    link = tmp_path / "settings.json"
-    link.symlink_to(shared / "real.json")
-    assert "in a world-writable folder" in str(refusal_of(link))
+@pytest.mark.parametrize("text", ['"\\"' * 200_000, "/*" * 500_000, "a" * 1_000_000])
+def test_hostile_text_is_refused_in_linear_time(text: str, tmp_path: Path) -> None:
+    """A quadratic scan of these takes minutes, which the suite's limit ends."""
+    refusal_of(write(tmp_path / "settings.json", text))
 
 
 @settings(max_examples=200, deadline=None)
@@ -167,8 +143,52 @@ def test_link_into_a_world_writable_folder_is_refused(tmp_path: Path) -> None:
     | st.text(max_size=20),
     st.sampled_from(["s.json", "s.toml"]),
 )
-def test_parse_text_gives_a_mapping_or_a_settings_error(text: str, name: str) -> None:
+def test_text_gives_a_mapping_or_a_settings_error(text: str, name: str) -> None:
+    """Any text: files would make it slow."""
     found: object = None
     with contextlib.suppress(SettingsError):
         found = parse_text(text, name)
     assert found is None or isinstance(found, dict)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+def paths_in(
+    value: Any, path: tuple[str | int, ...] = ()
+) -> set[tuple[str | int, ...]]:
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    return {path}.union(*(paths_in(inner, (*path, step)) for step, inner in items))
+
+
+@settings(max_examples=150, deadline=None)
+@given(values, st.sampled_from([None, 1]), st.booleans())
+def test_line_is_known_of_every_key_and_item(
+    value: Any, indent: int | None, ascii_only: bool
+) -> None:
+    """Findings have few keys; and comments change no value."""
+    text = json.dumps({"v": value}, indent=indent, ensure_ascii=ascii_only)
+    positions = scan_json(text)
+    assert set(positions.lines) == paths_in({"v": value})
+    assert positions.repeated == ()
+    assert max(positions.lines.values()) <= text.count("\n") + 1
+    assert parse_text(f"/* a */ {text} // b", "x.json") == {"v": value}
+
+
+def test_line_of_an_absent_key_is_that_of_what_is_around_it() -> None:
+    """Unknown rather than wrong where there is nothing around it."""
+    positions = scan_json('{\n "a": [1,\n {"b": 1}]}')
+    lines = [positions.line_of(path) for path in ((), ("a", 1, "x", 7), ("x",))]
+    assert lines == [1, 3, 1]
+    assert scan_toml("a = 1").line_of(("b",)) is None

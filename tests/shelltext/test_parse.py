@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hookline.shelltext.parse import (
     PROJECT_DIR_NAMES,
     all_words,
+    executed_files,
     parse,
     plain_words,
     project_variables,
@@ -133,6 +134,7 @@ def test_any_mix_of_shell_characters_is_read_without_an_error(line: str) -> None
     list(all_words(parse(line)))
     quote_folders(f"{line}$CLAUDE_PROJECT_DIR")
     plain_words(line)
+    executed_files(line, "/my project/$x")
 
 
 @pytest.mark.parametrize("name", [*PROJECT_DIR_NAMES, "HOOKLINE_CWD", "GEMINI_CWD"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import asyncio
 import re
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -85,16 +84,6 @@ def _absolute(package: str, node: ast.ImportFrom) -> str:
     parts = package.split(".")
     base = parts[: len(parts) - node.level + 1]
     return ".".join([*base, node.module] if node.module else base)
-
-
-def function_lengths() -> list[int]:
-    """The lines of every function and method."""
-    return [
-        (node.end_lineno or node.lineno) - node.lineno + 1
-        for file in sources()
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
 
 
 class CallPath(Struct, frozen=True):
@@ -213,7 +202,6 @@ def main() -> None:
     entries = [one for one in SOURCE.iterdir() if one.name != "__pycache__"]
     print(f"modules: {len(everything)}, lines: {lines}")
     print(f"entries in hookline/: {len(entries) - 1} beside py.typed")
-    print(f"median function: {statistics.median(function_lengths()):g} lines")
     print(
         f"call path of one BeforeTool event: {len(path.calls)} calls, "
         f"{len(path.modules)} modules, {path.changes} changes of module"

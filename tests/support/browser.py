@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from playwright.sync_api import (
@@ -15,6 +18,8 @@ from playwright.sync_api import (
     ViewportSize,
     sync_playwright,
 )
+
+from tests.support.journals import wait_until
 
 PHONE = ViewportSize(width=390, height=844)
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -28,18 +33,44 @@ def find_chromium() -> str | None:
 
 
 @contextmanager
-def open_browser() -> Iterator[Browser]:
-    """Start Chromium without a window; skips the test where there is none."""
+def running_chromium(profile: Path) -> Iterator[str]:
+    """Start Chromium without a window; skips the test where there is none.
+
+    It is shared by connecting to it: Playwright has the event loop of its thread, so
+    that no test with asyncio could run beside a browser that it started itself.
+    """
     program = find_chromium()
     if program is None:
         pytest.skip("there is no Chromium: install the Debian package chromium")
-    with sync_playwright() as playwright:
-        arguments = [_ROOT_HAS_NO_SANDBOX] if os.getuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+    words = [program, "--headless", "--remote-debugging-port=0", "--no-first-run"]
+    words += [f"--user-data-dir={profile}", "--hide-scrollbars", "--disable-gpu"]
+    words += [_ROOT_HAS_NO_SANDBOX] if os.getuid() == 0 else []
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet) as process:
+        port = profile / "DevToolsActivePort"
+        wait_until(lambda: port.exists() and port.read_text().count("\n"))
         try:
-            yield browser
+            yield f"http://127.0.0.1:{port.read_text().splitlines()[0]}"
         finally:
-            browser.close()
+            process.terminate()
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Browser]:
+    """Use a Chromium that runs."""
+    with sync_playwright() as playwright:
+        yield playwright.chromium.connect_over_cdp(address)
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """A browser of one's own."""
+    with (
+        TemporaryDirectory() as profile,
+        running_chromium(Path(profile)) as address,
+        connected(address) as browser,
+    ):
+        yield browser
 
 
 def sideways(page: Page) -> int:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.support import showcase
-from tests.support.commandline import hookline
+from tests.support.commandline import run_command
 
 
 class Inspected:
@@ -42,13 +43,14 @@ class Inspected:
 
     def fire(self, event: str, session: str = "s-1", **fields: Any) -> dict[str, Any]:
         """Fire one event as a user would; it is recorded when this returns."""
-        given = self.folder / "event.json"
-        given.write_text(json.dumps(fields))
-        words = ("--settings", str(self.settings_file), "--cwd", str(self.folder))
-        named = ("--input", str(given), "--session-id", session)
-        done = hookline("fire", event, *words, *named, "--json")
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        words = ("--settings", self.settings_file, "--cwd", self.folder, "--json")
+        named = ("--input", "-", "--session-id", session)
+        # A browser's test has an event loop in its own thread.
+        with ThreadPoolExecutor(1) as thread:
+            run = partial(run_command, stdin=json.dumps(fields))
+            ended = thread.submit(run, "fire", event, *words, *named).result()
+        verdict: dict[str, Any] = ended.json()
+        return verdict
 
     def forget(self) -> None:
         """Remove the journal, or what a test put in its place."""

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from .recorded import Recorded
+from tests.support.telemetry_rows import TelemetryHost
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Recorded]:
+def host(tmp_path: Path) -> Iterator[TelemetryHost]:
     folder = tmp_path / "project"
     folder.mkdir()
-    recorded = Recorded(folder)
-    yield recorded
-    recorded.close()
+    running = TelemetryHost(folder)
+    yield running
+    running.close()

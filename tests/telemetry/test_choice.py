@@ -9,80 +9,54 @@ from typing import Any
 
 import pytest
 
-from hookline import Config, HooklineError, HookSystem, Settings
+from hookline import Config, HooklineError, HookSystem
 from hookline.settings.model import TelemetryOptions
 from hookline.telemetry.choice import choose_telemetry
 from hookline.telemetry.otel import OtelTelemetry
 from hookline.telemetry.together import Together
+from tests.support.telemetry_rows import TOOL, TelemetryHost
 
-from .recorded import TOOL, Failing, Recorded
-
-
-def chosen(choice: Any, options: TelemetryOptions | None) -> Any:
-    """The one backend behind the guard; None for none."""
-    found = choose_telemetry(choice, options)
-    if found is None:
-        return None
-    assert isinstance(found, Together)
-    (backend,) = found.backends
-    return backend
-
+from .test_together import FailingBackend
 
 ON, WITH_CONTENT = TelemetryOptions(), TelemetryOptions(content=True)
 
 
-@pytest.mark.parametrize(
-    ("choice", "options", "content"),
-    [
-        (None, None, None),
-        (None, ON, False),
-        (None, WITH_CONTENT, True),
-        ("otel", None, False),
-        ("otel", WITH_CONTENT, True),
-        (False, WITH_CONTENT, None),
-        ("off", WITH_CONTENT, None),
-    ],
-)
-def test_argument_decides_before_settings(
-    choice: Any, options: TelemetryOptions | None, content: bool | None
-) -> None:
-    backend = chosen(choice, options)
-    assert (None if backend is None else backend.content) is content
+def contents_of(choice: Any, options: TelemetryOptions | None) -> list[Any]:
+    """Whether each of the chosen backends exports content; its type if it is none."""
+    chosen = choose_telemetry(choice, options)
+    backends = () if chosen is None else chosen.backends
+    return [getattr(backend, "content", type(backend)) for backend in backends]
 
 
-@pytest.mark.parametrize("choice", ["jaeger", True, 5])
-def test_unknown_choice_is_an_error_that_says_what_is_known(choice: Any) -> None:
-    with pytest.raises(HooklineError, match="expected 'otel'"):
-        HookSystem(Config(), telemetry=choice)
+def test_argument_decides_before_settings(host: TelemetryHost) -> None:
+    """Figures for Prometheus do not turn the spans off; no span is made twice."""
+    backend = FailingBackend("nowhere")
+    for choice, options, contents in (
+        (None, None, []),
+        (None, ON, [False]),
+        (None, WITH_CONTENT, [True]),
+        ("otel", None, [False]),
+        ("otel", WITH_CONTENT, [True]),
+        (False, WITH_CONTENT, []),
+        ("off", WITH_CONTENT, []),
+        (host.telemetry(), None, [False]),
+        (host.telemetry(), WITH_CONTENT, [False]),
+        (backend, WITH_CONTENT, [FailingBackend, True]),
+        (Together(backend), WITH_CONTENT, [FailingBackend, True]),
+    ):
+        assert contents_of(choice, options) == contents, (choice, options)
 
 
-def test_config_is_free_for_another_system_after_a_wrong_choice() -> None:
+def test_unknown_choice_is_an_error_and_leaves_the_config_free() -> None:
     config = Config()
-    with pytest.raises(HooklineError):
-        HookSystem(config, telemetry="jaeger")  # type: ignore[arg-type]  # the mistake
+    for choice in ("jaeger", True, 5, OtelTelemetry):
+        with pytest.raises(HooklineError, match="expected 'otel'"):
+            HookSystem(config, telemetry=choice)  # type: ignore[arg-type]  # the mistake
     HookSystem(config)
 
 
-def test_backend_of_the_host_is_used_as_it_is(host: Recorded) -> None:
-    own = host.telemetry()
-    assert chosen(own, None) is own
-
-
-def test_backend_of_the_host_is_beside_what_settings_say(host: Recorded) -> None:
-    """Figures for Prometheus do not turn the spans off; no span is made twice."""
-    own = Failing("nowhere")
-    for choice in (own, Together(own)):
-        found = choose_telemetry(choice, WITH_CONTENT)
-        assert isinstance(found, Together)
-        first, second = found.backends
-        assert first is own
-        assert isinstance(second, OtelTelemetry)
-        assert second.content
-    assert chosen(host.telemetry(), WITH_CONTENT).content is False
-
-
-def run(code: str, folder: Path) -> str:
-    """Run code in a process that has nothing imported yet."""
+def run_python(code: str, folder: Path) -> list[str]:
+    """The lines that code prints in a process that has nothing imported yet."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
@@ -91,142 +65,74 @@ def run(code: str, folder: Path) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    return (done.stdout + done.stderr).splitlines()
 
 
 FIRE = f"""
 import asyncio, sys
-from hookline import Config, HookSystem, Settings, HooklineError
+from hookline import *
+
+says_otel = Settings.from_mapping({{"hooksConfig": {{"telemetry": "otel"}}}})
 
 async def fire(hooks):
     async with hooks:
         hooks.on("BeforeTool", name="no")(lambda _: {{"decision": "block"}})
         result = await hooks.event_handler.fire("BeforeTool", {TOOL})
-        print("blocked", result.blocked)
-        return result
+        assert result.blocked
+
+def loaded(*names):
+    return sorted(name for name in sys.modules if name in names)
 """
 
 
-def test_without_telemetry_nothing_of_it_is_imported(tmp_path: Path) -> None:
+def test_nothing_is_loaded_and_exported_before_it_is_asked_for(tmp_path: Path) -> None:
     """Issue 16: off unless asked for, and nothing on the hot path."""
     code = f"""{FIRE}
+modules = ("opentelemetry", "hookline.telemetry", "opentelemetry.sdk")
 asyncio.run(fire(HookSystem(Config())))
-found = [n for n in sys.modules if n.startswith(("opentelemetry", "hookline.telem"))]
-print("found", found)
+client = HookBusClient(InMemoryMessageBus())
+asyncio.run(client.request("BeforeAgent", {{"prompt": "p"}}))
+print("off", loaded(*modules))
+config = Config(settings=says_otel)
+config.one_shot = True  # as ``hookline fire``: nobody has set up an exporter
+asyncio.run(fire(HookSystem(config)))
+print("one shot", loaded("opentelemetry", "opentelemetry.sdk"))
+asyncio.run(fire(HookSystem(Config(), telemetry="otel")))
+print("without a provider", loaded("opentelemetry", "opentelemetry.sdk"))
 """
-    assert run(code, tmp_path) == "blocked True\nfound []\n"
+    assert run_python(code, tmp_path) == [
+        "off []",
+        "one shot []",
+        "without a provider ['opentelemetry']",
+    ]
 
 
-MISSING = f'import sys\nsys.modules["opentelemetry"] = None\n{FIRE}'
-
-
-def test_missing_package_is_an_error_for_the_argument(tmp_path: Path) -> None:
-    code = f"""{MISSING}
+def test_missing_package_is_an_error_for_the_argument_and_a_warning_for_settings(
+    tmp_path: Path,
+) -> None:
+    """A host must not lose its hooks over a setting of telemetry."""
+    code = f"""
+import sys
+sys.modules["opentelemetry"] = None
+{FIRE}
 try:
     HookSystem(Config(), telemetry="otel")
 except HooklineError as error:
     print(error)
+asyncio.run(fire(HookSystem(Config(settings=says_otel))))
 """
-    assert "install 'opentelemetry-api>=1.30'" in run(code, tmp_path)
+    error, *warnings = run_python(code, tmp_path)
+    assert "install 'opentelemetry-api>=1.30'" in error
+    text = "hooksConfig.telemetry is ignored: opentelemetry-api is missing"
+    assert str(warnings).count(text) == 1
 
 
-def test_missing_package_is_a_warning_for_settings(tmp_path: Path) -> None:
-    """A host must not lose its hooks over a setting of telemetry."""
-    code = f"""{MISSING}
-settings = Settings.from_mapping({{"hooksConfig": {{"telemetry": "otel"}}}})
-asyncio.run(fire(HookSystem(Config(settings=settings))))
-"""
-    said = run(code, tmp_path)
-    assert "blocked True" in said
-    warning = "hooksConfig.telemetry is ignored: opentelemetry-api is missing"
-    assert said.count(warning) == 1
-
-
-GLOBAL = f"""{FIRE}
-from opentelemetry import metrics, trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-says_otel = Settings.from_mapping({{"hooksConfig": {{"telemetry": "otel"}}}})
-exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
-
-def set_up():
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    metrics.set_meter_provider(MeterProvider([reader]))
-
-def show():
-    print("spans", len(exporter.get_finished_spans()))
-    data = reader.get_metrics_data()
-    found = data.resource_metrics[0].scope_metrics if data else []
-    print("metrics", *(m.name for scope in found for m in scope.metrics))
-"""
-
-
-@pytest.mark.parametrize(
-    "system",
-    [
-        'HookSystem(Config(), telemetry="otel")',
-        "HookSystem(Config(settings=says_otel))",
-    ],
-    ids=["argument", "settings"],
-)
-def test_providers_of_the_host_are_used(tmp_path: Path, system: str) -> None:
-    code = f"{GLOBAL}\nset_up()\nasyncio.run(fire({system}))\nshow()"
-    said = run(code, tmp_path)
-    assert said.startswith("blocked True\nspans 2\nmetrics ")
-    for name in ("hookline.events", "hookline.event.duration"):
-        assert name in said
-
-
-def test_providers_that_are_set_later_are_used_from_then_on(tmp_path: Path) -> None:
-    code = f"""{GLOBAL}
-async def main():
-    async with HookSystem(Config(), telemetry="otel") as hooks:
-        hooks.on("BeforeTool", name="look")(lambda _: None)
-        await hooks.event_handler.fire("BeforeTool", {TOOL})
-        set_up()
-        await hooks.event_handler.fire("BeforeTool", {TOOL})
-asyncio.run(main())
-show()
-"""
-    assert "spans 2\n" in run(code, tmp_path)
-
-
-def test_nothing_is_exported_by_a_host_without_a_provider(tmp_path: Path) -> None:
+def test_providers_of_the_host_are_used_and_settings_are_followed(
+    tmp_path: Path,
+) -> None:
+    """Issue 16: also providers that are set later, and settings that are reloaded."""
     code = f"""{FIRE}
-asyncio.run(fire(HookSystem(Config(), telemetry="otel")))
-print("sdk", "opentelemetry.sdk" in sys.modules)
-"""
-    assert run(code, tmp_path) == "blocked True\nsdk False\n"
-
-
-def test_command_of_ours_without_a_provider_loads_nothing(tmp_path: Path) -> None:
-    """``hookline fire`` must not pay for an exporter that nobody has set up."""
-    code = f"""{FIRE}
-settings = Settings.from_mapping({{"hooksConfig": {{"telemetry": "otel"}}}})
-config = Config(settings=settings)
-config.one_shot = True
-asyncio.run(fire(HookSystem(config)))
-print([name for name in sys.modules if name.startswith("opentelemetry")])
-"""
-    assert run(code, tmp_path) == "blocked True\n[]\n"
-
-
-async def test_settings_say_so_and_the_argument_overrules_them(tmp_path: Path) -> None:
-    settings = Settings.from_mapping({"hooksConfig": {"telemetry": "otel"}})
-    for choice, has in ((None, True), (False, False)):
-        config = Config("s", tmp_path, settings)
-        async with HookSystem(config, telemetry=choice) as hooks:
-            assert (hooks.event_handler.pipeline.telemetry is not None) is has
-
-
-RELOAD = f"""
-import asyncio, json, logging
+import json
 from pathlib import Path
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -234,31 +140,51 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from hookline import Config, HookSystem, Settings
 
-spans, tracers = InMemorySpanExporter(), TracerProvider()
+spans, reader = InMemorySpanExporter(), InMemoryMetricReader()
+tracers = TracerProvider()
 tracers.add_span_processor(SimpleSpanProcessor(spans))
-trace.set_tracer_provider(tracers)
-metrics.set_meter_provider(MeterProvider([InMemoryMetricReader()]))
-file = Path("s.json")
 
-async def main():
+def show(case):
+    found = spans.get_finished_spans()
+    print(case, [[span.name, "a.txt" in span.to_json()] for span in found])
+    spans.clear()
+
+async def set_later():
+    async with HookSystem(Config(), telemetry="otel") as hooks:
+        await hooks.event_handler.fire("BeforeTool", {TOOL})
+        trace.set_tracer_provider(tracers)
+        metrics.set_meter_provider(MeterProvider([reader]))
+        await hooks.event_handler.fire("BeforeTool", {TOOL})
+
+async def reloaded():
+    file = Path("s.json")
     file.write_text("{{}}")
     config = Config(settings=Settings.from_file(file))
     async with HookSystem(config, reload=True) as hooks:
         for choice in (False, "otel", {{"exporter": "otel", "content": True}}, False):
             file.write_text(json.dumps({{"hooksConfig": {{"telemetry": choice}}}}))
-            spans.clear()
             await hooks.event_handler.fire("BeforeTool", {TOOL})
-            found = spans.get_finished_spans()
-            print([[span.name, "a.txt" in span.to_json()] for span in found])
+            show("reloaded")
 
-asyncio.run(main())
+asyncio.run(set_later())
+show("set later")
+asyncio.run(fire(HookSystem(Config(settings=says_otel))))
+show("settings")
+asyncio.run(fire(HookSystem(Config(settings=says_otel), telemetry=False)))
+show("overruled")
+asyncio.run(reloaded())
+data = reader.get_metrics_data().resource_metrics[0].scope_metrics
+print(sorted(metric.name for scope in data for metric in scope.metrics))
 """
-
-
-def test_telemetry_follows_settings_that_are_reloaded(tmp_path: Path) -> None:
-    """Issue 16: telemetry is what the settings of the event say."""
-    said = run(RELOAD, tmp_path).splitlines()
-    event = "hookline BeforeTool"
-    assert said == ["[]", f"[[{event!r}, False]]", f"[[{event!r}, True]]", "[]"]
+    event, hook = ["hookline BeforeTool", False], ["hookline hook no", False]
+    assert run_python(code, tmp_path) == [
+        f"set later {[event]}",
+        f"settings {[hook, event]}",
+        "overruled []",
+        "reloaded []",
+        f"reloaded {[event]}",
+        f"reloaded {[[event[0], True]]}",
+        "reloaded []",
+        "['hookline.event.duration', 'hookline.events', 'hookline.hook.duration']",
+    ]

@@ -12,13 +12,18 @@ from hookline.bus import NatsBus
 from hookline.bus.server import RequestServer
 from hookline.bus.trace import current_trace
 from tests.support.nats import NatsServer
-
-from .recorded import TOOL, Recorded, attributes, id_of, parent_of
+from tests.support.telemetry_rows import (
+    TOOL,
+    TelemetryHost,
+    attributes,
+    id_of,
+    parent_of,
+)
 
 LOOK: dict[str, Any] = {"type": "command", "command": "true", "name": "look"}
 
 
-def check_trace(host: Recorded, turn: Any) -> None:
+def check_trace(host: TelemetryHost, turn: Any) -> None:
     """One event with its hook, as a child of the requester's span."""
     event = host.event()
     assert event.context is not None
@@ -31,7 +36,7 @@ def check_trace(host: Recorded, turn: Any) -> None:
     assert event.status.status_code is StatusCode.UNSET
 
 
-async def test_trace_goes_over_the_bus_in_memory(host: Recorded) -> None:
+async def test_trace_goes_over_the_bus_in_memory(host: TelemetryHost) -> None:
     bus = InMemoryMessageBus()
     async with host.system(LOOK, message_bus=bus):
         remote = RemoteHooks(HookBusClient(bus), session_id="far")
@@ -42,7 +47,7 @@ async def test_trace_goes_over_the_bus_in_memory(host: Recorded) -> None:
     assert attributes(host.event())["gen_ai.conversation.id"] == "far"
 
 
-async def test_an_invalid_request_has_a_span_and_a_count(host: Recorded) -> None:
+async def test_an_invalid_request_has_a_span_and_a_count(host: TelemetryHost) -> None:
     """Issue 16: a request that is refused before any event is seen, too.
 
     protocol.md#bus
@@ -55,6 +60,11 @@ async def test_an_invalid_request_has_a_span_and_a_count(host: Recorded) -> None
         for bad in ({"input": {"tool_name": 1}}, {"eventName": "sk-1", "input": {}}):
             assert not (await server.handle_request(request | bad))["success"]
         assert not (await server.handle_request("text"))["success"]
+        # One that only looks like a trace: the event is a root.
+        wrong = {"traceparent": "00-" + "0" * 32 + "-" + "0" * 16 + "-01"}
+        rootless = {"input": {"prompt": "p"}, "traceContext": wrong}
+        await server.handle_request({"eventName": "BeforeAgent", **rootless})
+    assert parent_of(host.event("BeforeAgent")) is None
     (known,), (unknown, text) = (
         host.named(f"hookline {name}") for name in ("BeforeTool", "event")
     )
@@ -65,11 +75,11 @@ async def test_an_invalid_request_has_a_span_and_a_count(host: Recorded) -> None
         assert attributes(span)["error.type"] == "validation"
         assert "gen_ai.conversation.id" not in attributes(span)
         assert "sk-1" not in span.to_json()
-    assert sum(point.value for point in host.points("hookline.events")) == 3
+    assert sum(point.value for point in host.points("hookline.events")) == 4
 
 
 async def test_trace_goes_over_nats(
-    host: Recorded, server: NatsServer, prefix: str, cleanup: AsyncExitStack
+    host: TelemetryHost, server: NatsServer, prefix: str, cleanup: AsyncExitStack
 ) -> None:
     """Without a context an event is a root, wherever the connection was opened."""
 
@@ -88,11 +98,3 @@ async def test_trace_goes_over_nats(
     check_trace(host, turn)
     await client.request("BeforeAgent", {"prompt": "p"})
     assert parent_of(host.event("BeforeAgent")) is None
-
-
-async def test_request_that_only_looks_like_a_trace_is_a_root(host: Recorded) -> None:
-    async with host.system(LOOK) as hooks:
-        request = {"eventName": "BeforeTool", "input": TOOL}
-        wrong = {"traceparent": "00-" + "0" * 32 + "-" + "0" * 16 + "-01"}
-        await hooks.event_handler.handle_request({**request, "traceContext": wrong})
-    assert parent_of(host.event()) is None

@@ -20,9 +20,14 @@ from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from tests.executors.bench import until
+from tests.support.telemetry_rows import (
+    TOOL,
+    TelemetryHost,
+    id_of,
+    parent_of,
+    traceparent,
+)
 from tests.support.web import WebServer, reply
-
-from .recorded import TOOL, Recorded, id_of, parent_of, traceparent
 
 SHOW = """
 import os
@@ -39,7 +44,7 @@ run(hook)
 """Says which trace it is in."""
 
 
-def script(host: Recorded, **more: Any) -> dict[str, Any]:
+def script(host: TelemetryHost, **more: Any) -> dict[str, Any]:
     (host.folder / "show.py").write_text(SHOW)
     command = f"{shlex.quote(sys.executable)} show.py"
     return {"type": "command", "command": command, "name": "show", **more}
@@ -51,26 +56,9 @@ async def said(hooks: Any) -> str:
     return str(result.system_message or result.user_message)
 
 
-async def test_span_of_a_python_hook_is_a_child_of_the_hooks_span(
-    host: Recorded,
+async def test_hooks_in_parallel_do_not_see_each_others_spans(
+    host: TelemetryHost,
 ) -> None:
-    def plain(_: dict[str, Any]) -> None:
-        host.tracer.start_span("inside plain").end()
-
-    async def waits(_: dict[str, Any]) -> None:
-        await asyncio.sleep(0)
-        host.tracer.start_span("inside async").end()
-
-    async with host.system() as hooks:
-        hooks.on("BeforeTool", name="plain")(plain)
-        hooks.on("BeforeTool", name="async")(waits)
-        await hooks.event_handler.fire("BeforeTool", TOOL)
-    for name in ("plain", "async"):
-        (inside,) = host.named(f"inside {name}")
-        assert parent_of(inside) == id_of(host.hook(name))
-
-
-async def test_hooks_in_parallel_do_not_see_each_others_spans(host: Recorded) -> None:
     seen: dict[str, Any] = {}
     both = asyncio.Barrier(2)
 
@@ -93,18 +81,7 @@ async def test_hooks_in_parallel_do_not_see_each_others_spans(host: Recorded) ->
         assert id_of(seen[name]) == id_of(host.hook(name))
 
 
-async def test_hook_that_fires_an_event_has_it_under_its_span(host: Recorded) -> None:
-    async with host.system() as hooks:
-
-        async def nested(_: dict[str, Any]) -> None:
-            await hooks.event_handler.fire("Notification", {"message": "m"})
-
-        hooks.on("BeforeTool", name="nested")(nested)
-        await hooks.event_handler.fire("BeforeTool", TOOL)
-    assert parent_of(host.event("Notification")) == id_of(host.hook("nested"))
-
-
-async def test_fire_sync_keeps_the_span_of_its_caller(host: Recorded) -> None:
+async def test_fire_sync_keeps_the_span_of_its_caller(host: TelemetryHost) -> None:
     hooks = host.system()
     hooks.on("BeforeTool", name="look")(lambda _: None)
 
@@ -120,7 +97,7 @@ async def test_fire_sync_keeps_the_span_of_its_caller(host: Recorded) -> None:
 
 
 async def test_event_loops_in_several_threads_keep_their_traces_apart(
-    host: Recorded,
+    host: TelemetryHost,
 ) -> None:
     async with host.system() as hooks:
 
@@ -149,87 +126,26 @@ async def test_event_loops_in_several_threads_keep_their_traces_apart(
     assert len(host.named("inside")) == len(host.named("hookline hook look")) == 15
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"envPolicy": "clean"}, {"dialect": "gemini"}],
-    ids=["inherit", "clean", "dialect"],
-)
-async def test_command_gets_the_context_of_its_span(
-    host: Recorded, options: dict[str, Any]
-) -> None:
-    """Issue 16: TRACEPARENT, whatever the policy for the host's environment."""
-    async with host.system(script(host, **options)) as hooks:
-        found = await said(hooks)
-    assert found == f"{traceparent(host.hook('show'))} -"
-
-
-async def test_command_gets_the_state_of_the_trace_too(
-    host: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEPARENT", "00-" + "1" * 32 + "-" + "1" * 16 + "-01")
-    monkeypatch.setenv("TRACESTATE", "inherited=1")
-    state = TraceState([("vendor", "x")])
-    remote = SpanContext(7, 7, True, TraceFlags(1), state)
-    with_state = trace.set_span_in_context(trace.NonRecordingSpan(remote))
-    async with host.system(script(host)) as hooks:
-        plain = await said(hooks)
-        with host.tracer.start_as_current_span("turn", with_state):
-            stateful = await said(hooks)
-    one, two = host.named("hookline hook show")
-    assert plain == f"{traceparent(one)} "
-    assert two.context is not None
-    parent = f"00-{7:032x}-{two.context.span_id:016x}-01"
-    assert stateful == f"{parent} vendor=x"
-
-
-async def test_command_keeps_a_context_of_its_own(host: Recorded) -> None:
-    hook = script(host, env={"TRACEPARENT": "own"})
-    async with host.system(hook) as hooks:
-        assert await said(hooks) == "own -"
-
-
-async def test_command_inherits_what_the_host_has_while_telemetry_is_off(
-    host: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEPARENT", "inherited")
-    async with host.system(script(host), telemetry=False) as hooks:
-        assert await said(hooks) == "inherited -"
-    assert host.spans == ()
-
-
-async def test_worker_gets_the_context_of_each_event(host: Recorded) -> None:
-    """One process, two events, two contexts."""
-    async with host.system(script(host, type="worker")) as hooks:
-        found = [await said(hooks), await said(hooks)]
-    expected = [f"{traceparent(span)} -" for span in host.named("hookline hook show")]
-    assert found == expected
-    assert len(set(found)) == 2
-
-
 async def test_process_on_standby_gets_the_context_of_its_event(
-    host: Recorded,
+    host: TelemetryHost,
 ) -> None:
-    """It was started before there was one: the context comes beside the event."""
-    async with host.system(script(host, standby=1)) as hooks:
-        await until((host.folder / "started").exists)
-        result = await hooks.event_handler.fire("BeforeTool", TOOL)
-    (ran,) = result.aggregated.hook_results
-    assert ran.standby is True
-    assert result.system_message == f"{traceparent(host.hook('show'))} -"
+    """It was started before there was one: the context comes beside the event.
+
+    For another session than the one that it waits for, a new one is started.
+    """
+    for session, is_warm in (("s-1", True), ("another", False)):
+        host.forget_spans()
+        async with host.system(script(host, standby=1)) as hooks:
+            await until((host.folder / "started").exists)
+            event = {**TOOL, "session_id": session}
+            result = await hooks.event_handler.fire("BeforeTool", event)
+        (ran,) = result.aggregated.hook_results
+        assert ran.standby is is_warm
+        assert result.system_message == f"{traceparent(host.hook('show'))} -"
+        (host.folder / "started").unlink()
 
 
-async def test_standby_hook_that_runs_cold_gets_the_context(host: Recorded) -> None:
-    """Another session than the one that a process waits for."""
-    async with host.system(script(host, standby=1)) as hooks:
-        await until((host.folder / "started").exists)
-        event = {**TOOL, "session_id": "another"}
-        result = await hooks.event_handler.fire("BeforeTool", event)
-    (ran,) = result.aggregated.hook_results
-    assert ran.standby is False
-    assert result.system_message == f"{traceparent(host.hook('show'))} -"
-
-
-def test_foreign_value_beside_an_event_sets_no_variable(host: Recorded) -> None:
+def test_foreign_value_beside_an_event_sets_no_variable(host: TelemetryHost) -> None:
     """Only the two variables of a trace, and only clean text."""
     script(host)
     trace_of = {"PATH": "/evil", "TRACEPARENT": "a\nb", "TRACESTATE": 5}
@@ -244,7 +160,7 @@ def test_foreign_value_beside_an_event_sets_no_variable(host: Recorded) -> None:
     assert json.loads(done.stdout) == {"systemMessage": "- -"}
 
 
-async def test_http_hook_gets_the_headers(host: Recorded) -> None:
+async def test_http_hook_gets_the_headers(host: TelemetryHost) -> None:
     """Issue 16: the context travels over http hooks; the host's baggage does not."""
     with WebServer(reply({})) as server:
         hook = {"type": "http", "url": server.url, "name": "ask"}
@@ -271,8 +187,8 @@ def test_fork_of_the_host_has_spans_and_figures_of_its_own(tmp_path: Path) -> No
 import asyncio, os, sys
 from pathlib import Path
 from hookline.telemetry.instruments import instruments_of
-from tests.telemetry.recorded import Recorded, TOOL
-host = Recorded(Path({str(tmp_path)!r}))
+from tests.support.telemetry_rows import TelemetryHost, TOOL
+host = TelemetryHost(Path({str(tmp_path)!r}))
 
 async def main():
     async with host.system() as hooks:
@@ -300,3 +216,64 @@ print(parent, events.value)
     )
     expected = "['hookline BeforeTool', 'hookline hook look'] 1\n"
     assert done.stdout == expected, done.stderr
+
+
+async def test_span_inside_of_a_python_hook_is_a_child_of_the_hooks_span(
+    host: TelemetryHost,
+) -> None:
+    """Also that of an event which the hook fires."""
+
+    def plain(_: dict[str, Any]) -> None:
+        host.tracer.start_span("inside plain").end()
+
+    async def waits(_: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        host.tracer.start_span("inside async").end()
+        await hooks.event_handler.fire("Notification", {"message": "m"})
+
+    async with host.system() as hooks:
+        hooks.on("BeforeTool", name="plain")(plain)
+        hooks.on("BeforeTool", name="async")(waits)
+        await hooks.event_handler.fire("BeforeTool", TOOL)
+    for name in ("plain", "async"):
+        (inside,) = host.named(f"inside {name}")
+        assert parent_of(inside) == id_of(host.hook(name))
+    assert parent_of(host.event("Notification")) == id_of(host.hook("async"))
+
+
+async def test_program_gets_the_context_of_its_span(
+    host: TelemetryHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 16: TRACEPARENT, whatever the policy for the host's environment.
+
+    Of a worker each event has its own. A hook keeps its own value, and while telemetry
+    is off that of the host.
+    """
+    for options in ({"envPolicy": "clean"}, {"dialect": "gemini"}, {"type": "worker"}):
+        host.forget_spans()
+        async with host.system(script(host, **options)) as hooks:
+            messages = [await said(hooks), await said(hooks)]
+        spans = host.named("hookline hook show")
+        assert messages == [f"{traceparent(span)} -" for span in spans], options
+        assert len(set(messages)) == 2
+    monkeypatch.setenv("TRACEPARENT", "00-" + "1" * 32 + "-" + "1" * 16 + "-01")
+    monkeypatch.setenv("TRACESTATE", "inherited=1")
+    state = TraceState([("vendor", "x")])
+    remote = SpanContext(7, 7, True, TraceFlags(1), state)
+    with_state = trace.set_span_in_context(trace.NonRecordingSpan(remote))
+    host.forget_spans()
+    async with host.system(script(host)) as hooks:
+        plain = await said(hooks)
+        with host.tracer.start_as_current_span("turn", with_state):
+            stateful = await said(hooks)
+    first, second = host.named("hookline hook show")
+    assert plain == f"{traceparent(first)} "
+    assert stateful == f"00-{7:032x}-{id_of(second):016x}-01 vendor=x"
+    monkeypatch.delenv("TRACESTATE")
+    async with host.system(script(host, env={"TRACEPARENT": "own"})) as hooks:
+        assert await said(hooks) == "own -"
+    host.forget_spans()
+    monkeypatch.setenv("TRACEPARENT", "inherited")
+    async with host.system(script(host), telemetry=False) as hooks:
+        assert await said(hooks) == "inherited -"
+    assert host.spans == ()

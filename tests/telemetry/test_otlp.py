@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,39 +22,41 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from hookline import Config, HookSystem
 from hookline.telemetry.otel import OtelTelemetry
-from tests.support.web import Exchange, WebServer, reply
+from tests.support.telemetry_rows import TOOL
+from tests.support.web import WebServer, reply
 
-from .recorded import TOOL
 
-
-def body_of(exchange: Exchange) -> bytes:
-    zipped = exchange.headers.get("content-encoding") == "gzip"
-    return gzip.decompress(exchange.body) if zipped else exchange.body
+def received(server: WebServer, target: str, kind: Any) -> Iterator[Any]:
+    """The requests that arrived at a path of the receiver."""
+    for exchange in server.exchanges:
+        if exchange.target == target:
+            zipped = exchange.headers.get("content-encoding") == "gzip"
+            yield kind.FromString(
+                gzip.decompress(exchange.body) if zipped else exchange.body
+            )
 
 
 def spans_in(server: WebServer) -> dict[str, Any]:
     """The spans that arrived, by name."""
-    found: dict[str, Any] = {}
-    for exchange in server.exchanges:
-        if exchange.target == "/v1/traces":
-            request = ExportTraceServiceRequest.FromString(body_of(exchange))
-            for resource in request.resource_spans:
-                for scope in resource.scope_spans:
-                    assert scope.scope.name == "hookline"
-                    found |= {span.name: span for span in scope.spans}
-    return found
+    scopes = [
+        scope
+        for request in received(server, "/v1/traces", ExportTraceServiceRequest)
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+    ]
+    assert {scope.scope.name for scope in scopes} == {"hookline"}
+    return {span.name: span for scope in scopes for span in scope.spans}
 
 
 def metrics_in(server: WebServer) -> dict[str, Any]:
     """The metrics that arrived, by name."""
-    found: dict[str, Any] = {}
-    for exchange in server.exchanges:
-        if exchange.target == "/v1/metrics":
-            request = ExportMetricsServiceRequest.FromString(body_of(exchange))
-            for resource in request.resource_metrics:
-                for scope in resource.scope_metrics:
-                    found |= {one.name: one for one in scope.metrics}
-    return found
+    return {
+        metric.name: metric
+        for request in received(server, "/v1/metrics", ExportMetricsServiceRequest)
+        for resource in request.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
 
 
 async def fire(telemetry: OtelTelemetry, folder: Path) -> None:

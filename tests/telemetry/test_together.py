@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -17,8 +16,44 @@ from opentelemetry.sdk.trace.export import (
 
 from hookline import Config, HookSystem, ProcessedHookResult
 from hookline.telemetry.together import Together
+from tests.support.telemetry_rows import TOOL, TelemetryHost
 
-from .recorded import TOOL, Failing, Recorded
+
+class FailingBackend:
+    """A backend that raises at one of its methods; all of its parts are one object."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.calls: list[str] = []
+
+    def _take(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self._where:
+            raise RuntimeError("the backend broke")
+
+    def start_event(self, *_: Any) -> Any:
+        self._take("start_event")
+        return self
+
+    def start_hook(self, *_: Any) -> Any:
+        self._take("start_hook")
+        return _Run(self)
+
+    def end(self, result: ProcessedHookResult | None) -> None:
+        self._take("end")
+
+    def carrier(self) -> Mapping[str, str]:
+        self._take("carrier")
+        return {}
+
+
+class _Run:
+    def __init__(self, owner: FailingBackend) -> None:
+        self._owner = owner
+
+    def end(self, result: Any) -> None:
+        self._owner._take("end of hook")
+
 
 STEPS = ["start_event", "start_hook", "carrier", "end of hook", "end"]
 
@@ -29,32 +64,33 @@ async def verdict(hooks: HookSystem) -> ProcessedHookResult:
         return await hooks.event_handler.fire("BeforeTool", TOOL)
 
 
-@pytest.mark.parametrize("where", STEPS)
 async def test_backend_that_raises_changes_no_verdict(
-    host: Recorded, where: str, caplog: pytest.LogCaptureFixture
+    host: TelemetryHost, subtests: pytest.Subtests, caplog: pytest.LogCaptureFixture
 ) -> None:
-    own = Failing(where)
+    """It is told each step in order, and the other one is told everything."""
     settings = host.system({"type": "command", "command": "true"})._config.settings
-    hooks = HookSystem(
-        Config("s", host.folder, settings), telemetry=Together(own, host.telemetry())
-    )
-    with caplog.at_level(logging.WARNING):
+    for where in (*STEPS, "nowhere"):
+        backend = FailingBackend(where)
+        hooks = HookSystem(
+            Config("s", host.folder, settings),
+            telemetry=Together(backend, host.telemetry()),
+        )
+        caplog.clear()
         result = await verdict(hooks)
-    assert result.blocked
-    assert len(result.aggregated.hook_results) == 2
-    assert caplog.text.count("telemetry failed: RuntimeError: the backend broke") == 1
-    # The other one is told everything.
-    assert {span.name for span in host.spans} == {
-        "hookline BeforeTool",
-        "hookline hook no",
-        "hookline hook true",
-    }
-
-
-async def test_backend_is_told_each_step_in_order(host: Recorded) -> None:
-    own = Failing("nowhere")
-    await verdict(HookSystem(Config("s", host.folder), telemetry=own))
-    assert own.calls == ["start_event", "start_hook", "end of hook", "end"]
+        with subtests.test(where):
+            assert result.blocked
+            assert len(result.aggregated.hook_results) == 2
+            problem = "telemetry failed: RuntimeError: the backend broke"
+            assert caplog.text.count(problem) == (where != "nowhere")
+            assert sorted(span.name for span in host.spans) == [
+                "hookline BeforeTool",
+                "hookline hook no",
+                "hookline hook true",
+            ]
+        host.forget_spans()
+    backend = FailingBackend("nowhere")
+    await verdict(HookSystem(Config("s", host.folder), telemetry=backend))
+    assert backend.calls == ["start_event", "start_hook", "end of hook", "end"]
 
 
 class BrokenProcessor(SpanProcessor):
@@ -89,7 +125,7 @@ class BrokenExporter(SpanExporter):
     ids=["start", "end", "exporter"],
 )
 async def test_broken_processor_changes_neither_verdict_nor_context(
-    host: Recorded, processor: SpanProcessor
+    host: TelemetryHost, processor: SpanProcessor
 ) -> None:
     """Issue 16: a broken exporter must not change a verdict."""
     host.tracers.add_span_processor(processor)

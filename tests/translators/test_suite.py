@@ -1,4 +1,4 @@
-"""The shared suite, run against every translator that we ship."""
+"""The suite that we ship for translators, run against every one of ours."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ class TestGenAIObjects(samples.GenAIObjects, TranslatorSuite):
 
 
 class TestGenAIDicts(samples.GenAIDicts, TranslatorSuite):
-    def test_response_is_made_from_nothing(self) -> None:
-        """Without a base there is nothing to say that dicts are wanted."""
-        made = self.translator.from_hook_llm_response({"text": "no"})
-        assert made.text == "no"
+    pass
 
 
 class TestOpenAIChat(samples.OpenAIChat, TranslatorSuite):

@@ -287,10 +287,11 @@ class HooklinePlugin(BasePlugin):
         if not call.refused:
             _apply(llm_request, request, call)
             return None
-        if call.response is not None:
+        if call.response is not None and call.stop_reason is None:
             return LlmResponse(content=_content(call.text))
         invocation.has_no_answer |= run is invocation.run
-        return LlmResponse(content=invocation.refusal(callback_context, call.reason))
+        reason = call.stop_reason or call.reason
+        return LlmResponse(content=invocation.refusal(callback_context, reason))
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse

@@ -190,7 +190,7 @@ class HooklineMiddleware(lc.AgentMiddleware[State, ContextT, Any]):
         if call.refused:
             # An answer in the model's place is an answer; a plain block ends the turn.
             turn.blocked = not call.text
-            response = _answer(call.text or call.reason)
+            response = _answer(call.stop_reason or call.text or call.reason)
         else:
             response = await _answered(wait, call, _changed(request, call), handler)
         update: Update = {"messages": recorded} if recorded else {}

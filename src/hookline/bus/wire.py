@@ -179,7 +179,8 @@ def _whole(
     final = None
     if output.final_output is not None:
         final = _output(output.final_output, event)
-    if final is not None and final.tool_input is not None:
+    changes_input = event is HookEventName.BeforeTool
+    if changes_input and final is not None and final.tool_input is not None:
         changed = changed_tool_input(tool_input, final)
         final = structs.replace(final, modified_tool_input=changed)
     return AggregatedHookResult(

@@ -309,7 +309,7 @@ def _print_hook(place: int, hook: dict[str, Any]) -> None:
     if hook["error"]:
         print(f"  error: {printable_text(hook['error'])}")
     for warning in hook["warnings"]:
-        print(f"  {paint('warning', 'yellow')}: {printable_text(warning)}")
+        print(f"  {paint('warning', 'yellow')}: {one_line(warning)}")
     output = hook["output"]
     if output is not None:
         print("  output")

@@ -178,11 +178,10 @@ def _with_permission(merged: HookOutput, outputs: Outputs) -> HookOutput:
     if not any(output.permission for output in outputs) or merged.decision is None:
         return merged
     permission = Decision.DENY if merged.is_blocking else merged.decision
-    specific = {
-        **merged.hook_specific_output,
-        "permissionDecision": permission.value,
-        "permissionDecisionReason": merged.reason,
-    }
+    specific = {**merged.hook_specific_output, "permissionDecision": permission.value}
+    specific.pop("permissionDecisionReason", None)
+    if merged.reason is not None:
+        specific["permissionDecisionReason"] = merged.reason
     return structs.replace(merged, hook_specific_output=specific)
 
 

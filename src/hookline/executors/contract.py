@@ -197,8 +197,8 @@ class HookCall:
         self.origin = origin or self
         """The same event as it was fired."""
         self.input = event_input
-        self.cwd: str = event_input["cwd"]
-        self.session_id: str = event_input["session_id"]
+        self.cwd: str = self.origin.input["cwd"]
+        self.session_id: str = self.origin.input["session_id"]
         self.depth = depth
         self.recheck = recheck
         """Whether hooks are asked again, on the input after all changes."""

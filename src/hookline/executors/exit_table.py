@@ -239,7 +239,7 @@ def _is_meant_as_object(text: str, *, cut: bool) -> bool:
 
 def _explain(error: ValueError, text: str, where: str, *, cut: bool) -> str:
     line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
-    if text[0] not in '{"':
+    if text[0] not in '{"' and not isinstance(error, TooDeepError):
         problem = f"it starts with U+{ord(text[0]):04X}"
     elif line is None:
         problem = str(error)

@@ -481,11 +481,13 @@ def _expressible(
 
     hosts/README.md#rules 11
     """
+    if event is not HookEventName.BeforeTool:
+        return verdict
     if verdict.ask and not host.asks:
-        if on_ask is OnFailure.BLOCK:
+        if on_ask is OnFailure.BLOCK and not verdict.blocked:
             verdict = _blocking(verdict, verdict.reason or verdict.message or _ASKED)
         verdict = structs.replace(verdict, ask=False)
-    if verdict.tool_input is None or event is not HookEventName.BeforeTool:
+    if verdict.tool_input is None:
         return verdict
     if Effect.CHANGE not in host.limits.get(event, {}) or verdict.blocked:
         return verdict

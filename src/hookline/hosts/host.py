@@ -162,7 +162,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     def refusal(self, *, escaped: bool = True) -> str:
         """What a model is told in place of a tool's result or a turn."""
         reason = self.stop_reason if self.stopped and not self.blocked else self.reason
-        return "\n\n".join(filter(None, [reason, self.told(escaped=escaped)]))
+        texts = (reason, self.told(escaped=escaped))
+        return "\n\n".join(text for text in texts if text and text.strip())
 
     def told_to_subagent(self) -> str:
         """What a subagent is told where its start cannot be blocked."""

@@ -297,6 +297,8 @@ def _our_tool_input(
         # Theirs is shown beside several of ours and stands for the first.
         if field in ours and keys and keys[0] != field:
             ours[keys[0]] = ours.pop(field)
+            if given.get(field, keys) is None:
+                ours[field] = None  # it was hidden from the hook
     if name == "WebFetch" and not keys_of(given, ("url", "uri", "href")):
         ours.pop("url", None)  # _their_tool_input added it
     edits = ours.get("edits")

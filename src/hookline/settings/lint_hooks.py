@@ -403,7 +403,7 @@ def _check_pinning(hook: dict[str, Any], project: str, report: Report) -> None:
     shell = shell if is_text(shell) else None
     for use in command_files(hook["command"], project, variables, shell, own):
         if use.why:
-            message = f"{describe(use.path)} cannot be pinned by trust: {use.why}"
+            message = f"{use.path[:500]!r} cannot be pinned by trust: {use.why}"
             report.at("command").add(message, Severity.WARNING)
         elif use.role is Role.CODE and use.form is Form.PYTHON:
             _check_imports(use.path, project, report.at("command"))

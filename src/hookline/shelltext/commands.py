@@ -138,7 +138,9 @@ def _runs(command: Command, pattern: str) -> bool:
     if command.opaque or (command.words and _is_unknown(command.name)):
         return True
     named = [command.name, *command.args] if command.words else []
-    return any(_may_be(words, pattern) for words in (command.words, named, wrapped))
+    more = ["$"] if command.appended else []
+    listed = (command.words, named, wrapped)
+    return any(_may_be([*words, *more], pattern) for words in listed)
 
 
 def _may_be(words: list[str], pattern: str) -> bool:

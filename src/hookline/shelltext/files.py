@@ -154,7 +154,8 @@ class _CommandReader:
         for path in self._search_folders(value.texts):
             if f"{path}/".startswith(f"{self._words.folders[0]}/"):
                 why = f"{name} names this folder of code: list it in trustFiles"
-                self._cannot(path, why, Role.ARGUMENT)
+                if not self._guessing:  # whole: a review names this folder
+                    self._uses.setdefault(FileUse(path, Role.ARGUMENT, why=why))
 
     def _search_folders(self, values: Iterable[str]) -> list[str]:
         parts = (part for value in values for part in reveal(value).split(":"))

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from hookline.journal.redact import Masker
+
 _MAX_NAMES = 10
 _MAX_NAME = 100
 
@@ -88,7 +90,8 @@ def _settings(state: WorkerState) -> Check:
 def _workers(state: WorkerState) -> Check:
     if not state.lost:
         return Check(True)
-    named = ", ".join(repr(name[:_MAX_NAME]) for name in state.lost[:_MAX_NAMES])
+    lost = map(Masker(texts=True).mask_text, state.lost[:_MAX_NAMES])
+    named = ", ".join(repr(name[:_MAX_NAME]) for name in lost)
     more = ", ..." if len(state.lost) > _MAX_NAMES else ""
     return Check(False, f"no process is left of {named}{more}; another will be started")
 

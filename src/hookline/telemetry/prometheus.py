@@ -15,6 +15,7 @@ from typing import Any
 
 from hookline.errors import MissingExtraError
 from hookline.executors.contract import HookCall, RegisteredHook
+from hookline.journal.redact import Masker
 from hookline.log import Courier
 from hookline.protocol.events import HookEventName
 from hookline.protocol.results import HookExecutionResult, ProcessedHookResult
@@ -54,7 +55,8 @@ _BUCKETS_S = (
 
 @lru_cache(maxsize=1024)
 def label_of(name: str) -> str:
-    """A name as the value of a label: short, and nothing that ends a line."""
+    """A name as the value of a label: short, masked, and nothing that ends a line."""
+    name = Masker(texts=True).mask_text(name)
     cut = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
 

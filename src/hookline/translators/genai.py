@@ -268,7 +268,9 @@ class GenAITranslator(SdkTranslator):
         if usage is None:
             return response
         before = _field(base, "usage_metadata")
-        counts = {**(before if is_mapping(before) else {}), **to_wire(usage)}
+        counts = before if is_mapping(before) else {}
+        for name, count in _counts(usage).items():
+            counts = with_field(counts, count, _camel(name), name)
         return _with_field(response, counts, "usage_metadata")
 
 
@@ -476,6 +478,12 @@ def _new_candidate(candidate: LLMCandidate, before: Any) -> dict[str, Any]:
     return {key: value for key, value in built.items() if value is not None}
 
 
+def _counts(usage: LLMUsage) -> dict[str, int]:
+    """The counts that a hook set: the others stay."""
+    found = msgspec.structs.asdict(usage)
+    return {name: count for name, count in found.items() if count is not None}
+
+
 def _changed_object(
     base: Any, candidates: list[dict[str, Any]], usage: LLMUsage | None
 ) -> Any:
@@ -487,7 +495,6 @@ def _changed_object(
     if usage is not None:
         kind = types.GenerateContentResponseUsageMetadata
         before = get(base, "usage_metadata") or kind()
-        counts = msgspec.structs.asdict(usage)
-        changes["usage_metadata"] = before.model_copy(update=counts)
+        changes["usage_metadata"] = before.model_copy(update=_counts(usage))
     response = types.GenerateContentResponse() if base is None else base
     return response.model_copy(update=changes)

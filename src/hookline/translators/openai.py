@@ -163,7 +163,7 @@ class OpenAIApi(MessageListTranslator):
             return {}
         before = get(base, "usage")
         if not is_mapping(before):
-            before = before.model_dump() if is_record(before) else {}
+            before = before.model_dump(warnings=False) if is_record(before) else {}
         pairs = zip(self.counts, msgspec.structs.astuple(usage), strict=True)
         changed = {names[0]: count or 0 for names, count in pairs}
         return {"usage": {**before, **changed}}
@@ -262,7 +262,8 @@ class ResponsesTranslator(OpenAIApi):
             **_new_status(first.finish_reason),
             **self._new_usage(usage, base),
         }
-        if is_mapping(base) and "output_text" in base:
+        fields = base if is_mapping(base) else getattr(base, "model_extra", None)
+        if "output_text" in (fields or ()):
             # Some services repeat the text here.
             changes["output_text"] = "".join(first.content.parts)
         defaults = {

@@ -28,7 +28,8 @@ from agent_hooks import (
 
 from hookline.adapters.agent_hooks import HooklineInterceptor
 from hookline.agent import ScriptedReply, Session
-from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.adapters import ModelRequest
+from tests.adapters.scenarios import Scenario, ScenarioDriver
 
 
 class ScriptedClient(
@@ -36,10 +37,14 @@ class ScriptedClient(
 ):
     """Gives replies one by one, and keeps what it was sent."""
 
-    def __init__(self, *replies: ScriptedReply | str) -> None:
+    def __init__(
+        self,
+        *replies: ScriptedReply | str,
+        requests: list[ModelRequest] | None = None,
+    ) -> None:
         super().__init__()
         self.replies = list(replies)
-        self.requests: list[ModelRequest] = []
+        self.requests = [] if requests is None else requests
 
     def _inner_get_response(
         self, *, messages: Any, stream: bool, options: Any, **kwargs: Any
@@ -65,14 +70,20 @@ class ScriptedClient(
 
     def _reply(self, messages: Any, options: Any) -> list[Content]:
         names = [tool.name for tool in options.get("tools") or []]
-        text = "\n".join(
-            str(content.to_dict()) for m in messages for content in m.contents
-        )
+        text = "\n".join(_line(m.role, one) for m in messages for one in m.contents)
         self.requests.append(ModelRequest(text, names))
         given = self.replies.pop(0) if self.replies else "the end"
         reply = ScriptedReply(given) if isinstance(given, str) else given
         text_part = [Content.from_text(reply.text)] if reply.text else []
         return [*text_part, *_calls(reply, len(self.requests))]
+
+
+def _line(role: str, content: Content) -> str:
+    if content.type == "function_call":
+        return f"call: {content.name} {content.arguments}"
+    if content.type == "function_result":
+        return f"result: {content.result}"
+    return f"{role}: {content.text or content.to_dict()}"
 
 
 def _calls(reply: ScriptedReply, request: int) -> list[Content]:
@@ -124,7 +135,7 @@ def agent_with(
     return Agent(client=client, tools=tools, middleware=[bundle])
 
 
-class AgentHooksDriver:
+class AgentHooksDriver(ScenarioDriver):
     """Runs agents whose interceptor has the session of a conversation."""
 
     bare: AllowAll | None = None
@@ -138,26 +149,26 @@ class AgentHooksDriver:
         "turn-reject": "the contract cannot go on after an answer: it is denied",
         "turn-reject-limit": "the contract cannot go on after an answer",
     }
+    offers = frozenset({"model", "turns"})
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        client = ScriptedClient(*task.replies)
-        tools = task.tools
-        resolver = None if task.confirm is None else Person(task.confirm)
-        agent = agent_with(
-            client,
-            self.bare if session is None else HooklineInterceptor(session),
-            [tools.read, tools.write, tools.fail],
-            resolver=resolver,
-        )
+    async def play(
+        self, session: Session | None, scenario: Scenario, entry: str
+    ) -> None:
+        client = ScriptedClient(*scenario.replies, requests=scenario.requests)
+        resolver = Person(scenario.answers[0]) if scenario.answers else None
+        interceptor: Any = self.bare
+        if session is not None:
+            interceptor = HooklineInterceptor(session, confirm=scenario.callback)
+        agent = agent_with(client, interceptor, scenario.functions(), resolver=resolver)
         thread = agent.create_session()
-        shown: list[str] = []
-        answer = await ask(agent, task.prompt, entry, shown, session=thread)
-        return Ran(
-            answer=answer,
-            requests=client.requests,
-            shown="".join(shown),
-            recorded=repr(thread.to_dict()),
-        )
+        try:
+            for turn in scenario.turns:
+                answer = await ask(agent, turn, entry, scenario.shown, session=thread)
+                scenario.results.append(answer)
+        finally:
+            asked = resolver.asked if resolver else []
+            scenario.questions += [one.verdict.reason for one in asked]
+            scenario.recorded = repr(thread.to_dict())
 
 
 class ContractDriver(AgentHooksDriver):

@@ -32,6 +32,7 @@ from hookline.adapters.claude_agent_sdk import hookline_hooks
 from hookline.agent import ScriptedReply, Session
 from hookline.testing.adapters import ModelRequest, Ran, Task
 from hookline.testing.modelapi import Answer, ModelServer
+from tests.adapters.recorded_hooks import Event, RecordedHooks
 
 from .claude_program import ScriptedProgram
 
@@ -119,6 +120,77 @@ def decides(answer: bool) -> Callable[..., Any]:
         return PermissionResultAllow() if answer else PermissionResultDeny()
 
     return can_use_tool
+
+
+ALLOWED = ["Bash", "Read", "Write", "Grep", "Glob", "Agent"]
+"""Claude Code starts faster with few tools."""
+_DELEGATE = {
+    "description": "d",
+    "prompt": "look",
+    "subagent_type": "general-purpose",
+    "run_in_background": False,
+}
+
+
+def bash(*commands: str) -> Answer:
+    """An answer that runs commands."""
+    made = [("Bash", {"command": one, "description": "x"}) for one in commands]
+    return Answer("", tuple(made))
+
+
+async def went_through(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What came of a row: the answer, files, events, and who was told its texts."""
+    recorded = RecordedHooks(row.get("hooks"))
+    with tempfile.TemporaryDirectory() as folder:
+        claude = ClaudeCode(Path(folder), [])
+        project = str(claude.project)
+        for name, content in row.get("files", {}).items():
+            (claude.project / name).write_text(content)
+        claude.replies = [_answer(one, project) for one in row["replies"]]
+        given = {"tools": ALLOWED, "allowed_tools": ALLOWED, **row.get("options", {})}
+        given["hooks"] = hookline_hooks(recorded.config)
+        prompts = row.get("prompts", ["go"])
+        await claude.run(*prompts, modes=row.get("modes", ()), **given)
+        files = {one.name: one.read_text() for one in claude.project.iterdir()}
+    requests = [claude.sent(at) for at in range(len(claude.requests))]
+    users = [one.content for one in claude.messages if isinstance(one, UserMessage)]
+    results = [one for one in claude.messages if isinstance(one, ResultMessage)]
+    events = [_event_line(event, recorded) for event in recorded.events]
+    return {
+        "answer": results[-1].result,
+        "files": dict(sorted(files.items())),
+        "events": sorted(events) if row.get("unordered") else events,
+        "requests": len(requests),
+        "told": {
+            text: [*(one.count(text) for one in requests), str(users).count(text)]
+            for text in row.get("texts", ())
+        },
+    }
+
+
+def _answer(reply: Any, project: str) -> Answer | str:
+    """A text, or calls: of a command, of a subagent, or of any tool."""
+    if isinstance(reply, str):
+        return reply
+    calls: list[Any] = []
+    for name, given in reply:
+        if name == "Bash":
+            calls += bash(given).calls
+        else:
+            text = json.dumps(given or _DELEGATE).replace("<project>", project)
+            calls.append((name, json.loads(text)))
+    return Answer("", tuple(calls))
+
+
+def _event_line(event: Event, recorded: RecordedHooks) -> str:
+    agents = list(dict.fromkeys(one.get("agent_id") for one in recorded.events))
+    names = ("prompt", "tool_name", "agent_type", "prompt_response", "trigger")
+    values = [f"{name}={event[name]!r}" for name in names if event.get(name)]
+    if event.get("agent_id"):
+        values.append(f"agent={agents.index(event['agent_id'])}")
+    if event.get("stop_hook_active"):
+        values.append("stop_hook_active")
+    return " ".join([event["hook_event_name"], *values])
 
 
 class ClaudeDriver:

@@ -7,9 +7,28 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from claude_agent_sdk import Transport
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, Transport
+
+from hookline.adapters.claude_agent_sdk import hookline_hooks
+from tests.adapters.recorded_hooks import RecordedHooks
 
 BASE = {"session_id": "c-1", "transcript_path": "/t.jsonl", "cwd": "/"}
+CALL = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t-1"}
+
+
+async def fired(
+    recorded: RecordedHooks, events: list[Any], session: str | None = None
+) -> list[Any]:
+    """What the SDK answers to events, one after the other."""
+    subject = recorded.config.session(session) if session else recorded.config
+    options, program = (
+        ClaudeAgentOptions(hooks=hookline_hooks(subject)),
+        ScriptedProgram(),
+    )
+    told: list[Any] = []
+    async with recorded.config, ClaudeSDKClient(options, transport=program):
+        told += [await program.fire(name, **fields) for name, fields in events]
+    return told
 
 
 class ScriptedProgram(Transport):
@@ -25,11 +44,12 @@ class ScriptedProgram(Transport):
         name = f"r-{len(self._answers)}"
         answer: asyncio.Future[dict[str, Any]] = asyncio.Future()
         self._answers[name] = answer
+        given = {**CALL, **fields} if "ToolUse" in event else fields
         request = {
             "subtype": "hook_callback",
             "callback_id": self.hooks[event][0]["hookCallbackIds"][0],
-            "input": {**BASE, "hook_event_name": event, **fields},
-            "tool_use_id": fields.get("tool_use_id"),
+            "input": {**BASE, "hook_event_name": event, **given},
+            "tool_use_id": given.get("tool_use_id"),
         }
         line = {"type": "control_request", "request_id": name, "request": request}
         await self._lines.put(line)

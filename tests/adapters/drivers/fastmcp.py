@@ -7,19 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from fastmcp import Client, FastMCP
+from fastmcp.client.elicitation import ElicitResult
 
 from hookline.adapters.fastmcp import HooklineMiddleware
 from hookline.agent import Session
-from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.adapters import ModelRequest
+from tests.adapters.scenarios import Scenario, ScenarioDriver
 
 _NO_MODEL = "the model is in the client"
 _NO_TURN = "the turns are in the client"
 
 
-class FastMCPDriver:
+class FastMCPDriver(ScenarioDriver):
     """Runs the calls of a script over MCP: once without sessions, once with them."""
 
     entries: Sequence[str] = ("auto", "legacy")
+    usual_entries: Sequence[str] = ("auto", "legacy")
     cannot: Mapping[str, str] = {
         **dict.fromkeys(("model-block", "model-answer", "model-change"), _NO_MODEL),
         **dict.fromkeys(("answer-change", "answer-stop", "events"), _NO_MODEL),
@@ -35,31 +38,46 @@ class FastMCPDriver:
         ),
     }
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        hooks = [] if session is None else [HooklineMiddleware(session)]
+    offers = frozenset({"parallel answers"})
+
+    async def play(
+        self, session: Session | None, scenario: Scenario, entry: str
+    ) -> None:
+        hooks: list[Any] = []
+        if session is not None:
+            hooks.append(HooklineMiddleware(session, confirm=scenario.callback))
         server: FastMCP = FastMCP("box", middleware=hooks)
-        for tool in (task.tools.read, task.tools.write, task.tools.fail):
-            server.tool(tool)
-        sent, requests = [task.prompt], []
+        for tool in scenario.functions():
+            server.tool(tool, **scenario.options.get(tool.__name__, {}))
+        sent = list(scenario.turns)
 
         async def answer(message: str, kind: Any, params: Any, context: Any) -> Any:
-            return kind(value=task.confirm)
+            scenario.questions.append(message)
+            answer = scenario.answers[0]
+            if isinstance(answer, str):
+                return ElicitResult(action=cast("Any", answer))
+            return kind(value=answer)
 
-        handler = None if task.confirm is None else answer
+        handler = answer if scenario.answers else None
         mode = cast("Literal['auto', 'legacy']", entry)
         async with Client(server, mode=mode, elicitation_handler=handler) as client:
             while True:
                 names = [tool.name for tool in await client.list_tools()]
-                requests.append(ModelRequest("\n".join(sent), names))
-                reply = task.reply(len(requests) - 1)
+                scenario.requests.append(ModelRequest("\n".join(sent), names))
+                reply = scenario.reply(len(scenario.requests) - 1)
                 if not reply.calls:
                     break
                 sent += await asyncio.gather(
                     *(_result(client, name, given) for name, given in reply.calls)
                 )
-        return Ran(answer=reply.text, requests=requests, recorded="\n".join(sent))
+        scenario.results.append(reply.text)
+        scenario.recorded = "\n".join(sent)
 
 
 async def _result(client: Client[Any], name: str, given: Mapping[str, Any]) -> str:
     result = await client.call_tool(name, dict(given), raise_on_error=False)
-    return f"{result.content} {result.structured_content}"
+    texts = " | ".join(
+        repr(block.text) if block.type == "text" else block.type
+        for block in result.content
+    )
+    return f"{'error' if result.is_error else 'result'}: {texts} {result.data}"

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig
+from google.adk.apps import App, ResumabilityConfig
 from google.adk.events.event import Event
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.workflow import START, Workflow
 from google.genai import types
 from pydantic import Field
 
-from hookline.adapters.google_adk import HooklineRunner
+from hookline.adapters.google_adk import HooklinePlugin, HooklineRunner
 from hookline.agent import ScriptedReply, Session
-from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.adapters import ModelRequest, Task
+from tests.adapters.scenarios import City, Scenario, ScenarioDriver, answer_for
 
 CONFIRM = "adk_request_confirmation"
 SSE = RunConfig.model_validate({"streaming_mode": "sse"})
@@ -78,25 +82,48 @@ def answer_of(events: Sequence[Event]) -> str:
     return next((text for text in reversed(final) if text), "")
 
 
-def approval(events: Sequence[Event], confirmed: bool) -> types.Content | None:
-    """A person's answer to every question of a run; None if there is none."""
-    asked = [fc for one in events for fc in one.get_function_calls()]
-    answers = [
-        types.FunctionResponse(
-            id=fc.id, name=CONFIRM, response={"confirmed": confirmed}
+def questions_of(events: Sequence[Event]) -> list[types.FunctionCall]:
+    """What a run asks a person."""
+    calls = [fc for one in events for fc in one.get_function_calls()]
+    return [fc for fc in calls if fc.name == CONFIRM]
+
+
+def approval(events: Sequence[Event], answer: Any) -> types.Content:
+    """A person's answer to every question of a run."""
+    parts = [
+        types.Part(
+            function_response=types.FunctionResponse(
+                id=fc.id,
+                name=CONFIRM,
+                response={"confirmed": answer_for(answer, _path(fc))},
+            )
         )
-        for fc in asked
-        if fc.name == CONFIRM
+        for fc in questions_of(events)
     ]
-    parts = [types.Part(function_response=one) for one in answers]
-    return types.Content(role="user", parts=parts) if parts else None
+    return types.Content(role="user", parts=parts)
+
+
+def _path(question: types.FunctionCall) -> Any:
+    return (question.args or {})["originalFunctionCall"]["args"].get("path")
 
 
 def sent(request: LlmRequest) -> str:
     """All text of a request, calls and results included."""
-    system = request.config.system_instruction
-    dumped = [one.model_dump(exclude_none=True) for one in request.contents]
-    return json.dumps([str(system), dumped], default=str, ensure_ascii=False)
+    lines = [_line(part) for one in request.contents for part in one.parts or []]
+    system = str(request.config.system_instruction or "")
+    lines.insert(0, system.replace(_IDENTITY, "").strip())
+    return "\n".join(filter(None, lines))
+
+
+_IDENTITY = 'You are an agent. Your internal name is "tester".'
+
+
+def _line(part: types.Part) -> str:
+    if part.function_call is not None:
+        return f"call: {part.function_call.name} {part.function_call.args}"
+    if part.function_response is not None:
+        return f"result: {part.function_response.response}"
+    return f"text: {part.text}"
 
 
 def offered(request: LlmRequest) -> list[str]:
@@ -105,44 +132,127 @@ def offered(request: LlmRequest) -> list[str]:
     return [one.name or "" for some in declared for one in some]
 
 
-class AdkDriver:
+class AdkDriver(ScenarioDriver):
     """Runs an LlmAgent by HooklineRunner."""
 
     entries: Sequence[str] = ("async", "sync", "stream")
-    cannot: Mapping[str, str] = {}
+    helper_input = "request"
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        tools = task.tools
-        llm = ScriptedLlm(reply=task.reply)
-        agent = LlmAgent(
-            name="tester", model=llm, tools=[tools.read, tools.write, tools.fail]
-        )
+    async def play(
+        self, session: Session | None, scenario: Scenario, entry: str
+    ) -> None:
         service = InMemorySessionService()
-        ids: dict[str, Any] = {"user_id": "u", "session_id": task.conversation}
+        name = scenario.conversation or "own"
+        ids: dict[str, Any] = {"user_id": "u", "session_id": name}
         await service.create_session(app_name="app", **ids)
-        runner = _runner(session, task, agent, service)
-        events = await take(runner, entry, user(task.prompt), **ids)
-        said = approval(events, task.confirm is True)
-        if said is not None:
-            events += await take(runner, entry, said, **ids)
-        kept = await service.get_session(app_name="app", **ids)
-        assert kept is not None
-        return Ran(
-            answer=answer_of(events),
-            requests=[ModelRequest(sent(one), offered(one)) for one in llm.seen],
-            shown="".join(map(text_of, events)),
-            recorded=kept.model_dump_json(),
-            recorded_inputs=inputs(kept.events),
+        llm = ScriptedLlm(reply=scenario.reply)
+        helper = ScriptedLlm(reply=scenario.helper_reply)
+        asks = bool(scenario.answers)
+        steps = [_step(scenario, name) for name in scenario.agents]
+        agent: Any = _agent(scenario, llm, helper)
+        if steps:
+            agent = _workflow(scenario.options["workflow"], steps)
+        runner = _runner(session, scenario, agent, service)
+        try:
+            for turn in scenario.turns:
+                events = await take(runner, entry, user(turn), **ids)
+                while questions := questions_of(events):
+                    scenario.questions += [call.args for call in questions]
+                    answer = scenario.take_answer()
+                    if answer is None:
+                        break
+                    if scenario.elsewhere:
+                        agent = _agent(scenario, llm, helper)
+                        runner = _runner(session, scenario, agent, service, asks=asks)
+                    scenario.shown += map(text_of, events)
+                    events = await take(runner, entry, approval(events, answer), **ids)
+                waits = bool(questions_of(events))
+                scenario.results.append("waiting" if waits else answer_of(events))
+                scenario.shown += map(text_of, events)
+                if steps:
+                    texts = scenario.notes.setdefault("texts", [])
+                    texts += filter(None, map(text_of, events))
+        finally:
+            scenario.requests += map(_request, llm.seen)
+            scenario.helper_requests += map(_request, helper.seen)
+            scenario.agent_requests = {
+                step.name: [_request(one) for one in step.model.seen] for step in steps
+            }
+            kept = await service.get_session(app_name="app", **ids)
+            assert kept is not None
+            scenario.recorded = kept.model_dump_json()
+            scenario.recorded_inputs = inputs(kept.events)
+            if scenario.structured:
+                scenario.notes["output"] = kept.state.get("place")
+
+
+def _request(request: LlmRequest) -> ModelRequest:
+    return ModelRequest(sent(request), offered(request))
+
+
+def _step(scenario: Scenario, name: str) -> Any:
+    """An agent of a workflow."""
+    schema = City if scenario.structured else None
+    tools = [] if scenario.structured else list(scenario.functions())
+    llm = scripted(*scenario.agents[name])
+    return LlmAgent(name=name, model=llm, tools=tools, output_schema=schema)
+
+
+def _workflow(kind: str, steps: Sequence[Any]) -> Any:
+    if kind == "graph":
+        return Workflow(name="flow", edges=[(START, *steps)])
+    kinds = {"sequence": SequentialAgent, "parallel": ParallelAgent, "loop": LoopAgent}
+    return kinds[kind](name="flow", sub_agents=list(steps))
+
+
+def _agent(scenario: Scenario, llm: ScriptedLlm, helper: ScriptedLlm) -> LlmAgent:
+    options = scenario.options
+    tools: list[Any] = list(scenario.functions())
+    more: dict[str, Any] = {}
+    if options.get("confirmed_by_adk"):
+        tools[0] = FunctionTool(tools[0], require_confirmation=True)
+    if scenario.helper:
+        schema = City if options.get("structured_helper") else None
+        agent = LlmAgent(
+            name="helper",
+            model=helper,
+            tools=[] if schema else list(tools),
+            output_schema=schema,
+            mode=options.get("helper_mode"),
         )
+        if "helper_mode" in options:
+            more["sub_agents"] = [agent]
+        else:
+            tools.append(AgentTool(agent))
+    if scenario.structured:
+        more |= {"output_schema": City, "output_key": "place"}
+    instruction = scenario.options.get("system_prompt", "")
+    return LlmAgent(
+        name="tester", model=llm, tools=tools, instruction=instruction, **more
+    )
 
 
 def _runner(
-    session: Session | None, task: Task, agent: LlmAgent, service: Any
+    session: Session | None,
+    scenario: Scenario,
+    agent: Any,
+    service: Any,
+    *,
+    asks: bool = False,
 ) -> Runner:
     given = {"app_name": "app", "agent": agent, "session_service": service}
     if session is None:
         return Runner(**given)
-    return HooklineRunner(session.config, approval=task.confirm is not None, **given)
+    asks = asks or bool(scenario.answers)
+    subject = scenario.subject(session)
+    asking: dict[str, Any] = {"approval": asks, "confirm": scenario.callback}
+    app = App(name="app", root_agent=agent)
+    if scenario.options.get("resumable"):
+        app.resumability_config = ResumabilityConfig(is_resumable=True)
+    if scenario.options.get("plain"):
+        app.plugins = [HooklinePlugin(subject, **asking)]
+        return Runner(app=app, session_service=service)
+    return HooklineRunner(subject, **asking, app=app, session_service=service)
 
 
 def inputs(events: Sequence[Event]) -> list[dict[str, Any]]:

@@ -4,82 +4,192 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
+from agents import (
+    Agent,
+    ModelSettings,
+    RunConfig,
+    Runner,
+    RunState,
+    SQLiteSession,
+    function_tool,
+    handoff,
+)
 from agents.testing import ModelCall, ScriptedModel, assistant_message, function_call
 
 from hookline.adapters.openai_agents import HooklineRunner, hooked_agent
 from hookline.agent import ScriptedReply, Session
-from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.adapters import ModelRequest
+from tests.adapters.scenarios import City, Scenario, ScenarioDriver, answer_for
 
 QUIET = RunConfig(tracing_disabled=True)
 
 
-class OpenAIAgentsDriver:
+async def _asks_about_a(_ctx: Any, params: dict[str, Any], _id: str) -> bool:
+    return bool(params["path"] == "a")
+
+
+FUNCTIONS: dict[Any, Any] = {
+    "says sorry": lambda _, error: f"sorry: {error}",
+    "asks about a": _asks_about_a,
+    "always asks": lambda *_: True,
+    "everything": lambda data: data.clone(
+        input_history=(), pre_handoff_items=(), new_items=()
+    ),
+}
+"""What options of tools and handoffs in a row name."""
+
+
+class OpenAIAgentsDriver(ScenarioDriver):
     """Runs a hooked agent by each method of ``HooklineRunner``."""
 
     entries: Sequence[str] = ("async", "sync", "stream")
     cannot: Mapping[str, str] = {
         "tool-ask-nobody": "the run waits: the call is in ``result.interruptions``",
     }
+    looks = True
+    """Whether what a run did is looked at; a benchmark does not."""
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        model, memory = ScriptedModel(steps_of(task)), SQLiteSession(task.conversation)
-        shown: list[str] = []
-        result = await self.result(session, task, entry, model, memory, shown)
-        items = [*result.to_input_list(), *await memory.get_items()]
-        return Ran(
-            answer=result.final_output,
-            requests=[request_of(call) for call in model.calls],
-            shown="\n".join(shown),
-            recorded=repr((items, result.new_items, result.raw_responses)),
-            recorded_inputs=[
-                json.loads(item["arguments"])
-                for item in result.to_input_list()
-                if item.get("type") == "function_call"
-            ],
-        )
-
-    async def result(
-        self,
-        session: Session | None,
-        task: Task,
-        entry: str,
-        model: ScriptedModel,
-        memory: SQLiteSession,
-        shown: list[str],
-    ) -> Any:
-        """Run an agent to its end, with a person's answers."""
-        box = task.tools
-        tools = [function_tool(one) for one in (box.read, box.write, box.fail)]
-        agent, runner = Agent(name="Worker", model=model, tools=[*tools]), Runner
+    async def play(
+        self, session: Session | None, scenario: Scenario, entry: str
+    ) -> None:
+        model = _model(scenario.replies, scenario.reply)
+        helper_model = _model(scenario.helper, scenario.helper_reply, "helper")
+        agent: Any = _agent(scenario, model, helper_model)
+        runner: Any = Runner
         if session is not None:
             # The id comes from the SDK's own session.
-            agent = hooked_agent(agent, session.view("other"))
-            runner = cast("Any", HooklineRunner)
-        given: Any = task.prompt
-        options = {"session": memory, "run_config": QUIET}
-        while True:
-            result = await _ran(
-                runner, entry, agent, given, options=options, shown=shown
-            )
-            if not result.interruptions:
-                return result
-            given = result.to_state()
-            answer = given.approve if task.confirm else given.reject
-            for item in result.interruptions:
-                answer(item)
+            subject = session if scenario.is_pinned else session.view("other")
+            agent = hooked_agent(agent, subject)
+            runner = Runner if scenario.options.get("plain") else HooklineRunner
+        memory = SQLiteSession(scenario.conversation or "none")
+        options: dict[str, Any] = {"run_config": QUIET}
+        options |= scenario.options.get("run", {})
+        if scenario.conversation is not None:
+            options["session"] = memory
+        try:
+            for turn in scenario.turns:
+                await _turn(runner, entry, agent, turn, scenario, options)
+        finally:
+            if self.looks:
+                scenario.requests += map(request_of, model.calls)
+                scenario.helper_requests += map(request_of, helper_model.calls)
+                if scenario.options.get("shows_settings"):
+                    scenario.notes["settings"] = [
+                        {
+                            name: value
+                            for name, value in one.model_settings.to_json_dict().items()
+                            if value is not None
+                        }
+                        for one in model.calls
+                    ]
+                scenario.recorded += repr(await memory.get_items())
 
 
 class MeasuredDriver(OpenAIAgentsDriver):
     """Runs an agent without a look at what it did."""
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        model, memory = ScriptedModel(steps_of(task)), SQLiteSession(task.conversation)
-        result = await self.result(session, task, entry, model, memory, [])
-        return Ran(answer=result.final_output)
+    looks = False
+
+
+async def _turn(
+    runner: Any,
+    entry: str,
+    agent: Any,
+    turn: Any,
+    scenario: Scenario,
+    options: dict[str, Any],
+) -> None:
+    given = turn
+    while True:
+        result = await _ran(
+            runner, entry, agent, given, options=options, shown=scenario.shown
+        )
+        scenario.questions += [
+            [one.tool_name, one.arguments] for one in result.interruptions
+        ]
+        answer = scenario.take_answer() if result.interruptions else None
+        if answer is None:
+            break
+        given = result.to_state()
+        if scenario.elsewhere:
+            given = await RunState.from_json(agent, given.to_json())
+        for item in given.get_interruptions():
+            path = json.loads(item.arguments or "{}").get("path")
+            decide = given.approve if answer_for(answer, path) else given.reject
+            decide(item)
+    waits = bool(result.interruptions)
+    scenario.results.append("waiting" if waits else str(result.final_output))
+    items = result.to_input_list()
+    if "handoff" in scenario.options:
+        scenario.notes["last agent"] = result.last_agent.name
+    if scenario.options.get("shows_history"):
+        scenario.notes["history"] = items
+    scenario.recorded = repr((items, result.new_items, result.raw_responses))
+    scenario.recorded_inputs = [
+        json.loads(item["arguments"])
+        for item in items
+        if item.get("type") == "function_call"
+    ]
+
+
+def _agent(scenario: Scenario, model: Any, helper_model: Any) -> Agent[Any]:
+    options = scenario.options
+    tools: list[Any] = [
+        function_tool(one, **_named(options.get("tools", {}).get(one.__name__, {})))
+        for one in scenario.functions()
+    ]
+    agent: Agent[Any] = Agent(
+        name="Worker",
+        model=model,
+        tools=tools,
+        output_type=City if scenario.structured else None,
+        instructions=options.get("system_prompt"),
+        model_settings=ModelSettings(**options.get("settings", {})),
+    )
+    if scenario.helper:
+        helper: Agent[Any] = Agent(
+            name="assistant",
+            model=helper_model,
+            tools=tools,
+            output_type=City if options.get("structured_helper") else None,
+        )
+        if "handoff" in options:
+            agent.handoffs = [_handoff(helper, agent, scenario)]
+        else:
+            agent.tools = [*tools, helper.as_tool("helper", "Help.")]
+    return agent
+
+
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: FUNCTIONS.get(value, value) if isinstance(value, str) else value
+        for name, value in options.items()
+    }
+
+
+def _handoff(helper: Agent[Any], agent: Agent[Any], scenario: Scenario) -> Any:
+    """How the helper takes over: with options of the SDK, or in circles."""
+    kind = scenario.options["handoff"]
+    if kind == "in circles":
+        helper.handoffs = [agent]
+        return helper
+    if kind == "with input":
+
+        async def take(_: Any, given: City) -> None:
+            scenario.tools.ran.append(("taken over", {"name": given.name}))
+
+        return handoff(helper, input_type=City, on_handoff=take)
+    return handoff(helper, **_named(kind)) if kind else helper
+
+
+def _model(
+    replies: Sequence[Any], reply: Callable[[int], ScriptedReply], ids: str = "call"
+) -> Any:
+    count = len(replies) + 10
+    return ScriptedModel([output_of(reply(at), at, ids) for at in range(count)])
 
 
 async def _ran(
@@ -104,14 +214,10 @@ def _run_sync(runner: Any, given: Any, options: dict[str, Any]) -> Any:
         loop.close()
 
 
-def steps_of(task: Task) -> list[Any]:
-    return [output_of(task.reply(at), at) for at in range(len(task.replies) + 10)]
-
-
-def output_of(reply: ScriptedReply, at: int) -> list[Any]:
+def output_of(reply: ScriptedReply, at: int, ids: str = "call") -> list[Any]:
     text = [assistant_message(reply.text)] if reply.text else []
     return text + [
-        function_call(name, dict(given), call_id=f"call-{at}-{index}")
+        function_call(name, dict(given), call_id=f"{ids}-{at}-{index}")
         for index, (name, given) in enumerate(reply.calls)
     ]
 
@@ -120,4 +226,20 @@ def request_of(call: ModelCall) -> ModelRequest:
     """What the model was sent, as text."""
     names = [tool.name for tool in call.tools]
     names += [handoff.tool_name for handoff in call.handoffs]
-    return ModelRequest(json.dumps(call.input, default=repr), names)
+    items: Any = call.input
+    if isinstance(items, str):
+        items = [{"role": "user", "content": items}]
+    instructions = [call.system_instructions] if call.system_instructions else []
+    return ModelRequest("\n".join([*instructions, *map(_line, items)]), names)
+
+
+def _line(item: Any) -> str:
+    kind = item.get("type", "message")
+    if kind == "function_call":
+        return f"call: {item['name']} {item['arguments']}"
+    if kind == "function_call_output":
+        return f"result: {item['output']}"
+    content = item["content"]
+    if not isinstance(content, str):
+        content = " ".join(part.get("text", part["type"]) for part in content)
+    return f"{item['role']}: {content}"

@@ -8,10 +8,11 @@ from typing import Any
 from hookline import Config, Settings
 from hookline.agent import Agent, Ending, ScriptedModel, Session
 from hookline.agent.conversation import Turn
-from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.adapters import ModelRequest
+from tests.adapters.scenarios import Scenario, ScenarioDriver
 
 
-class OwnAgentDriver:
+class OwnAgentDriver(ScenarioDriver):
     """Runs ``hookline.agent.Agent`` with a scripted model."""
 
     entries: Sequence[str] = ("async",)
@@ -19,27 +20,25 @@ class OwnAgentDriver:
         "tool-recorded": "the history keeps what the model wrote; it is told the change"
     }
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        tools = task.tools
-        count = len(task.replies) + 1
-        model = ScriptedModel(task.reply(at) for at in range(count))
-        confirm = None if task.confirm is None else (lambda _: task.confirm is True)
-        shown: list[str] = []
+    async def play(
+        self, session: Session | None, scenario: Scenario, entry: str
+    ) -> None:
+        count = len(scenario.replies) + len(scenario.turns)
+        model = ScriptedModel(scenario.reply(at) for at in range(count))
+        answer = scenario.answers[0] if scenario.answers else None
         agent = Agent(
             session or Config(settings=Settings()),
             model,
-            [tools.read, tools.write, tools.fail],
-            confirm=confirm,
-            on_chunk=shown.append,
+            scenario.functions(),
+            confirm=None if answer is None else (lambda _: answer is True),
+            on_chunk=scenario.shown.append,
         )
-        result = await agent.run(task.prompt)
-        answered = result.ending is Ending.ANSWERED
-        return Ran(
-            answer=result.text if answered else result.reason or "",
-            requests=[_request(one) for one in model.requests],
-            shown="".join(shown),
-            recorded=repr(agent.chat.history),
-        )
+        for turn in scenario.turns:
+            result = await agent.run(turn)
+            answered = result.ending is Ending.ANSWERED
+            scenario.results.append(result.text if answered else result.reason or "")
+        scenario.requests += map(_request, model.requests)
+        scenario.recorded = repr(agent.chat.history)
 
 
 def _request(request: dict[str, Any]) -> ModelRequest:

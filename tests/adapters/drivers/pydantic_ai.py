@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from pydantic_ai import (
@@ -13,7 +13,11 @@ from pydantic_ai import (
     DeferredToolResults,
     ModelMessage,
     ModelResponse,
+    NativeOutput,
+    PromptedOutput,
     TextPart,
+    Tool,
+    ToolApproved,
     ToolCallPart,
     ToolFailed,
 )
@@ -21,7 +25,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from hookline.adapters.pydantic_ai import HooklineCapability
 from hookline.agent import ScriptedReply, Session
-from hookline.testing.adapters import ModelRequest, Ran, Task
+from hookline.testing.adapters import ModelRequest, Toolbox
+from tests.adapters.scenarios import City, Scenario, ScenarioDriver, answer_for
 
 Reply = Callable[[int], ScriptedReply]
 
@@ -29,14 +34,17 @@ Reply = Callable[[int], ScriptedReply]
 class FakeModel:
     """A FunctionModel that answers by a script and keeps what it was sent."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(
+        self, reply: Reply, requests: list[ModelRequest] | None = None
+    ) -> None:
         self._reply = reply
-        self.requests: list[ModelRequest] = []
+        self.requests = [] if requests is None else requests
         self.model = FunctionModel(self._request, stream_function=self._stream)
 
     def _take(self, messages: list[ModelMessage], info: AgentInfo) -> ScriptedReply:
         parts = [part for message in messages for part in message.parts]
-        text = "\n".join(str(getattr(part, "content", "")) for part in parts)
+        lines = [info.instructions or "", *map(_line, parts)]
+        text = "\n".join(filter(None, lines))
         names = [tool.name for tool in info.function_tools]
         self.requests.append(ModelRequest(text, names))
         return self._reply(len(self.requests) - 1)
@@ -59,13 +67,19 @@ class FakeModel:
             }
 
 
+def _line(part: Any) -> str:
+    if isinstance(part, ToolCallPart):
+        return f"call: {part.tool_name} {part.args_as_dict()}"
+    return f"{part.part_kind}: {part.content}"
+
+
 class Shown:
     """What a run showed its caller, and how it ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: list[str]) -> None:
         self.output: Any = None
         self.messages: list[ModelMessage] = []
-        self.events: list[str] = []
+        self.events = events
 
     def end(self, run: Any, output: Any) -> None:
         self.output, self.messages = output, run.all_messages()
@@ -141,37 +155,112 @@ ENTRIES: dict[str, Any] = {
 }
 
 
-class PydanticAIDriver:
+class PydanticAIDriver(ScenarioDriver):
     """Runs an ``Agent`` with a FunctionModel."""
 
     entries: Sequence[str] = tuple(ENTRIES)
-    cannot: Mapping[str, str] = {}
+    usual_entries: Sequence[str] = ("run", "run_stream")
+    output_tool = "final_result"
 
-    async def run(self, session: Session | None, task: Task, entry: str) -> Ran:
-        fake, shown = FakeModel(task.reply), Shown()
-        agent = _agent(session, task, fake)
-        given: dict[str, Any] = {"conversation_id": task.conversation}
-        await ENTRIES[entry](agent, shown, user_prompt=task.prompt, **given)
-        if isinstance(shown.output, DeferredToolRequests):
-            approvals: dict[str, Any] = {
-                call.tool_call_id: task.confirm is True
-                for call in shown.output.approvals
-            }
-            given["deferred_tool_results"] = DeferredToolResults(approvals=approvals)
-            given["message_history"] = shown.messages
-            await ENTRIES[entry](agent, shown, **given)
-        return Ran(
-            answer=shown.output,
-            requests=fake.requests,
-            shown="\n".join(shown.events),
-            recorded=str(shown.messages),
-            recorded_inputs=_inputs(shown.messages),
-        )
+    async def play(
+        self, session: Session | None, scenario: Scenario, entry: str
+    ) -> None:
+        fake = FakeModel(scenario.reply, scenario.requests)
+        agent = _agent(session, scenario, fake)
+        shown = Shown(scenario.shown)
+        common: dict[str, Any] = {"conversation_id": scenario.conversation}
+        history: list[ModelMessage] = []
+        for turn in scenario.turns:
+            await ENTRIES[entry](
+                agent, shown, user_prompt=turn, message_history=history, **common
+            )
+            while isinstance(shown.output, DeferredToolRequests):
+                scenario.questions += [
+                    [call.args_as_dict(), shown.output.metadata.get(call.tool_call_id)]
+                    for call in shown.output.approvals
+                ]
+                answer = scenario.take_answer()
+                if answer is None:
+                    break
+                if scenario.elsewhere:
+                    agent = _agent(session, scenario, fake)
+                approvals = {
+                    call.tool_call_id: _approval(
+                        answer_for(answer, call.args_as_dict().get("path"))
+                    )
+                    for call in shown.output.approvals
+                }
+                results = DeferredToolResults(approvals=approvals)
+                await ENTRIES[entry](
+                    agent,
+                    shown,
+                    message_history=shown.messages,
+                    deferred_tool_results=results,
+                    **common,
+                )
+            history = shown.messages
+            waits = isinstance(shown.output, DeferredToolRequests)
+            scenario.results.append("waiting" if waits else str(shown.output))
+            scenario.recorded = str(shown.messages)
+            scenario.recorded_inputs = _inputs(shown.messages)
 
 
-def _agent(session: Session | None, task: Task, fake: FakeModel) -> Agent[None, Any]:
-    tools = task.tools
+def _approval(answer: Any) -> Any:
+    return ToolApproved(**answer) if isinstance(answer, dict) else answer
 
+
+OUTPUTS: dict[Any, list[Any]] = {
+    "native": [NativeOutput(City)],
+    "prompted": [PromptedOutput(City)],
+    "or text": [City, str],
+    None: [City],
+}
+"""How a structured answer is given."""
+
+
+def _agent(
+    session: Session | None, scenario: Scenario, fake: FakeModel
+) -> Agent[None, Any]:
+    options = scenario.options
+    kinds = list(OUTPUTS[options.get("output")]) if scenario.structured else [str]
+    if scenario.answers:
+        kinds.append(DeferredToolRequests)
+    hooks: list[Any] = []
+    if session is not None:
+        subject = scenario.subject(session)
+        hooks.append(HooklineCapability(subject, confirm=scenario.callback))
+    tools: list[Any] = [*scenario.functions(), *_helpers(hooks, scenario)]
+    if options.get("sequential"):
+        tools = [Tool(one, sequential=True) for one in tools]
+    if scenario.softens_errors:
+        tools[2] = _failing(scenario.tools)
+    return Agent(
+        fake.model,
+        output_type=kinds if len(kinds) > 1 else kinds[0],
+        tools=tools,
+        capabilities=hooks,
+        instructions=options.get("system_prompt"),
+        **options.get("agent", {}),
+    )
+
+
+def _helpers(hooks: list[Any], scenario: Scenario) -> list[Any]:
+    """A tool that runs another agent, if the scenario has one."""
+    if not scenario.helper:
+        return []
+    model = FakeModel(scenario.helper_reply, scenario.helper_requests).model
+    agent: Agent[None, str] = Agent(
+        model, name="assistant", tools=scenario.functions(), capabilities=hooks
+    )
+
+    async def helper(input: str) -> str:  # noqa: A002  # as other frameworks name it
+        """Help."""
+        return (await agent.run(input)).output
+
+    return [helper]
+
+
+def _failing(tools: Toolbox) -> Callable[[str], str]:
     def fail(path: str) -> str:
         """Read a file; this is how a tool of pydantic-ai tells a failure."""
         try:
@@ -179,12 +268,7 @@ def _agent(session: Session | None, task: Task, fake: FakeModel) -> Agent[None, 
         except OSError as error:
             raise ToolFailed(str(error)) from error
 
-    return Agent(
-        fake.model,
-        output_type=str if task.confirm is None else [str, DeferredToolRequests],
-        tools=[tools.read, tools.write, fail],
-        capabilities=[HooklineCapability(session.config)] if session else [],
-    )
+    return fail
 
 
 def _inputs(messages: list[ModelMessage]) -> list[dict[str, Any]]:

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.support.model_servers import model_server, wire_server  # noqa: F401

@@ -1,0 +1,214 @@
+"""Help teaches, at any width, and is the same in the man page and the manual.
+
+Issue 17: finding one's way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from hookline.cli.main import COMMANDS, GROUPS
+from hookline.cli.tree import arguments_of, command_tree
+from tests.support import manpage
+from tests.support.commandline import hookline, run_command
+from tests.support.python import run_python
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_help_of_a_command_is_its_help_option() -> None:
+    for name in COMMANDS:
+        shown = run_command("help", name)
+        assert shown == run_command(name, "--help")
+        assert (shown.returncode, shown.stderr) == (0, "")
+    overview = run_command("--help")
+    for words in (["help"], ["help", "help"], ["help", "--help"], ["-h"]):
+        assert run_command(*words) == overview
+    assert run_command().stdout == overview.stdout
+
+
+def test_overview_has_every_command_under_a_heading() -> None:
+    overview = run_command("--help").stdout
+    headings = [line[:-1] for line in overview.splitlines() if line.endswith(":")]
+    assert headings == [*GROUPS]
+    assert re.findall(r"^  (\w+) ", overview, re.MULTILINE) == [*COMMANDS]
+    for name in COMMANDS:
+        assert import_module(f"hookline.cli.{name}").SUMMARY in overview
+
+
+def test_help_has_a_purpose_and_examples() -> None:
+    for name in COMMANDS:
+        text = run_command(name, "--help").stdout
+        assert re.search(r"\n\n([A-Z][^:]+?)[.:]\s", text), name
+        examples = re.findall(rf"^  .*hookline {name}\b", text, re.MULTILINE)
+        assert len(examples) >= (1 if name == "schema" else 2), name
+
+
+def test_help_teaches_what_a_command_needs() -> None:
+    hosts = {"claude", "gemini", "llxprt", "qwen", "codex", "copilot", "opencode"}
+    hosts |= {"cursor", "vscode", "windsurf", "cline", "kiro", "droid", "goose"}
+    wanted = {
+        "fire": {"exit status"},
+        "serve": {"--password-file", "exit status"},
+        "request": {"--password-file", "exit status"},
+        "migrate": {"settings.local.json", "plugin", "~/.claude", "CLAUDE_PLUGIN_ROOT"},
+        "install": hosts | {"exit status: 0"},
+        "uninstall": hosts | {"exit status: 0"},
+    }
+    for name, texts in wanted.items():
+        shown = run_command(name, "--help").stdout
+        assert {text for text in texts if text not in shown} == set(), name
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_help_fits_the_terminal(columns: int) -> None:
+    for words in ([], *([name] for name in COMMANDS)):
+        shown = run_command(*words, "--help", env={"COLUMNS": str(columns)}).stdout
+        # What is to be typed stays in one piece.
+        wide = [
+            line
+            for line in shown.splitlines()
+            if len(line) > columns and (columns == 80 or line[:1] not in {" ", ""})
+        ]
+        assert wide == []
+
+
+def test_bug_is_exit_1_and_asks_for_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From inside: no bug can be asked for."""
+    broken = ModuleType("hookline.cli.schema")
+    monkeypatch.setitem(sys.modules, "hookline.cli.schema", broken)
+    ended = run_command("schema")
+    assert ended.returncode == 1
+    assert "a bug in Hookline" in ended.stderr
+
+
+def test_running_a_command_loads_neither_help_nor_the_journal() -> None:
+    script = """
+        import sys
+        from hookline.cli.main import main
+
+        status = main(["fire", "BeforeAgent"])
+        names = ("hookline.cli.help_text", "hookline.journal.store", "sqlite3")
+        print(status, [name for name in names if name in sys.modules])
+    """
+    assert run_python(script).stdout.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize("safe", [[], ["-P"]], ids=["plain", "-P"])
+def test_command_line_runs_without_metadata(safe: list[str], tmp_path: Path) -> None:
+    """Issue 17: python -m hookline, also where nothing is installed."""
+    archive = tmp_path / "hookline.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in (ROOT / "src").glob("hookline/**/*.py"):
+            packed.write(file, file.relative_to(ROOT / "src"))
+    (tmp_path / "msgspec").symlink_to(Path(msgspec.__file__).parent)
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-S", *safe, "-m", "hookline", *words],
+            env={**os.environ, "PYTHONPATH": f"{archive}:{tmp_path}"},
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert run("--version").stdout == "hookline unknown\n"
+    assert run("fire", "BeforeAgent").stdout.startswith("BeforeAgent: allowed, ")
+    missing = "hookline: shtab is missing (hookline[cli]): run "
+    assert run("completion", "bash").stderr.startswith(missing)
+    # What needs its data files says which one is missing.
+    ended = run("recipes")
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+
+
+MISSING = {
+    "nats.aio.client": ("serve --bus nats://127.0.0.1:1", "'nats-py[nkeys]>=2.9'"),
+    "prometheus_client": (
+        "serve --bus nats://127.0.0.1:1 --metrics 0",
+        "'prometheus-client>=0.21'",
+    ),
+    "starlette": ("inspect", "'starlette>=0.46' 'uvicorn>=0.34'"),
+}
+
+
+@pytest.mark.parametrize("module", MISSING)
+def test_missing_package_is_named_with_how_to_install_it(module: str) -> None:
+    words, packages = MISSING[module]
+    script = f"""
+        import sys
+        sys.modules[{module!r}] = None
+        from hookline.cli.main import main
+        sys.exit(main({words.split()!r}))
+    """
+    ended = run_python(script)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith(f" install {packages}\n")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_extras_that_migrated_hooks_need_are_named(tmp_path: Path) -> None:
+    """Without its engine a condition is true: the hook would run for every call."""
+    hook = '{"type": "command", "command": "c", "if": "Bash(ls)"}'
+    theirs = '{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [%s]}]}}'
+    (tmp_path / "theirs.json").write_text(theirs % hook)
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys; sys.modules['cel_expr_python'] = None"
+    )
+    words = ("migrate", "--from", "claude", "theirs.json")
+    ended = hookline(*words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert ended.returncode == 0, ended.stderr
+    assert "conditions: cel-expr-python is missing" in ended.stdout
+
+
+def test_every_command_has_a_page_in_the_order_of_the_overview() -> None:
+    page = (ROOT / "docs/reference/commands/README.md").read_text()
+    row = re.compile(r"^\| \[(\w+)\]\(\1\.md\) \| (.+) \|$", re.MULTILINE)
+    summaries = {
+        name: import_module(f"hookline.cli.{name}").SUMMARY for name in COMMANDS
+    }
+    listed = [(name, about.replace("`", "'")) for name, about in row.findall(page)]
+    assert listed == [*summaries.items()]
+
+
+def test_man_page_is_current_and_installed_beside_the_program() -> None:
+    assert manpage.FILE.read_text() == manpage.man_page(), "run 'make manpage'"
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]
+    shared = built["build"]["targets"]["wheel"]["shared-data"]
+    name = str(manpage.FILE.relative_to(ROOT))
+    assert shared[name] == "share/man/man1/hookline.1"
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_man_page_shows_every_command_and_option(columns: int) -> None:
+    mandoc = shutil.which("mandoc")
+    if mandoc is None:
+        pytest.skip("mandoc is not installed")
+    lint = [mandoc, "-T", "lint", "-W", "error", str(manpage.FILE)]
+    assert subprocess.run(lint, capture_output=True, check=True).stdout == b""
+    wide = [mandoc, "-T", "ascii", "-O", f"width={columns}", str(manpage.FILE)]
+    ended = subprocess.run(wide, capture_output=True, text=True, check=True)
+    text = re.sub(r".\x08", "", ended.stdout)  # bold is printed twice
+    parts = re.split(r"^   hookline (\w+)$", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert [*sections] == [*COMMANDS, "help"]
+    for name, parser in command_tree().commands.items():
+        for argument in arguments_of(parser):
+            if argument.dest != "help":
+                listed = argument.option_strings or [str(argument.metavar)]
+                pattern = rf"^ {{3,7}}{re.escape(listed[0])}\b"
+                assert re.search(pattern, sections[name], re.MULTILINE), (name, listed)

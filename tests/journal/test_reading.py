@@ -1,0 +1,278 @@
+"""A journal of any size is searched and counted within a time budget (issue 16).
+
+What filters find is in ``tests/pins/page/search.json``, and what damaged rows come to
+in ``damaged.json``; budgets that run out are reached from inside only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.errors import JournalError
+from hookline.journal.counts import count_values
+from hookline.journal.query import EventFilter, JournalReader, percentile, read_journal
+from hookline.journal.recent import (
+    EDGES_MS,
+    newest_failures,
+    newest_figures,
+    newest_folders,
+)
+from hookline.journal.search import EventSearch, search_after, search_back
+from hookline.journal.store import open_for_writing
+from tests.support.commandline import run_command
+from tests.support.journals import NEWEST, change, make_journal, record
+
+EVENTS = 2000
+ALL = EventFilter()
+
+
+@pytest.fixture(scope="module")
+def _journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = make_journal(tmp_path_factory.mktemp("read") / "j.sqlite", EVENTS)
+    change(path, "UPDATE events SET verdict = 'stopped' WHERE id = 10")
+    change(path, "UPDATE events SET cwd = '/shop/' || (id % 3)")
+    flags = "failed = event_id % 10 = 0, blocked = event_id % 4 = 0"
+    flags += ", would_block = event_id % 5 = 0, timed_out = event_id % 20 = 0"
+    flags += ", recheck = event_id % 8 = 0, stderr = 'said ' || event_id"
+    change(path, f"UPDATE hooks SET {flags}")
+    times = "iif(event_id = 2000, 10000, event_id / 10.0)"
+    change(path, f"UPDATE hooks SET duration_ms = {times}")
+    return path
+
+
+@pytest.fixture
+def reader(_journal: Path) -> Iterator[JournalReader]:
+    with read_journal(str(_journal)) as reader:
+        yield reader
+
+
+def test_search_without_time_goes_on_where_it_stopped(reader: JournalReader) -> None:
+    """Each answer makes progress, and together they find everything."""
+    found, answers = [], 0
+    before: int | None = EVENTS + 1
+    while before is not None:
+        wanted = EventSearch(verdict="stopped")
+        page = search_back(reader, wanted, before=before, limit=5, budget_s=0)
+        assert page.complete == (page.next is None)
+        if page.next is not None:
+            assert page.next < before
+            at = NEWEST - EVENTS + page.next
+            assert page.searched_to == {"id": page.next, "at": at}
+        before = page.next
+        found += [row.id for row in page.events]
+        answers += 1
+    assert found == [10]
+    assert answers > 1
+
+
+def test_new_events_come_oldest_first_and_bounded(reader: JournalReader) -> None:
+    rows, reached = search_after(reader, EventSearch(), 1990, 4)
+    assert ([row.id for row in rows], reached) == ([1991, 1992, 1993, 1994], 1994)
+    stopped = EventSearch(verdict="stopped")
+    assert search_after(reader, stopped, 1990, 4) == ([], EVENTS)
+
+
+def test_values_are_counted_over_the_newest_events(reader: JournalReader) -> None:
+    counts = count_values(reader, 1000)
+    assert counts.of == 1000
+    assert dict(counts.sessions) == {"s-2": 499, "s-3": 500, "s-4": 1}
+    assert dict(counts.hooks) == {f"hook-{n}": 200 for n in range(5)}
+    assert dict(counts.verdicts)["blocked"] == 10
+    assert dict(counts.projects) == {"/shop/0": 333, "/shop/1": 333, "/shop/2": 334}
+
+
+def test_all_runs_are_counted_where_time_allows(reader: JournalReader) -> None:
+    groups, reach = newest_figures(
+        reader, lambda run: [run["name"], "all"], budget_s=60
+    )
+    assert {key: group.runs for key, group in groups.items()} == {
+        **{f"hook-{n}": 400 for n in range(5)},
+        "all": EVENTS,
+    }
+    assert (reach.runs, reach.complete) == (EVENTS, True)
+    assert reach.since == NEWEST - EVENTS + 1
+    figures = groups["all"]
+    counts = (figures.blocks, figures.would_block, figures.failures)
+    assert (*counts, figures.timeouts, figures.rechecks) == (500, 400, 200, 100, 250)
+    assert (figures.p50_ms, figures.p95_ms, figures.max_ms) == (100.0, 190.0, 10_000.0)
+    assert (figures.last_event, figures.last_at) == (EVENTS, NEWEST)
+    buckets = dict(zip(EDGES_MS, figures.histogram, strict=False))
+    assert sum(figures.histogram) == EVENTS
+    assert (buckets[EDGES_MS[0]], buckets[10_000.0]) == (1, 1)  # up to, and with, 0.1
+    assert sum(count for end, count in buckets.items() if end <= 100.0) == 1000
+
+
+def test_figures_end_with_the_time_and_the_number_of_runs(
+    reader: JournalReader,
+) -> None:
+    groups, reach = newest_figures(reader, lambda _: ["all"], budget_s=0)
+    assert 0 < reach.runs < EVENTS
+    assert (groups["all"].runs, reach.complete) == (reach.runs, False)
+    assert reach.since == NEWEST - reach.runs + 1
+    assert groups["all"].last_event == EVENTS
+    _, reach = newest_figures(reader, lambda _: ["all"], max_runs=10, budget_s=60)
+    assert (reach.runs, reach.complete) == (10, False)
+
+
+def test_last_failures_come_newest_first_and_end_with_the_time(
+    reader: JournalReader,
+) -> None:
+    found, reach = newest_failures(
+        reader, "hook-0", lambda _: True, limit=3, budget_s=60
+    )
+    assert [(run["event_id"], run["stderr"]) for run in found] == [
+        (number, f"said {number}") for number in (2000, 1990, 1980)
+    ]
+    assert not reach.complete
+    found, reach = newest_failures(
+        reader, "hook-1", lambda _: True, limit=3, budget_s=0
+    )
+    assert (found, reach.complete) == ([], False)
+    assert 0 < reach.runs < EVENTS // 5
+
+
+def test_folders_of_the_newest_events_start_with_the_last_one(
+    reader: JournalReader,
+) -> None:
+    assert newest_folders(reader) == ["/shop/2", "/shop/1", "/shop/0"]
+    assert newest_folders(reader, events=1) == ["/shop/2"]
+
+
+def test_runs_are_counted_per_hook_and_project(tmp_path: Path) -> None:
+    """The most frequent first; the mode is that of the newest run."""
+    path = make_journal(tmp_path / "j.sqlite", 100)
+    change(path, "UPDATE hooks SET name = 'rare', failed = 7 WHERE event_id <= 3")
+    change(path, "UPDATE hooks SET name = 'often', blocked = 0 WHERE event_id > 3")
+    flags = "timed_out = 1, standby_hit = 1, recheck = 1, would_block = 1"
+    change(path, f"UPDATE hooks SET {flags} WHERE event_id = 50")
+    change(path, "UPDATE hooks SET observed = 1, standby_miss = 1 WHERE event_id = 3")
+    change(path, "UPDATE hooks SET duration_ms = event_id")
+    change(path, "UPDATE events SET cwd = '/shop/b' WHERE id > 90")
+    with read_journal(str(path)) as reader:
+        often, other, rare = reader.figures(ALL)
+        (some,) = reader.figures(EventFilter(hook="r*", until=NEWEST - 98))
+    assert [(one.name, one.source, one.project) for one in (often, other, rare)] == [
+        ("often", "user", "/shop/project-0"),
+        ("often", "user", "/shop/b"),
+        ("rare", "user", "/shop/project-0"),
+    ]
+    assert (often.runs, other.runs, rare.runs, some.runs) == (87, 10, 3, 2)
+    assert (often.blocks, often.failures, often.would_block) == (0, 0, 1)
+    assert (often.timeouts, often.rechecks, often.mode) == (1, 1, "enforce")
+    assert (often.standby_hits, often.standby_misses, rare.standby_misses) == (1, 0, 1)
+    assert (rare.failures, rare.mode, some.mode) == (3, "observe", "enforce")
+    assert (often.p50_ms, often.p95_ms, often.p99_ms) == (47.0, 86.0, 90.0)
+    assert (other.p50_ms, other.max_ms) == (95.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *("events SET at = 1e20", "events SET at = 'never'", "events SET input = '{'"),
+        *("hooks SET duration_ms = 9e999", "hooks SET duration_ms = -1"),
+    ],
+)
+def test_figures_and_inputs_of_a_damaged_journal_are_refused(
+    tmp_path: Path, damage: str
+) -> None:
+    path = make_journal(tmp_path / "j.sqlite", 2)
+    change(path, f"UPDATE {damage}")
+    if "input" in damage:
+        with (
+            pytest.raises(JournalError, match="event 1 is damaged: "),
+            read_journal(str(path)) as reader,
+        ):
+            next(reader.inputs(ALL))
+        return
+    ended = run_command("stats", "--journal", path, "--everywhere", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "is damaged" in ended.stderr
+
+
+async def test_events_are_found_by_folder_also_through_links(tmp_path: Path) -> None:
+    """``--here``; a link leads into the project, a sibling does not."""
+    project, journal = tmp_path / "app", tmp_path / "j.sqlite"
+    (project / "sub").mkdir(parents=True)
+    (tmp_path / "app-2").mkdir()
+    (tmp_path / "link").symlink_to(project)
+    here = [str(project), f"{project}/sub", f"{tmp_path}/link", f"{project}/gone"]
+    elsewhere = [f"{tmp_path}/app-2", "", ".", "sub", f"{project}\0/x"]
+    for number, cwd in enumerate((*here, *elsewhere), 1):
+        await record(project, journal, "BeforeTool", {"tool_name": "t"})
+        change(journal, "UPDATE events SET cwd = ? WHERE id = ?", cwd, number)
+    with read_journal(str(journal)) as reader:
+        wanted = EventFilter(folder=str(project.resolve()))
+        assert [entry.cwd for entry in reader.newest(wanted, None)] == here
+        assert len(list(reader.newest(EventFilter(folder="/"), None))) == 5
+
+
+def test_the_project_of_an_event_is_the_innermost_one_around_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "inner" / ".hookline").mkdir(parents=True)
+    (tmp_path / "repo" / "inner" / "src").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "repo" / "inner" / "src")
+    projects = {
+        "repo": "repo",
+        "repo/other": "repo",
+        "repo/inner/src": "repo/inner",
+        "link": "repo/inner",
+        "nowhere/at/all": "nowhere/at/all",
+    }
+    with read_journal(str(make_journal(tmp_path / "j.sqlite", 1))) as reader:
+        for cwd, project in projects.items():
+            assert reader.project_of(f"{tmp_path}/{cwd}") == f"{tmp_path}/{project}"
+        for unknown in ("", ".", "a/b", "/a\0b"):
+            assert reader.project_of(unknown) == unknown
+
+
+async def test_events_are_counted_by_kind_in_the_order_of_the_journal(
+    tmp_path: Path,
+) -> None:
+    """A replay of a million events is counted without reading each one."""
+    journal = tmp_path / "j.sqlite"
+    for tool, fields in (("b", {}), ("a", {"password": "hunter2"}), ("b", {})):
+        event_input = {"tool_name": tool, "tool_input": fields}
+        await record(tmp_path, journal, "BeforeTool", event_input)
+    with read_journal(str(journal)) as reader:
+        kinds = [(one.target, one.input_masked, one.count) for one in reader.kinds(ALL)]
+        assert kinds == [("b", False, 2), ("a", True, 1)]
+        assert [number for number, _ in reader.sessions(ALL)] == [1, 2, 3]
+        assert [target for target, _ in reader.inputs(ALL)] == ["b", "a", "b"]
+
+
+def test_a_reader_keeps_no_transaction_open(tmp_path: Path) -> None:
+    """A long one would keep the write-ahead log from being emptied."""
+    path = str(make_journal(tmp_path / "wal.sqlite", 100))
+
+    def newest(reader: JournalReader) -> str | None:
+        wanted = EventSearch()
+        found = search_back(reader, wanted, before=None, limit=1, budget_s=60)
+        return found.events[0].reason
+
+    with read_journal(path) as reader:
+        newest(reader)
+        with closing(open_for_writing(path)) as writer:
+            writer.execute("UPDATE events SET reason = 'new'")
+            busy, *_ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        assert (busy, newest(reader)) == (0, "new")
+
+
+@given(
+    st.lists(st.floats(0, 1e6), min_size=1).map(sorted),
+    st.floats(min_value=0.1, max_value=100),
+)
+def test_a_percentile_is_a_value_with_that_share_at_or_below_it(
+    ordered: list[float], percent: float
+) -> None:
+    found = percentile(ordered, percent)
+    assert found in ordered
+    not_above = sum(value <= found for value in ordered)
+    assert not_above * 100 >= percent * len(ordered) * (1 - 1e-9)

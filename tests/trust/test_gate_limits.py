@@ -1,0 +1,98 @@
+"""Folders and histories without end are neither approved nor taken as unchanged."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from hookline.protocol.results import FailureCause
+from hookline.trust.gate import HookApproval
+from hookline.trust.pins import MAX_TREE_ENTRIES
+from hookline.trust.records import MAX_EARLIER, load_record
+from tests.support.project import DENY, GUARD, Project
+
+
+async def test_file_that_is_too_large_to_check_blocks_at_once(project: Project) -> None:
+    """Issue 26.14: ``truncate -s 200G .hookline/x`` was read to its end."""
+    project.guarded()
+    project.trust()
+    os.truncate(project.write(".hookline/x", ""), 200 << 30)
+    began = time.monotonic()
+    assert (await project.fire()).blocked
+    assert time.monotonic() - began < 10
+
+
+def fill(folder: Path, count: int) -> None:
+    """Put empty files into a folder."""
+    for number in range(count):
+        (folder / str(number)).touch()
+
+
+async def test_folder_that_is_filled_up_counts_as_changed(project: Project) -> None:
+    """Too many files to check: no other hook's verdict is lost."""
+    lists = project.write("lists/words.txt", "secret").parent
+    first = {**GUARD, "name": "first", "trustFiles": ["lists"]}
+    project.write(".hookline/hooks/guard.sh", DENY)
+    project.settings(first, {**GUARD, "name": "second"})
+    project.trust()
+    async with project.system() as hooks:
+        await hooks.event_handler.fire_before_tool_event("x", {})
+        fill(lists, MAX_TREE_ENTRIES + 1)
+        running = await hooks.event_handler.fire_before_tool_event("x", {})
+    for result in (running, await project.fire()):
+        one, two = result.aggregated.hook_results
+        assert one.cause is FailureCause.CHANGED
+        assert "were added since it was approved" in (one.error or "")
+        assert (two.cause, two.stderr.strip()) == (None, "the guard says no")
+
+
+def test_folder_with_too_many_files_cannot_be_approved(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists = project.write("lists/words.txt", "secret").parent
+    fill(lists, MAX_TREE_ENTRIES + 1)
+    project.guarded(trustFiles=["lists"])
+    assert project.trust() == 1
+    message = capsys.readouterr().err
+    assert f"{lists} holds more than {MAX_TREE_ENTRIES} files" in message
+    assert project.record_files() == []
+
+
+async def test_pattern_with_too_many_matches_counts_as_changed(
+    project: Project,
+) -> None:
+    tools = project.write("tools/a.sh", DENY).parent
+    project.settings({**GUARD, "command": "for f in tools/*; do . $f; done"})
+    project.trust()
+    fill(tools, MAX_TREE_ENTRIES + 1)
+    result = await project.fire()
+    assert result.aggregated.hook_results[0].cause is FailureCause.CHANGED
+
+
+async def test_files_that_cannot_be_checked_count_as_changed(project: Project) -> None:
+    """A crash would be allowed by default; no event brings such a stamp about."""
+    project.write("a/guard.sh", DENY)
+    project.settings({**GUARD, "command": "bash a/guard.sh"})
+    project.trust()
+    async with project.system() as hooks:
+        (hook,) = hooks.get_all_hooks()
+        assert isinstance(hook.approval, HookApproval)
+        assert not hook.approval.unchanged_since(("not", "a stamp"))
+        assert not hook.approval.unchanged_since(())
+
+
+async def test_number_of_remembered_states_is_bounded(project: Project) -> None:
+    for number in range(MAX_EARLIER + 3):
+        project.guarded(description=str(number))
+        assert project.trust() == 0
+    (file,) = project.record_files()
+    record = load_record(str(file))
+    assert record is not None
+    assert len(record.earlier) == MAX_EARLIER
+    for number, cause in ((2, None), (1, FailureCause.CHANGED)):
+        project.guarded(description=str(number))
+        (hook,) = (await project.fire()).aggregated.hook_results
+        assert (number, hook.cause) == (number, cause)
